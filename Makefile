@@ -32,7 +32,7 @@ test-fresh-root: ## the same as root
 	$(PYTHON) tests/fresh --user root
 
 test-policy: $(READY) ## 10,000 generated shell lines, read, run by bash and dash, and run under enforcement
-	BRIDLE_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/policy/differential
+	TILLERMAN_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/policy/differential
 
 test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user
 	$(BIN)/python tests/real/clis.py install
@@ -61,7 +61,7 @@ bench-tui: $(READY) ## the terminal interface: lag under a fast stream, first pa
 	$(BIN)/python -m bench tui
 
 demo: $(READY) ## a whole turn with the embedded agent, then its replay
-	$(BIN)/bridle demo
+	$(BIN)/tillerman demo
 
 lock: ## resolve the dependencies anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --extra fast --extra mcp --generate-hashes --no-header \
@@ -69,13 +69,13 @@ lock: ## resolve the dependencies anew (needs uv)
 
 docs: $(READY) ## write what the documents say of the code
 	$(BIN)/python docs/generate.py
-	$(BIN)/bridle schema > docs/events.schema.json
+	$(BIN)/tillerman schema > docs/events.schema.json
 	$(BIN)/python docs/picture.py
 
 verdicts: $(READY) ## play every case on every agent, and write down what each does
 	rm -f $(VENV)/verdicts
 	$(BIN)/python tests/real/clis.py install
-	-BRIDLE_VERDICTS=$(VENV)/verdicts $(BIN)/pytest -n 4 tests/real/test_conformance_real.py \
+	-TILLERMAN_VERDICTS=$(VENV)/verdicts $(BIN)/pytest -n 4 tests/real/test_conformance_real.py \
 	  tests/real/test_gate_real.py tests/agents/test_mock_conformance.py tests/agents/cursor/test_cursor_conformance.py -m ""
 	$(BIN)/python tests/conformance/verdicts.py $(VENV)/verdicts
 	$(BIN)/python docs/generate.py

@@ -14,11 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.agent_row import Row
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import AgentReady, MessageChunk, TurnEnded
-from bridle.testing import PlainHost
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.agents.acp.agent_row import Row
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import AgentReady, MessageChunk, TurnEnded
+from tillerman.testing import PlainHost
 
 COUNT = int(os.environ.get("BENCH_UPDATES", "60000"))
 HERE = Path(__file__).parent

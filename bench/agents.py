@@ -1,4 +1,4 @@
-"""Every real CLI by itself against `bridle run --json`: the first words and the end of a turn.
+"""Every real CLI by itself against `tillerman run --json`: the first words and the end of a turn.
 
 python -m bench.agents [AGENT …]
 """
@@ -22,9 +22,9 @@ from clis import CliError, pinned
 from stages import STAGES, Actor
 
 from bench.realtime import first_in_line
-from bridle.testing.cli_setups.claude import Claude
-from bridle.testing.model_double.script import Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.cli_setups.claude import Claude
+from tillerman.testing.model_double.script import Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
@@ -54,18 +54,18 @@ async def by_itself(actor: Actor, double: ModelDouble) -> Took:
     return Took(first - begin, run.ended_at - begin)
 
 
-async def by_bridle(actor: Actor, double: ModelDouble) -> Took:
+async def by_tillerman(actor: Actor, double: ModelDouble) -> Took:
     passed = actor.stage.environment(double.base_url, actor.version).keys() | {actor.key}
     words = ["run", "-a", actor.agent, "--json", "--approve", "auto"]
     words += [word for name in sorted(passed) for word in ("--env", name)]
     words += ["-m", actor.model] if actor.model else []
     more = {
-        "BRIDLE_HOME": str(actor.home.parent / "bridle"),
-        f"BRIDLE_AGENTS_{actor.agent.upper()}_BINARY": str(actor.program),
+        "TILLERMAN_HOME": str(actor.home.parent / "tillerman"),
+        f"TILLERMAN_AGENTS_{actor.agent.upper()}_BINARY": str(actor.program),
     }
     begin = time.monotonic()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bridle", *words, "@@turn@@ go"),
+        *(sys.executable, "-m", "tillerman", *words, "@@turn@@ go"),
         cwd=actor.project,
         env=actor.environment(double.base_url, **more),
         stdin=subprocess.DEVNULL,
@@ -83,7 +83,7 @@ async def by_bridle(actor: Actor, double: ModelDouble) -> Took:
         error = await process.stderr.read()
         await process.wait()
     if not (first and turn):
-        raise SystemExit(f"bridle run -a {actor.agent} failed: {error.decode()[-2000:]}")
+        raise SystemExit(f"tillerman run -a {actor.agent} failed: {error.decode()[-2000:]}")
     return Took(first - begin, turn - begin, time.monotonic() - turn)
 
 
@@ -100,7 +100,7 @@ async def measure(agent: str, folder: Path) -> tuple[list[Took], list[Took]]:
     bare, ours = [], []
     async with ModelDouble({"turn": script}) as double:
         for round in range(ROUNDS + 1):
-            each = await by_itself(actor, double), await by_bridle(actor, double)
+            each = await by_itself(actor, double), await by_tillerman(actor, double)
             if round:  # the first one fills caches
                 bare.append(each[0])
                 ours.append(each[1])

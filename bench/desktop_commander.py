@@ -25,7 +25,7 @@ def command() -> list[str]:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         raise OSError("it needs Node.js with npm")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "bridle", "clis")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tillerman", "clis")
     folder = cache / f"desktop-commander-{VERSION}"
     program = folder / "node_modules" / PACKAGE / "dist" / "index.js"
     if not program.exists():

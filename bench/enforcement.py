@@ -17,9 +17,9 @@ from statistics import median, quantiles
 from typing import Any
 
 from bench.realtime import first_in_line
-from bridle.core.permission import Rule
-from bridle.supervision.client.warden_client import Warden
-from bridle.supervision.exec_gate.settings import gate_settings
+from tillerman.core.permission import Rule
+from tillerman.supervision.client.warden_client import Warden
+from tillerman.supervision.exec_gate.settings import gate_settings
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 RULES = [

@@ -20,17 +20,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bench.realtime import first_in_line
-from bridle.agents import load
-from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import AgentReady, MessageChunk
-from bridle.core.wire import Launch
-from bridle.paths import find_paths
-from bridle.sessions.run_settings import Terms
-from bridle.sessions.service import Sessions
-from bridle.sessions.session import Session, read_all
-from bridle.store.database import Database
+from tillerman.agents import load
+from tillerman.agents.mock.wire import MockWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import AgentReady, MessageChunk
+from tillerman.core.wire import Launch
+from tillerman.paths import find_paths
+from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.service import Sessions
+from tillerman.sessions.session import Session, read_all
+from tillerman.store.database import Database
 
 CHILD = Path(__file__).with_name("fleet_child.py")
 
@@ -94,7 +94,7 @@ async def through_sessions(fleet: Fleet, folder: Path) -> tuple[Cost, list[int]]
     agent = StdioAgent(load("mock").info, FleetWire)
     home, project = folder / "home", folder / "project"
     project.mkdir()
-    paths = find_paths({"BRIDLE_HOME": str(home)})
+    paths = find_paths({"TILLERMAN_HOME": str(home)})
     database = Database.open(paths.store)
     sessions = Sessions(paths, database)
     terms = Terms(approve="none", environment={"PATH": os.defpath, "HOME": str(home)})

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from bridle.supervision.isolation import (
+from tillerman.supervision.isolation import (
     LEVELS,
     Confined,
     IsolationLevel,
@@ -51,7 +51,7 @@ def took(act: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    workspace = Path(tempfile.mkdtemp(prefix="bridle-bench-"))
+    workspace = Path(tempfile.mkdtemp(prefix="tillerman-bench-"))
     levels = []
     for level in LEVELS:
         canary = took(lambda level=level: refusal(level))

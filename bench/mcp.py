@@ -21,8 +21,8 @@ from bench.mcp_client import Client
 from bench.mcp_comparison import compare
 from bench.mcp_workspace import ECHO, Place, a_place
 from bench.realtime import first_in_line
-from bridle.mcp import stdio_relay
-from bridle.workspace.processes.output_reader import tail
+from tillerman.mcp import stdio_relay
+from tillerman.workspace.processes.output_reader import tail
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10")) * 10
 STARTS = int(os.environ.get("BENCH_ROUNDS", "10"))
@@ -35,16 +35,16 @@ HARNESS = """
 import asyncio, sys
 from functools import partial
 from pathlib import Path
-import bridle
-from bridle.mcp.line_transport import serve_lines
-from bridle.mcp.server import workspace_server
-from bridle.sessions.remote.private_socket import Reception
+import tillerman
+from tillerman.mcp.line_transport import serve_lines
+from tillerman.mcp.server import workspace_server
+from tillerman.sessions.remote.private_socket import Reception
 
 async def serve(bench, reader, writer):
     await serve_lines(workspace_server(bench), reader, writer)
 
 async def main():
-    async with bridle.open(cwd=sys.argv[1]) as harness:
+    async with tillerman.open(cwd=sys.argv[1]) as harness:
         session = await harness.serve(approve="auto")
         reception = Reception(partial(serve, session.bench))
         await reception.open(Path(sys.argv[2]))
@@ -128,7 +128,7 @@ def pss(pid: int) -> float:
 def output() -> None:
     with tempfile.TemporaryDirectory() as name:
         tails(Path(name))
-    with a_place() as place, closing(place.bridle()) as client:
+    with a_place() as place, closing(place.tillerman()) as client:
         flood(client)
 
 
@@ -167,16 +167,16 @@ def flood(client: Client) -> None:
     begin = time.perf_counter()
     command = f"yes 'so it goes on and on' | head -c {LONG}"
     began = client.call("execute_shell", command=command, run_mode="async")
-    name = began["_meta"]["bridle/result"]["process_id"]
+    name = began["_meta"]["tillerman/result"]["process_id"]
     status = "running"
     while status == "running":
         polled = client.call("poll_process", process_id=name, wait_ms=1000, tail={"n": 10})
-        status = polled["_meta"]["bridle/result"]["status"]
+        status = polled["_meta"]["tillerman/result"]["status"]
         time.sleep(0.1)
     took = time.perf_counter() - begin
     stop.set()
     watcher.join()
-    written = polled["_meta"]["bridle/result"]["stdout_bytes"]
+    written = polled["_meta"]["tillerman/result"]["stdout_bytes"]
     print(
         f"server while a process writes {written / 1e9:.1f} GB in {took:.0f} s: {idle:.0f} MB idle,"
         f" {peak[0] - idle:.0f} MB more at most   (limit {LIMIT_MB})"

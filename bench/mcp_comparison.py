@@ -46,13 +46,13 @@ class Row(NamedTuple):
 def compare(place: Place, rounds: int) -> None:
     fill(place.workspace)
     with ExitStack() as stack:
-        bridle = stack.enter_context(closing(place.bridle()))
+        tillerman = stack.enter_context(closing(place.tillerman()))
         echo = stack.enter_context(closing(place.echo()))
         other = desktop_commander.prepared(place.home / "other")
         theirs = Client(desktop_commander.command(), other, place.workspace)
         stack.enter_context(closing(theirs))
         other_side = Theirs(theirs, place.workspace)
-        rows = rows_of(Ours(bridle), other_side)
+        rows = rows_of(Ours(tillerman), other_side)
         bare = Row("SDK echo | sh -c true", lambda: text_of(echo.call("echo", text="true")),
                    spawn, "true")  # fmt: skip
         load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
@@ -80,7 +80,7 @@ class Ours:
     def __init__(self, client: Client) -> None:
         self._client = client
         started = client.call("execute_shell", command=RUNNING, run_mode="background")
-        self._process: str = started["_meta"]["bridle/result"]["process_id"]
+        self._process: str = started["_meta"]["tillerman/result"]["process_id"]
 
     def call(self, tool: str, **arguments: Any) -> str:
         return text_of(self._client.call(tool, **arguments))
@@ -271,7 +271,7 @@ def measure(rows: list[Row], rounds: int) -> dict[Row, tuple[list[float], list[f
 
 def report(times: dict[Row, tuple[list[float], list[float]]]) -> None:
     (echo, spawned), (commands, _), *_ = times.values()
-    head = ("", "bridle p50", "p95", "DesktopCommander p50", "p95", "ratio of p50")
+    head = ("", "tillerman p50", "p95", "DesktopCommander p50", "p95", "ratio of p50")
     print(f"| {' | '.join(head)} |\n| --- |{' ---: |' * 5}")
     for row, (ours, theirs) in list(times.items())[1:]:
         ratio = median(ours) / median(theirs)

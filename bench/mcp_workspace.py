@@ -27,12 +27,12 @@ class Place:
             "PATH": PATH,
             "HOME": str(folder),
             "LANG": "C.UTF-8",
-            "BRIDLE_HOME": str(self.home),
+            "TILLERMAN_HOME": str(self.home),
             "PYTHONPATH": str(Path(__file__).parents[1]),
         }
 
-    def bridle(self) -> Client:
-        words = [sys.executable, "-m", "bridle", "mcp", "serve", "--approve", "auto"]
+    def tillerman(self) -> Client:
+        words = [sys.executable, "-m", "tillerman", "mcp", "serve", "--approve", "auto"]
         return Client(words, self.env, self.workspace)
 
     def echo(self) -> Client:

@@ -1,4 +1,4 @@
-"""Memory of a whole `bridle run` under floods: its peak over an idle run must stay under 64 MB.
+"""Memory of a whole `tillerman run` under floods: its peak over an idle run must stay under 64 MB.
 
 python -m bench.memory                 50 MB of each kind, and the longest lines that are decoded
 python -m bench.memory full            1 GB unbroken, 5 GB of lines, 1 GB of garbage, 300 MB of JSON
@@ -45,8 +45,12 @@ def run(turn: list[dict[str, Any]], *, keep: bool = False, **environment: str) -
         (folder / "project").mkdir()
         script = folder / "script.json"
         script.write_text(json.dumps([turn]))
-        home = {"HOME": name, "BRIDLE_HOME": f"{name}/home", "BRIDLE_MOCK_STATE": f"{name}/mock"}
-        words = [sys.executable, "-m", "bridle", "run", "-a", "mock", "--json", str(script)]
+        home = {
+            "HOME": name,
+            "TILLERMAN_HOME": f"{name}/home",
+            "TILLERMAN_MOCK_STATE": f"{name}/mock",
+        }
+        words = [sys.executable, "-m", "tillerman", "run", "-a", "mock", "--json", str(script)]
         start = time.monotonic()
         with (folder / "printed").open("wb") as printed:
             process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`bridle run -a claude` against bare `claude -p`, on the same scripted turn."""
+"""`tillerman run -a claude` against bare `claude -p`, on the same scripted turn."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from bridle.testing.model_double.script import Call, Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 VERSION = "2.1.325"
@@ -70,16 +70,16 @@ async def measure(folder: Path, project: Path) -> dict[str, float]:
     ]
     async with ModelDouble(script) as double:
         env = claude_environment(folder, double.base_url) | {
-            "BRIDLE_HOME": str(folder / "bridle"),
-            "BRIDLE_AGENTS_CLAUDE_BINARY": program,
+            "TILLERMAN_HOME": str(folder / "tillerman"),
+            "TILLERMAN_AGENTS_CLAUDE_BINARY": program,
         }
         commands = {
             "bare": [
                 program, "-p", "--output-format", "stream-json", "--verbose",
                 "--include-partial-messages", "--allowedTools", "Bash", "--", "go",
             ],
-            "bridle": [
-                str(Path(sys.executable).with_name("bridle")), "run", "-a", "claude",
+            "tillerman": [
+                str(Path(sys.executable).with_name("tillerman")), "run", "-a", "claude",
                 "--approve", "auto", "--json", "go",
             ],
             "python": [sys.executable, "-c", "print('All done.')"],
@@ -99,9 +99,9 @@ def main() -> None:
         project.mkdir()
         subprocess.run(["git", "init", "-q", project], check=True)
         took = asyncio.run(measure(Path(name), project))
-    beyond = took["bridle"] - took["python"]
+    beyond = took["tillerman"] - took["python"]
     print(f"bare claude -p                 {took['bare'] * 1000:7.0f} ms")
-    print(f"bridle run -a claude           {took['bridle'] * 1000:7.0f} ms")
+    print(f"tillerman run -a claude           {took['tillerman'] * 1000:7.0f} ms")
     print(f"Python's own start             {took['python'] * 1000:7.0f} ms")
     print(f"over bare, beyond Python's own {beyond / took['bare']:7.2f} x   (goal 1.05)")
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents import load
-from bridle.agents.claude.wire import ClaudeWire
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import encode
-from bridle.core.wire import Launch
-from bridle.paths import find_paths
-from bridle.sessions.run_settings import Terms
-from bridle.sessions.service import Sessions
-from bridle.store.database import Database
+from tillerman.agents import load
+from tillerman.agents.claude.wire import ClaudeWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import encode
+from tillerman.core.wire import Launch
+from tillerman.paths import find_paths
+from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.service import Sessions
+from tillerman.store.database import Database
 
 LINES = int(os.environ.get("BENCH_LINES", "200000"))
 PEER = Path(sys.prefix) / "bench"  # `make bench` installs it there
@@ -107,7 +107,7 @@ async def run_session(path: Path, folder: Path, show: Callable[[Any], None]) -> 
     RecordedWire.path = path
     agent = StdioAgent(load("claude").info, RecordedWire)
     database = Database.open(folder / "store.db")
-    sessions = Sessions(find_paths({"BRIDLE_HOME": str(folder)}), database)
+    sessions = Sessions(find_paths({"TILLERMAN_HOME": str(folder)}), database)
     environment = {"PATH": os.defpath, "HOME": str(folder)}
     terms = Terms(
         approve="none",
@@ -141,7 +141,7 @@ def measure() -> list[Figure]:
         ]
         if parse := peer_parser():
             figures.append(("claude-agent-sdk's parser", decode_all(path, parse)))
-        figures.append(("bridle's wire", decode_all(path, lambda line: list(wire.decode(line)))))
+        figures.append(("tillerman's wire", decode_all(path, lambda line: list(wire.decode(line)))))
         with (folder / "out.jsonl").open("wb") as out:
             for title, show in (
                 ("pipe to durable log", lambda page: None),

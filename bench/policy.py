@@ -7,9 +7,9 @@ import time
 from pathlib import PurePosixPath
 from statistics import median
 
-from bridle.config.policy_rules import rule_of
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy, Rule
+from tillerman.config.policy_rules import rule_of
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy, Rule
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10")) * 20
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))

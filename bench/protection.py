@@ -18,13 +18,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.paths import find_paths
-from bridle.sessions.enforcement.protection import Protection
-from bridle.sessions.run_settings import Terms
-from bridle.sessions.service import Sessions
-from bridle.store.database import Database
+from tillerman.agents import load
+from tillerman.core.agent import SessionSpec
+from tillerman.paths import find_paths
+from tillerman.sessions.enforcement.protection import Protection
+from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.service import Sessions
+from tillerman.store.database import Database
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "20"))
 CALLS = 40
@@ -92,7 +92,7 @@ async def one(sessions: Sessions, root: Path, folder: Path) -> tuple[float, floa
 async def measure(folder: Path) -> dict[str, list[tuple[float, float, float]]]:
     root = folder / "project"
     prepare(root)
-    paths = find_paths({"BRIDLE_HOME": str(folder / "home")})
+    paths = find_paths({"TILLERMAN_HOME": str(folder / "home")})
     database = Database.open(paths.store)
     sessions = Sessions(paths, database)
     found: dict[str, list[tuple[float, float, float]]] = {"with": [], "without": []}
@@ -109,7 +109,7 @@ async def measure(folder: Path) -> dict[str, list[tuple[float, float, float]]]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="bridle-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="tillerman-bench-") as name:
         found = asyncio.run(measure(Path(name)))
     for at, (what, limit) in enumerate((("start", START), ("tool call", CALL), ("CPU", START))):
         bare, ours = (fastest([row[at] for row in found[how]]) for how in ("without", "with"))

@@ -10,14 +10,14 @@ from pathlib import Path
 from statistics import median
 
 from bench.overhead import claude_environment, claude_program
-from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.paths import find_paths
-from bridle.sessions.run_settings import Terms
-from bridle.sessions.service import Sessions
-from bridle.store.database import Database
-from bridle.testing.model_double.script import Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.agents import load
+from tillerman.core.agent import SessionSpec
+from tillerman.paths import find_paths
+from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.service import Sessions
+from tillerman.store.database import Database
+from tillerman.testing.model_double.script import Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 
@@ -27,7 +27,7 @@ async def measure() -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         database = Database.open(folder / "store.db")
-        sessions = Sessions(find_paths({"BRIDLE_HOME": str(folder)}), database)
+        sessions = Sessions(find_paths({"TILLERMAN_HOME": str(folder)}), database)
         async with ModelDouble([reply(Say("One.")), reply(Say("Two."))]) as double:
             spec = SessionSpec(cwd=folder, options={"binary": claude_program()})
             terms = Terms(environment=claude_environment(folder, double.base_url))

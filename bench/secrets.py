@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from random import Random
 
-from bridle.supervision.secrets import Redactor, Secrets
+from tillerman.supervision.secrets import Redactor, Secrets
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 SIZE, CHUNK = 128 * 1024, 4096

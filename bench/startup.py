@@ -1,4 +1,4 @@
-"""`bridle --version` against `python -c pass`."""
+"""`tillerman --version` against `python -c pass`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def took(argv: list[str]) -> float:
 def main() -> None:
     commands = {
         "python -c pass": [sys.executable, "-c", "pass"],
-        "bridle --version": [str(Path(sys.executable).with_name("bridle")), "--version"],
+        "tillerman --version": [str(Path(sys.executable).with_name("tillerman")), "--version"],
     }
     times: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(ROUNDS):

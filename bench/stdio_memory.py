@@ -16,10 +16,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridle.agents.mock import agent
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Event, TurnEnded
-from bridle.testing.test_host import PlainHost
+from tillerman.agents.mock import agent
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Event, TurnEnded
+from tillerman.testing.test_host import PlainHost
 
 LIMIT_MB = 64
 LINE_CAP = 16 * 1024 * 1024  # what a session has by default

@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bridle.core.events import Entry, MessageChunk, encode
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.search import Search
-from bridle.store.session_row import SessionRow
+from tillerman.core.events import Entry, MessageChunk, encode
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.search import Search
+from tillerman.store.session_row import SessionRow
 
 BATCH = 256  # events that one read of an agent's pipe brings
 IN_FLIGHT = 8
@@ -134,7 +134,7 @@ def measure_reads(folder: Path, events: int) -> None:
 
 def main() -> None:
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    with TemporaryDirectory(dir=os.environ.get("BRIDLE_BENCH_DIR")) as folder:
+    with TemporaryDirectory(dir=os.environ.get("TILLERMAN_BENCH_DIR")) as folder:
         measure_appends(Path(folder))
         measure_reads(Path(folder), events)
 

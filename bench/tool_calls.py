@@ -1,4 +1,4 @@
-"""What bridle adds to a tool call of real Claude, against `claude -p` with the tool allowed.
+"""What tillerman adds to a tool call of real Claude, against `claude -p` with the tool allowed.
 
 A call takes from one request that the model gets to the next.
 """
@@ -17,8 +17,8 @@ from statistics import median
 
 from bench.overhead import claude_environment, claude_program
 from bench.realtime import first_in_line
-from bridle.testing.model_double.script import Call, Say, Step, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.script import Call, Say, Step, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "6"))
 CALLS = 40
@@ -52,8 +52,8 @@ async def gaps(
     out, error = await said
     if process.returncode:
         raise SystemExit(f"{argv[0]} failed: {out[-2000:]!r} {error[-2000:]!r}")
-    if argv[0].endswith("bridle") and out.count(b'"type":"request_answered"') != CALLS:
-        raise SystemExit("bridle was not asked before every call")
+    if argv[0].endswith("tillerman") and out.count(b'"type":"request_answered"') != CALLS:
+        raise SystemExit("tillerman was not asked before every call")
     return [after - before for before, after in pairwise(came)][WARM:]
 
 
@@ -68,8 +68,8 @@ async def measure(folder: Path) -> dict[str, list[float]]:
             *("--include-partial-messages", "--allowedTools", "Read", "--"),
         ],
         "callback": [sys.executable, "-m", "bench.plain_callback", program],
-        "bridle": [
-            str(Path(sys.executable).with_name("bridle")),
+        "tillerman": [
+            str(Path(sys.executable).with_name("tillerman")),
             *("run", "-a", "claude", "--approve", "ask", "--json"),
         ],
     }
@@ -78,8 +78,8 @@ async def measure(folder: Path) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in commands}
     async with ModelDouble(scenarios) as double:
         env = claude_environment(folder, double.base_url) | {
-            "BRIDLE_HOME": str(folder / "bridle"),
-            "BRIDLE_AGENTS_CLAUDE_BINARY": program,
+            "TILLERMAN_HOME": str(folder / "tillerman"),
+            "TILLERMAN_AGENTS_CLAUDE_BINARY": program,
             "PYTHONPATH": str(Path(__file__).parents[1]),
         }
         for round in range(ROUNDS + 1):
@@ -94,7 +94,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, first_in_line() as where:
         print(f"{ROUNDS} turns of {CALLS} calls each, in turn, {where}", flush=True)
         found = asyncio.run(measure(Path(name)))
-    goals = {"bridle": "   (goal 3)"}
+    goals = {"tillerman": "   (goal 3)"}
     for name, each in found.items():
         added = median(ours - bare for bare, ours in zip(found["bare"], each, strict=True))
         print(

@@ -30,12 +30,12 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bench.words import last_number, words
-from bridle.testing.terminal import Tmux
+from tillerman.testing.terminal import Tmux
 
 if TYPE_CHECKING:
-    from bridle.core.events import Event
+    from tillerman.core.events import Event
 
-BRIDLE = [sys.executable, "-m", "bridle", "tui", "-a", "mock"]
+TILLERMAN = [sys.executable, "-m", "tillerman", "tui", "-a", "mock"]
 RATES = (1_000, 5_000)
 SECONDS = int(os.environ.get("BENCH_SECONDS", "30"))
 LOOK = 0.02  # seconds between two looks
@@ -56,7 +56,7 @@ def place() -> Iterator[tuple[Path, dict[str, str]]]:
         env = {
             **kept,
             "HOME": name,
-            "BRIDLE_HOME": f"{name}/bridle",
+            "TILLERMAN_HOME": f"{name}/tillerman",
             "COLORTERM": "truecolor",
             "PYTHONPATH": f"{Path.cwd()}:{Path.cwd()}/src",
         }
@@ -69,7 +69,7 @@ def place() -> Iterator[tuple[Path, dict[str, str]]]:
 def lag() -> None:
     print(f"{SECONDS} s of words; lag in ms, p50 / worst of each third; keys: echo p50 / worst")
     for rate in RATES:
-        for name, play in (("bridle", _ours), ("Markdown.get_stream", _textual)):
+        for name, play in (("tillerman", _ours), ("Markdown.get_stream", _textual)):
             with place() as (folder, env), Tmux(folder) as terminal:
                 print(f"  {rate:>5}/s {name:<20} {play(folder, terminal, env, rate)}", flush=True)
 
@@ -78,7 +78,7 @@ def _ours(folder: Path, terminal: Tmux, env: dict[str, str], rate: int) -> str:
     script = folder / "words.json"
     text = "".join(words(rate * SECONDS))
     script.write_text(json.dumps({"pace": 1 / rate, "turns": [[{"say": text}]]}))
-    terminal.run(BRIDLE, env, folder / "project")
+    terminal.run(TILLERMAN, env, folder / "project")
     terminal.until("mock works in")
     terminal.type(f"script:{script}")
     time.sleep(0.3)
@@ -90,11 +90,11 @@ def _ours(folder: Path, terminal: Tmux, env: dict[str, str], rate: int) -> str:
 def _logged(folder: Path) -> list[float]:
     import apsw
 
-    from bridle.core.events import MessageChunk, decode_event
-    from bridle.store.row_codec import unpack_event
+    from tillerman.core.events import MessageChunk, decode_event
+    from tillerman.store.row_codec import unpack_event
 
     found: list[float] = []
-    with apsw.Connection(str(next((folder / "bridle").rglob("*.db")))) as store:
+    with apsw.Connection(str(next((folder / "tillerman").rglob("*.db")))) as store:
         for at, event in store.execute("SELECT at, event FROM entries ORDER BY seq"):
             told = decode_event(unpack_event(event))
             if isinstance(told, MessageChunk) and last_number(told.text) == len(found):
@@ -177,15 +177,15 @@ def start() -> None:
     with place() as (folder, env):
         empty = [sys.executable, "-m", "bench.empty_app"]
         asyncio.run(_fill(folder, {"short": 20, "long": LONG}))
-        first: dict[str, list[float]] = {"bridle": [], "empty": []}
+        first: dict[str, list[float]] = {"tillerman": [], "empty": []}
         opened: dict[str, list[float]] = {"short": [], "long": []}
         for _ in range(ROUNDS):
-            for name, words in (("bridle", BRIDLE), ("empty", empty)):
+            for name, words in (("tillerman", TILLERMAN), ("empty", empty)):
                 first[name].append(_seconds(words, env, folder / "project"))
             for name, times in opened.items():
                 seen = f"the end of {name}"
-                times.append(_seconds([*BRIDLE, name], env, folder / "project", seen))
-    paint, bare = median(first["bridle"]), median(first["empty"])
+                times.append(_seconds([*TILLERMAN, name], env, folder / "project", seen))
+    paint, bare = median(first["tillerman"]), median(first["empty"])
     print(
         f"first paint {paint * 1000:.0f} ms, an empty Textual app {bare * 1000:.0f} ms:"
         f" {paint / bare:.2f}x (goal 1.5)"
@@ -223,7 +223,7 @@ def _seconds(words: list[str], env: dict[str, str], cwd: Path, seen: str = "") -
 
 async def _fill(folder: Path, sizes: dict[str, int]) -> None:
     """Sessions with as many entries, by the names."""
-    from bridle.core.events import (
+    from tillerman.core.events import (
         Entry,
         MessageChunk,
         ToolFinished,
@@ -231,12 +231,12 @@ async def _fill(folder: Path, sizes: dict[str, int]) -> None:
         TurnEnded,
         TurnStarted,
     )
-    from bridle.store.catalog import Catalog
-    from bridle.store.database import Database
-    from bridle.store.event_log import EventLog
-    from bridle.store.session_row import SessionRow
+    from tillerman.store.catalog import Catalog
+    from tillerman.store.database import Database
+    from tillerman.store.event_log import EventLog
+    from tillerman.store.session_row import SessionRow
 
-    store = folder / "bridle"
+    store = folder / "tillerman"
     store.mkdir(exist_ok=True)
     database = Database.open(_store_path(folder))
     log, catalog = EventLog(database), Catalog(database)
@@ -271,9 +271,9 @@ async def _fill(folder: Path, sizes: dict[str, int]) -> None:
 
 
 def _store_path(folder: Path) -> Path:
-    from bridle.paths import find_paths
+    from tillerman.paths import find_paths
 
-    return find_paths({"BRIDLE_HOME": str(folder / "bridle"), "HOME": str(folder)}).store
+    return find_paths({"TILLERMAN_HOME": str(folder / "tillerman"), "HOME": str(folder)}).store
 
 
 # -- rest ------------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def _store_path(folder: Path) -> Path:
 def rest() -> None:
     """What wakes an open session that nobody touches."""
     with place() as (folder, env), Tmux(folder) as terminal:
-        terminal.run(BRIDLE, env, folder / "project")
+        terminal.run(TILLERMAN, env, folder / "project")
         terminal.until("mock works in")
         terminal.type("script:hello")
         time.sleep(0.3)

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any, get_args
 
-from bridle import agents
-from bridle.core.agent import AgentInfo
-from bridle.core.capabilities import CAPABILITIES, capabilities
-from bridle.core.tools import ToolClass
-from bridle.testing.conformance_cases import CASES
+from tillerman import agents
+from tillerman.core.agent import AgentInfo
+from tillerman.core.capabilities import CAPABILITIES, capabilities
+from tillerman.core.tools import ToolClass
+from tillerman.testing.conformance_cases import CASES
 
 FOLDER = Path(__file__).parent / "agents"
 SIGNS = {"yes": "✓", "no": "–", "differs": "≠", "unplayed": "◦"}
@@ -57,7 +57,7 @@ def _gate() -> str:
         "\n## What the gate holds\n\n"
         "By class of tools. *Enforced*: each call is asked about before it runs, and a denial\n"
         "holds. *Advisory*: some calls are, or the agent's own rules hold it back. *None*: calls\n"
-        "run unasked. – it has no such tool. `bridle doctor --gate` finds it out anew with the\n"
+        "run unasked. – it has no such tool. `tillerman doctor --gate` finds it out anew with the\n"
         "agents that are installed.\n\n"
     )
     text += ROW.format(" | ".join(["", "tried", *CLASSES]))
@@ -72,7 +72,7 @@ def _page(name: str, told: dict[str, Any]) -> str:
     agent = agents.load(name)
     info = agent.info
     claims = capabilities(agent)
-    text = f'# {info.title}\n\n`bridle run -a {name} "…"`\n\n' + _facts(info)
+    text = f'# {info.title}\n\n`tillerman run -a {name} "…"`\n\n' + _facts(info)
     text += f"\n## What it does\n\nFound by the suite with {info.title} {told['version']}.\n\n"
     text += "| | |\n| --- | --- |\n"
     for case in CASES.values():
@@ -82,14 +82,14 @@ def _page(name: str, told: dict[str, Any]) -> str:
     missing = [f"`{word}`: {what}" for word, what in CAPABILITIES.items() if word not in claims]
     if missing:
         text += "\n## What it does not claim\n\n"
-        text += "Asked for one of these, bridle refuses before anything starts.\n\n"
+        text += "Asked for one of these, tillerman refuses before anything starts.\n\n"
         text += "".join(f"- {line}\n" for line in missing)
     return text
 
 
 def _facts(info: AgentInfo) -> str:
     facts = {
-        "program": f"`{info.binary}`" if info.binary else "none: it comes with bridle",
+        "program": f"`{info.binary}`" if info.binary else "none: it comes with tillerman",
         "install": f"`{info.install}`" if info.install else "",
         "sign in": info.sign_in,
         "versions tried": " to ".join(dict.fromkeys(info.tested)) if info.tested else "",

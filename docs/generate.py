@@ -15,20 +15,20 @@ from typing import get_args
 import msgspec
 from agent_pages import pages
 
-from bridle.config.settings import SETTINGS
-from bridle.core.events import Event
-from bridle.surfaces.tui import keymap
-from bridle.surfaces.tui.commands import COMMANDS
-from bridle.surfaces.tui.focus_scopes import PLACES
+from tillerman.config.settings import SETTINGS
+from tillerman.core.events import Event
+from tillerman.surfaces.tui import keymap
+from tillerman.surfaces.tui.commands import COMMANDS
+from tillerman.surfaces.tui.focus_scopes import PLACES
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src/bridle"
+PACKAGE = ROOT / "src/tillerman"
 PARTS = re.compile(r"(<!-- (\w+): generated -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def tree() -> str:
     """Packages and what lies at the top, with the first line of what they say about themselves."""
-    lines = [f"{'src/bridle/':<26}{_says(PACKAGE / '__init__.py')}"]
+    lines = [f"{'src/tillerman/':<26}{_says(PACKAGE / '__init__.py')}"]
     for path in sorted(PACKAGE.iterdir(), key=lambda path: (path.is_dir(), path.name)):
         if path.suffix == ".py" and not path.name.startswith("__init__"):
             lines.append(_line(path, 1))

@@ -1,4 +1,4 @@
-"""Draws docs/demo.svg and docs/screens: what is shown by `bridle demo` and the terminal interface.
+"""Draws docs/demo.svg and docs/screens from `tillerman demo` and the terminal interface.
 
 The screens are those of real runs with the embedded agent, in a project of their own.
 """
@@ -67,8 +67,8 @@ ASKED = {
 def demo() -> None:
     with tempfile.TemporaryDirectory() as home:
         shown = subprocess.run(
-            [sys.executable, "-m", "bridle", "--color", "always", "demo"],
-            env={"PATH": os.environ["PATH"], "HOME": home, "BRIDLE_HOME": home},
+            [sys.executable, "-m", "tillerman", "--color", "always", "demo"],
+            env={"PATH": os.environ["PATH"], "HOME": home, "TILLERMAN_HOME": home},
             capture_output=True,
             text=True,
             check=True,
@@ -76,7 +76,7 @@ def demo() -> None:
     turn = shown.split("\n\x1b[1m3. ")[0].rstrip()
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(Text.from_ansi(turn))
-    (DOCS / "demo.svg").write_text(ELSEWHERE.sub("", console.export_svg(title="bridle demo")))
+    (DOCS / "demo.svg").write_text(ELSEWHERE.sub("", console.export_svg(title="tillerman demo")))
 
 
 class Sitting:
@@ -108,7 +108,7 @@ class Sitting:
 
     async def take(self, name: str) -> None:
         await self.pilot.pause(0.2)
-        svg = ELSEWHERE.sub("", self.app.export_screenshot(title="bridle", simplify=True))
+        svg = ELSEWHERE.sub("", self.app.export_screenshot(title="tillerman", simplify=True))
         svg = svg.replace(str(self.folder), "/home/ada/models"[: len(str(self.folder))])
         (DOCS / "screens").mkdir(exist_ok=True)
         (DOCS / "screens" / f"{name}.svg").write_text(svg)
@@ -125,14 +125,18 @@ async def sitting(
         (project / "parser.py").write_text(OLD)
         for variable in ("XDG_CONFIG_HOME", "NO_COLOR"):
             os.environ.pop(variable, None)
-        os.environ |= {"HOME": name, "BRIDLE_HOME": f"{name}/bridle", "BRIDLE_MOCK_STATE": name}
+        os.environ |= {
+            "HOME": name,
+            "TILLERMAN_HOME": f"{name}/tillerman",
+            "TILLERMAN_MOCK_STATE": name,
+        }
         if prepare:
             prepare(folder)
-        from bridle.surfaces.tui.app import BridleApp
+        from tillerman.surfaces.tui.app import TillermanApp
 
         script = {"script": f"{name}/script.json"}
         wishes = {"agent": "mock", "approve": "edits", "options": script}
-        app = BridleApp(project, wishes=wishes)
+        app = TillermanApp(project, wishes=wishes)
         async with app.run_test(size=size) as pilot:
             await app.opened()
             yield Sitting(folder, app, pilot)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.cli.parsing.argparse_errors import parse
-from bridle.surfaces.cli.parsing.parser import build
+from tillerman.surfaces.cli.parsing.argparse_errors import parse
+from tillerman.surfaces.cli.parsing.parser import build
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -33,7 +33,11 @@ def test_an_example_runs_as_it_stands(code: str, tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", code],
         cwd=project,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BRIDLE_HOME": str(tmp_path / "b")},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "TILLERMAN_HOME": str(tmp_path / "b"),
+        },
         capture_output=True,
         text=True,
         timeout=60,
@@ -55,8 +59,8 @@ def test_a_command_of_an_example_is_one(words: list[str]) -> None:
 
 
 def test_the_public_names_are_those_in_all() -> None:
-    import bridle
+    import tillerman
 
-    assert sorted(bridle.__all__) == sorted(bridle._HOMES)
-    for name in bridle.__all__:
-        assert getattr(bridle, name) is not None
+    assert sorted(tillerman.__all__) == sorted(tillerman._HOMES)
+    for name in tillerman.__all__:
+        assert getattr(tillerman, name) is not None

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-import bridle
-from bridle.config import Config, load
-from bridle.config.profiles import parse as parse_profile
-from bridle.config.settings import Limits, Team, Until, Workspace
-from bridle.core.errors import BridleError, ConfigError, UsageError
-from bridle.core.events import Answer, PermissionRequested, QuestionAsked
-from bridle.core.session_options import OPTIONS
-from bridle.paths import Paths, find_paths
-from bridle.surfaces.cli.parsing import parser
-from bridle.surfaces.cli.parsing.argparse_errors import parse
+import tillerman
+from tillerman.config import Config, load
+from tillerman.config.profiles import parse as parse_profile
+from tillerman.config.settings import Limits, Team, Until, Workspace
+from tillerman.core.errors import ConfigError, TillermanError, UsageError
+from tillerman.core.events import Answer, PermissionRequested, QuestionAsked
+from tillerman.core.session_options import OPTIONS
+from tillerman.paths import Paths, find_paths
+from tillerman.surfaces.cli.parsing import parser
+from tillerman.surfaces.cli.parsing.argparse_errors import parse
 
 CHOICES = {name: values.choices for name, values in OPTIONS.items() if values.choices}
 NUMBERS = ("max_turns", "max_tokens", "max_cost", "timeout", "request_timeout")
@@ -47,10 +47,10 @@ def wrong_words(choices: tuple[str, ...]) -> list[str]:
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    return find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    return find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
 
 
-def sessions(harness: bridle.Harness) -> int:
+def sessions(harness: tillerman.Harness) -> int:
     return len(harness.sessions.catalog.list(limit=10))
 
 
@@ -72,7 +72,7 @@ async def test_no_session_starts_with_a_word_that_is_not_known(
     paths: Paths, tmp_path: Path, name: str
 ) -> None:
     words: list[Any] = [*wrong_words(CHOICES[name]), *WRONG_TYPES]
-    async with bridle.open(cwd=tmp_path, paths=paths) as harness:
+    async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
 
         async def start(**options: Any) -> None:
             await harness.start("mock", **options)
@@ -83,7 +83,7 @@ async def test_no_session_starts_with_a_word_that_is_not_known(
 
 
 async def test_no_server_starts_with_a_word_that_is_not_known(paths: Paths, tmp_path: Path) -> None:
-    async with bridle.open(cwd=tmp_path, paths=paths) as harness:
+    async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
         for name in ("approve", "isolation"):
             words: list[Any] = [*wrong_words(CHOICES[name]), *WRONG_TYPES]
             found = [w for w in words if not await refused(harness.serve, name, w, CHOICES[name])]
@@ -96,7 +96,7 @@ async def test_a_limit_is_a_number_above_zero(paths: Paths, tmp_path: Path, name
     wrong: list[Any] = [0, -1, -0.5, nan, inf, -inf, True, False, "5", "", [], {}, 0.0, -0.0]
     if name in ("max_turns", "max_tokens"):
         wrong += [1.5, 2**63]
-    async with bridle.open(cwd=tmp_path, paths=paths) as harness:
+    async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
 
         async def start(**options: Any) -> None:
             await harness.start("mock", **options)
@@ -110,8 +110,8 @@ async def test_a_limit_is_a_number_above_zero(paths: Paths, tmp_path: Path, name
 async def test_no_option_takes_a_value_of_another_type(
     paths: Paths, tmp_path: Path, name: str
 ) -> None:
-    async with bridle.open(cwd=tmp_path, paths=paths) as harness:
-        with pytest.raises(BridleError, match=f"^{name} cannot be <object"):
+    async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
+        with pytest.raises(TillermanError, match=f"^{name} cannot be <object"):
             await harness.start("mock", **{name: object()})  # type: ignore[arg-type]
         assert sessions(harness) == 0
 
@@ -119,7 +119,7 @@ async def test_no_option_takes_a_value_of_another_type(
 async def test_an_option_that_nobody_knows_is_named_with_one_that_is(
     paths: Paths, tmp_path: Path
 ) -> None:
-    async with bridle.open(cwd=tmp_path, paths=paths) as harness:
+    async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
         with pytest.raises(UsageError, match=r"^no option is called 'aprove'$") as caught:
             await harness.start("mock", aprove="none")  # type: ignore[call-arg]
         assert (caught.value.hint, sessions(harness)) == ("did you mean approve?", 0)
@@ -127,7 +127,7 @@ async def test_an_option_that_nobody_knows_is_named_with_one_that_is(
 
 async def test_a_running_session_takes_no_unknown_word_either(paths: Paths, tmp_path: Path) -> None:
     config = Config(agents={"mock": {"pace": "0"}}, paths=paths)
-    async with bridle.open(config=config, cwd=tmp_path, paths=paths) as harness:
+    async with tillerman.open(config=config, cwd=tmp_path, paths=paths) as harness:
         session = await harness.start("mock", approve="ask")
         await session.ask('[{"say": "hello"}]')
         attached = harness.attach(session.id)
@@ -155,7 +155,7 @@ async def test_an_answer_that_is_not_offered_is_refused_and_the_request_stays_op
     wrong += [Answer(word) for word in WRONG_TYPES if not isinstance(word, str)]
     wrong += [Answer("allow", remember=word) for word in wrong_words(CHOICES["remember"])]  # type: ignore[arg-type]
     wrong += [Answer("deny", note=5), Answer("allow", answers=["x"])]  # type: ignore[arg-type]
-    async with bridle.open(config=config, cwd=tmp_path, paths=paths) as harness:
+    async with tillerman.open(config=config, cwd=tmp_path, paths=paths) as harness:
         session = await harness.start("mock", approve="ask")
         taken = []
         async for entry in session.run(json.dumps([step])):
@@ -185,7 +185,7 @@ def test_mypy_refuses_what_is_refused_when_it_runs(tmp_path: Path) -> None:
         'await harness.handoff("last", "mock", mode="asks")',
         'await session.configure(mode="PLAN")',
         'await session.prompt("x", when_busy="wait")',
-        'bridle.Answer("allow", remember="sesion")',
+        'tillerman.Answer("allow", remember="sesion")',
         'Config(approve="all")',
         'Config(supervision="none")',
         'Workspace(isolation="low")',
@@ -195,15 +195,15 @@ def test_mypy_refuses_what_is_refused_when_it_runs(tmp_path: Path) -> None:
         'await session.configure(mode="ask")',
     ]
     lines = [
-        "import bridle",
-        "from bridle.config import Config",
-        "from bridle.config.settings import Workspace",
-        "async def main(harness: bridle.Harness) -> None:",
+        "import tillerman",
+        "from tillerman.config import Config",
+        "from tillerman.config.settings import Workspace",
+        "async def main(harness: tillerman.Harness) -> None:",
         *(f"    {line}" for line in [*right, *wrong]),
     ]
     snippet.write_text("\n".join(lines) + "\n")
 
-    root = Path(bridle.__file__).parents[2]
+    root = Path(tillerman.__file__).parents[2]
     command = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml")]
     done = subprocess.run([*command, str(snippet)], cwd=root, capture_output=True, text=True)
 
@@ -261,7 +261,7 @@ def test_no_config_file_or_variable_has_an_unknown_word(
             load(tmp_path, environment={}, paths=paths)
         if word and "\0" not in word:
             file.write_text("")
-            variable = "BRIDLE_" + key.upper().replace(".", "_")
+            variable = "TILLERMAN_" + key.upper().replace(".", "_")
             with pytest.raises(ConfigError):
                 load(tmp_path, environment={variable: word}, paths=paths)
 
@@ -288,7 +288,7 @@ async def test_a_config_made_in_python_is_checked_like_a_file(
     paths: Paths, tmp_path: Path, config: Config
 ) -> None:
     with pytest.raises(ConfigError, match=" cannot be "):
-        async with bridle.open(config=replace(config, paths=paths), cwd=tmp_path, paths=paths):
+        async with tillerman.open(config=replace(config, paths=paths), cwd=tmp_path, paths=paths):
             pass
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from bridle.config import Config
-from bridle.config.settings import Limits, Output
-from bridle.core.agent import SecretFile
-from bridle.core.errors import Unsupported, UsageError
-from bridle.core.output_schema import AnswerFormat
-from bridle.harness.launch_plan import order
-from bridle.sessions.prestart import HeadStart
+from tillerman.config import Config
+from tillerman.config.settings import Limits, Output
+from tillerman.core.agent import SecretFile
+from tillerman.core.errors import Unsupported, UsageError
+from tillerman.core.output_schema import AnswerFormat
+from tillerman.harness.launch_plan import order
+from tillerman.sessions.prestart import HeadStart
 
 SERVERS = {
     "issues": {

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import bridle
-from bridle.config.project_trust import read_folder, trust
-from bridle.core.errors import Unsupported
-from bridle.paths import Paths, find_paths
+import tillerman
+from tillerman.config.project_trust import read_folder, trust
+from tillerman.core.errors import Unsupported
+from tillerman.paths import Paths, find_paths
 
 WRITES = json.dumps([{"run": "touch ran"}, {"write": "w.txt", "text": ""}])
 READER = "---\nagent: mock\ntools: Read\n---\nOnly read.\n"
@@ -19,7 +19,7 @@ READER = "---\nagent: mock\ntools: Read\n---\nOnly read.\n"
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Iterator[Paths]:
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
     paths.config.mkdir(parents=True)
     paths.config_file.write_text("[agents.mock]\npace = 0\n")
     return paths
@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".git").write_text("gitdir: elsewhere")
-    (folder / ".bridle" / "agents").mkdir(parents=True)
+    (folder / ".tillerman" / "agents").mkdir(parents=True)
     return folder
 
 
@@ -38,12 +38,12 @@ def project(tmp_path: Path) -> Path:
 async def test_a_session_resumed_without_its_profile_keeps_to_the_profiles_tools(
     paths: Paths, project: Path, becomes: str | None
 ) -> None:
-    file = project / ".bridle" / "agents" / "reader.md"
+    file = project / ".tillerman" / "agents" / "reader.md"
     file.write_text(READER)
     folder = read_folder(project)
     assert folder
     trust(paths, folder)
-    async with bridle.open(paths=paths, cwd=project) as harness:
+    async with tillerman.open(paths=paths, cwd=project) as harness:
         session = await harness.start("reader", approve="auto")
         first = await session.ask(WRITES)
         await session.close()
@@ -54,7 +54,7 @@ async def test_a_session_resumed_without_its_profile_keeps_to_the_profiles_tools
         third = await (await harness.resume(session.id)).ask(WRITES)
     for result in (first, second, third):
         assert [call.outcome for call in result.calls] == ["denied", "denied"]
-    assert sorted(path.name for path in project.iterdir()) == [".bridle", ".git"]
+    assert sorted(path.name for path in project.iterdir()) == [".tillerman", ".git"]
 
 
 async def test_tools_are_refused_for_an_agent_that_neither_takes_a_list_nor_asks(
@@ -62,7 +62,7 @@ async def test_tools_are_refused_for_an_agent_that_neither_takes_a_list_nor_asks
 ) -> None:
     (paths.config / "agents").mkdir()
     (paths.config / "agents" / "reader.md").write_text(READER.replace("mock", "codex-exec"))
-    async with bridle.open(paths=paths, cwd=project) as harness:
+    async with tillerman.open(paths=paths, cwd=project) as harness:
         with pytest.raises(Unsupported, match="list of tools"):
             await harness.start("reader", approve="auto")
 
@@ -75,7 +75,7 @@ async def test_tools_are_refused_for_a_surface_on_which_an_agent_does_not_ask(
     )
     (paths.config / "agents").mkdir()
     (paths.config / "agents" / "reader.md").write_text(READER.replace("mock", "gemini"))
-    async with bridle.open(paths=paths, cwd=project) as harness:
+    async with tillerman.open(paths=paths, cwd=project) as harness:
         session = await harness.start("reader", approve="auto")
         with pytest.raises(Unsupported, match="gemini does not support a list of tools"):
             await session.ask("write a file")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-import bridle
-from bridle.core.errors import BridleError, UsageError
-from bridle.core.events import MessageChunk, Notice, TurnStarted, UserMessage
-from bridle.harness.harness import Harness
-from bridle.paths import Paths, find_paths
-from bridle.sessions.session import Session, read_all
+import tillerman
+from tillerman.core.errors import TillermanError, UsageError
+from tillerman.core.events import MessageChunk, Notice, TurnStarted, UserMessage
+from tillerman.harness.harness import Harness
+from tillerman.paths import Paths, find_paths
+from tillerman.sessions.session import Session, read_all
 
 CONFIG = """\
 [agents.mock]
@@ -29,15 +29,15 @@ QUOTA = {"fail": "billing", "message": "the quota is used up"}
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    return find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    return find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
 
 
 @pytest.fixture
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else's agent, installed: it asks to write acme.txt, and says goodbye."""
-    info = tmp_path / "site" / "bridle_acme-1.0.dist-info"
+    info = tmp_path / "site" / "tillerman_acme-1.0.dist-info"
     info.mkdir(parents=True)
-    (info / "entry_points.txt").write_text("[bridle.agents]\nacme = bridle_acme:agent\n")
+    (info / "entry_points.txt").write_text("[tillerman.agents]\nacme = tillerman_acme:agent\n")
     monkeypatch.syspath_prepend(tmp_path / "site")
 
 
@@ -61,7 +61,7 @@ def mock_plays(paths: Paths, *turns: list[dict[str, Any]], more: str = "") -> No
 
 
 def open_harness(paths: Paths, project: Path) -> Any:
-    return bridle.open(paths=paths, cwd=project)
+    return tillerman.open(paths=paths, cwd=project)
 
 
 def of(harness: Harness, session: Session, kind: type) -> list[Any]:
@@ -112,7 +112,7 @@ async def test_that_nobody_can_be_used_is_told_of_all(paths: Paths, project: Pat
     more = '[agents.third]\nacp = "no-such-program-either"\n'
     configure(paths, CONFIG.format(first="hello") + more)
     async with open_harness(paths, project) as harness:
-        with pytest.raises(BridleError) as error:
+        with pytest.raises(TillermanError) as error:
             await harness.start("other,third")
         assert error.value.message == "other is not installed; third is not installed"
         assert error.value.exit_code == 3
@@ -327,7 +327,7 @@ async def test_another_that_has_the_model_goes_on_only_where_its_makers_agent_is
 async def test_that_nobody_has_the_model_ready_is_told_of_all(paths: Paths, project: Path) -> None:
     model_of(paths, "other", "third", more='[agents.third]\nacp = "no-such-program-either"\n')
     async with open_harness(paths, project) as harness:
-        with pytest.raises(BridleError) as error:
+        with pytest.raises(TillermanError) as error:
             await harness.start(model="bird-1")
         assert error.value.message == (
             "other is not installed: no `no-such-program-anywhere` on PATH; third is not installed"
@@ -340,6 +340,6 @@ async def test_that_an_agent_is_not_installed_is_told_before_its_gate(
 ) -> None:
     configure(paths, CONFIG.format(first="hello"))
     async with open_harness(paths, project) as harness:
-        with pytest.raises(BridleError, match=r"^other is not installed") as error:
+        with pytest.raises(TillermanError, match=r"^other is not installed") as error:
             await harness.start("other")
         assert error.value.exit_code == 3

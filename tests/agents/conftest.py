@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.testing.test_host import PlainHost
+from tillerman.testing.test_host import PlainHost
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from bridle.core.agent import Agent, Conversation, Heard, Host, Prompt, SessionSpec
-from bridle.core.events import (
+from tillerman.core.agent import Agent, Conversation, Heard, Host, Prompt, SessionSpec
+from tillerman.core.events import (
     Answer,
     Event,
     MessageChunk,

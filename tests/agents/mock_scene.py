@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bridle.agents import load
-from bridle.testing.model_double.script import (
+from tillerman.agents import load
+from tillerman.testing.model_double.script import (
     Attempts,
     Close,
     Cut,
@@ -20,8 +20,8 @@ from bridle.testing.model_double.script import (
     Think,
     Usage,
 )
-from bridle.testing.scenario import CannotPlay, Do, Part
-from bridle.testing.scenario_sessions import Theatre
+from tillerman.testing.scenario import CannotPlay, Do, Part
+from tillerman.testing.scenario_sessions import Theatre
 
 KINDS = {401: "not_signed_in", 404: "model_not_found", 429: "rate_limited", 500: "api_error"}
 WORDS = {"overflow": "context_overflow", "quota": "billing"}

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import AgentInfo, Mode, Prompt, SessionSpec
-from bridle.core.events import (
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import AgentInfo, Mode, Prompt, SessionSpec
+from tillerman.core.events import (
     AgentReady,
     Answer,
     Event,
@@ -21,9 +21,9 @@ from bridle.core.events import (
     TurnStarted,
     Unrecognized,
 )
-from bridle.core.failure import Failure
-from bridle.core.tools import ToolClass
-from bridle.core.wire import Launch, Reply
+from tillerman.core.failure import Failure
+from tillerman.core.tools import ToolClass
+from tillerman.core.wire import Launch, Reply
 
 
 class PlainWire:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from listening import listening
 
-from bridle.agents.mock import agent
-from bridle.core.agent import SessionSpec
-from bridle.core.events import Answer, BackgroundChanged, TurnEnded, encode
-from bridle.testing.recording_player import listener
-from bridle.testing.test_host import PlainHost
+from tillerman.agents.mock import agent
+from tillerman.core.agent import SessionSpec
+from tillerman.core.events import Answer, BackgroundChanged, TurnEnded, encode
+from tillerman.testing.recording_player import listener
+from tillerman.testing.test_host import PlainHost
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "mock"
 SCRIPTS = (

@@ -9,18 +9,18 @@ from typing import get_args
 
 import pytest
 
-import bridle
-from bridle.agents import available, load
-from bridle.agents.stdio.capability_check import refuse_open_gate
-from bridle.config import APPROVE, Config
-from bridle.core.agent import AgentInfo
-from bridle.core.errors import GateOpen
-from bridle.core.events import Notice
-from bridle.core.tools import ToolClass
-from bridle.harness.launch_plan import order
-from bridle.paths import find_paths
-from bridle.testing import check_agent
-from bridle.testing.conformance import AdvisoryAgent
+import tillerman
+from tillerman.agents import available, load
+from tillerman.agents.stdio.capability_check import refuse_open_gate
+from tillerman.config import APPROVE, Config
+from tillerman.core.agent import AgentInfo
+from tillerman.core.errors import GateOpen
+from tillerman.core.events import Notice
+from tillerman.core.tools import ToolClass
+from tillerman.harness.launch_plan import order
+from tillerman.paths import find_paths
+from tillerman.testing import check_agent
+from tillerman.testing.conformance import AdvisoryAgent
 
 CLASSES: tuple[ToolClass, ...] = get_args(ToolClass)
 
@@ -29,8 +29,8 @@ PLUGIN = """
 from itertools import chain, combinations
 from pathlib import Path
 
-from bridle.core.agent import AgentInfo, Heard
-from bridle.core.events import AgentExited, AgentStarted, TurnEnded
+from tillerman.core.agent import AgentInfo, Heard
+from tillerman.core.events import AgentExited, AgentStarted, TurnEnded
 
 
 class Acting:
@@ -75,11 +75,11 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = tmp_path / "site"
     info = site / "plugins-1.0.dist-info"
     info.mkdir(parents=True)
-    (site / "bridle_plugins.py").write_text(PLUGIN)
-    points = [f"{name} = bridle_plugins:{name.replace('-', '_')}" for name in names()]
-    (info / "entry_points.txt").write_text("\n".join(["[bridle.agents]", *points]))
+    (site / "tillerman_plugins.py").write_text(PLUGIN)
+    points = [f"{name} = tillerman_plugins:{name.replace('-', '_')}" for name in names()]
+    (info / "entry_points.txt").write_text("\n".join(["[tillerman.agents]", *points]))
     monkeypatch.syspath_prepend(str(site))
-    monkeypatch.delitem(__import__("sys").modules, "bridle_plugins", raising=False)
+    monkeypatch.delitem(__import__("sys").modules, "tillerman_plugins", raising=False)
 
 
 def starts(agent: str, approve: str, accepted: bool, cwd: Path) -> bool:
@@ -110,8 +110,8 @@ def test_a_plug_in_starts_where_it_declares_to_ask_or_nothing_need_be_asked(tmp_
 async def test_a_plug_in_that_declares_nothing_never_acts(tmp_path: Path, approve: str) -> None:
     project = tmp_path / "project"
     project.mkdir()
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
-    async with bridle.open(cwd=project, paths=paths) as harness:
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
+    async with tillerman.open(cwd=project, paths=paths) as harness:
         with pytest.raises(GateOpen):
             await harness.start("plugin", approve=approve)
 
@@ -122,9 +122,9 @@ async def test_a_plug_in_that_declares_nothing_never_acts(tmp_path: Path, approv
 async def test_a_plug_in_that_declares_nothing_does_not_go_on_for_another(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
     config = Config(agents={"mock": {"pace": "0"}}, paths=paths)
-    async with bridle.open(config=config, cwd=project, paths=paths) as harness:
+    async with tillerman.open(config=config, cwd=project, paths=paths) as harness:
         session = await harness.start("mock,plugin", approve="readonly")
         entries = [e.event async for e in session.run('[{"fail": "rate_limited"}]')]
 
@@ -147,7 +147,7 @@ class _RefusesAll:
         self.info = info
 
     async def open(self, spec: object, host: object) -> object:
-        from bridle.core.errors import Unsupported
+        from tillerman.core.errors import Unsupported
 
         raise Unsupported(self.info.name, "anything")
 

@@ -11,15 +11,15 @@ import pytest
 from mock_scene import MockScene
 from plain import LONG_LIVED, PER_TURN, PerTurnWire, PlainWire
 
-from bridle.agents import load
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import AgentInfo, Conversation, Host, SessionSpec
-from bridle.core.events import Event, MessageChunk, TurnEnded, Unrecognized
-from bridle.core.wire import Reply
-from bridle.testing.broken_streams import NONSENSE
-from bridle.testing.conformance import NonConforming, check_agent
-from bridle.testing.model_double.script import Fail
-from bridle.testing.scenario import Act
+from tillerman.agents import load
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec
+from tillerman.core.events import Event, MessageChunk, TurnEnded, Unrecognized
+from tillerman.core.wire import Reply
+from tillerman.testing.broken_streams import NONSENSE
+from tillerman.testing.conformance import NonConforming, check_agent
+from tillerman.testing.model_double.script import Fail
+from tillerman.testing.scenario import Act
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 INFO = AgentInfo("plain", "Plain", frozenset({"resume"}))

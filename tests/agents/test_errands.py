@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents.commands import locate
-from bridle.agents.commands.runner import MOST_OUTPUT, Errands, WouldShow
-from bridle.agents.jsonrpc.peer import Peer
-from bridle.agents.jsonrpc.sequential_requests import Refused, call
-from bridle.core.agent import AgentInfo, Exit, SecretFile
-from bridle.core.agent_admin import Dialog, Installed, Ran
-from bridle.core.errors import AgentError, AgentNotInstalled
+from tillerman.agents.commands import locate
+from tillerman.agents.commands.runner import MOST_OUTPUT, Errands, WouldShow
+from tillerman.agents.jsonrpc.peer import Peer
+from tillerman.agents.jsonrpc.sequential_requests import Refused, call
+from tillerman.core.agent import AgentInfo, Exit, SecretFile
+from tillerman.core.agent_admin import Dialog, Installed, Ran
+from tillerman.core.errors import AgentError, AgentNotInstalled
 
 INFO = AgentInfo("acme", "Acme", binary="acme", install="pip install acme")
 

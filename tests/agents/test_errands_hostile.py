@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents.commands.runner import Errands, WouldShow
+from tillerman.agents.commands.runner import Errands, WouldShow
 
 
 @pytest.mark.parametrize("dump", [str, json.dumps, lambda v: json.dumps(v, ensure_ascii=False)])

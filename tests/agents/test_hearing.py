@@ -7,10 +7,10 @@ import json
 import pytest
 from plain import PlainWire
 
-from bridle.agents.stdio.line_decoder import MAX_DEPTH, Hearing, deeper_than
-from bridle.agents.stdio.line_splitter import Overlong, Tail
-from bridle.core.agent import Heard, SessionSpec
-from bridle.core.events import (
+from tillerman.agents.stdio.line_decoder import MAX_DEPTH, Hearing, deeper_than
+from tillerman.agents.stdio.line_splitter import Overlong, Tail
+from tillerman.core.agent import Heard, SessionSpec
+from tillerman.core.events import (
     Event,
     MessageChunk,
     ToolStarted,
@@ -19,8 +19,8 @@ from bridle.core.events import (
     decode_event,
     encode,
 )
-from bridle.testing.broken_streams import NONSENSE
-from bridle.testing.recording_player import SPEC
+from tillerman.testing.broken_streams import NONSENSE
+from tillerman.testing.recording_player import SPEC
 
 DONE = TurnEnded(reason="completed")
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from bridle.agents.jsonrpc.peer import Answered, Asked, Nonsense, Peer, RpcError, Said, Told
-from bridle.core.wire import Reply
+from tillerman.agents.jsonrpc.peer import Answered, Asked, Nonsense, Peer, RpcError, Said, Told
+from tillerman.core.wire import Reply
 
 
 def then(result: Any, error: RpcError | None) -> Said:

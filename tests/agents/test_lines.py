@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.agents.stdio.line_splitter import HEAD, Line, Lines, Overlong, Tail
+from tillerman.agents.stdio.line_splitter import HEAD, Line, Lines, Overlong, Tail
 
 CHUNKS = (1, 7, 64, 65536)
 CAP = 50

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents.commands.gemini_mcp_settings import added, edit, listed, removed
-from bridle.core.agent_admin import McpServer
-from bridle.core.errors import AgentError
+from tillerman.agents.commands.gemini_mcp_settings import added, edit, listed, removed
+from tillerman.core.agent_admin import McpServer
+from tillerman.core.errors import AgentError
 
 # As Gemini CLI 0.61.0 prints it on stderr, and Qwen Code 0.24.4 on stdout without its colours.
 LIST = """\

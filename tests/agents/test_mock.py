@@ -14,11 +14,11 @@ from typing import Any, get_args
 import pytest
 from listening import listening
 
-from bridle.agents.mock import agent
-from bridle.agents.mock.wire import CHILD
-from bridle.core.agent import File, Prompt, SessionSpec
-from bridle.core.errors import Unsupported
-from bridle.core.events import (
+from tillerman.agents.mock import agent
+from tillerman.agents.mock.wire import CHILD
+from tillerman.core.agent import File, Prompt, SessionSpec
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import (
     AgentExited,
     AgentReady,
     AgentStarted,
@@ -45,8 +45,8 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.core.failure import Failure, FailureKind
-from bridle.testing.test_host import PlainHost
+from tillerman.core.failure import Failure, FailureKind
+from tillerman.testing.test_host import PlainHost
 
 ALLOW = Answer("allow")
 DONE = TurnEnded(reason="completed")
@@ -496,7 +496,7 @@ def test_its_program_loads_little_before_it_speaks(tmp_path: Path) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert '"text":"hi"' in done.stdout
     assert "program.turn" in loaded
-    heavy = {"asyncio", "bridle", "dataclasses", "pathlib", "subprocess", "tempfile", "typing"}
+    heavy = {"asyncio", "tillerman", "dataclasses", "pathlib", "subprocess", "tempfile", "typing"}
     assert loaded & heavy == set()
 
 

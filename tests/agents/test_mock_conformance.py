@@ -8,8 +8,8 @@ import pytest
 from mock_scene import MockScene
 from verdicts import hold
 
-from bridle import __version__
-from bridle.testing.conformance_cases import CASES, Case, check
+from tillerman import __version__
+from tillerman.testing.conformance_cases import CASES, Case, check
 
 
 @pytest.mark.timeout(90)

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from listening import listening
 
-from bridle.agents.mock import INFO, agent
-from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import AgentExited, MessageChunk, TurnEnded, Unrecognized
-from bridle.testing.test_host import PlainHost
+from tillerman.agents.mock import INFO, agent
+from tillerman.agents.mock.wire import MockWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import AgentExited, MessageChunk, TurnEnded, Unrecognized
+from tillerman.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")

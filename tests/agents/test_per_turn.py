@@ -9,13 +9,13 @@ import pytest
 from listening import listening
 from plain import ASKS, PerTurnWire, shell
 
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import AgentInfo, Exit, Prompt, SessionSpec
-from bridle.core.errors import AgentError
-from bridle.core.events import TurnEnded
-from bridle.core.failure import Failure
-from bridle.core.wire import Launch, Place
-from bridle.testing.test_host import PlainHost
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import AgentInfo, Exit, Prompt, SessionSpec
+from tillerman.core.errors import AgentError
+from tillerman.core.events import TurnEnded
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Launch, Place
+from tillerman.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
 SAY_ALL = """printf '{"say": "%s"}\\n{"end": "completed"}\\n' "$(cat -; cat lent 2>/dev/null)" """
@@ -92,7 +92,7 @@ async def test_a_program_that_cannot_start_fails_its_turn_and_keeps_nothing(
         failure = Failure(
             kind="agent_failed",
             message=f"the agent could not be started: No such file or directory: {gone}",
-            hint="`bridle doctor` checks it",
+            hint="`tillerman doctor` checks it",
         )
         assert await agent.turn("one") == [TurnEnded(reason="failed", failure=failure)]
         gone.mkdir()

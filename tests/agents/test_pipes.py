@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridle.agents.stdio.pipes import HIGH_WATER, KEEPING, REST, PipeReader, PipeWriter
+from tillerman.agents.stdio.pipes import HIGH_WATER, KEEPING, REST, PipeReader, PipeWriter
 
 
 @pytest.fixture

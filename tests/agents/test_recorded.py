@@ -10,11 +10,11 @@ import pytest
 from listening import Listener, listening
 from plain import ASKS, PlainWire, python
 
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.agents.stdio.recorded_conversation import Recorded, RecordedConversation, kept_part
-from bridle.core.agent import AgentInfo, Conversation, Host, Prompt, SessionSpec
-from bridle.core.events import MessageChunk, MessageWithdrawn, TurnEnded
-from bridle.testing.test_host import PlainHost
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.agents.stdio.recorded_conversation import Recorded, RecordedConversation, kept_part
+from tillerman.core.agent import AgentInfo, Conversation, Host, Prompt, SessionSpec
+from tillerman.core.events import MessageChunk, MessageWithdrawn, TurnEnded
+from tillerman.testing.test_host import PlainHost
 
 # Says each attempt of a story, stores the last if it is to be kept, and reports success.
 PROGRAM = """

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from listening import listening
 
-from bridle.agents.replay import agent
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.errors import Unsupported, UsageError
-from bridle.core.events import (
+from tillerman.agents.replay import agent
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.errors import Unsupported, UsageError
+from tillerman.core.events import (
     AgentExited,
     AgentReady,
     AgentStarted,
@@ -35,8 +35,8 @@ from bridle.core.events import (
     UserMessage,
     encode,
 )
-from bridle.core.failure import Failure
-from bridle.testing.test_host import PlainHost
+from tillerman.core.failure import Failure
+from tillerman.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
 ALLOW = Answer("allow")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents import load
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import SessionSpec
-from bridle.core.events import Notice
-from bridle.core.wire import DecodesStderr
-from bridle.testing.recording_player import listener
+from tillerman.agents import load
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import SessionSpec
+from tillerman.core.events import Notice
+from tillerman.core.wire import DecodesStderr
+from tillerman.testing.recording_player import listener
 
 SPEC = SessionSpec(cwd=Path("/project"))
 CLAUDE = (

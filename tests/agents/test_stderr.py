@@ -10,11 +10,11 @@ import pytest
 from listening import listening
 from plain import ASKS, PlainWire, python
 
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.agents.stdio.stderr_lines import LONGEST, MOST, StderrLines
-from bridle.core.agent import AgentInfo
-from bridle.core.events import Event, MessageChunk, Notice
-from bridle.testing.test_host import PlainHost
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.agents.stdio.stderr_lines import LONGEST, MOST, StderrLines
+from tillerman.core.agent import AgentInfo
+from tillerman.core.events import Event, MessageChunk, Notice
+from tillerman.testing.test_host import PlainHost
 
 
 class ReadingWire(PlainWire):

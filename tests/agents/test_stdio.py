@@ -11,12 +11,12 @@ import pytest
 from listening import listening
 from plain import ASKS, LONG_LIVED, PER_TURN, python, shell
 
-from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.agents.stdio.conversation import reconcile
-from bridle.core.agent import AgentInfo, Exit, Prompt, SessionSpec
-from bridle.core.errors import AgentNotInstalled, SessionBusy, Unsupported
-from bridle.core.events import (
+from tillerman.agents.mock.wire import MockWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.agents.stdio.conversation import reconcile
+from tillerman.core.agent import AgentInfo, Exit, Prompt, SessionSpec
+from tillerman.core.errors import AgentNotInstalled, SessionBusy, Unsupported
+from tillerman.core.events import (
     AgentExited,
     AgentReady,
     AgentStarted,
@@ -26,10 +26,10 @@ from bridle.core.events import (
     TurnStarted,
     Unrecognized,
 )
-from bridle.core.failure import Failure
-from bridle.core.wire import Launch
-from bridle.testing.recording_player import hear
-from bridle.testing.test_host import PlainHost
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Launch
+from tillerman.testing.recording_player import hear
+from tillerman.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
@@ -42,7 +42,7 @@ def crashed(how: str, last: str = "") -> TurnEnded:
         failure=Failure(
             kind="agent_crashed",
             message=f"the agent ended without a result ({how}){last}",
-            hint="try again; `bridle sessions show ID --json` has all of its last words",
+            hint="try again; `tillerman sessions show ID --json` has all of its last words",
         ),
     )
 
@@ -52,7 +52,7 @@ BROKEN = TurnEnded(
     failure=Failure(
         kind="stream_broken",
         message="the agent ended without a result (exit code 0)",
-        hint="try again; `bridle sessions show ID --json` has all of its last words",
+        hint="try again; `tillerman sessions show ID --json` has all of its last words",
     ),
 )
 

@@ -9,10 +9,10 @@ import pytest
 from listening import listening
 from plain import LONG_LIVED, PER_TURN, python
 
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import Prompt
-from bridle.core.events import MessageChunk, TurnEnded
-from bridle.testing.test_host import PlainHost
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import Prompt
+from tillerman.core.events import MessageChunk, TurnEnded
+from tillerman.testing.test_host import PlainHost
 
 # Says one word, and when it is stopped the given lines, and exits or not.
 PROGRAM = """

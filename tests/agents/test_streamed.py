@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents.codex.wire import CodexWire
-from bridle.agents.cursor.wire import CursorWire
-from bridle.agents.decoding.streamed_text import Streamed
-from bridle.core.agent import Prompt, SessionSpec
+from tillerman.agents.codex.wire import CodexWire
+from tillerman.agents.cursor.wire import CursorWire
+from tillerman.agents.decoding.streamed_text import Streamed
+from tillerman.core.agent import Prompt, SessionSpec
 
 SPEC = SessionSpec(cwd=Path("/proj"))
 WORDS = "words without end " * 1000

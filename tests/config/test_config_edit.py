@@ -1,19 +1,19 @@
-"""`bridle config`: what it shows, and what it writes."""
+"""`tillerman config`: what it shows, and what it writes."""
 
 from pathlib import Path
 
 import pytest
 
-from bridle.config import Source, find_paths, load
-from bridle.config.config_commands import ConfigFile, Row, files, get, set_value, show
-from bridle.config.settings import SETTINGS
-from bridle.core.errors import ConfigError
-from bridle.paths import Paths
+from tillerman.config import Source, find_paths, load
+from tillerman.config.config_commands import ConfigFile, Row, files, get, set_value, show
+from tillerman.config.settings import SETTINGS
+from tillerman.core.errors import ConfigError
+from tillerman.paths import Paths
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    return find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    return find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
 
 
 @pytest.fixture
@@ -82,8 +82,8 @@ def test_the_users_own_change_of_a_project_keeps_its_trust(paths: Paths, project
 
 
 def test_a_change_gives_no_trust_to_what_had_none(paths: Paths, project: Path) -> None:
-    (project / ".bridle").mkdir()
-    (project / ".bridle/config.toml").write_text('agent = "evil"\n')
+    (project / ".tillerman").mkdir()
+    (project / ".tillerman/config.toml").write_text('agent = "evil"\n')
     set_value(paths, "model", "small", project=project)
     config = load(project, environment={}, paths=paths)
     assert (config.agent, config.model) == ("claude", None)
@@ -91,7 +91,7 @@ def test_a_change_gives_no_trust_to_what_had_none(paths: Paths, project: Path) -
 
 def test_every_setting_is_shown_with_its_source(paths: Paths, project: Path) -> None:
     config = load(
-        project, environment={"BRIDLE_AGENTS_ACME_BINARY": "/opt/acme"}, flags={"agent": "mock"},
+        project, environment={"TILLERMAN_AGENTS_ACME_BINARY": "/opt/acme"}, flags={"agent": "mock"},
         paths=paths,
     )  # fmt: skip
     rows = {row.key: row for row in show(config)}
@@ -101,7 +101,7 @@ def test_every_setting_is_shown_with_its_source(paths: Paths, project: Path) -> 
     )
     assert rows["limits.request"].shown == "1h"
     assert str(rows["limits.request"].source) == "default"
-    assert str(rows["agents.acme.binary"].source) == "BRIDLE_AGENTS_ACME_BINARY"
+    assert str(rows["agents.acme.binary"].source) == "TILLERMAN_AGENTS_ACME_BINARY"
 
 
 def test_an_unknown_key_is_not_got(paths: Paths, project: Path) -> None:
@@ -114,7 +114,7 @@ def test_the_files_that_count_are_told(paths: Paths, project: Path) -> None:
     user = ConfigFile("user", paths.config_file, False, None)
     assert files(paths, project) == [user]
     set_value(paths, "agent", "mock", project=project)
-    file = project / ".bridle/config.toml"
+    file = project / ".tillerman/config.toml"
     assert files(paths, project) == [ConfigFile("project", file, True, "trusted"), user]
     file.write_text('agent = "other"')
     assert files(paths, project) == [ConfigFile("project", file, True, "changed"), user]

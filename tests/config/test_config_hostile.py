@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from bridle.config import find_paths, load
-from bridle.core.errors import ConfigError
+from tillerman.config import find_paths, load
+from tillerman.core.errors import ConfigError
 
 
 @pytest.mark.parametrize("cost", ["nan", "-nan", '"nan"', "-1", "0.0"])
 def test_a_limit_that_nothing_ever_passes_is_refused(tmp_path: Path, cost: str) -> None:
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
     paths.config.mkdir(parents=True)
     paths.config_file.write_text(f"[limits]\ncost = {cost}\n")
     with pytest.raises(ConfigError, match=r"limits\.cost"):
@@ -21,7 +21,7 @@ def test_a_limit_that_nothing_ever_passes_is_refused(tmp_path: Path, cost: str) 
 
 @pytest.mark.parametrize("name", ["gpt-5.1", "../x", "."])
 def test_an_agent_with_a_dot_in_its_name_is_refused_and_not_lost(tmp_path: Path, name: str) -> None:
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
     paths.config.mkdir(parents=True)
     paths.config_file.write_text(f'[agents."{name}"]\nacp = "foo --acp"\n')
     with pytest.raises(ConfigError, match="has a dot in its name"):

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from bridle.config import Config, Limits, Source, find_paths, load
-from bridle.config.project_trust import project_folder, trust
-from bridle.core.errors import ConfigError
-from bridle.paths import Paths
+from tillerman.config import Config, Limits, Source, find_paths, load
+from tillerman.config.project_trust import project_folder, trust
+from tillerman.core.errors import ConfigError
+from tillerman.paths import Paths
 
 
 class Place:
@@ -18,7 +18,7 @@ class Place:
         self.project = root / "project"
         self.project.mkdir(parents=True)
         (self.project / ".git").write_text("gitdir: elsewhere")
-        self.environment = {"BRIDLE_HOME": str(root / "home")}
+        self.environment = {"TILLERMAN_HOME": str(root / "home")}
 
     @property
     def paths(self) -> Paths:
@@ -30,7 +30,7 @@ class Place:
         return self.paths.config_file
 
     def in_project(self, text: str, *, trusted: bool = True) -> Path:
-        file = self.project / ".bridle/config.toml"
+        file = self.project / ".tillerman/config.toml"
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
         if trusted:
@@ -60,7 +60,7 @@ def test_each_layer_wins_over_the_one_before(place: Place) -> None:
     )
     user = place.user('# mine\nmodel = "u"\napprove = "edits"\ncolor = "never"\n')
     config = place.load(
-        BRIDLE_APPROVE="auto", BRIDLE_COLOR="always", flags={"color": "auto", "model": None}
+        TILLERMAN_APPROVE="auto", TILLERMAN_COLOR="always", flags={"color": "auto", "model": None}
     )
     assert config == Config(
         agent="p",
@@ -73,7 +73,7 @@ def test_each_layer_wins_over_the_one_before(place: Place) -> None:
             "agent": Source("project", str(project), 1),
             "limits.line": Source("project", str(project), 5),
             "model": Source("user", str(user), 2),
-            "approve": Source("environment", "BRIDLE_APPROVE"),
+            "approve": Source("environment", "TILLERMAN_APPROVE"),
             "color": Source("flag", "--color"),
         },
     )
@@ -106,18 +106,18 @@ def test_sizes_times_lists_and_none_are_read(place: Place) -> None:
         '[limits]\nspill = "2 GB"\nidle = "none"\ntotal = "1h"\nrequest = 90\ncost = 1.5\n'
         '[env]\npass = ["FOO", "BAR_*"]\n[store]\nkeep_days = 30'
     )
-    config = place.load(BRIDLE_LIMITS_TURNS="7", BRIDLE_LIMITS_TOOL_OUTPUT="64kb")
+    config = place.load(TILLERMAN_LIMITS_TURNS="7", TILLERMAN_LIMITS_TOOL_OUTPUT="64kb")
     assert config.limits == Limits(
         spill=2 << 30, idle=None, total=3600, request=90, cost=1.5, turns=7, tool_output=64 << 10
     )
     assert (config.env.passed, config.store.keep_days) == (("FOO", "BAR_*"), 30)
-    assert place.load(BRIDLE_ENV_PASS="A, B").env.passed == ("A", "B")
+    assert place.load(TILLERMAN_ENV_PASS="A, B").env.passed == ("A", "B")
 
 
 def test_tables_of_agents_are_kept_and_merged_by_key(place: Place) -> None:
     place.in_project('[agents.acme]\nmodel = "small"\nbinary = "acme"\n[agents.acme.own]\nx = 1')
     place.user('[agents.acme]\nbinary = "/opt/acme"\nflags = ["--fast"]\n[agents.empty]')
-    assert place.load(BRIDLE_AGENTS_MY_AGENT_MODEL="big").agents == {
+    assert place.load(TILLERMAN_AGENTS_MY_AGENT_MODEL="big").agents == {
         "acme": {
             "model": "small",
             "binary": "/opt/acme",
@@ -135,7 +135,7 @@ MISTAKES = {
     ),
     "a key outside of its table": ("tool_output = 5", "called tool_output", "limits.tool_output"),
     "an unknown table": ("[limit]\nidle = 5", "called limit.idle", "limits.idle"),
-    "a wrong type": ("model = 5", ":1: model must be a text, not 5", "bridle config set"),
+    "a wrong type": ("model = 5", ":1: model must be a text, not 5", "tillerman config set"),
     "a wrong word": ('approve = "yes"', "approve must be one of none, readonly, ask", "set"),
     "a wrong size": ('[limits]\nline = "big"', ':2: limits.line must be a size such as', "set"),
     "a size below the least": ("[limits]\nline = 5", "at least 64 KB, not 5", "set"),
@@ -162,15 +162,15 @@ def test_a_mistake_names_its_file_and_the_way_out(
 
 
 def test_a_mistake_in_a_variable_names_the_variable(place: Place) -> None:
-    with pytest.raises(ConfigError, match=r"BRIDLE_LIMITS_LINE: limits\.line must be a size"):
-        place.load(BRIDLE_LIMITS_LINE="much")
-    with pytest.raises(ConfigError, match="BRIDLE_LIMITS_LIEN: no setting") as mistake:
-        place.load(BRIDLE_LIMITS_LIEN="1")
+    with pytest.raises(ConfigError, match=r"TILLERMAN_LIMITS_LINE: limits\.line must be a size"):
+        place.load(TILLERMAN_LIMITS_LINE="much")
+    with pytest.raises(ConfigError, match="TILLERMAN_LIMITS_LIEN: no setting") as mistake:
+        place.load(TILLERMAN_LIMITS_LIEN="1")
     assert mistake.value.hint == "did you mean limits.line?"
 
 
 def test_a_variable_of_somebody_else_is_left_alone(place: Place) -> None:
-    assert place.load(BRIDLE_SESSION="abc", BRIDLE_AGENT="") == Config(paths=place.paths)
+    assert place.load(TILLERMAN_SESSION="abc", TILLERMAN_AGENT="") == Config(paths=place.paths)
 
 
 def test_an_untrusted_project_may_only_tighten(place: Place) -> None:
@@ -229,6 +229,6 @@ def test_trust_ends_with_any_changed_byte(place: Place) -> None:
 
 def test_a_linked_config_of_a_project_is_not_followed(place: Place, tmp_path: Path) -> None:
     (tmp_path / "outside.toml").write_text('approve = "none"')
-    (place.project / ".bridle").mkdir()
-    (place.project / ".bridle/config.toml").symlink_to(tmp_path / "outside.toml")
+    (place.project / ".tillerman").mkdir()
+    (place.project / ".tillerman/config.toml").symlink_to(tmp_path / "outside.toml")
     assert place.load().approve == "ask"

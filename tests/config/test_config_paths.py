@@ -6,23 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.errors import ConfigError
-from bridle.paths import LONGEST_SOCKET, Paths, find_paths, private_folder
+from tillerman.core.errors import ConfigError
+from tillerman.paths import LONGEST_SOCKET, Paths, find_paths, private_folder
 
 
 def test_the_xdg_folders_are_used(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir(mode=0o700)
     given = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
     assert find_paths(given | {"XDG_CACHE_HOME": str(tmp_path / "c")}) == Paths(
-        config=tmp_path / ".config/bridle",
-        state=tmp_path / ".local/state/bridle",
-        cache=tmp_path / "c/bridle",
-        sockets=tmp_path / "run/bridle",
+        config=tmp_path / ".config/tillerman",
+        state=tmp_path / ".local/state/tillerman",
+        cache=tmp_path / "c/tillerman",
+        sockets=tmp_path / "run/tillerman",
     )
 
 
-def test_bridle_home_takes_all_into_one_folder(tmp_path: Path) -> None:
-    given = {"BRIDLE_HOME": str(tmp_path / "b"), "XDG_STATE_HOME": "/elsewhere", "HOME": "/nobody"}
+def test_tillerman_home_takes_all_into_one_folder(tmp_path: Path) -> None:
+    given = {
+        "TILLERMAN_HOME": str(tmp_path / "b"),
+        "XDG_STATE_HOME": "/elsewhere",
+        "HOME": "/nobody",
+    }
     paths = find_paths(given)
     for path in (paths.config_file, paths.store, paths.cache, paths.sockets, paths.trust):
         assert path.is_relative_to(tmp_path / "b")
@@ -38,7 +42,7 @@ def test_a_runtime_folder_that_others_can_enter_is_not_used(tmp_path: Path, runt
 
 def test_a_relative_xdg_folder_does_not_count(tmp_path: Path) -> None:
     paths = find_paths({"HOME": str(tmp_path), "XDG_STATE_HOME": "here"})
-    assert paths.state == tmp_path / ".local/state/bridle"
+    assert paths.state == tmp_path / ".local/state/tillerman"
 
 
 def test_folders_are_for_the_user_alone(tmp_path: Path) -> None:
@@ -59,10 +63,10 @@ def test_a_link_or_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> Non
 @pytest.mark.parametrize("depth", [0, 12])
 def test_a_socket_can_be_bound_however_long_the_folders_are(tmp_path: Path, depth: int) -> None:
     home = tmp_path.joinpath(*["a-rather-long-name"] * depth)
-    paths = find_paths({"BRIDLE_HOME": str(home)})
+    paths = find_paths({"TILLERMAN_HOME": str(home)})
     path = paths.socket("0197a1b2c3d4")
     assert len(os.fsencode(path)) <= LONGEST_SOCKET
-    assert path == find_paths({"BRIDLE_HOME": str(home)}).socket("0197a1b2c3d4")
+    assert path == find_paths({"TILLERMAN_HOME": str(home)}).socket("0197a1b2c3d4")
     assert path != paths.socket("another")
     assert path.parent.stat().st_mode & 0o777 == 0o700
     with socket.socket(socket.AF_UNIX) as listening:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.config import load
-from bridle.config.model_table import Own, Price, load_models
-from bridle.core.errors import ConfigError, UsageError
-from bridle.paths import find_paths
+from tillerman.config import load
+from tillerman.config.model_table import Own, Price, load_models
+from tillerman.core.errors import ConfigError, UsageError
+from tillerman.paths import find_paths
 
 MODELS = load_models()
 
@@ -90,7 +90,7 @@ def test_every_row_is_whole() -> None:
 
 
 def test_the_users_config_adds_names_and_prices(tmp_path: Path) -> None:
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path)})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path)})
     paths.config_file.write_text(
         '[models."sonnet-4.5"]\nclaude = "eu.sonnet"\n'
         '[models."house-1.0"]\nacme = "house"\nprice = [1, 2]\n'
@@ -104,14 +104,14 @@ def test_the_users_config_adds_names_and_prices(tmp_path: Path) -> None:
 
 
 def test_a_broken_row_of_the_users_names_its_file(tmp_path: Path) -> None:
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path)})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path)})
     paths.config_file.write_text('[models."sonnet-5"]\nprice = "cheap"\n')
     with pytest.raises(ConfigError, match=r"config\.toml.*models must be tables such as"):
         load(tmp_path, environment={}, paths=paths)
 
 
 def test_agents_can_be_a_list(tmp_path: Path) -> None:
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path)})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path)})
     paths.config_file.write_text('agent = ["claude", "codex"]\n')
     assert load(tmp_path, environment={}, paths=paths).agent == "claude,codex"
-    assert load(tmp_path, environment={"BRIDLE_AGENT": "a,b"}, paths=paths).agent == "a,b"
+    assert load(tmp_path, environment={"TILLERMAN_AGENT": "a,b"}, paths=paths).agent == "a,b"

@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from bridle.config import find_paths
-from bridle.config.project_trust import ProjectFolder, read_folder, trust, trust_state, untrust
-from bridle.core.errors import ConfigError
-from bridle.paths import Paths
+from tillerman.config import find_paths
+from tillerman.config.project_trust import ProjectFolder, read_folder, trust, trust_state, untrust
+from tillerman.core.errors import ConfigError
+from tillerman.paths import Paths
 
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    return find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    return find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     project = tmp_path / "project"
-    (project / ".bridle/hooks").mkdir(parents=True)
-    (project / ".bridle/config.toml").write_text('agent = "mock"\n')
-    (project / ".bridle/hooks/start.sh").write_text("echo hello\n")
-    (project / ".bridle/link").symlink_to("config.toml")
+    (project / ".tillerman/hooks").mkdir(parents=True)
+    (project / ".tillerman/config.toml").write_text('agent = "mock"\n')
+    (project / ".tillerman/hooks/start.sh").write_text("echo hello\n")
+    (project / ".tillerman/link").symlink_to("config.toml")
     return project
 
 
@@ -78,7 +78,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_any_change_ends_the_trust(paths: Paths, project: Path, change: str) -> None:
     trust(paths, _read(project))
-    CHANGES[change](project / ".bridle")
+    CHANGES[change](project / ".tillerman")
     assert trust_state(paths, _read(project)) == "changed"
 
 
@@ -90,7 +90,7 @@ def test_two_files_cannot_be_told_as_one() -> None:
 
 def test_what_was_seen_is_trusted_not_what_is_there_by_now(paths: Paths, project: Path) -> None:
     seen = _read(project)
-    (project / ".bridle/config.toml").write_text('agent = "swapped"\n')
+    (project / ".tillerman/config.toml").write_text('agent = "swapped"\n')
     trust(paths, seen)
     assert trust_state(paths, _read(project)) == "changed"
 
@@ -111,8 +111,8 @@ def test_a_project_cannot_bring_its_own_record(paths: Paths, project: Path) -> N
 
 
 def test_a_link_in_place_of_the_folder_is_never_trusted(paths: Paths, project: Path) -> None:
-    (project / ".bridle").rename(project / "elsewhere")
-    (project / ".bridle").symlink_to("elsewhere")
+    (project / ".tillerman").rename(project / "elsewhere")
+    (project / ".tillerman").symlink_to("elsewhere")
     folder = _read(project)
     assert (folder.files, folder.is_real) == ({}, False)
     with pytest.raises(ConfigError, match="is not a folder"):
@@ -120,14 +120,14 @@ def test_a_link_in_place_of_the_folder_is_never_trusted(paths: Paths, project: P
 
 
 def test_a_folder_too_large_to_be_read_is_refused(project: Path) -> None:
-    with (project / ".bridle/huge").open("wb") as huge:
+    with (project / ".tillerman/huge").open("wb") as huge:
         huge.truncate(17 << 20)
     with pytest.raises(ConfigError, match="too large to be trusted"):
         read_folder(project)
 
 
 def test_folders_in_folders_without_end_are_refused(project: Path) -> None:
-    folder = project / ".bridle"
+    folder = project / ".tillerman"
     for _ in range(600):
         folder /= "d"
         folder.mkdir()
@@ -137,13 +137,13 @@ def test_folders_in_folders_without_end_are_refused(project: Path) -> None:
 
 def test_empty_folders_count(project: Path) -> None:
     for number in range(2_001):
-        (project / ".bridle" / str(number)).mkdir()
+        (project / ".tillerman" / str(number)).mkdir()
     with pytest.raises(ConfigError, match="too large to be trusted"):
         read_folder(project)
 
 
 def test_folders_as_deep_as_anyone_needs_are_read(project: Path) -> None:
-    deep = project / ".bridle" / "/".join("d" * 32)
+    deep = project / ".tillerman" / "/".join("d" * 32)
     deep.mkdir(parents=True)
     (deep / "file").write_text("deep")
     assert _read(project).files["/".join("d" * 32) + "/file"] == b"deep"

@@ -8,13 +8,13 @@ import tempfile
 import threading
 from pathlib import Path
 
-from bridle.config.project_trust import read_folder
+from tillerman.config.project_trust import read_folder
 
 UNREADABLE = """
 import os, sys
 from pathlib import Path
-from bridle.config.project_trust import read_folder
-from bridle.core.errors import ConfigError
+from tillerman.config.project_trust import read_folder
+from tillerman.core.errors import ConfigError
 if os.geteuid() == 0:
     os.setuid(65534)  # whom the modes of files mean
 try:
@@ -27,7 +27,7 @@ except ConfigError as error:
 def test_a_file_that_may_not_be_read_is_an_error_that_names_it() -> None:
     with tempfile.TemporaryDirectory() as project:  # not pytest's, which is for its user alone
         Path(project).chmod(0o755)
-        secret = Path(project) / ".bridle" / "agents" / "secret.md"
+        secret = Path(project) / ".tillerman" / "agents" / "secret.md"
         secret.parent.mkdir(mode=0o755, parents=True)
         secret.touch(mode=0)
         words = [sys.executable, "-c", UNREADABLE, project]
@@ -36,7 +36,7 @@ def test_a_file_that_may_not_be_read_is_an_error_that_names_it() -> None:
 
 
 def test_files_that_come_and_go_while_the_folder_is_read_break_nothing(tmp_path: Path) -> None:
-    folder = tmp_path / ".bridle"
+    folder = tmp_path / ".tillerman"
     folder.mkdir()
     (folder / "config.toml").write_text("")
     over = threading.Event()

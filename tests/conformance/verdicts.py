@@ -1,7 +1,7 @@
 """What the documents say of each agent and case, and how that is written anew.
 
 `docs/agents/verdicts.json` holds a word for each: `yes`, `no: CAPABILITY`, `differs: HOW`,
-`unplayed: WHY`; `gate.json` beside it how each class of calls is held. With BRIDLE_VERDICTS=FILE
+`unplayed: WHY`; `gate.json` beside it how each class of calls is held. With TILLERMAN_VERDICTS=FILE
 the tests add theirs to that file as they run, and `python tests/conformance/verdicts.py FILE` makes
 them the documents'.
 """
@@ -13,10 +13,10 @@ import os
 import sys
 from pathlib import Path
 
-from bridle.agents import load
-from bridle.core.tools import ToolClass
-from bridle.testing.conformance_cases import CASES, Case, Verdict
-from bridle.testing.gate_probe.probes import Hold
+from tillerman.agents import load
+from tillerman.core.tools import ToolClass
+from tillerman.testing.conformance_cases import CASES, Case, Verdict
+from tillerman.testing.gate_probe.probes import Hold
 
 FOLDER = Path(__file__).parents[2] / "docs" / "agents"
 DOCUMENT = FOLDER / "verdicts.json"
@@ -44,7 +44,7 @@ def hold_gate(agent: str, version: str, holds: dict[ToolClass, Hold]) -> None:
 
 
 def _noted(told: list[object]) -> bool:
-    file = os.environ.get("BRIDLE_VERDICTS")
+    file = os.environ.get("TILLERMAN_VERDICTS")
     if not file:
         return False
     with Path(file).open("a") as out:

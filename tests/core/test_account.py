@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentStarted,
     Entry,
     Event,
@@ -19,7 +19,7 @@ from bridle.core.events import (
     TurnStarted,
     UserMessage,
 )
-from bridle.core.handoff_summary import CAP, account
+from tillerman.core.handoff_summary import CAP, account
 
 
 def log(*events: Event) -> list[Entry]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bridle.core.events import Diff
-from bridle.core.proposed_edits import edits_of
-from bridle.sessions.export.patch import patch
+from tillerman.core.events import Diff
+from tillerman.core.proposed_edits import edits_of
+from tillerman.sessions.export.patch import patch
 
 WORDS = (
     "a",

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentReady,
     Answer,
     Cut,
@@ -28,7 +28,7 @@ from bridle.core.events import (
     decode_event,
     encode,
 )
-from bridle.core.failure import Failure, FailureKind, exit_code
+from tillerman.core.failure import Failure, FailureKind, exit_code
 
 KINDS: tuple[Any, ...] = typing.get_args(Event)
 

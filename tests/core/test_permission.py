@@ -8,11 +8,11 @@ from typing import Any, Literal, get_args
 
 import pytest
 
-from bridle.core.agent import Mode
-from bridle.core.errors import UsageError
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Decision, Policy, Preset, Rule
-from bridle.core.tools import TOOLS, WRITES
+from tillerman.core.agent import Mode
+from tillerman.core.errors import UsageError
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Decision, Policy, Preset, Rule
+from tillerman.core.tools import TOOLS, WRITES
 
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 PRESETS = get_args(Preset)
@@ -119,7 +119,7 @@ def test_while_planning_reads_go_by_the_preset_and_a_person_ends_the_plan(
         ".env",
         ".env.local",
         ".envrc",
-        ".bridle/config.toml",
+        ".tillerman/config.toml",
         ".github/workflows/ci.yml",
         ".github/actions/x/action.yml",
         ".gitlab-ci.yml",

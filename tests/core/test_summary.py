@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from bridle.core import summary_events
-from bridle.core.events import (
+from tillerman.core import summary_events
+from tillerman.core.events import (
     Answer,
     Entry,
     Event,
@@ -27,8 +27,8 @@ from bridle.core.events import (
     TurnStarted,
     UsageReported,
 )
-from bridle.core.failure import Failure
-from bridle.core.summary_events import (
+from tillerman.core.failure import Failure
+from tillerman.core.summary_events import (
     Error,
     Outcome,
     Permission,
@@ -39,7 +39,7 @@ from bridle.core.summary_events import (
     ToolStart,
     summarize,
 )
-from bridle.core.turn_result import CallOutcome
+from tillerman.core.turn_result import CallOutcome
 
 HERE: dict[str, Any] = {"session": "s1", "turn": 1}
 PROMPT = TurnStarted(origin="prompt", prompt="go")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridle.core.terminal_sanitizer import Cleaner, Revealer, clean, json_safe, reveal
+from tillerman.core.terminal_sanitizer import Cleaner, Revealer, clean, json_safe, reveal
 
 HOSTILE = {
     "colours": ("\x1b[1;31mred\x1b[0m", "red"),

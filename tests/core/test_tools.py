@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bridle.core.tools import READS, TOOLS, WRITES, class_of, paths_of, shorten, title
+from tillerman.core.tools import READS, TOOLS, WRITES, class_of, paths_of, shorten, title
 
 
 @pytest.mark.parametrize(

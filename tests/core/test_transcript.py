@@ -6,7 +6,7 @@ import random
 import time
 from typing import Any
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentExited,
     AgentReady,
     AgentStarted,
@@ -39,10 +39,10 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
-from bridle.core.failure import Failure
-from bridle.core.transcript import Fold, Totals, Transcript, fold
-from bridle.core.transcript_blocks import Call, Message, Plan, Request, Thought, Turn, Words
-from bridle.core.turn_result import CallOutcome, Result, final_text, result
+from tillerman.core.failure import Failure
+from tillerman.core.transcript import Fold, Totals, Transcript, fold
+from tillerman.core.transcript_blocks import Call, Message, Plan, Request, Thought, Turn, Words
+from tillerman.core.turn_result import CallOutcome, Result, final_text, result
 
 
 def at(second: int) -> str:

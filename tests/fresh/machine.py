@@ -30,7 +30,7 @@ class FreshMachine:
     @classmethod
     @contextmanager
     def start(cls, built: Path, user: str, index: PackageIndex) -> Iterator[FreshMachine]:
-        folder = Path(tempfile.mkdtemp(prefix="bridle-fresh-"))
+        folder = Path(tempfile.mkdtemp(prefix="tillerman-fresh-"))
         try:
             subprocess.run(
                 ["cp", "--archive", "--reflink=auto", built, folder / "root"], check=True
@@ -64,7 +64,7 @@ class FreshMachine:
                 f"--reuid={self.user}",
                 f"--regid={self.user}",
             ),
-            *("--init-groups", "env", "--chdir", f"{self.home}/bridle", *words),
+            *("--init-groups", "env", "--chdir", f"{self.home}/tillerman", *words),
         ]
         namespaces = [
             "setpriv",
@@ -88,8 +88,8 @@ class FreshMachine:
         if self.user != "root":
             words = ["useradd", "--create-home", "--user-group", "--shell", "/bin/sh", self.user]
             subprocess.run(["chroot", self.root, *words], check=True)
-        copy_checkout(self._inside(f"{self.home}/bridle"))
-        owner = ["chown", "-R", f"{self.user}:{self.user}", f"{self.home}/bridle"]
+        copy_checkout(self._inside(f"{self.home}/tillerman"))
+        owner = ["chown", "-R", f"{self.user}:{self.user}", f"{self.home}/tillerman"]
         subprocess.run(["chroot", self.root, *owner], check=True)
         for path in self.index.files:
             place = self._inside(str(path))

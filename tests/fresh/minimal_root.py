@@ -28,7 +28,7 @@ class MinimalRoot:
     def folder(self) -> Path:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         key = sha256(" ".join((self.suite, *PACKAGES)).encode()).hexdigest()[:10]
-        return cache / "bridle/fresh" / f"{self.suite}-{key}"
+        return cache / "tillerman/fresh" / f"{self.suite}-{key}"
 
     def build(self) -> Path:
         """The stored root, built if it is not there yet."""

@@ -44,4 +44,4 @@ def test_a_root_that_cannot_be_built_leaves_nothing_half_made(tmp_path: Path) ->
         pytest.skip(done.stdout)
     told = "test-fresh: skipped: debootstrap failed: E: no such mirror\n"
     assert (done.returncode, done.stdout) == (0, told), done.stderr
-    assert list((tmp_path / "cache/bridle/fresh").iterdir()) == []
+    assert list((tmp_path / "cache/tillerman/fresh").iterdir()) == []

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hook_desk import Open
 
-from bridle.hooks.server import HookAsked, HookServer
-from bridle.hooks.shim import Shim, compiled_shim, python_shim
+from tillerman.hooks.server import HookAsked, HookServer
+from tillerman.hooks.shim import Shim, compiled_shim, python_shim
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from bridle.hooks.server import HookServer
-from bridle.hooks.socket_folder import Tokens, listen_here, make_folder, new_tokens
+from tillerman.hooks.server import HookServer
+from tillerman.hooks.socket_folder import Tokens, listen_here, make_folder, new_tokens
 
 WITHIN = 30.0
 

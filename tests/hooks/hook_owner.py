@@ -11,8 +11,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from bridle.hooks.server import HookAsked, HookReply, HookServer
-from bridle.hooks.shim import python_shim
+from tillerman.hooks.server import HookAsked, HookReply, HookServer
+from tillerman.hooks.shim import python_shim
 
 
 async def main(folder: Path, manner: str) -> None:

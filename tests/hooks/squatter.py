@@ -26,7 +26,7 @@ def main(folder: Path, user: int) -> None:
         try:
             words = connection.recv(4096).split(b" ")
             nonce = words[2] if len(words) > 2 else b"-"
-            connection.sendall(b"bridle1 %b %b 0 5 0\nallow" % (answer.encode(), nonce))
+            connection.sendall(b"tillerman1 %b %b 0 5 0\nallow" % (answer.encode(), nonce))
         except OSError:
             pass
         connection.close()

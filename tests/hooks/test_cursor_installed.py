@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cursor_alone import Cursor
 
-from bridle.hooks.backup_journal import Journal
-from bridle.hooks.install import install, remove
-from bridle.hooks.install_plan import Scope, planned
+from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.install import install, remove
+from tillerman.hooks.install_plan import Scope, planned
 
 CONFIG = """\
 approve = "edits"
@@ -40,7 +40,7 @@ STEPS = (
 @pytest.fixture
 def cursor(tmp_path: Path) -> Cursor:
     cursor = Cursor(tmp_path)
-    config = cursor.home / ".config/bridle/config.toml"
+    config = cursor.home / ".config/tillerman/config.toml"
     config.parent.mkdir(parents=True)
     config.write_text(CONFIG)
     return cursor

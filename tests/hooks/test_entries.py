@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from user_configs import OURS, texts
 
-from bridle.hooks.jsonc_editor import Invalid, parse
-from bridle.hooks.settings_entries import added, present, removed
+from tillerman.hooks.jsonc_editor import Invalid, parse
+from tillerman.hooks.settings_entries import added, present, removed
 
 ONE = {"PreToolUse": {"command": "ours"}}
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from hook_desk import Open, Ran, Running, impostor, run, until
 
-from bridle.hooks.server import HookAsked, HookReply, Limits
-from bridle.hooks.shim import Shim
-from bridle.hooks.socket_folder import Tokens, make_folder, new_tokens
+from tillerman.hooks.server import HookAsked, HookReply, Limits
+from tillerman.hooks.shim import Shim
+from tillerman.hooks.socket_folder import Tokens, make_folder, new_tokens
 
 HERE = Path(__file__).parent
 NOBODY = 65534
@@ -173,33 +173,33 @@ GARBAGE = {
     "a line of text": lambda tokens, nonce: [b"allow\n"],
     "json": lambda tokens, nonce: [b'{"permission":"allow"}\n'],
     "http": lambda tokens, nonce: [b"HTTP/1.1 200 OK\r\n\r\nallow"],
-    "no end of line": lambda tokens, nonce: [b"bridle1 %b %b 0 0 0" % (tokens.answer, nonce)],
-    "the ask token": lambda tokens, nonce: [b"bridle1 %b %b 0 5 0\nallow" % (tokens.ask, nonce)],
-    "no token": lambda tokens, nonce: [b"bridle1  %b 0 5 0\nallow" % nonce],
+    "no end of line": lambda tokens, nonce: [b"tillerman1 %b %b 0 0 0" % (tokens.answer, nonce)],
+    "the ask token": lambda tokens, nonce: [b"tillerman1 %b %b 0 5 0\nallow" % (tokens.ask, nonce)],
+    "no token": lambda tokens, nonce: [b"tillerman1  %b 0 5 0\nallow" % nonce],
     "a short token": lambda tokens, nonce: [
-        b"bridle1 %b %b 0 5 0\nallow" % (tokens.answer[:63], nonce)
+        b"tillerman1 %b %b 0 5 0\nallow" % (tokens.answer[:63], nonce)
     ],
     "another nonce": lambda tokens, nonce: [
-        b"bridle1 %b %b 0 5 0\nallow" % (tokens.answer, b"0" * 32)
+        b"tillerman1 %b %b 0 5 0\nallow" % (tokens.answer, b"0" * 32)
     ],
-    "no nonce": lambda tokens, nonce: [b"bridle1 %b 0 5 0\nallow" % tokens.answer],
+    "no nonce": lambda tokens, nonce: [b"tillerman1 %b 0 5 0\nallow" % tokens.answer],
     "another version": lambda tokens, nonce: [
-        b"bridle2 %b %b 0 5 0\nallow" % (tokens.answer, nonce)
+        b"tillerman2 %b %b 0 5 0\nallow" % (tokens.answer, nonce)
     ],
     "capitals": lambda tokens, nonce: [
-        b"bridle1 %b %b 0 5 0\nallow" % (tokens.answer.upper().replace(b"0", b"A"), nonce)
+        b"tillerman1 %b %b 0 5 0\nallow" % (tokens.answer.upper().replace(b"0", b"A"), nonce)
     ],
     "an answer before it": lambda tokens, nonce: [
-        b"\nbridle1 %b %b 0 5 0\nallow" % (tokens.answer, nonce)
+        b"\ntillerman1 %b %b 0 5 0\nallow" % (tokens.answer, nonce)
     ],
     "a byte too many": lambda tokens, nonce: [
-        b"bridle1 %b %b 0 5 0\nallow!" % (tokens.answer, nonce)
+        b"tillerman1 %b %b 0 5 0\nallow!" % (tokens.answer, nonce)
     ],
     "a byte too few": lambda tokens, nonce: [
-        b"bridle1 %b %b 0 5 0\nallo" % (tokens.answer, nonce)
+        b"tillerman1 %b %b 0 5 0\nallo" % (tokens.answer, nonce)
     ],
     "two answers": lambda tokens, nonce: [
-        b"bridle1 %b %b 0 5 0\nallow" % (tokens.answer, nonce)
+        b"tillerman1 %b %b 0 5 0\nallow" % (tokens.answer, nonce)
     ] * 2,
     "an endless one": lambda tokens, nonce: (b"x" * 1_000_000 for _ in range(40)),
 }  # fmt: skip
@@ -220,7 +220,7 @@ async def test_the_server_says_garbage(shim: Shim, tmp_path: Path, kind: str) ->
 @pytest.mark.parametrize("sizes", WRONG_SIZES)
 async def test_the_server_says_it_by_a_wrong_schema(shim: Shim, tmp_path: Path, sizes: str) -> None:
     def said(tokens: Tokens, nonce: bytes) -> list[bytes]:
-        return [b"bridle1 %b %b %b\nallow" % (tokens.answer, nonce, sizes.encode())]
+        return [b"tillerman1 %b %b %b\nallow" % (tokens.answer, nonce, sizes.encode())]
 
     async with impostor(tmp_path / "hooks", said) as folder:
         assert_blocked(await run(gate(shim, folder), b"x"))
@@ -273,7 +273,7 @@ async def test_a_link_lies_in_the_folders_place(opened: Open, shim: Shim, tmp_pa
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 async def test_another_user_has_the_folder(shim: Shim, tmp_path: Path) -> None:
     def allowed(tokens: Tokens, nonce: bytes) -> list[bytes]:
-        return [b"bridle1 %b %b 0 5 0\nallow" % (tokens.answer, nonce)]
+        return [b"tillerman1 %b %b 0 5 0\nallow" % (tokens.answer, nonce)]
 
     async with impostor(tmp_path / "hooks", allowed) as folder:
         assert await run(gate(shim, folder)) == Ran(0, b"allow", b"")
@@ -308,7 +308,7 @@ async def test_another_user_who_asks_is_not_heard(opened: Open) -> None:
 
 
 def _ask_as_nobody(folder: Path, token: str) -> subprocess.CompletedProcess[bytes]:
-    question = f"bridle1 {token} {'0' * 32} cursor preToolUse 1000 0\n"
+    question = f"tillerman1 {token} {'0' * 32} cursor preToolUse 1000 0\n"
     script = f"""
 import os, socket
 os.setuid({NOBODY})
@@ -401,7 +401,7 @@ async def test_the_clock_jumps_by_years(opened: Open, clock_jump: str) -> None:
     begin = loop.time()
     ran = await run(server.command("cursor", "preToolUse", timeout=1.25), b"x", env)
     assert_blocked(ran)
-    assert re.match(rb"bridle: no answer within ", ran.stderr)
+    assert re.match(rb"tillerman: no answer within ", ran.stderr)
     assert loop.time() - begin >= 1.0
     assert len(asked) == 1
     running = asyncio.create_task(

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from hook_desk import Open, Ran, impostor, run
 
-from bridle.hooks.protocol import PAYLOAD_CAP, HookReply, Question, read_question, write_answer
-from bridle.hooks.server import HookAsked, HookServer, Limits
-from bridle.hooks.shim import Shim, python_shim
-from bridle.hooks.socket_folder import Tokens
+from tillerman.hooks.protocol import PAYLOAD_CAP, HookReply, Question, read_question, write_answer
+from tillerman.hooks.server import HookAsked, HookServer, Limits
+from tillerman.hooks.shim import Shim, python_shim
+from tillerman.hooks.socket_folder import Tokens
 
 NONCE = "0123456789abcdef" * 2
 
 
 def question(token: str, payload: bytes = b"payload") -> bytes:
-    head = f"bridle1 {token} {NONCE} cursor preToolUse 20000 {len(payload)}\n"
+    head = f"tillerman1 {token} {NONCE} cursor preToolUse 20000 {len(payload)}\n"
     return head.encode() + payload
 
 
@@ -43,24 +43,24 @@ def test_a_question_reads_as_it_was_written() -> None:
     "line",
     [
         "",
-        "bridle1",
-        "bridle2 {token} {nonce} cursor stop 1000 0",
-        "bridle1 {nonce} {nonce} cursor stop 1000 0",
-        "bridle1 {token} {token} cursor stop 1000 0",
-        "bridle1 {TOKEN} {nonce} cursor stop 1000 0",
-        "bridle1  {token} {nonce} cursor stop 1000 0",
-        "bridle1 {token} {nonce} cursor --stop 1000 0",
-        "bridle1 {token} {nonce} -cursor stop 1000 0",
-        "bridle1 {token} {nonce} cursor stop 1000 -1",
-        "bridle1 {token} {nonce} cursor stop -1000 0",
-        "bridle1 {token} {nonce} cursor stop 1e3 0",
-        "bridle1 {token} {nonce} cursor stop 1000 0 ",
-        "bridle1 {token} {nonce} cursor stop 1000 0\r",
-        "bridle1 {token} {nonce} cursor stop 1000 0\0",
-        "bridle1 {token} {nonce} cursor stop 1000 ٣",
-        "bridle1 {token} {nonce} cursor stop 1000 {more}",
-        "bridle1 {token} {nonce} cursor stop 1000 9999999999999999999999",
-        "bridle1 {token} {nonce} cursor {long} 1000 0",
+        "tillerman1",
+        "tillerman2 {token} {nonce} cursor stop 1000 0",
+        "tillerman1 {nonce} {nonce} cursor stop 1000 0",
+        "tillerman1 {token} {token} cursor stop 1000 0",
+        "tillerman1 {TOKEN} {nonce} cursor stop 1000 0",
+        "tillerman1  {token} {nonce} cursor stop 1000 0",
+        "tillerman1 {token} {nonce} cursor --stop 1000 0",
+        "tillerman1 {token} {nonce} -cursor stop 1000 0",
+        "tillerman1 {token} {nonce} cursor stop 1000 -1",
+        "tillerman1 {token} {nonce} cursor stop -1000 0",
+        "tillerman1 {token} {nonce} cursor stop 1e3 0",
+        "tillerman1 {token} {nonce} cursor stop 1000 0 ",
+        "tillerman1 {token} {nonce} cursor stop 1000 0\r",
+        "tillerman1 {token} {nonce} cursor stop 1000 0\0",
+        "tillerman1 {token} {nonce} cursor stop 1000 ٣",
+        "tillerman1 {token} {nonce} cursor stop 1000 {more}",
+        "tillerman1 {token} {nonce} cursor stop 1000 9999999999999999999999",
+        "tillerman1 {token} {nonce} cursor {long} 1000 0",
     ],
 )
 def test_what_is_not_exactly_a_question_is_none(line: str) -> None:
@@ -154,7 +154,7 @@ class TestTheServer:
                     del damaged[chance.randrange(damaged.index(b"cursor"))]
                 case 3:
                     damaged = bytearray(chance.randbytes(chance.randrange(1, 2000)))
-            if bytes(damaged).startswith(b"bridle1 " + token.encode() + b" "):
+            if bytes(damaged).startswith(b"tillerman1 " + token.encode() + b" "):
                 nonce = damaged[73:].split(b" ")[0]
                 if re.fullmatch(rb"[0-9a-f]{32}", nonce):
                     continue  # another nonce is another question, and a good one
@@ -272,7 +272,7 @@ class TestTheShim:
         count = 60 if shim.kind == "compiled" else 20
 
         def noise(tokens: Tokens, nonce: bytes) -> bytes:
-            right = b"bridle1 %b %b " % (tokens.answer, nonce)
+            right = b"tillerman1 %b %b " % (tokens.answer, nonce)
             kind = chance.randrange(3)
             tail = bytes(chance.choices(b"0123456789 -\n", k=chance.randrange(1, 40)))
             return [chance.randbytes(chance.randrange(1, 300)), right + tail, tail][kind] + b"!"
@@ -290,5 +290,5 @@ async def _all_blocked(shim: Shim, tmp_path: Path, said: Iterator[object], count
         for _ in range(count):
             ran = await run(command)
             assert (ran.exit, ran.stdout) == (2, b"")
-            assert ran.stderr.startswith(b"bridle: ")
+            assert ran.stderr.startswith(b"tillerman: ")
     assert next(said, None) is None

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from hook_desk import Open, Ran, Running, run, until
 
-from bridle.core.errors import ConfigError, UsageError
-from bridle.hooks.protocol import PAYLOAD_CAP, REPLY_CAP
-from bridle.hooks.server import HookAsked, HookReply, HookServer, Limits, timeout_for
-from bridle.hooks.shim import Shim, ready_shim
+from tillerman.core.errors import ConfigError, UsageError
+from tillerman.hooks.protocol import PAYLOAD_CAP, REPLY_CAP
+from tillerman.hooks.server import HookAsked, HookReply, HookServer, Limits, timeout_for
+from tillerman.hooks.shim import Shim, ready_shim
 
 
 def echo(asked: HookAsked) -> None:
@@ -83,7 +83,7 @@ async def test_a_payload_beyond_the_cap_blocks_before_anybody_is_asked(opened: O
     asked: list[HookAsked] = []
     server = await opened(asked.append)
     ran = await run(server.command("cursor", "preToolUse", timeout=60), bytes(PAYLOAD_CAP + 1))
-    assert ran == Ran(2, b"", b"bridle: the hook was told too much\n")
+    assert ran == Ran(2, b"", b"tillerman: the hook was told too much\n")
     assert asked == []
 
 
@@ -173,7 +173,7 @@ async def test_a_question_nobody_answers_ends_with_its_shims_deadline(opened: Op
     ran = await run(server.command("cursor", "preToolUse", timeout=1.25), b"x")
     assert loop.time() - begin >= 1.0
     assert (ran.exit, ran.stdout) == (2, b"")
-    assert ran.stderr.startswith(b"bridle: no answer within ")
+    assert ran.stderr.startswith(b"tillerman: no answer within ")
     async with asyncio.timeout(10):
         assert await asked[0].gone
     assert overdue == []
@@ -185,7 +185,7 @@ async def test_more_questions_than_may_be_open_are_refused_at_once(opened: Open)
     command = server.command("cursor", "preToolUse", timeout=60)
     waiting = [asyncio.create_task(run(command, b"w")) for _ in range(2)]
     await until(lambda: len(asked) == 2)
-    assert await run(command, b"x") == Ran(2, b"", b"bridle: too many questions are open\n")
+    assert await run(command, b"x") == Ran(2, b"", b"tillerman: too many questions are open\n")
     for each in asked:
         assert each.reply(HookReply(b"ok"))
     assert await asyncio.gather(*waiting) == [Ran(0, b"ok", b"")] * 2
@@ -200,7 +200,7 @@ async def test_more_bytes_than_may_be_held_are_refused_without_being_read(opened
     server = await opened(asked.append, limits=Limits(held=1_000_000))
     command = server.command("cursor", "preToolUse", timeout=60)
     ran = await run(command, bytes(5_000_000))
-    assert ran == Ran(2, b"", b"bridle: too much is asked at once\n")
+    assert ran == Ran(2, b"", b"tillerman: too much is asked at once\n")
     assert asked == []
     running = asyncio.create_task(run(command, bytes(900_000)))
     await until(lambda: bool(asked))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hook_desk import Open
 
-from bridle.hooks.server import HookAsked, HookReply
-from bridle.hooks.shim import Shim
+from tillerman.hooks.server import HookAsked, HookReply
+from tillerman.hooks.shim import Shim
 
 SHIMS = 50
 

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from user_configs import OURS, texts
 
-from bridle.core.errors import ConfigError
-from bridle.hooks.backup_journal import Journal
-from bridle.hooks.install import Hooks, install, installed, remove, repair
+from tillerman.core.errors import ConfigError
+from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.install import Hooks, install, installed, remove, repair
 
 STEPS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate")
 KILLED = 99
@@ -212,7 +212,7 @@ def test_a_link_stays_a_link_and_its_file_is_written(
     file.symlink_to(real)
     install(hooks(file), journal)
     assert file.is_symlink()
-    assert b"bridle hook" in real.read_bytes()
+    assert b"tillerman hook" in real.read_bytes()
     assert remove(file, journal) == "restored"
     assert (file.is_symlink(), real.read_bytes()) == (True, b'{"a": 1}')
 
@@ -259,14 +259,14 @@ def test_two_do_not_share_a_file_and_the_second_is_told_of_the_first(
             with pytest.raises(ConfigError, match=rf"process {os.getpid()}\) has its hooks"):
                 act()
         assert repair(journal) == {}
-        assert b"bridle hook" in file.read_bytes()
+        assert b"tillerman hook" in file.read_bytes()
     assert file.read_bytes() == b"{}"
 
 
 def test_what_is_there_is_not_put_in_twice(file: Path, journal: Journal) -> None:
     write(file, b"{}")
     install(hooks(file), journal)
-    with pytest.raises(ConfigError, match="has hooks of bridle already"):
+    with pytest.raises(ConfigError, match="has hooks of tillerman already"):
         install(hooks(file), journal)
 
 
@@ -319,4 +319,4 @@ def test_a_file_that_is_mended_by_another_at_this_moment_is_waited_for(
         time.sleep(0.01)
     install(hooks(file), journal)
     os.waitpid(child, 0)
-    assert b"bridle hook" in file.read_bytes()
+    assert b"tillerman hook" in file.read_bytes()

@@ -6,10 +6,10 @@ import json
 from pathlib import PurePath
 from typing import Any
 
-from bridle.core.permission import Context, Policy, Rule
-from bridle.hooks.dialects import load
-from bridle.hooks.policy_only_answer import judged
-from bridle.hooks.protocol import HookReply
+from tillerman.core.permission import Context, Policy, Rule
+from tillerman.hooks.dialects import load
+from tillerman.hooks.policy_only_answer import judged
+from tillerman.hooks.protocol import HookReply
 
 CONTEXT = Context(cwd=PurePath("/proj"), agent="x")
 
@@ -37,7 +37,7 @@ def test_the_reason_names_the_rule() -> None:
     assert json.loads(said("copilot", "preToolUse", call).stdout) == {
         "permissionDecision": "deny",
         "permissionDecisionReason": (
-            "writes outside the workspace: /etc/passwd (bridle: guard.outside)"
+            "writes outside the workspace: /etc/passwd (tillerman: guard.outside)"
         ),
     }
 

@@ -1,14 +1,14 @@
-"""A bridle that was killed left its hooks in a file; the next one that starts takes them out."""
+"""A tillerman that was killed left its hooks in a file; the next one that starts takes them out."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from bridle.harness.harness import open_harness
-from bridle.hooks.backup_journal import Journal
-from bridle.hooks.install import Hooks, installed
-from bridle.paths import find_paths
+from tillerman.harness.harness import open_harness
+from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.install import Hooks, installed
+from tillerman.paths import find_paths
 
 
 def killed_with_hooks_in(file: Path, journal: Journal) -> None:
@@ -20,7 +20,7 @@ def killed_with_hooks_in(file: Path, journal: Journal) -> None:
 
 
 async def test_the_next_start_puts_the_file_back(tmp_path: Path) -> None:
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "bridle")})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "tillerman")})
     file = tmp_path / "project" / ".cursor" / "hooks.json"
     (tmp_path / "project").mkdir()
     killed_with_hooks_in(file, Journal(paths.hooks))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bridle.hooks.command_pattern import is_our_code, is_ours
-from bridle.hooks.dialects import AGENTS, load
-from bridle.hooks.install_plan import planned
+from tillerman.hooks.command_pattern import is_our_code, is_ours
+from tillerman.hooks.dialects import AGENTS, load
+from tillerman.hooks.install_plan import planned
 
-OURS = "/usr/bin/python3 -I -m bridle hook claude PreToolUse --project '/a b' || exit 2"
+OURS = "/usr/bin/python3 -I -m tillerman hook claude PreToolUse --project '/a b' || exit 2"
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -45,6 +45,6 @@ def test_what_only_resembles_ours_is_of_others(command: str) -> None:
 
 
 def test_code_that_cannot_be_read_is_of_others() -> None:
-    code = rb"""// Written by bridle.
+    code = rb"""// Written by tillerman.
 spawn("/bin/sh", ["-c", "\x"])"""
     assert not is_our_code(code, "opencode")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hook_desk import Ran, run
 
-from bridle.hooks.server import HookAsked, HookReply, HookServer
-from bridle.hooks.shim import SCRIPT, SOURCE, Shim, compiled_shim, python_shim, ready_shim
+from tillerman.hooks.server import HookAsked, HookReply, HookServer
+from tillerman.hooks.shim import SCRIPT, SOURCE, Shim, compiled_shim, python_shim, ready_shim
 
 PATH = os.environ.get("PATH", os.defpath)
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
@@ -157,7 +157,7 @@ async def test_where_nothing_can_be_kept_the_package_s_own_file_is_run(tmp_path:
 async def test_a_server_finds_its_shim_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BRIDLE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TILLERMAN_HOME", str(tmp_path / "home"))
     server = await HookServer.open(tmp_path / "hooks", lambda asked: None)
     assert Path(server.shim.words[-1]).parent == tmp_path / "home/cache/shim"
     assert server.command("cursor", "preToolUse", timeout=20).startswith(server.shim.words[0])

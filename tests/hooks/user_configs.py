@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 EVENTS = ("PreToolUse", "PostToolUse", "Stop")
 OURS = {
-    "PreToolUse": {"hooks": [{"type": "command", "command": "bridle hook || exit 2"}]},
-    "Stop": {"hooks": [{"type": "command", "command": "bridle hook é"}], "timeout": 60},
+    "PreToolUse": {"hooks": [{"type": "command", "command": "tillerman hook || exit 2"}]},
+    "Stop": {"hooks": [{"type": "command", "command": "tillerman hook é"}], "timeout": 60},
 }
 
 _words = st.text(max_size=6)

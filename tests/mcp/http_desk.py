@@ -1,4 +1,4 @@
-"""`bridle mcp serve --http`, and clients that speak HTTP with it: by hand or by the SDK."""
+"""`tillerman mcp serve --http`, and clients that speak HTTP with it: by hand or by the SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's machine in a folder, where `bridle mcp serve` runs, and a client that speaks by hand."""
+"""A user's machine in a folder with `tillerman mcp serve` running, and a client written by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from warm_python import Forked, run_bridle, start_bridle
+from warm_python import Forked, run_tillerman, start_tillerman
 
 PATIENCE = 30.0  # seconds; a busy machine takes its time
 PROCESS = re.compile(r"\bp[0-9a-f]{10}\b")
@@ -74,13 +74,13 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.project = folder / "project"
-        self.bridle = folder / "bridle"
+        self.tillerman = folder / "tillerman"
         (folder / "home").mkdir(parents=True)
         self.project.mkdir()
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder / "home"),
-            "BRIDLE_HOME": str(self.bridle),
+            "TILLERMAN_HOME": str(self.tillerman),
             "LANG": "C.UTF-8",
             "COLUMNS": "100",
         }
@@ -88,12 +88,12 @@ class Machine:
         self._started: list[Forked | subprocess.Popen[bytes]] = []
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "bridle", *words]
+        return [sys.executable, "-m", "tillerman", *words]
 
     def run(
         self, *words: str, cwd: Path | None = None, input: bytes | None = None
     ) -> subprocess.CompletedProcess[str]:
-        return run_bridle(
+        return run_tillerman(
             words,
             cwd=cwd or self.project,
             env=self.environment,
@@ -113,7 +113,7 @@ class Machine:
         env: Mapping[str, str] = {},
         stdin: bool = True,
     ) -> Forked | subprocess.Popen[bytes]:
-        process = start_bridle(
+        process = start_tillerman(
             words,
             cwd=cwd or self.project,
             env=self.environment | dict(env),
@@ -124,7 +124,7 @@ class Machine:
         return process
 
     def serve(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] = {}) -> Wire:
-        """`bridle mcp serve` on a pipe."""
+        """`tillerman mcp serve` on a pipe."""
         wire = Wire(self.start("mcp", "serve", *words, cwd=cwd, env=env))
         self._wires.append(wire)
         return wire
@@ -151,7 +151,7 @@ class Machine:
             if process.poll() is None:
                 process.kill()
                 process.wait(PATIENCE)
-        for left in (self.bridle / "state" / "processes").glob("*"):
+        for left in (self.tillerman / "state" / "processes").glob("*"):
             self.run("sessions", "delete", "-y", left.name)
 
 
@@ -286,7 +286,7 @@ def started(wire: Wire, command: str = TALKER, mode: str = "background") -> str:
 
 
 def pid_of(result: Mapping[str, Any]) -> int:
-    pid: int = result["_meta"]["bridle/result"]["pid"]
+    pid: int = result["_meta"]["tillerman/result"]["pid"]
     return pid
 
 

@@ -57,7 +57,7 @@ def zipped(path: str) -> dict[str, bytes]:
 
 def exported(result: dict[str, Any]) -> str:
     assert not result["isError"], text(result)
-    path: str = result["_meta"]["bridle/result"]["path"]
+    path: str = result["_meta"]["tillerman/result"]["path"]
     return path
 
 

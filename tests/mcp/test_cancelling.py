@@ -27,7 +27,7 @@ def test_a_command_that_is_taken_back_is_gone_with_all_it_started(
         lambda: [e["event"] for e in house.log() if e["event"]["type"] == "tool_finished"]
     )
     assert finished[-1]["outcome"] == "cancelled"
-    listed = wire.call("list_processes")["_meta"]["bridle/result"]["processes"]
+    listed = wire.call("list_processes")["_meta"]["tillerman/result"]["processes"]
     assert [one["status"] for one in listed] == ["killed"]
 
 
@@ -57,7 +57,7 @@ def test_news_come_only_to_who_asked_for_them(wire: Wire) -> None:
 async def test_the_sdks_client_hears_the_news_and_can_give_up(machine: Machine) -> None:
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "bridle", "mcp", "serve", "--approve", "auto"],
+        args=["-m", "tillerman", "mcp", "serve", "--approve", "auto"],
         env=machine.environment,
         cwd=machine.project,
     )
@@ -103,7 +103,7 @@ def test_a_command_past_its_time_is_killed_or_goes_on(wire: Wire) -> None:
         "execute_shell", command=f"sleep {mark}", timeout=0.5, on_timeout="background"
     )
     assert not result["isError"]
-    process = result["_meta"]["bridle/result"]["process_id"]
+    process = result["_meta"]["tillerman/result"]["process_id"]
     assert tree(mark)
     wire.call("kill_process", process_id=process)
     until(lambda: not tree(mark))

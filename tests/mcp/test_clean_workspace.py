@@ -20,7 +20,7 @@ BRANCHES = ("main", "other")
 # Every name that `high` held by a file of its own once, and some that are protected besides.
 ABSENT = (
     ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".agents", ".mcp.json",
-    ".idea", ".husky", ".env", ".env.local", ".bridle", ".envrc",
+    ".idea", ".husky", ".env", ".env.local", ".tillerman", ".envrc",
 )  # fmt: skip
 
 
@@ -118,8 +118,8 @@ def run_plainly(folder: Path, command: str, environment: dict[str, str]) -> int:
 
 
 def code_of(result: dict[str, Any]) -> int:
-    assert "exit_code" in result["_meta"]["bridle/result"], text(result)
-    code: int = result["_meta"]["bridle/result"]["exit_code"]
+    assert "exit_code" in result["_meta"]["tillerman/result"], text(result)
+    code: int = result["_meta"]["tillerman/result"]["exit_code"]
     return code
 
 

@@ -48,14 +48,14 @@ def text(result: Any) -> str:
 async def begun(made: Client) -> str:
     command = {"command": "echo mine; exec sleep 60", "run_mode": "background"}
     result = await made.call_tool("execute_shell", command)
-    process: str = result.meta["bridle/result"]["process_id"]
+    process: str = result.meta["tillerman/result"]["process_id"]
     return process
 
 
 async def listed(made: Client) -> set[str]:
     result = await made.call_tool("list_processes", {"status_filter": "live"})
     assert result.meta
-    return {one["process_id"] for one in result.meta["bridle/result"]["processes"]}
+    return {one["process_id"] for one in result.meta["tillerman/result"]["processes"]}
 
 
 async def seen(made: Client, process: str) -> list[str]:
@@ -74,10 +74,10 @@ async def seen(made: Client, process: str) -> list[str]:
         found.append("list_processes")
     if process in str(await made.list_resources()):
         found.append("resources/list")
-    if process in str(await made.read_resource("bridle://workspace")):
-        found.append("bridle://workspace")
+    if process in str(await made.read_resource("tillerman://workspace")):
+        found.append("tillerman://workspace")
     try:
-        await made.read_resource(f"bridle://processes/{process}/stdout")
+        await made.read_resource(f"tillerman://processes/{process}/stdout")
         found.append("resources/read")
     except MCPError:
         pass
@@ -144,7 +144,7 @@ async def test_what_a_client_left_is_found_after_a_restart_by_its_token_alone(
         process = await begun(made)
     shut(door)
     door = opened(machine.start(*SERVE, "--client", "other", stdin=False))
-    file = machine.bridle / "state/mcp-tokens/other"
+    file = machine.tillerman / "state/mcp-tokens/other"
     stranger = Door(door.port, file.read_text().strip(), file, door.process)
     async with client(door, "legacy") as again, client(stranger, "legacy") as other:
         assert await listed(again) == {process}

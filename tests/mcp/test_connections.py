@@ -13,7 +13,7 @@ import pytest
 from http_desk import HELLO, SERVE, Door, opened, shut
 from mcp_desk import Machine, until
 
-from bridle.mcp.connections import BODY_WITHIN, HEAD_WITHIN
+from tillerman.mcp.connections import BODY_WITHIN, HEAD_WITHIN
 
 pytestmark = pytest.mark.timeout(180)
 

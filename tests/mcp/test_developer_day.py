@@ -1,6 +1,6 @@
 """A developer's day at each level: what works, and what names the setting that allows it.
 
-The table of it in docs/workspace.md is made by `BRIDLE_SNAPSHOTS=accept .venv/bin/pytest
+The table of it in docs/workspace.md is made by `TILLERMAN_SNAPSHOTS=accept .venv/bin/pytest
 tests/mcp/test_developer_day.py`.
 """
 
@@ -202,7 +202,7 @@ def day(machine: Machine, level: str, *, slow: bool) -> dict[str, str]:
 def serve(wire: Wire) -> dict[str, str]:
     port = free_port()
     began = wire.call("execute_shell", command=SERVER.format(port=port), run_mode="background")
-    process = began["_meta"]["bridle/result"]["process_id"]
+    process = began["_meta"]["tillerman/result"]["process_id"]
     until(lambda: answers(port) or _is_up_or_down(wire, process))
     another = outcome(wire.call("execute_shell", command=GET.format(port=port)))
     outside = WORKS if answers(port) else NEEDS
@@ -214,7 +214,7 @@ def serve(wire: Wire) -> dict[str, str]:
 
 def _is_up_or_down(wire: Wire, process: str) -> bool:
     """It has ended, or a process in its own network listens."""
-    how = wire.call("poll_process", process_id=process, wait_ms=500)["_meta"]["bridle/result"]
+    how = wire.call("poll_process", process_id=process, wait_ms=500)["_meta"]["tillerman/result"]
     return how["status"] != "running" or how["isolation"] == "high"
 
 
@@ -251,7 +251,7 @@ def test_a_whole_day_is_as_documented(tmp_path_factory: pytest.TempPathFactory) 
             days[level] = day(machine, level, slow=True)
         finally:
             machine.close()
-    if os.environ.get("BRIDLE_SNAPSHOTS") == "accept":
+    if os.environ.get("TILLERMAN_SNAPSHOTS") == "accept":
         before, _, rest = DOCUMENT.read_text().partition(BEGIN)
         DOCUMENT.write_text(before + BEGIN + table(days) + END + rest.partition(END)[2])
     assert days == documented()

@@ -11,7 +11,7 @@ from mcp_desk import Machine, Wire, started, text, until
 
 pytestmark = pytest.mark.timeout(240)
 
-EDITS = int(os.environ.get("BRIDLE_TORTURE_EDITS", "10000"))
+EDITS = int(os.environ.get("TILLERMAN_TORTURE_EDITS", "10000"))
 KEY = "sk-abcdefghijklmnop0123456789"
 TOKEN = "registered-value-4711"
 
@@ -37,7 +37,7 @@ def test_a_secret_survives_every_tool_that_writes(house: Machine, wire: Wire) ->
     seen = wire.call("read_file", path="settings")
     assert KEY not in json.dumps(seen) and "1 placeholders" in text(seen)
     shown = "key = [secret:api-key]"
-    hash = seen["_meta"]["bridle/result"]["hash"]
+    hash = seen["_meta"]["tillerman/result"]["hash"]
     accepted(
         wire, "write_file", path="settings", content=f"{shown}\nport = 2\n", expected_hash=hash
     )
@@ -145,7 +145,7 @@ def test_no_edit_of_three_servers_is_lost_in_many(machine: Machine) -> None:
 def test_of_many_writes_with_one_hash_a_single_one_is_taken(machine: Machine) -> None:
     (machine.project / "a").write_text("old\n")
     wires = [machine.greeted("--approve", "auto") for _ in range(3)]
-    hash = wires[0].call("read_file", path="a")["_meta"]["bridle/result"]["hash"]
+    hash = wires[0].call("read_file", path="a")["_meta"]["tillerman/result"]["hash"]
     calls = [
         (wire, wire.begin("write_file", path="a", content=f"{n}\n", expected_hash=hash), n)
         for n in range(8)
@@ -205,8 +205,8 @@ def test_an_image_is_shown(house: Machine, wire: Wire) -> None:
 def test_a_folder_is_not_taken_whole_where_a_rule_denies_a_file_in_it(machine: Machine) -> None:
     (machine.project / "conf").mkdir()
     (machine.project / "conf/key.pem").write_text("secret")
-    machine.bridle.mkdir(exist_ok=True)
-    (machine.bridle / "config.toml").write_text('[[rules]]\ndeny = true\npath = "*.pem"\n')
+    machine.tillerman.mkdir(exist_ok=True)
+    (machine.tillerman / "config.toml").write_text('[[rules]]\ndeny = true\npath = "*.pem"\n')
     wire = machine.greeted("--approve", "auto", "--request-timeout", "0.2")
     for tool, arguments in (
         ("delete_file", {"path": "conf", "recursive": True}),
@@ -217,7 +217,7 @@ def test_a_folder_is_not_taken_whole_where_a_rule_denies_a_file_in_it(machine: M
     ):
         refused(wire, tool, **arguments)
     assert (machine.project / "conf/key.pem").read_text() == "secret"
-    assert not (machine.bridle / "state/exports").exists()
+    assert not (machine.tillerman / "state/exports").exists()
 
 
 def test_a_move_that_a_person_changes_goes_where_they_say(machine: Machine) -> None:

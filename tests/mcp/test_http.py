@@ -37,7 +37,7 @@ async def test_the_sdks_client_works_with_the_token(door: Door, house: Machine, 
             assert expected in said and not result.is_error, said
             process = PROCESS.findall(said)[0] if tool == "execute_shell" else process
         listed = await made.list_resources()
-        assert "bridle://workspace" in [str(one.uri) for one in listed.resources]
+        assert "tillerman://workspace" in [str(one.uri) for one in listed.resources]
     (house.project / "notes/a.txt").unlink()
     (house.project / "host.txt").unlink()
 

@@ -16,7 +16,7 @@ from mcp_desk import Machine, Wire, text
 
 pytestmark = pytest.mark.timeout(180)
 
-ROUNDS = int(os.environ.get("BRIDLE_TORTURE_IMPORTS", "2000"))
+ROUNDS = int(os.environ.get("TILLERMAN_TORTURE_IMPORTS", "2000"))
 RULE = """
 [[rules]]
 deny = true
@@ -34,14 +34,14 @@ class Sources:
         for path in (
             *(home / ".ssh/id_rsa", home / "notes.txt", home / ".local/bin/tool"),
             *(machine.folder / "plain.txt", self.denied / "file", machine.project / "inside.txt"),
-            machine.bridle / "state/http-token",
+            machine.tillerman / "state/http-token",
         ):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"content of {path.name}\n")
         (home / ".ssh/id_rsa").chmod(0o600)
         (machine.project / "link").symlink_to(home / ".ssh")
         (machine.folder / "link").symlink_to(home)
-        self.own = [machine.bridle / "state/store.db", machine.bridle / "state/http-token"]
+        self.own = [machine.tillerman / "state/store.db", machine.tillerman / "state/http-token"]
         self.plain = [
             *(home / ".ssh/id_rsa", home / "notes.txt", home / ".local/bin/tool"),
             *(machine.folder / "plain.txt", machine.project / "inside.txt", self.denied / "file"),
@@ -67,17 +67,17 @@ class Sources:
 def command_reads(wire: Wire, source: str) -> str:
     """What a command of the same session gets of it: its digest."""
     done = wire.call("execute_shell", command=f"sha256sum < {shlex.quote(source)}")
-    return "" if done["isError"] else str(done["_meta"]["bridle/result"]["stdout"]).split()[0]
+    return "" if done["isError"] else str(done["_meta"]["tillerman/result"]["stdout"]).split()[0]
 
 
 def imported(wire: Wire, source: str, number: int) -> tuple[str, dict[str, Any]]:
     done = wire.call("import_file", source=source, path=f"in/{number}")
-    return "" if done["isError"] else done["_meta"]["bridle/result"]["hash"], done
+    return "" if done["isError"] else done["_meta"]["tillerman/result"]["hash"], done
 
 
 def play(machine: Machine, level: str, approve: str, rounds: int, seed: int) -> tuple[int, int]:
     sources = Sources(machine)
-    (machine.bridle / "config.toml").write_text(RULE.format(denied=sources.denied))
+    (machine.tillerman / "config.toml").write_text(RULE.format(denied=sources.denied))
     words = ("--approve", approve, "--isolation", level, "--request-timeout", "0.2")
     wire = machine.greeted(*words)
     chance = random.Random(seed)
@@ -147,7 +147,7 @@ def test_nothing_is_imported_at_a_level_that_the_machine_does_not_give(
 
 def test_a_file_that_a_rule_denies_is_not_imported(machine: Machine) -> None:
     sources = Sources(machine)
-    (machine.bridle / "config.toml").write_text(RULE.format(denied=sources.denied))
+    (machine.tillerman / "config.toml").write_text(RULE.format(denied=sources.denied))
     wire = machine.greeted("--approve", "auto")
     assert imported(wire, str(sources.denied / "file"), 0)[0] == ""
     assert imported(wire, str(machine.folder / "plain.txt"), 1)[0]
@@ -170,8 +170,10 @@ def tarred(members: list[tuple[str, bytes]]) -> bytes:
 
 @pytest.mark.parametrize("pack", [zipped, tarred])
 def test_the_files_of_an_archive_are_judged_one_by_one(machine: Machine, pack: Any) -> None:
-    machine.bridle.mkdir(exist_ok=True)
-    (machine.bridle / "config.toml").write_text('[[rules]]\ndeny = true\npath = "new/src/db/**"\n')
+    machine.tillerman.mkdir(exist_ok=True)
+    (machine.tillerman / "config.toml").write_text(
+        '[[rules]]\ndeny = true\npath = "new/src/db/**"\n'
+    )
     archive = machine.folder / "archive"
     archive.write_bytes(pack(list(MEMBERS.items())))
     wire = machine.greeted("--approve", "auto")
@@ -185,9 +187,9 @@ def test_the_files_of_an_archive_are_judged_one_by_one(machine: Machine, pack: A
 def test_a_file_that_instructs_agents_is_asked_about_in_an_archive(machine: Machine) -> None:
     archive = machine.folder / "archive"
     archive.write_bytes(zipped(list(MEMBERS.items())))
-    machine.bridle.mkdir(exist_ok=True)
+    machine.tillerman.mkdir(exist_ok=True)
     allowed = f'[[rules]]\nallow = true\ntool = "Read"\npath = "{archive}"\n'
-    (machine.bridle / "config.toml").write_text(allowed)
+    (machine.tillerman / "config.toml").write_text(allowed)
     wire = machine.greeted("--approve", "edits", "--request-timeout", "0.2")
     done = wire.call("import_file", source=str(archive), path="new", unpack=True)
     assert done["isError"], text(done)

@@ -76,7 +76,7 @@ def test_a_change_that_makes_no_sense_does_nothing(house: Machine, wire: Wire) -
 def test_what_is_written_to_a_process_is_judged_as_a_command(house: Machine, wire: Wire) -> None:
     call = wire.begin("execute_shell", command="sh", run_mode="background")
     answer(house, "allow")
-    process = wire.called(call)["_meta"]["bridle/result"]["process_id"]
+    process = wire.called(call)["_meta"]["tillerman/result"]["process_id"]
     write = wire.begin("write_process_input", process_id=process, text="touch typed\n")
     request = answer(house, "deny")
     assert (request["tool"], request["input"]) == ("Bash", {"command": "touch typed\n"})
@@ -172,8 +172,10 @@ def test_nothing_is_made_where_nothing_may_be(machine: Machine, approve: str) ->
 
 def test_a_variable_cannot_change_what_was_allowed(machine: Machine) -> None:
     """It may name another program to run: then it is another command."""
-    machine.bridle.mkdir(exist_ok=True)
-    (machine.bridle / "config.toml").write_text('[[rules]]\nallow = true\ncommand = "git status"\n')
+    machine.tillerman.mkdir(exist_ok=True)
+    (machine.tillerman / "config.toml").write_text(
+        '[[rules]]\nallow = true\ncommand = "git status"\n'
+    )
     wire = machine.greeted("--approve", "ask", "--request-timeout", "1")
     plain = wire.call("execute_shell", command="git status")
     assert "not a git repository" in text(plain)

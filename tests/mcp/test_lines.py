@@ -8,7 +8,7 @@ import signal
 import pytest
 from mcp_desk import HELLO, PATIENCE, Machine, Wire
 
-from bridle.sessions.remote.private_socket import LONGEST_LINE
+from tillerman.sessions.remote.private_socket import LONGEST_LINE
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -17,7 +17,7 @@ def of(log: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:
 
 
 def written(result: dict[str, Any]) -> int:
-    size: int = result["_meta"]["bridle/result"]["stdout_bytes"]
+    size: int = result["_meta"]["tillerman/result"]["stdout_bytes"]
     return size
 
 
@@ -38,11 +38,11 @@ def test_each_call_is_told_with_what_was_asked_and_what_came_of_it(
     ends = {event["call_id"]: event for event in of(log, "tool_finished")}
     told = [(call["tool"], call["name"], ends[key]["outcome"]) for key, call in calls.items()]
     assert told[:3] == [
-        ("Write", "bridle.write_file", "completed"),
-        ("Bash", "bridle.execute_shell", "failed"),
-        ("MCP", "bridle.read_file", "failed"),
+        ("Write", "tillerman.write_file", "completed"),
+        ("Bash", "tillerman.execute_shell", "failed"),
+        ("MCP", "tillerman.read_file", "failed"),
     ]
-    assert all(key.startswith("bridle-") for key in calls)
+    assert all(key.startswith("tillerman-") for key in calls)
     first = next(iter(ends.values()))
     assert [part["type"] for part in first["content"]] == ["diff", "text"]
     asked = of(log, "permission_requested")
@@ -74,9 +74,9 @@ def test_secrets_are_in_no_result_and_in_no_record(house: Machine, wire: Wire) -
         wire.call(SECRET),
         wire.call("list_processes"),
         wire.call("list_directory"),
-        wire.ask("resources/read", {"uri": "bridle://workspace"}),
-        wire.ask("resources/read", {"uri": f"bridle://processes/{process}/stdout"}),
-        wire.ask("resources/read", {"uri": f"bridle://{SECRET}"}),
+        wire.ask("resources/read", {"uri": "tillerman://workspace"}),
+        wire.ask("resources/read", {"uri": f"tillerman://processes/{process}/stdout"}),
+        wire.ask("resources/read", {"uri": f"tillerman://{SECRET}"}),
         wire.ask("resources/list"),
     ]
     wire.call("kill_process", process_id=process)
@@ -86,7 +86,7 @@ def test_secrets_are_in_no_result_and_in_no_record(house: Machine, wire: Wire) -
     assert SECRET not in wire.errors
     found = [
         path
-        for path in house.bridle.rglob("*")
+        for path in house.tillerman.rglob("*")
         if path.is_file()
         and any(one.encode() in path.read_bytes() for one in (SECRET, SECRET[::-1]))
     ]

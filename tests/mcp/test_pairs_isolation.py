@@ -66,7 +66,7 @@ def test_an_isolated_process_is_found_again_and_its_home_is_removed_at_the_end(
     again = machine.greeted("--approve", "auto", "--isolation", level)
     assert "running" in text(again.call("poll_process", process_id=process))
     again.call("kill_process", process_id=process)
-    assert [*machine.bridle.rglob("mine")] == []
+    assert [*machine.tillerman.rglob("mine")] == []
 
 
 async def test_an_isolated_command_of_one_client_has_no_files_of_anothers_home(
@@ -80,10 +80,10 @@ async def test_an_isolated_command_of_one_client_has_no_files_of_anothers_home(
         began: Any = await one.call_tool(
             "execute_shell", {"command": "sh work", "run_mode": "background"}
         )
-        process = began.meta["bridle/result"]["process_id"]
+        process = began.meta["tillerman/result"]["process_id"]
         while True:
             page: Any = await one.call_tool("read_process_output", {"process_id": process})
-            if lines := page.meta["bridle/result"]["lines"]:
+            if lines := page.meta["tillerman/result"]["lines"]:
                 break
         (machine.project / "look").write_text(f"cat shared ~/private {lines[0]}/private")
         seen: Any = await other.call_tool("execute_shell", {"command": "sh look"})

@@ -81,8 +81,8 @@ def test_a_protected_file_too_large_to_keep_is_unchanged_or_reported(
     machine: Machine, how: str
 ) -> None:
     """Where it is mounted read-only its size does not matter; where it is watched it does."""
-    machine.bridle.mkdir(exist_ok=True)
-    (machine.bridle / "config.toml").write_text(f'[enforcement]\nprotected = "{how}"\n')
+    machine.tillerman.mkdir(exist_ok=True)
+    (machine.tillerman / "config.toml").write_text(f'[enforcement]\nprotected = "{how}"\n')
     (machine.project / ".envrc").write_bytes(b"x" * (2 << 20))
     (machine.project / "change").write_text("echo evil > .envrc")
     wire = machine.greeted("--approve", "auto")

@@ -32,7 +32,7 @@ def test_a_background_process_that_is_found_again_still_reads_its_input(machine:
     again = machine.greeted("--approve", "auto")
     again.call("write_process_input", process_id=process, text="after\n", eof=True)
     until(lambda: "finished" in text(again.call("poll_process", process_id=process, wait_ms=500)))
-    page = again.call("read_process_output", process_id=process)["_meta"]["bridle/result"]
+    page = again.call("read_process_output", process_id=process)["_meta"]["tillerman/result"]
     assert page["lines"] == ["ready", "heard before", "heard after"]
 
 
@@ -46,16 +46,16 @@ async def test_background_processes_of_two_clients_do_not_mix_their_output(
             began: Any = await made.call_tool(
                 "execute_shell", {"command": TALKER, "run_mode": "background"}
             )
-            which = {"process_id": began.meta["bridle/result"]["process_id"]}
+            which = {"process_id": began.meta["tillerman/result"]["process_id"]}
             for number in range(20):
                 said = {"text": f"{word}{number}\n", "eof": number == 19}
                 await made.call_tool("write_process_input", {**which, **said})
             while True:
                 poll: Any = await made.call_tool("poll_process", {**which, "wait_ms": 500})
-                if poll.meta["bridle/result"]["status"] == "finished":
+                if poll.meta["tillerman/result"]["status"] == "finished":
                     break
             page: Any = await made.call_tool("read_process_output", which)
-            lines: list[str] = page.meta["bridle/result"]["lines"]
+            lines: list[str] = page.meta["tillerman/result"]["lines"]
             return lines
 
     found = await asyncio.gather(talk("legacy", "a"), talk("legacy", "b"), talk("auto", "c"))
@@ -83,14 +83,14 @@ def test_a_large_output_of_a_background_process_can_be_read_whole_by_pages(
 ) -> None:
     wire = machine.greeted("--approve", "auto")
     process = started(wire, "seq -f %0400g 1 3000; exec sleep 60")
-    [file] = (machine.bridle / "state/processes").glob(f"*/{process}/stdout")
+    [file] = (machine.tillerman / "state/processes").glob(f"*/{process}/stdout")
     until(lambda: file.stat().st_size == 3000 * 401)
     lines: list[str] = []
     offset: int | None = 0
     while offset is not None:
         page = wire.call(
             "read_process_output", process_id=process, mode="range", offset=offset, lines=100
-        )["_meta"]["bridle/result"]
+        )["_meta"]["tillerman/result"]
         lines += page["lines"]
         offset = page["next_offset"]
     assert lines == [f"{number:0400}" for number in range(1, 3001)]
@@ -99,8 +99,8 @@ def test_a_large_output_of_a_background_process_can_be_read_whole_by_pages(
 def test_while_an_approval_waits_processes_go_on_and_other_calls_are_answered(
     machine: Machine,
 ) -> None:
-    (machine.bridle).mkdir(exist_ok=True)
-    (machine.bridle / "config.toml").write_text('[[rules]]\nallow = true\ncommand = "sleep *"\n')
+    (machine.tillerman).mkdir(exist_ok=True)
+    (machine.tillerman / "config.toml").write_text('[[rules]]\nallow = true\ncommand = "sleep *"\n')
     wire = machine.greeted("--approve", "ask", "--request-timeout", "60")
     process = started(wire, "sleep 60")
     call = wire.begin("execute_shell", command="touch made")

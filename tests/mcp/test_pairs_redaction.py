@@ -86,14 +86,14 @@ def test_a_secret_that_a_background_process_writes_in_two_parts_is_redacted(
     )
     wire = machine.greeted("--approve", "auto")
     process = started(wire, "sh talk")
-    [file] = (machine.bridle / "state/processes").glob(f"*/{process}/stdout")
+    [file] = (machine.tillerman / "state/processes").glob(f"*/{process}/stdout")
     until(lambda: SECRET in file.read_text())  # the file has what was written
     tail = {"src": "stdout", "n": 5}
     said = [
         wire.call("poll_process", process_id=process, tail=tail),
         wire.call("read_process_output", process_id=process),
         wire.call("search_process_output", process_id=process, pattern="ghp"),
-        wire.ask("resources/read", {"uri": f"bridle://processes/{process}/stdout"}),
+        wire.ask("resources/read", {"uri": f"tillerman://processes/{process}/stdout"}),
         wire.call("list_processes"),
     ]
     assert_hidden(said)
@@ -119,10 +119,10 @@ async def test_a_secret_is_redacted_for_every_client_over_http(machine: Machine)
             began: Any = await made.call_tool(
                 "execute_shell", {"command": "cat key", "run_mode": "async"}
             )
-            process = began.meta["bridle/result"]["process_id"]
+            process = began.meta["tillerman/result"]["process_id"]
             await made.call_tool("poll_process", {"process_id": process, "wait_ms": 5000})
             page = await made.call_tool("read_process_output", {"process_id": process})
-            whole = await made.read_resource(f"bridle://processes/{process}/stdout")
+            whole = await made.read_resource(f"tillerman://processes/{process}/stdout")
             assert "[secret" in str(page) and "[secret" in str(whole)
             assert_hidden(str(page) + str(whole))
     shut(door)

@@ -17,7 +17,7 @@ SHORT = 400
 
 def written(house: Machine, process: str) -> int:
     """What is in the file of its output, as the system says."""
-    [file] = (house.bridle / "state/processes").glob(f"*/{process}/stdout")
+    [file] = (house.tillerman / "state/processes").glob(f"*/{process}/stdout")
     return Path(file).stat().st_size
 
 
@@ -65,7 +65,7 @@ def test_of_one_that_went_on_after_its_timeout_the_rest_is_waited_for(
 ) -> None:
     command = "echo first; until [ -e more ]; do sleep 0.1; done; echo second; exec sleep 60"
     result = wire.call("execute_shell", command=command, timeout=1, on_timeout="background")
-    process = result["_meta"]["bridle/result"]["process_id"]
+    process = result["_meta"]["tillerman/result"]["process_id"]
     assert poll(wire, process, SHORT) >= SHORT / 1000
     (house.project / "more").touch()
     assert poll(wire, process, LONG) < LONG / 2000

@@ -21,7 +21,7 @@ LISTINGS = (
 
 def run_read_only(machine: Machine, *words: str) -> subprocess.CompletedProcess[str]:
     """With the folder of all that is stored mounted read-only, for this command alone."""
-    folder = machine.bridle
+    folder = machine.tillerman
     mount = f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}"
     alone = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
     return subprocess.run(
@@ -38,7 +38,7 @@ def run_read_only(machine: Machine, *words: str) -> subprocess.CompletedProcess[
 def left(request: pytest.FixtureRequest, machine: Machine) -> Machine:
     """What a server leaves; one that was killed leaves a log that is not in the store yet."""
     if run_read_only(machine, "--version").returncode:
-        machine.bridle.mkdir(exist_ok=True)
+        machine.tillerman.mkdir(exist_ok=True)
         if (done := run_read_only(machine, "--version")).returncode:
             pytest.skip(f"nothing can be mounted here: {done.stderr}")
     wire = machine.greeted("--approve", "auto")

@@ -14,20 +14,20 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-import bridle.mcp.stdio_relay
-from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.harness.harness import serve_tools
-from bridle.paths import find_paths
-from bridle.sessions.remote.private_socket import Reception
-from bridle.sessions.run_settings import Bench, Terms
-from bridle.sessions.service import Sessions
-from bridle.sessions.session import Session
-from bridle.store.database import Database
+import tillerman.mcp.stdio_relay
+from tillerman.agents import load
+from tillerman.core.agent import SessionSpec
+from tillerman.harness.harness import serve_tools
+from tillerman.paths import find_paths
+from tillerman.sessions.remote.private_socket import Reception
+from tillerman.sessions.run_settings import Bench, Terms
+from tillerman.sessions.service import Sessions
+from tillerman.sessions.session import Session
+from tillerman.store.database import Database
 
 pytestmark = pytest.mark.timeout(60)
 
-RELAY = [sys.executable, "-I", "-S", str(Path(bridle.mcp.stdio_relay.__file__))]
+RELAY = [sys.executable, "-I", "-S", str(Path(tillerman.mcp.stdio_relay.__file__))]
 NOBODY = 65534
 
 
@@ -98,7 +98,7 @@ def test_when_the_harness_is_gone_it_ends_with_words(
     with process:
         assert process.stderr
         said = process.stderr.read()
-    assert process.returncode == 1 and said.startswith(b"bridle: the session is gone")
+    assert process.returncode == 1 and said.startswith(b"tillerman: the session is gone")
 
 
 @pytest.mark.parametrize("kind", ["nothing", "a file", "nobody listens", "too long"])
@@ -111,7 +111,9 @@ def test_where_there_is_no_harness_it_says_so(tmp_path: Path, kind: str) -> None
             left.bind(str(path))
     done = subprocess.run([*RELAY, str(path)], input=b"", capture_output=True, timeout=20)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.startswith(b"bridle: the session is gone") and done.stderr.count(b"\n") == 1
+    assert (
+        done.stderr.startswith(b"tillerman: the session is gone") and done.stderr.count(b"\n") == 1
+    )
 
 
 def test_an_agent_that_goes_away_is_no_mistake(harness: socket.socket, tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ async def session(tmp_path: Path) -> AsyncIterator[Session]:
     """One with an agent that is offered the workspace's tools."""
     project = tmp_path / "project"
     project.mkdir()
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "bridle")})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "tillerman")})
     database = Database.open(paths.store)
     sessions = Sessions(paths, database, serve_tools)
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
@@ -150,7 +152,7 @@ async def session(tmp_path: Path) -> AsyncIterator[Session]:
 
 
 def tools_socket(session: Session, folder: Path) -> Path:
-    return find_paths({"BRIDLE_HOME": str(folder / "bridle")}).socket(f"{session.id}-tools")
+    return find_paths({"TILLERMAN_HOME": str(folder / "tillerman")}).socket(f"{session.id}-tools")
 
 
 async def test_a_client_of_ours_is_served_through_the_relay(
@@ -230,5 +232,5 @@ async def test_when_the_session_ends_its_relays_end(session: Session, tmp_path: 
     await session.close()
     async with asyncio.timeout(20):
         assert await process.wait() == 1
-    assert (await process.stderr.read()).startswith(b"bridle: the session is gone")
+    assert (await process.stderr.read()).startswith(b"tillerman: the session is gone")
     assert not tools_socket(session, tmp_path).exists()

@@ -21,40 +21,40 @@ def test_the_workspace_and_the_output_of_processes_are_listed_and_read(
     (house.project / "lib" / "a.py").write_text("")
     process = started(wire, "echo out; echo err >&2; sleep 60")
     listed = wire.ask("resources/list")["result"]["resources"]
-    outputs = [f"bridle://processes/{process}/{stream}" for stream in ("stdout", "stderr")]
-    assert [one["uri"] for one in listed] == ["bridle://workspace", *outputs]
+    outputs = [f"tillerman://processes/{process}/{stream}" for stream in ("stdout", "stderr")]
+    assert [one["uri"] for one in listed] == ["tillerman://workspace", *outputs]
     for uri, expected in zip(outputs, ("out\n", "err\n"), strict=True):
         until(lambda uri=uri: read(wire, uri)["result"]["contents"][0]["text"])
         [found] = read(wire, uri)["result"]["contents"]
         assert found == {"uri": uri, "mimeType": "text/plain", "text": expected}
-    [whole] = read(wire, "bridle://workspace")["result"]["contents"]
+    [whole] = read(wire, "tillerman://workspace")["result"]["contents"]
     for words in (str(house.project), "lib/a.py", process, "isolation basic"):
         assert words in whole["text"]
     wire.call("kill_process", process_id=process)
-    [whole] = read(wire, "bridle://workspace")["result"]["contents"]
+    [whole] = read(wire, "tillerman://workspace")["result"]["contents"]
     assert "nothing runs" in whole["text"]
 
 
 def test_templates_tell_how_output_is_named(wire: Wire) -> None:
     [template] = wire.ask("resources/templates/list")["result"]["resourceTemplates"]
-    assert template["uriTemplate"] == "bridle://processes/{process_id}/{stream}"
+    assert template["uriTemplate"] == "tillerman://processes/{process_id}/{stream}"
 
 
 @pytest.mark.parametrize(
     "uri",
     [
-        "bridle://nothing",
-        "bridle://workspace/",
-        "bridle://processes/p0123456789/stdout",
-        "bridle://processes/p0123456789/stdin",
-        "bridle://processes/../../store/stdout",
-        "bridle://processes/%2e%2e/stdout",
-        "bridle://processes/\0/stdout",
+        "tillerman://nothing",
+        "tillerman://workspace/",
+        "tillerman://processes/p0123456789/stdout",
+        "tillerman://processes/p0123456789/stdin",
+        "tillerman://processes/../../store/stdout",
+        "tillerman://processes/%2e%2e/stdout",
+        "tillerman://processes/\0/stdout",
         "file:///etc/passwd",
         "http://127.0.0.1/",
         "no uri",
         "",
-        "bridle://" + "x" * 100_000,
+        "tillerman://" + "x" * 100_000,
     ],
 )
 def test_what_is_not_there_is_refused_in_words(wire: Wire, uri: str) -> None:

@@ -56,20 +56,20 @@ def test_what_runs_in_the_background_is_found_again(machine: Machine, how: str) 
 
     again = machine.greeted("--approve", "auto")
     assert session(machine) == before and len(machine.sessions()) == 1
-    listed = again.call("list_processes", status_filter="live")["_meta"]["bridle/result"]
+    listed = again.call("list_processes", status_filter="live")["_meta"]["tillerman/result"]
     assert [one["process_id"] for one in listed["processes"]] == [process]
     assert pid_of(again.call("poll_process", process_id=process)) == pid_of(status)
     assert "ready" in text(again.call("read_process_output", process_id=process))
     assert not again.call("write_process_input", process_id=process, text="back\n")["isError"]
     until(lambda: "heard back" in text(again.call("read_process_output", process_id=process)))
-    ended = again.call("poll_process", process_id=short)["_meta"]["bridle/result"]
+    ended = again.call("poll_process", process_id=short)["_meta"]["tillerman/result"]
     assert ended["status"] == "killed" and ended["why"]
 
     assert again.end() == 0
     assert alive(pid_of(status))
     assert machine.run("sessions", "delete", "-y", before).returncode == 0
     until(lambda: not alive(pid_of(status)))
-    assert not (machine.bridle / "state" / "processes" / before).exists()
+    assert not (machine.tillerman / "state" / "processes" / before).exists()
     assert machine.sessions() == []
 
 
@@ -103,7 +103,7 @@ def test_two_servers_of_one_folder_do_not_see_each_others_processes(machine: Mac
     process = started(mine)
     theirs = machine.greeted("--approve", "auto")
     assert len(machine.sessions()) == 2
-    known = theirs.call("list_processes")["_meta"]["bridle/result"]["processes"]
+    known = theirs.call("list_processes")["_meta"]["tillerman/result"]["processes"]
     assert known == []
     for tool, more in BY_ID.items():
         said = [theirs.call(tool, process_id=name, **more) for name in (process, "p0123456789")]
@@ -112,7 +112,7 @@ def test_two_servers_of_one_folder_do_not_see_each_others_processes(machine: Mac
         assert there.replace(process, "*") == nowhere.replace("p0123456789", "*"), tool
         assert "not found or access denied" in there
     errors = [
-        theirs.ask("resources/read", {"uri": f"bridle://processes/{name}/stdout"})["error"]
+        theirs.ask("resources/read", {"uri": f"tillerman://processes/{name}/stdout"})["error"]
         for name in (process, "p0123456789")
     ]
     assert str(errors[0]).replace(process, "*") == str(errors[1]).replace("p0123456789", "*")
@@ -129,7 +129,7 @@ def test_of_two_sessions_that_were_left_the_newest_is_gone_on_with(machine: Mach
     found = [
         [
             one["process_id"]
-            for one in wire.call("list_processes")["_meta"]["bridle/result"]["processes"]
+            for one in wire.call("list_processes")["_meta"]["tillerman/result"]["processes"]
         ]
         for wire in again
     ]
@@ -147,12 +147,12 @@ def test_the_twenty_first_process_is_refused(machine: Machine) -> None:
     [refused] = [result for result in results if result["isError"]]
     assert "20 processes of this session run already" in text(refused)
     assert "kill_process" in text(refused)
-    one = results[0]["_meta"]["bridle/result"]["process_id"]
+    one = results[0]["_meta"]["tillerman/result"]["process_id"]
     wire.call("kill_process", process_id=one)
     assert not wire.call("execute_shell", command="echo room again")["isError"]
 
 
-LOST = re.compile(r"(p[0-9a-f]{10}) was lost .*`bridle mcp serve --resume (\S+)`", re.DOTALL)
+LOST = re.compile(r"(p[0-9a-f]{10}) was lost .*`tillerman mcp serve --resume (\S+)`", re.DOTALL)
 
 
 @pytest.mark.parametrize("mode", ["async", pytest.param("background", marks=pytest.mark.torture)])

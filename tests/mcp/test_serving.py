@@ -1,4 +1,4 @@
-"""`bridle mcp serve` on the command line: where it can serve, and what it says where it cannot."""
+"""`tillerman mcp serve` on the command line: where it can serve, and its errors elsewhere."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from mcp_desk import PATIENCE, Machine, Wire, text
 
-from bridle.harness.harness import Harness, open_harness
-from bridle.paths import find_paths
+from tillerman.harness.harness import Harness, open_harness
+from tillerman.paths import find_paths
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -138,7 +138,7 @@ def test_where_a_level_cannot_be_had_nothing_runs(machine: Machine) -> None:
         assert lower["isError"] and "less than this session asks for" in text(lower)
         assert not wire.call("write_file", path="a.txt", content="x")["isError"]
         assert [path.name for path in machine.project.iterdir()] == ["a.txt"]
-        assert wire.call("list_processes")["_meta"]["bridle/result"]["processes"] == []
+        assert wire.call("list_processes")["_meta"]["tillerman/result"]["processes"] == []
     finally:
         wire.kill()
 
@@ -154,7 +154,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_who_plans_does_nothing_but_look(folder: Path, tmp_path: Path) -> None:
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "bridle")})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "tillerman")})
     async with open_harness(cwd=folder, paths=paths) as harness:
         assert isinstance(harness, Harness)
         session = await harness.serve(cwd=folder, approve="auto", request_timeout=0.2)
@@ -187,4 +187,4 @@ def test_an_agent_cannot_go_on_with_a_client_s_session(machine: Machine) -> None
     [session] = machine.sessions()
     done = machine.run("run", "--resume", session["id"], "hello")
     assert done.returncode == 2
-    assert f"bridle mcp serve --resume {session['id']}" in done.stderr
+    assert f"tillerman mcp serve --resume {session['id']}" in done.stderr

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_desk import ERRANDS, PATIENCE, PROCESS, Machine, Wire, text
 
-from bridle.workspace.tools.tool_schemas import CALLS, schema_of
+from tillerman.workspace.tools.tool_schemas import CALLS, schema_of
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -25,14 +25,14 @@ async def test_every_tool_works_from_the_sdks_own_client(machine: Machine, mode:
     assert {tool for tool, _, _ in ERRANDS} == set(CALLS)
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "bridle", "mcp", "serve", "--approve", "auto"],
+        args=["-m", "tillerman", "mcp", "serve", "--approve", "auto"],
         env=machine.environment,
         cwd=machine.project,
     )
     async with Client(server, mode=mode) as client:
         listed = await client.list_tools()
         assert [tool.name for tool in listed.tools] == list(CALLS)
-        assert client.server_info and client.server_info.name == "bridle"
+        assert client.server_info and client.server_info.name == "tillerman"
         assert client.instructions
         process = ""
         for tool, arguments, expected in ERRANDS:
@@ -45,7 +45,7 @@ async def test_every_tool_works_from_the_sdks_own_client(machine: Machine, mode:
                         break
             assert expected in said, tool
             assert not result.is_error, said
-            assert result.meta and "bridle/result" in result.meta
+            assert result.meta and "tillerman/result" in result.meta
             process = PROCESS.findall(said)[0] if tool == "execute_shell" else process
     assert (machine.project / "notes/a.txt").read_text() == "one\nzwei\n"
 
@@ -152,11 +152,11 @@ def test_odd_arguments_are_answered_and_nothing_breaks(house: Machine, wire: Wir
     assert [path.name for path in house.folder.iterdir() if path.name not in _THERE] == []
 
 
-_THERE = ("home", "project", "bridle")
+_THERE = ("home", "project", "tillerman")
 
 
 @pytest.mark.parametrize(
-    "name", ["nope", "", "\0", "Execute_Shell", "x" * 100_000, "bridle.read_file"]
+    "name", ["nope", "", "\0", "Execute_Shell", "x" * 100_000, "tillerman.read_file"]
 )
 def test_an_unknown_tool_is_told_which_there_are(wire: Wire, name: str) -> None:
     result = wire.call(name)
@@ -186,5 +186,5 @@ def test_names_that_are_no_text_can_be_listed(house: Machine, wire: Wire) -> Non
         "export_zip": {"paths": ["odd"]},
     }.items():
         assert not wire.call(tool, **arguments)["isError"], tool
-    found = wire.ask("resources/read", {"uri": "bridle://workspace"})
+    found = wire.ask("resources/read", {"uri": "tillerman://workspace"})
     assert "odd/" in found["result"]["contents"][0]["text"]

@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy, Rule
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy, Rule
 
 DEEP = "/".join(["a"] * 120)
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))

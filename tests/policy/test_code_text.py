@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from bridle.config.policy_rules import rule_of
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy
-from bridle.workspace.files.policy_lookup import DiskFiles
+from tillerman.config.policy_rules import rule_of
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy
+from tillerman.workspace.files.policy_lookup import DiskFiles
 
 SECRET = "the-secret-of-this-test"
 DENIED = {

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bridle.config import Config, Withheld, find_paths, load
-from bridle.config.policy_test_cases import read_cases
-from bridle.config.project_trust import read_folder, trust
-from bridle.core.errors import ConfigError
-from bridle.core.permission import Rule
-from bridle.paths import Paths
+from tillerman.config import Config, Withheld, find_paths, load
+from tillerman.config.policy_test_cases import read_cases
+from tillerman.config.project_trust import read_folder, trust
+from tillerman.core.errors import ConfigError
+from tillerman.core.permission import Rule
+from tillerman.paths import Paths
 
 USER = """\
 approve = "edits"
@@ -37,26 +37,26 @@ command = ["make *"]
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    return find_paths({"BRIDLE_HOME": str(tmp_path / "home")})
+    return find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
-    (folder / ".bridle").mkdir(parents=True)
+    (folder / ".tillerman").mkdir(parents=True)
     return folder
 
 
 def loaded(paths: Paths, project: Path, *, user: str = "", theirs: str = "") -> Config:
     paths.config.mkdir(parents=True, exist_ok=True)
     paths.config_file.write_text(user)
-    (project / ".bridle/config.toml").write_text(theirs)
+    (project / ".tillerman/config.toml").write_text(theirs)
     return load(project, environment={}, paths=paths)
 
 
 def made(paths: Paths, project: Path) -> tuple[Rule, Rule, Rule]:
     mine = str(paths.config_file)
-    theirs = str(project / ".bridle/config.toml")
+    theirs = str(project / ".tillerman/config.toml")
     return (
         Rule("project.1", "allow", commands=("make *",), source=f"{theirs}:2"),
         Rule("no-rm", "deny", "use trash", commands=("rm *",), source=f"{mine}:3"),
@@ -93,7 +93,7 @@ def test_a_broken_rule_of_an_untrusted_project_is_withheld_and_told(
 ) -> None:
     config = loaded(paths, project, theirs="[[rules]]\nallow = true\ncomand = 'x'\n")
     assert (config.rules, config.tightening) == ((), ())
-    file = project / ".bridle/config.toml"
+    file = project / ".tillerman/config.toml"
     assert config.withheld == (
         Withheld("config.toml", f"{file}:1: rule 1 has an unknown key 'comand'"),
     )

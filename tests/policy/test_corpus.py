@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from warm_python import run_bridle
+from warm_python import run_tillerman
 
-from bridle.config import load
-from bridle.config.policy_rules import rule_table
-from bridle.config.policy_test_cases import Case, Group, read_cases
-from bridle.paths import find_paths
-from bridle.surfaces.cli.commands.policy import judged
+from tillerman.config import load
+from tillerman.config.policy_rules import rule_table
+from tillerman.config.policy_test_cases import Case, Group, read_cases
+from tillerman.paths import find_paths
+from tillerman.surfaces.cli.commands.policy import judged
 
 CORPUS = Path(__file__).with_name("corpus.toml")
 GROUPS = read_cases(CORPUS)
@@ -32,7 +32,9 @@ def test_the_corpus_holds_many_lines() -> None:
 
 @pytest.mark.parametrize("group", GROUPS, ids=[group.title for group in GROUPS])
 def test_explain_names_the_right_rule_for_every_case(group: Group, folder: Path) -> None:
-    config = load(folder, environment={}, paths=find_paths({"BRIDLE_HOME": str(folder / "home")}))
+    config = load(
+        folder, environment={}, paths=find_paths({"TILLERMAN_HOME": str(folder / "home")})
+    )
     wrong = [
         f"{case.input['command']!r}: {decision.verdict} by {decision.rule} ({decision.note}),"
         f" not {case.expect} by {case.rule}"
@@ -42,9 +44,9 @@ def test_explain_names_the_right_rule_for_every_case(group: Group, folder: Path)
     assert wrong == []
 
 
-def bridle(folder: Path, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    env = {"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home / "bridle")}
-    return run_bridle(words, cwd=folder, env=env)
+def tillerman(folder: Path, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "TILLERMAN_HOME": str(home / "tillerman")}
+    return run_tillerman(words, cwd=folder, env=env)
 
 
 def samples() -> list[object]:
@@ -67,11 +69,11 @@ def test_the_command_line_tells_the_same(
 ) -> None:
     import tomlkit
 
-    (tmp_path / "bridle").mkdir()
+    (tmp_path / "tillerman").mkdir()
     rules = [rule_table(rule) for rule in group.rules or ()]
-    (tmp_path / "bridle/config.toml").write_text(tomlkit.dumps({"rules": rules}))
+    (tmp_path / "tillerman/config.toml").write_text(tomlkit.dumps({"rules": rules}))
     options = ["--approve", group.approve or "ask", "--mode", group.mode, "--json"]
-    told = bridle(
+    told = tillerman(
         folder, tmp_path, "policy", "explain", *options, "--", "Bash", json.dumps(case.input)
     )
     assert (told.returncode, told.stderr) == (0, "")
@@ -80,6 +82,6 @@ def test_the_command_line_tells_the_same(
 
 
 def test_the_corpus_passes_as_a_file_of_cases(folder: Path, tmp_path: Path) -> None:
-    ran = bridle(folder, tmp_path, "policy", "test", str(CORPUS))
+    ran = tillerman(folder, tmp_path, "policy", "test", str(CORPUS))
     count = sum(len(group.cases) for group in GROUPS)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{count} cases\n", "")

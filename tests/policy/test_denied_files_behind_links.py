@@ -15,10 +15,10 @@ from random import Random
 
 import pytest
 
-from bridle.config.policy_rules import rule_of
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy
-from bridle.workspace.files.policy_lookup import DiskFiles
+from tillerman.config.policy_rules import rule_of
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy
+from tillerman.workspace.files.policy_lookup import DiskFiles
 
 LINES = [  # each with whether it follows links below the folder
     ("grep -R x tree", True),
@@ -131,7 +131,7 @@ def test_links_that_lead_round_in_circles_end(tmp_path: Path) -> None:
 def test_more_links_than_are_followed_are_asked_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridle.core.permission.folder_contents._MOST_FOLLOWED", 5)
+    monkeypatch.setattr("tillerman.core.permission.folder_contents._MOST_FOLLOWED", 5)
     (tmp_path / "tree").mkdir()
     for number in range(10):
         (tmp_path / f"tree/{number}").symlink_to(f"../{number}.txt")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from bridle.config.policy_rules import rule_of
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy
-from bridle.workspace.files.policy_lookup import DiskFiles
+from tillerman.config.policy_rules import rule_of
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy
+from tillerman.workspace.files.policy_lookup import DiskFiles
 
 FILES = (".env", "a.txt", "conf/key.pem", "src/app.py", "src/deep/er/key.pem", "tracked.pem")
 
@@ -269,7 +269,7 @@ def test_a_search_that_would_look_at_the_file_is_not_made_unasked(
 def test_a_folder_with_more_files_than_are_looked_at_is_asked_about(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridle.workspace.files.policy_lookup.MOST", 20)
+    monkeypatch.setattr("tillerman.workspace.files.policy_lookup.MOST", 20)
     for number in range(30):
         (tmp_path / f"f{number}").touch()
     verdict, note = decide(tmp_path, "Bash", command="tar cz .")
@@ -293,7 +293,7 @@ def test_a_tree_around_the_workspace_is_looked_at_too(workspace: Path) -> None:
 def test_rules_on_files_elsewhere_cost_no_look_at_a_tree(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridle.workspace.files.policy_lookup.MOST", 2)
+    monkeypatch.setattr("tillerman.workspace.files.policy_lookup.MOST", 2)
     assert bash(workspace, "grep -rn x .", "~/.ssh/**") == "allow"
     assert bash(workspace, "grep -rn x .", "/etc/*.key") == "allow"
     assert bash(workspace, "grep -rn x .", f"{workspace}/q*") == "ask"

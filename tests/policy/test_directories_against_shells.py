@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAccess, ParsedScript
-from bridle.core.permission.shell.reader import read
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAccess, ParsedScript
+from tillerman.core.permission.shell.reader import read
 
 SHELLS = [name for name in ("bash", "dash") if shutil.which(name)]
 SECONDS = 5  # for one line
-LINES = int(os.environ.get("BRIDLE_DIRECTORY_LINES", "120"))
+LINES = int(os.environ.get("TILLERMAN_DIRECTORY_LINES", "120"))
 MOVES = (
     "cd a", "cd b", "cd ..", "cd a/b", "cd nosuch", "cd -", "cd ./a", "cd", "CDPATH=a cd b",
     "cd b/../a", "pushd a", "popd", "pushd -n b", "pushd +1", "d=a; cd $d", "eval cd a",

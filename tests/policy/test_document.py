@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from warm_python import run_bridle
+from warm_python import run_tillerman
 
 DOCUMENT = Path(__file__).parents[2] / "docs/policy.md"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -42,8 +42,8 @@ def examples(text: str) -> list[tuple[str, str]]:
 
 def printed(line: str, project: Path, home: Path) -> str:
     program, *words = shlex.split(line)
-    assert program == "bridle"
-    env = {"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home)}
-    done = run_bridle(words, cwd=project, env=env)
+    assert program == "tillerman"
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "TILLERMAN_HOME": str(home)}
+    done = run_tillerman(words, cwd=project, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from bridle.config.policy_rules import rule_of
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy
-from bridle.core.permission.hidden_characters import hidden_characters, visible
-from bridle.core.permission.remembered_rule import rule_for
-from bridle.core.permission.shell.reader import read
+from tillerman.config.policy_rules import rule_of
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy
+from tillerman.core.permission.hidden_characters import hidden_characters, visible
+from tillerman.core.permission.remembered_rule import rule_for
+from tillerman.core.permission.shell.reader import read
 
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 CI = rule_of({"rewrite": "npm ci", "command": ["npm install", "npm i"]}, "rules.toml:1", name="ci")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.config.policy_rules import rule_of
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy
-from bridle.workspace.files.policy_lookup import DiskFiles
+from tillerman.config.policy_rules import rule_of
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy
+from tillerman.workspace.files.policy_lookup import DiskFiles
 
 FILES = (".env", "a.txt", "src/app.py", "src/deep/util.py", "conf/key.pem")
 

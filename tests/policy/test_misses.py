@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bridle.core.permission.shell.parsed_script import (
+from tillerman.core.permission.shell.parsed_script import (
     ANY,
     HOLE,
     ONE,
@@ -18,7 +18,7 @@ from bridle.core.permission.shell.parsed_script import (
     FileAccess,
     ParsedScript,
 )
-from bridle.core.permission.shell.reader import read
+from tillerman.core.permission.shell.reader import read
 
 GROUPS: list[dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("misses.toml").read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ from random import Random
 
 import pytest
 
-from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE
-from bridle.core.permission.shell.reader import read
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE
+from tillerman.core.permission.shell.reader import read
 
-COUNT = int(os.environ.get("BRIDLE_OPERATOR_LINES", "1500"))
+COUNT = int(os.environ.get("TILLERMAN_OPERATOR_LINES", "1500"))
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 _PIECES = (
     *("a", "b", "ab", "A", "i", ".", ".txt", "/", "-", " ", "é", "x=1", "*", "?", "~", "&", "#"),

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from bridle.config.policy_rules import rule_of
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy, Rule
-from bridle.workspace.files.policy_lookup import DiskFiles
+from tillerman.config.policy_rules import rule_of
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy, Rule
+from tillerman.workspace.files.policy_lookup import DiskFiles
 
 
 def commands_of(name: str) -> list[dict[str, Any]]:

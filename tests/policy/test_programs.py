@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAccess
-from bridle.core.permission.shell.programs import Invocation, Run, StdinSource, describe
-from bridle.core.permission.shell.programs.table import ROWS
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAccess
+from tillerman.core.permission.shell.programs import Invocation, Run, StdinSource, describe
+from tillerman.core.permission.shell.programs.table import ROWS
 
 
 def _describe(line: str, stdin: str | None = None) -> Invocation:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.permission.shell.parsed_script import FileAccess
-from bridle.core.permission.shell.programs import describe
-from bridle.core.permission.shell.programs.row import Row
-from bridle.core.permission.shell.programs.table import ROWS
+from tillerman.core.permission.shell.parsed_script import FileAccess
+from tillerman.core.permission.shell.programs import describe
+from tillerman.core.permission.shell.programs.row import Row
+from tillerman.core.permission.shell.programs.table import ROWS
 
 _ROWS = list(dict.fromkeys(row for row in ROWS.values() if row.effect in ("none", "reads")))
 _SAMPLES = [(row, sample) for row in _ROWS for sample in row.samples]

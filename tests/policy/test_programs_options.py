@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from bridle.core.permission.shell.builtins import BASH
-from bridle.core.permission.shell.programs import describe
-from bridle.core.permission.shell.programs.describe import _COMMON
-from bridle.core.permission.shell.programs.options import Option, grammar
-from bridle.core.permission.shell.programs.row import Row
-from bridle.core.permission.shell.programs.table import ROWS
-from bridle.core.permission.shell.reader import read
+from tillerman.core.permission.shell.builtins import BASH
+from tillerman.core.permission.shell.programs import describe
+from tillerman.core.permission.shell.programs.describe import _COMMON
+from tillerman.core.permission.shell.programs.options import Option, grammar
+from tillerman.core.permission.shell.programs.row import Row
+from tillerman.core.permission.shell.programs.table import ROWS
+from tillerman.core.permission.shell.reader import read
 
 # Programs whose --help lists options line by line in GNU's way, and that need nothing to do so.
 SELF_DESCRIBED = [

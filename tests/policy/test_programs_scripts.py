@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.permission.shell.programs import describe
+from tillerman.core.permission.shell.programs import describe
 
 AWK = [
     '{print $1 > "f"}', '{print $1, "b" > "f" ".g"}', '{if ($1 > 2) print "x"; else print "f"}',

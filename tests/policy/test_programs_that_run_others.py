@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.permission.shell.parsed_script import HOLE
-from bridle.core.permission.shell.programs import StdinSource, describe
+from tillerman.core.permission.shell.parsed_script import HOLE
+from tillerman.core.permission.shell.programs import StdinSource, describe
 
 # Options with values that make the wrapper go on to its command; `stub` and `other` are programs,
 # so that a grammar which is wrong about a value takes the wrong word for the command.

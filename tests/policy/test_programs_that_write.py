@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.permission.shell.parsed_script import ANY, HOLE, FileAccess
-from bridle.core.permission.shell.programs import Invocation, StdinSource, describe
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, FileAccess
+from tillerman.core.permission.shell.programs import Invocation, StdinSource, describe
 
 _SYSTEM = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 _PATH = re.compile(r'openat?\((?:AT_FDCWD, )?"((?:[^"\\]|\\.)*)", (\S+)')

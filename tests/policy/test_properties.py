@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.config.policy_rules import rule_of, rule_table
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import STRICTNESS, Context, Policy, Rule
-from bridle.core.permission.remembered_rule import rule_for
-from bridle.core.permission.shell.reader import FAULT, read, read_words
-from bridle.core.tools import TOOLS
+from tillerman.config.policy_rules import rule_of, rule_table
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import STRICTNESS, Context, Policy, Rule
+from tillerman.core.permission.remembered_rule import rule_for
+from tillerman.core.permission.shell.reader import FAULT, read, read_words
+from tillerman.core.tools import TOOLS
 
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"), agent="claude")
 PRESETS = st.sampled_from(["ask", "edits", "auto", "readonly", "none"])

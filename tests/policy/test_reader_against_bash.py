@@ -18,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bridle.config.policy_test_cases import read_cases
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy, Rule
+from tillerman.config.policy_test_cases import read_cases
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy, Rule
 
 CORPUS = Path(__file__).with_name("corpus.toml")
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))

@@ -16,9 +16,9 @@ from random import Random
 
 import pytest
 
-from bridle.core.permission.shell.programs import describe
-from bridle.core.permission.shell.programs.options import Option, grammar
-from bridle.core.permission.shell.programs.table import ROWS
+from tillerman.core.permission.shell.programs import describe
+from tillerman.core.permission.shell.programs.options import Option, grammar
+from tillerman.core.permission.shell.programs.table import ROWS
 
 pytestmark = pytest.mark.skipif(
     shutil.which("strace") is None or shutil.which("unshare") is None or os.getuid() != 0,
@@ -213,7 +213,7 @@ def checked(
 
 
 def test_what_the_table_says_only_reads_does_only_read(workspace: Path) -> None:
-    names = Random(os.environ.get("BRIDLE_SEED", "1")).sample(reading_names(), k=25)
+    names = Random(os.environ.get("TILLERMAN_SEED", "1")).sample(reading_names(), k=25)
     ran, problems = checked(names, workspace, "short", 2)
     assert problems == []
     assert ran >= 20

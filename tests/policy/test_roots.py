@@ -6,8 +6,8 @@ from pathlib import PurePath
 
 import pytest
 
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy, Rule
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy, Rule
 
 PROJECT = PurePath("/p")
 MIGRATIONS = Rule("mine", "deny", "by hand", paths=("db/migrations/**",))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bridle.config.policy_rules import rule_of, rule_table
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Decision, Policy, Rule
-from bridle.core.permission.remembered_rule import rule_for
-from bridle.core.tools import title
+from tillerman.config.policy_rules import rule_of, rule_table
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Decision, Policy, Rule
+from tillerman.core.permission.remembered_rule import rule_for
+from tillerman.core.tools import title
 
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"), agent="claude")
 

@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
-from bridle.core.permission.shell.builtins import BASH, DASH
-from bridle.core.permission.shell.parser import Parser
-from bridle.core.permission.shell.reader import read
-from bridle.core.permission.shell.syntax import (
+from tillerman.core.permission.shell.builtins import BASH, DASH
+from tillerman.core.permission.shell.parser import Parser
+from tillerman.core.permission.shell.reader import read
+from tillerman.core.permission.shell.syntax import (
     Dialect,
     Literal,
     Parameter,
@@ -23,7 +23,7 @@ from bridle.core.permission.shell.syntax import (
 
 SHELLS: dict[str, Dialect] = {"bash": "bash", "dash": "posix"}
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
-LINES = int(os.environ.get("BRIDLE_PARSER_LINES", "400"))
+LINES = int(os.environ.get("TILLERMAN_PARSER_LINES", "400"))
 
 WORDS = (
     "a", "b", "x=1", "x=", "'q r'", '"q $x"', "\\;", "$x", "${x:-d}", "${x%.c}", "${#x}", "$(a)",

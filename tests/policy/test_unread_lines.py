@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bridle.config.policy_rules import rule_of
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy
-from bridle.core.permission.shell.reader import read
+from tillerman.config.policy_rules import rule_of
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy
+from tillerman.core.permission.shell.reader import read
 
 HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 UNREAD = [

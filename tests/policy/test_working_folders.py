@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy, Rule
-from bridle.hooks.dialects import load
-from bridle.hooks.policy_only_answer import judged
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy, Rule
+from tillerman.hooks.dialects import load
+from tillerman.hooks.policy_only_answer import judged
 
 HERE = Context(cwd=PurePath("/ws"), home=PurePath("/home/me"))
 TESTS = Rule("tests", "allow", "tests", commands=("npm test", "cat *"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentExited,
     AgentReady,
     AgentStarted,

@@ -1,4 +1,4 @@
-"""An agent CLI by itself, with nothing of bridle between it and the scripted model."""
+"""An agent CLI by itself, with nothing of tillerman between it and the scripted model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from stages import Actor
 
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.server import ModelDouble
 
 PATIENCE = 90.0  # seconds for one answer
 _LONGEST_LINE = 16 * 1024 * 1024

@@ -25,7 +25,7 @@ from desk import (
 )
 from real_claude import RealClaude
 
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.server import ModelDouble
 
 __all__ = [
     "KEY",

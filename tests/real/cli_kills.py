@@ -1,4 +1,4 @@
-"""Signals to a real CLI, or to the `bridle run` that drives it, in the middle of a command."""
+"""Signals to a real CLI, or to the `tillerman run` that drives it, in the middle of a command."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from harness_kills import look_at_store
 from kills import end_holders, holders, new_token
 from stages import Actor
 
-from bridle.core.events import Entry, decode_entry
-from bridle.testing.model_double.script import Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.core.events import Entry, decode_entry
+from tillerman.testing.model_double.script import Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 VICTIMS = ("harness", "agent")
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
@@ -98,7 +98,7 @@ async def _kill_once(actor: Actor, double: ModelDouble, case: Case, chance: rand
     finally:
         run.kill()
         end_holders(token)
-    lost, ends = await look_at_store(run.bridle_home, actor.project, run.printed())
+    lost, ends = await look_at_store(run.tillerman_home, actor.project, run.printed())
     moment = f"{wanted} of {SLEEPERS} sleepers + {delay * 1000:.0f} ms"
     return Kill(case, moment, deaf, seconds, tuple(left), tuple(lost), ends)
 
@@ -126,11 +126,11 @@ async def _strike(case: Case, run: _Run, token: str) -> tuple[bool, float, list[
 
 
 class _Run:
-    """A `bridle run` of its own, with its output in files that nobody has to read in time."""
+    """A `tillerman run` of its own, with its output in files that nobody has to read in time."""
 
     def __init__(self, actor: Actor, process: subprocess.Popen[bytes], folder: Path) -> None:
         self.process = process
-        self.bridle_home = folder / "bridle"
+        self.tillerman_home = folder / "tillerman"
         self._actor = actor
         self._folder = folder
 
@@ -142,13 +142,13 @@ class _Run:
         words += [word for name in sorted(passed) for word in ("--env", name)]
         words += ["-m", actor.model] if actor.model else []
         more = {
-            "BRIDLE_HOME": str(folder / "bridle"),
-            f"BRIDLE_AGENTS_{actor.agent.upper()}_BINARY": str(actor.program),
-            "BRIDLE_SUPERVISION": level,
+            "TILLERMAN_HOME": str(folder / "tillerman"),
+            f"TILLERMAN_AGENTS_{actor.agent.upper()}_BINARY": str(actor.program),
+            "TILLERMAN_SUPERVISION": level,
         }
         with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
             process = subprocess.Popen(
-                [sys.executable, "-m", "bridle", *words, prompt],
+                [sys.executable, "-m", "tillerman", *words, prompt],
                 cwd=actor.project,
                 env=actor.environment(double.base_url, **more),
                 stdin=subprocess.DEVNULL,
@@ -178,7 +178,7 @@ class _Run:
         """What runs of the command and in the CLI's home; and of ours, unless it is spared."""
         found = {pid for pid in self._in_home() if pid not in spared} | holders(token).keys()
         if not spared:
-            found |= holders(str(self.bridle_home)).keys()
+            found |= holders(str(self.tillerman_home)).keys()
         return [f"{pid} {_read(pid, 'cmdline')[:200]!r}" for pid in found if _alive(pid)]
 
     def printed(self) -> list[Entry]:

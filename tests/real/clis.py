@@ -167,7 +167,7 @@ def _wants_latest() -> bool:
 
 def cache() -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home, "bridle", "clis")
+    return Path(home, "tillerman", "clis")
 
 
 def _newest(package: str) -> str:

@@ -23,7 +23,7 @@ from second_model import SecondModel
 from stages import STAGES, Actor
 from standing import StandingDesk
 
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.server import ModelDouble
 
 
 @pytest.fixture

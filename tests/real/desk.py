@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeVar
 
 from second_model import SecondModel
 
-from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.core.events import (
+from tillerman.agents import load
+from tillerman.core.agent import SessionSpec
+from tillerman.core.events import (
     Entry,
     Event,
     MessageChunk,
@@ -27,13 +27,13 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.harness.harness import serve_tools
-from bridle.paths import Paths, find_paths
-from bridle.sessions.run_settings import Terms
-from bridle.sessions.service import Sessions
-from bridle.sessions.session import Session, read_all
-from bridle.store.database import Database
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.harness.harness import serve_tools
+from tillerman.paths import Paths, find_paths
+from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.service import Sessions
+from tillerman.sessions.session import Session, read_all
+from tillerman.store.database import Database
+from tillerman.testing.model_double.server import ModelDouble
 
 PATIENCE = 45.0  # seconds; opencode and qwen take most of it on a busy machine
 KEY = "sk-fake-0123456789abcdef"
@@ -70,7 +70,7 @@ class Desk:
         self.double = double
         self.folder = folder
         self.project = player.project
-        self.paths: Paths = find_paths({"BRIDLE_HOME": str(folder / "bridle")})
+        self.paths: Paths = find_paths({"TILLERMAN_HOME": str(folder / "tillerman")})
         player.prepare(double.base_url)
         self._open()
 

@@ -21,11 +21,11 @@ from typing import Literal, NamedTuple
 from gate_stand import Stand
 from gate_tap import COPIES
 
-from bridle.core.events import PermissionRequested, RequestAnswered
-from bridle.core.tools import ToolClass
-from bridle.hooks.connection import Limits
-from bridle.hooks.socket_folder import KEY, SOCKET
-from bridle.sessions.permissions.open_requests import MOST_OPEN
+from tillerman.core.events import PermissionRequested, RequestAnswered
+from tillerman.core.tools import ToolClass
+from tillerman.hooks.connection import Limits
+from tillerman.hooks.socket_folder import KEY, SOCKET
+from tillerman.sessions.permissions.open_requests import MOST_OPEN
 
 Channel = Literal["hook", "pipe"]
 CHANNELS: Mapping[str, Channel] = {

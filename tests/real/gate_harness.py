@@ -14,16 +14,16 @@ from pathlib import Path
 
 import msgspec
 
-from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.core.events import encode
-from bridle.core.permission import Rule
-from bridle.paths import find_paths
-from bridle.sessions.run_settings import Limits, Terms
-from bridle.sessions.service import Sessions
-from bridle.sessions.session import Session
-from bridle.store.database import Database
-from bridle.testing.gate_probe.probes import SERVER
+from tillerman.agents import load
+from tillerman.core.agent import SessionSpec
+from tillerman.core.events import encode
+from tillerman.core.permission import Rule
+from tillerman.paths import find_paths
+from tillerman.sessions.run_settings import Limits, Terms
+from tillerman.sessions.service import Sessions
+from tillerman.sessions.session import Session
+from tillerman.store.database import Database
+from tillerman.testing.gate_probe.probes import SERVER
 
 EVERYTHING = (Rule("everything", "ask"),)  # reads too
 

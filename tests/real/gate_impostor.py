@@ -16,9 +16,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bridle.hooks.dialects import load
-from bridle.hooks.dialects.dialect import Dialect
-from bridle.hooks.socket_folder import SOCKET
+from tillerman.hooks.dialects import load
+from tillerman.hooks.dialects.dialect import Dialect
+from tillerman.hooks.socket_folder import SOCKET
 
 AGENTS = ("codex", "copilot", "cursor")
 
@@ -55,9 +55,14 @@ def _serve(
         case "garbage":
             said = os.urandom(512) + b"\n" + reply.stdout
         case "wrong schema":
-            said = b"bridle1 %b %b allow %d\n%b" % (token, nonce, len(reply.stdout), reply.stdout)
+            said = b"tillerman1 %b %b allow %d\n%b" % (
+                token,
+                nonce,
+                len(reply.stdout),
+                reply.stdout,
+            )
         case _:
-            said = b"bridle1 %b %b 0 %d 0\n%b" % (token, nonce, len(reply.stdout), reply.stdout)
+            said = b"tillerman1 %b %b 0 %d 0\n%b" % (token, nonce, len(reply.stdout), reply.stdout)
     connection.sendall(said)
 
 

@@ -18,10 +18,10 @@ from typing import Any, Protocol
 from cursor_stand_in import install_cursor
 from stages import Actor
 
-from bridle.agents import load
-from bridle.core.tools import ToolClass
-from bridle.testing.model_double.script import Call, Hold, Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.agents import load
+from tillerman.core.tools import ToolClass
+from tillerman.testing.model_double.script import Call, Hold, Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 HOST = "[4000::1]"  # nobody has it, and it does not look private
 _PAGE = b"Content-Type: text/plain\r\nConnection: close\r\nContent-Length: 6\r\n\r\nherons"

@@ -18,8 +18,8 @@ from desk import processes_with
 from gate_harness import Order
 from gate_sides import Side
 
-from bridle.core.events import Entry, TurnEnded, decode_entry
-from bridle.core.tools import ToolClass
+from tillerman.core.events import Entry, TurnEnded, decode_entry
+from tillerman.core.tools import ToolClass
 
 PATIENCE = 180.0  # seconds for a turn; some CLIs start in five on an idle machine
 GONE_WITHIN = 10.0
@@ -38,7 +38,7 @@ class Stand:
         self.side = side
         self.marks = side.marks
         self.folder = folder  # of this harness alone
-        self.bridle_home = folder / "bridle"
+        self.tillerman_home = folder / "tillerman"
         self.process = process
         self.log: list[Entry] = []  # of the last turn
         self.rests = True
@@ -81,7 +81,7 @@ class Stand:
                 env={
                     "PATH": os.defpath,
                     "HOME": str(folder),
-                    "BRIDLE_HOME": str(folder / "bridle"),
+                    "TILLERMAN_HOME": str(folder / "tillerman"),
                     **moved,
                 },
                 cwd=folder,
@@ -143,12 +143,12 @@ class Stand:
     @property
     def hooks(self) -> Path:
         """Where the shims ask."""
-        [key] = self.bridle_home.rglob("hooks/key")
+        [key] = self.tillerman_home.rglob("hooks/key")
         return key.parent
 
     @property
     def shim(self) -> Path:
-        [file] = (self.bridle_home / "cache" / "shim").iterdir()
+        [file] = (self.tillerman_home / "cache" / "shim").iterdir()
         return file
 
     def shims(self) -> list[int]:

@@ -19,8 +19,8 @@ from gate_sides import CursorSide, RealSide, Side, marks_for, new_project, tappe
 from gate_stand import Stand
 from stages import STAGES, Actor
 
-from bridle.core.tools import ToolClass
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.core.tools import ToolClass
+from tillerman.testing.model_double.server import ModelDouble
 
 # What was seen to run where nothing is broken, with or without a tap.
 _SOUND: set[tuple[str, ToolClass, bool]] = set()
@@ -117,7 +117,7 @@ async def _check(stand: Stand, kinds: Sequence[ToolClass], tapped: bool) -> None
 
 @cache
 def clock_shift() -> Path:
-    library = Path(mkdtemp(prefix="bridle-clock-")) / "clock_shift.so"
+    library = Path(mkdtemp(prefix="tillerman-clock-")) / "clock_shift.so"
     source = Path(__file__).parents[1] / "hooks" / "clock_shift.c"
     try:
         subprocess.run(

@@ -15,7 +15,7 @@ from ordinary_user import OrdinaryUser, as_root, until
 
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config.d")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-UNPACKED = CACHE / "bridle/sshd"  # by .ci/packages: installed, it would start a service
+UNPACKED = CACHE / "tillerman/sshd"  # by .ci/packages: installed, it would start a service
 
 
 @dataclass(frozen=True)

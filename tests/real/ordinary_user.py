@@ -28,7 +28,7 @@ class OrdinaryUser:
 
     @classmethod
     def create(cls) -> OrdinaryUser:
-        name = f"bridle-{secrets.token_hex(4)}"
+        name = f"tillerman-{secrets.token_hex(4)}"
         _change_accounts("useradd", "--create-home", "--user-group", "--shell", "/bin/sh", name)
         entry = pwd.getpwnam(name)
         user = cls(name, entry.pw_uid, Path(entry.pw_dir))
@@ -153,7 +153,7 @@ class Clone:
 
     @classmethod
     def make(cls, user: OrdinaryUser, python: str) -> Clone:
-        folder = user.home / "bridle"
+        folder = user.home / "tillerman"
         copy_checkout(folder)
         return cls(user, user.own(folder), python)
 
@@ -161,14 +161,14 @@ class Clone:
         """As the first thing in a new clone: sets up what it needs."""
         return self.user.run("make", "demo", f"PYTHON={self.python}", cwd=self.folder, within=500)
 
-    def bridle(
+    def tillerman(
         self,
         *words: str,
         cwd: Path | None = None,
         group: Path | None = None,
         variables: Mapping[str, str] = {},
     ) -> subprocess.CompletedProcess[str]:
-        program = self.folder / ".venv/bin/bridle"
+        program = self.folder / ".venv/bin/tillerman"
         return self.user.run(program, *words, cwd=cwd, group=group, variables=variables)
 
     def pytest(self, *words: str) -> subprocess.CompletedProcess[str]:

@@ -12,10 +12,10 @@ import differences
 from desk import Desk, processes_with
 from stages import Actor, NoTool
 
-from bridle.agents import load
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import Attempts, Call, Fail, Say, Step, Usage, reply
-from bridle.testing.scenario import PATIENCE, CannotPlay, Do, Part
+from tillerman.agents import load
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import Attempts, Call, Fail, Say, Step, Usage, reply
+from tillerman.testing.scenario import PATIENCE, CannotPlay, Do, Part
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 

@@ -10,8 +10,8 @@ from second_model import Broken, Call, Delivery, Failure, Reply, Text, Thought, 
 from second_model.script import REASONS
 from stages import Actor
 
-from bridle.testing.model_double import script as first
-from bridle.testing.scenario import Do, do
+from tillerman.testing.model_double import script as first
+from tillerman.testing.scenario import Do, do
 
 Part = Text | Thought | Call | Do
 

@@ -12,9 +12,9 @@ from desk import Desk, Player, check_log, of
 from msgspec.structs import replace
 from second_model import SecondModel
 
-from bridle.core.events import AgentExited, AgentStarted, Entry, TurnEnded, TurnStarted
-from bridle.sessions.session import Session, read_all
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.core.events import AgentExited, AgentStarted, Entry, TurnEnded, TurnStarted
+from tillerman.sessions.session import Session, read_all
+from tillerman.testing.model_double.server import ModelDouble
 
 MOST = 3  # that rest at once: each is a process of some hundred megabytes
 

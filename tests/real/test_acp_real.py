@@ -9,7 +9,7 @@ import pytest
 from desk import Desk, ends, of, run, said, shown, until
 from stages import Actor
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentReady,
     Answer,
     Diff,
@@ -21,7 +21,7 @@ from bridle.core.events import (
     TurnEnded,
     UsageReported,
 )
-from bridle.testing.model_double.script import Fail, Hold, Say, Think, Usage, reply
+from tillerman.testing.model_double.script import Fail, Hold, Say, Think, Usage, reply
 
 pytestmark = [
     pytest.mark.real,

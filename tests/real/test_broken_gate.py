@@ -10,7 +10,7 @@ from gate_sides import NO_TOOL
 from gate_stand import Stand
 from gate_torture import assert_held, side_of
 
-from bridle.agents import load
+from tillerman.agents import load
 
 CHEAPEST = {
     "hook": ("shim missing", "socket gone", "wrong token"),

@@ -19,7 +19,7 @@ from claude_desk import (
     until_true,
 )
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Answer,
     BackgroundChanged,
     Entry,
@@ -30,8 +30,8 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.testing.model_double.anthropic import tool_results
-from bridle.testing.model_double.script import Call, Hold, Reply, Request, Say, reply
+from tillerman.testing.model_double.anthropic import tool_results
+from tillerman.testing.model_double.script import Call, Hold, Reply, Request, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 

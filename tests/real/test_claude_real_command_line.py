@@ -1,4 +1,4 @@
-"""`bridle run` as a user starts it, with the real Claude Code behind it."""
+"""`tillerman run` as a user starts it, with the real Claude Code behind it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from claude_desk import (
 )
 from real_claude import RealClaude
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Entry,
     MessageChunk,
     ToolStarted,
@@ -34,9 +34,9 @@ from bridle.core.events import (
     UsageReported,
     decode_entry,
 )
-from bridle.testing.model_double.anthropic import user_text
-from bridle.testing.model_double.script import Call, Fail, Hold, Say, Usage, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.anthropic import user_text
+from tillerman.testing.model_double.script import Call, Fail, Hold, Say, Usage, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
@@ -62,13 +62,13 @@ class Shell:
         self.environment = claude.environment(
             double.base_url,
             ANTHROPIC_API_KEY=KEY,
-            BRIDLE_HOME=str(folder / "bridle"),
-            BRIDLE_AGENTS_CLAUDE_BINARY=str(claude.program),
+            TILLERMAN_HOME=str(folder / "tillerman"),
+            TILLERMAN_AGENTS_CLAUDE_BINARY=str(claude.program),
         )
 
     async def start(self, *words: str, **environment: str) -> Process:
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bridle", *words,
+            sys.executable, "-m", "tillerman", *words,
             cwd=self.claude.project,
             env=self.environment | environment,
             stdin=DEVNULL,
@@ -210,7 +210,7 @@ async def test_a_failed_turn_has_an_exit_code_and_a_hint(
 
 async def test_an_agent_that_is_not_installed_is_exit_code_3(shell: Shell) -> None:
     ran = await shell.run(
-        "run", "-a", "claude", "hello", BRIDLE_AGENTS_CLAUDE_BINARY="no-such-program"
+        "run", "-a", "claude", "hello", TILLERMAN_AGENTS_CLAUDE_BINARY="no-such-program"
     )
 
     assert ran.code == 3

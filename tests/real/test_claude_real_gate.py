@@ -13,11 +13,11 @@ from claude_desk import ClaudeDesk
 from desk import of, run
 from real_claude import RealClaude
 
-from bridle.agents.claude.requests import PATIENCE
-from bridle.agents.claude.wire import ClaudeWire
-from bridle.config.policy_rules import rule_of
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import (
+from tillerman.agents.claude.requests import PATIENCE
+from tillerman.agents.claude.wire import ClaudeWire
+from tillerman.config.policy_rules import rule_of
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import (
     PermissionRequested,
     RequestAnswered,
     Text,
@@ -25,9 +25,9 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.testing.gate_probe.probes import NOBODY
-from bridle.testing.model_double.script import Call, Request, Say, Step, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.gate_probe.probes import NOBODY
+from tillerman.testing.model_double.script import Call, Request, Say, Step, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 

@@ -11,9 +11,9 @@ import pytest
 from claude_desk import KEY, ClaudeDesk, of, run
 from real_claude import RealClaude
 
-from bridle.agents import load
-from bridle.agents.commands.runner import Errands
-from bridle.core.agent_admin import (
+from tillerman.agents import load
+from tillerman.agents.commands.runner import Errands
+from tillerman.core.agent_admin import (
     Account,
     ChangesServers,
     Installed,
@@ -27,10 +27,10 @@ from bridle.core.agent_admin import (
     TellsModels,
     TellsSessions,
 )
-from bridle.core.errors import AgentError
-from bridle.core.events import AgentReady, MessageChunk, ToolFinished, ToolStarted, UserMessage
-from bridle.testing.model_double.script import Call, Say, Think, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.core.errors import AgentError
+from tillerman.core.events import AgentReady, MessageChunk, ToolFinished, ToolStarted, UserMessage
+from tillerman.testing.model_double.script import Call, Say, Think, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 

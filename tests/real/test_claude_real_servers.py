@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from claude_desk import ClaudeDesk, ends, finished, of, run, shown, started
 
-from bridle.core.events import PermissionRequested, Text, ToolFinished, TurnEnded
-from bridle.testing.model_double.anthropic import tool_results
-from bridle.testing.model_double.script import Call, Say, reply
+from tillerman.core.events import PermissionRequested, Text, ToolFinished, TurnEnded
+from tillerman.testing.model_double.anthropic import tool_results
+from tillerman.testing.model_double.script import Call, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 

@@ -8,7 +8,7 @@ import pytest
 from cli_kills import Case, run_kills
 from stages import Actor
 
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 

@@ -6,7 +6,7 @@ import pytest
 from desk import Desk, ends, finished, of, processes_with, run, said, shown, until, until_true
 from stages import STAGES
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentExited,
     MessageChunk,
     Notice,
@@ -15,7 +15,7 @@ from bridle.core.events import (
     ToolFinished,
     TurnEnded,
 )
-from bridle.testing.model_double.script import Call, Hold, Say, reply
+from tillerman.testing.model_double.script import Call, Hold, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

@@ -6,12 +6,12 @@ import pytest
 from desk import Desk, ends, finished, no_process_left, of, processes_with, run, said, until_true
 from stages import STAGES, Actor
 
-from bridle.agents import load
-from bridle.core.events import AgentReady, ToolStarted, TurnEnded, UsageReported
-from bridle.sessions.session import Session
-from bridle.testing.model_double.openai_responses import user_text
-from bridle.testing.model_double.script import Fail, Say, Think, Usage, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.agents import load
+from tillerman.core.events import AgentReady, ToolStarted, TurnEnded, UsageReported
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.openai_responses import user_text
+from tillerman.testing.model_double.script import Fail, Say, Think, Usage, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

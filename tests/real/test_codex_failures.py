@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from desk import Desk, ends, of, run, said
 
-from bridle.core.events import Notice
-from bridle.core.failure import Failure
-from bridle.testing.model_double.script import Fail, Say, attempts, reply
+from tillerman.core.events import Notice
+from tillerman.core.failure import Failure
+from tillerman.testing.model_double.script import Fail, Say, attempts, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

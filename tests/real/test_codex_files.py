@@ -1,4 +1,4 @@
-"""The user's files of Codex after turns with bridle: no other than after turns without."""
+"""The user's files of Codex after turns with tillerman: no other than after turns without."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from desk import Desk, ends, run
 from home_tree import home_tree
 from stages import Actor
 
-from bridle.core.events import TurnEnded
-from bridle.testing.model_double.script import Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.core.events import TurnEnded
+from tillerman.testing.model_double.script import Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

@@ -10,15 +10,15 @@ import pytest
 from desk import Desk, of, run
 from stages import STAGES
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Notice,
     PermissionRequested,
     ToolFinished,
     ToolStarted,
     TurnEnded,
 )
-from bridle.testing.gate_probe.probes import NOBODY, SERVER
-from bridle.testing.model_double.script import Say, reply
+from tillerman.testing.gate_probe.probes import NOBODY, SERVER
+from tillerman.testing.model_double.script import Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(120)]
 

@@ -10,13 +10,13 @@ import pytest
 from desk import Desk, run
 from stages import STAGES, Actor
 
-from bridle.agents import load
-from bridle.agents.codex.agent import Codex, CodexExec
-from bridle.agents.commands.runner import Errands
-from bridle.core.agent_admin import Account, McpServer, McpTool
-from bridle.core.events import MessageChunk, Text, ToolFinished, UserMessage
-from bridle.testing.model_double.script import Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.agents import load
+from tillerman.agents.codex.agent import Codex, CodexExec
+from tillerman.agents.commands.runner import Errands
+from tillerman.core.agent_admin import Account, McpServer, McpTool
+from tillerman.core.events import MessageChunk, Text, ToolFinished, UserMessage
+from tillerman.testing.model_double.script import Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

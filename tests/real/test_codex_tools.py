@@ -24,7 +24,7 @@ from desk import (
 )
 from stages import STAGES
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Answer,
     BackgroundChanged,
     Diff,
@@ -35,7 +35,7 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.testing.model_double.script import Call, Hold, Request, Say, Step, reply
+from tillerman.testing.model_double.script import Call, Hold, Request, Say, Step, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 
@@ -178,7 +178,7 @@ async def test_an_answer_for_the_session_is_a_rule_of_ours_and_codex_asks_again(
 @pytest.fixture
 def outside_tmp() -> Iterator[Path]:
     """Codex lets its commands write to /tmp, where tests have their folders."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="bridle-") as folder:
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="tillerman-") as folder:
         yield Path(folder)
 
 

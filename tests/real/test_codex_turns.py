@@ -8,9 +8,9 @@ import json
 import pytest
 from desk import Desk, ends, of, run, said, until
 
-from bridle.core.agent import File
-from bridle.core.errors import Unsupported
-from bridle.core.events import (
+from tillerman.core.agent import File
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import (
     AgentReady,
     Answer,
     MessageChunk,
@@ -23,8 +23,17 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
-from bridle.testing.model_double.openai_responses import system_text, user_text
-from bridle.testing.model_double.script import Call, Cut, Hold, Say, Think, Usage, attempts, reply
+from tillerman.testing.model_double.openai_responses import system_text, user_text
+from tillerman.testing.model_double.script import (
+    Call,
+    Cut,
+    Hold,
+    Say,
+    Think,
+    Usage,
+    attempts,
+    reply,
+)
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 

@@ -8,7 +8,7 @@ from stages import Actor
 from standing import StandingDesk
 from verdicts import hold
 
-from bridle.testing.conformance_cases import CASES, Case, check
+from tillerman.testing.conformance_cases import CASES, Case, check
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 

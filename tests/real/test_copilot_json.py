@@ -12,10 +12,10 @@ import pytest
 from desk import Desk, ends, of, processes_with, run, said, shown, until_true
 from stages import Actor
 
-from bridle.agents.commands.runner import Errands
-from bridle.agents.copilot import agent
-from bridle.core.agent_admin import Account, McpServer
-from bridle.core.events import (
+from tillerman.agents.commands.runner import Errands
+from tillerman.agents.copilot import agent
+from tillerman.core.agent_admin import Account, McpServer
+from tillerman.core.events import (
     AgentReady,
     Diff,
     MessageChunk,
@@ -25,8 +25,8 @@ from bridle.core.events import (
     TurnEnded,
     UserMessage,
 )
-from bridle.testing.model_double.script import Fail, Say, Think, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.script import Fail, Say, Think, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("copilot"), pytest.mark.timeout(150)]
 

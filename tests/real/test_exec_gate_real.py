@@ -10,11 +10,11 @@ import pytest
 from desk import PATIENCE, Desk
 from stages import Actor
 
-from bridle.core.errors import RequestNotOpen
-from bridle.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
-from bridle.core.permission import Rule
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import Say, reply
+from tillerman.core.errors import RequestNotOpen
+from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
+from tillerman.core.permission import Rule
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import Say, reply
 
 pytestmark = [
     pytest.mark.real,
@@ -53,4 +53,4 @@ async def test_its_shell_does_not_run_a_denied_program(any_desk: Desk, actor: Ac
     outcomes = [entry.event for entry in entries if isinstance(entry.event, ToolFinished)]
     assert kept.exists()
     assert made.exists(), outcomes  # the rest of the line ran
-    assert "`rm kept.txt` was not run: rule no-rm (bridle) denies it" in notices, notices
+    assert "`rm kept.txt` was not run: rule no-rm (tillerman) denies it" in notices, notices

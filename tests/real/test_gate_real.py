@@ -20,10 +20,10 @@ from desk import PATIENCE, Desk, of, shown
 from stages import Actor
 from verdicts import hold_gate
 
-from bridle.agents import load
-from bridle.core.capabilities import capabilities
-from bridle.core.errors import BridleError
-from bridle.core.events import (
+from tillerman.agents import load
+from tillerman.core.capabilities import capabilities
+from tillerman.core.errors import TillermanError
+from tillerman.core.events import (
     Answer,
     Entry,
     PermissionRequested,
@@ -31,13 +31,13 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from bridle.core.permission import Rule
-from bridle.core.tools import class_of
-from bridle.harness.gate_probe import prove
-from bridle.sessions.run_settings import Limits
-from bridle.sessions.session import Session
-from bridle.testing.gate_probe.probes import NOBODY, Aviary, holds
-from bridle.testing.model_double.script import Call, Say, reply
+from tillerman.core.permission import Rule
+from tillerman.core.tools import class_of
+from tillerman.harness.gate_probe import prove
+from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.session import Session
+from tillerman.testing.gate_probe.probes import NOBODY, Aviary, holds
+from tillerman.testing.model_double.script import Call, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -224,9 +224,9 @@ async def _in_another_process(desk: Desk, request: str) -> None:
     environment = {
         "PATH": os.defpath,
         "HOME": str(desk.folder),
-        "BRIDLE_HOME": str(desk.folder / "bridle"),
+        "TILLERMAN_HOME": str(desk.folder / "tillerman"),
     }
-    words = ("-m", "bridle", "requests", "answer", request, "allow")
+    words = ("-m", "tillerman", "requests", "answer", request, "allow")
     process = await asyncio.create_subprocess_exec(
         sys.executable, *words, env=environment, cwd=desk.folder
     )
@@ -267,7 +267,7 @@ async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> No
             continue
         try:
             await line(stand)
-        except (AssertionError, TimeoutError, BridleError) as error:
+        except (AssertionError, TimeoutError, TillermanError) as error:
             broken[line.__name__] = repr(error)[:300]
             await session.cancel()
             await session.idle()

@@ -11,9 +11,9 @@ import pytest
 from desk import PATIENCE, Desk, ends, of, run, until
 from stages import Actor
 
-from bridle.core.events import Answer, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
-from bridle.testing.gate_probe.probes import Aviary, holds
-from bridle.testing.model_double.script import Call, Say, reply
+from tillerman.core.events import Answer, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
+from tillerman.testing.gate_probe.probes import Aviary, holds
+from tillerman.testing.model_double.script import Call, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("gemini", "qwen"), pytest.mark.timeout(240)]
 

@@ -12,11 +12,11 @@ from desk import KEY, Desk, ends, of, run, said, until_true
 from home_tree import home_tree
 from stages import Actor
 
-from bridle.agents import load
-from bridle.agents.commands.runner import Errands
-from bridle.core.agent_admin import Account, McpServer, NativeSession
-from bridle.core.errors import Unsupported
-from bridle.core.events import (
+from tillerman.agents import load
+from tillerman.agents.commands.runner import Errands
+from tillerman.core.agent_admin import Account, McpServer, NativeSession
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import (
     AgentReady,
     MessageChunk,
     ToolFinished,
@@ -24,9 +24,9 @@ from bridle.core.events import (
     TurnEnded,
     UserMessage,
 )
-from bridle.core.failure import Failure
-from bridle.testing.model_double.script import Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.core.failure import Failure
+from tillerman.testing.model_double.script import Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("gemini", "qwen"), pytest.mark.timeout(200)]
 

@@ -8,7 +8,7 @@ import pytest
 from desk import Desk, ends, of, processes_with, run, said, shown, until, until_true
 from stages import Actor
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentReady,
     Answer,
     MessageChunk,
@@ -18,8 +18,8 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.core.failure import Failure
-from bridle.testing.model_double.script import Fail, Hold, Say, reply
+from tillerman.core.failure import Failure
+from tillerman.testing.model_double.script import Fail, Hold, Say, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -23,8 +23,8 @@ from desk import (
 from stages import Actor
 from standing import StandingDesk
 
-from bridle.core.agent import File
-from bridle.core.events import (
+from tillerman.core.agent import File
+from tillerman.core.events import (
     AgentReady,
     Answer,
     Diff,
@@ -37,9 +37,9 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.core.usage_totals import added
-from bridle.testing.model_double.script import Attempts, Fail, Hold, Say, Think, Usage, reply
-from bridle.testing.model_double.server import api_of
+from tillerman.core.usage_totals import added
+from tillerman.testing.model_double.script import Attempts, Fail, Hold, Say, Think, Usage, reply
+from tillerman.testing.model_double.server import api_of
 
 pytestmark = [
     pytest.mark.real,

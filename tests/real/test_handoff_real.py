@@ -11,13 +11,13 @@ from clis import pinned
 from desk import Desk, ends, no_process_left, of, said
 from stages import STAGES, Actor
 
-from bridle.agents import load
-from bridle.core.events import AgentStarted, Entry, Notice, TurnEnded, TurnStarted, UserMessage
-from bridle.sessions.fallback.policy import Relay
-from bridle.sessions.run_settings import Order, Rules
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import Fail, Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.agents import load
+from tillerman.core.events import AgentStarted, Entry, Notice, TurnEnded, TurnStarted, UserMessage
+from tillerman.sessions.fallback.policy import Relay
+from tillerman.sessions.run_settings import Order, Rules
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import Fail, Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 

@@ -1,6 +1,6 @@
-"""`bridle hooks install` before the CLIs that people run by themselves, told to allow everything.
+"""`tillerman hooks install` in the CLIs that people run themselves, set to allow everything.
 
-What runs then is what bridle's hook lets through: its config allows to write, denies one command,
+What runs then is what tillerman's hook allows: its config allows writes, denies one command,
 rewrites one, and leaves another to be asked about, where nobody is there to answer.
 """
 
@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 from stages import Actor
 
-from bridle.hooks.backup_journal import Journal
-from bridle.hooks.dialects import load
-from bridle.hooks.install import install, remove
-from bridle.hooks.install_plan import planned
-from bridle.testing.model_double.script import Call, Say, reply
-from bridle.testing.model_double.server import ModelDouble, api_of
+from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.dialects import load
+from tillerman.hooks.install import install, remove
+from tillerman.hooks.install_plan import planned
+from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.server import ModelDouble, api_of
 
 AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "qwen")
 pytestmark = [
@@ -91,7 +91,7 @@ async def play(actor: Actor, double: ModelDouble, *calls: Call) -> dict[str, str
 
 def settle(actor: Actor, double: ModelDouble) -> None:
     actor.prepare(double.base_url)
-    config = actor.home / ".config/bridle/config.toml"
+    config = actor.home / ".config/tillerman/config.toml"
     config.parent.mkdir(parents=True)
     config.write_text(CONFIG)
     if actor.agent in TRUST:

@@ -12,9 +12,9 @@ import pytest
 from desk import ends, no_process_left, of, said
 from stages import Actor
 
-from bridle.core.events import Entry, Notice, decode_entry
-from bridle.testing.model_double.script import Say, Usage, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.core.events import Entry, Notice, decode_entry
+from tillerman.testing.model_double.script import Say, Usage, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.newest, pytest.mark.timeout(200)]
 
@@ -40,7 +40,7 @@ class Ran(NamedTuple):
 async def run_without_end(
     actor: Actor, double: ModelDouble, folder: Path, *words: str, prompt: str = "@@loop@@ go"
 ) -> Ran:
-    """`bridle run` of a task that calls the shell again and again, and then would say `never`."""
+    """`tillerman run` of a task that calls the shell repeatedly, and would then say `never`."""
     actor.prepare(double.base_url)
     shell = actor.stage.shell
     double.scenarios["loop"] = [
@@ -48,12 +48,12 @@ async def run_without_end(
         reply(Say("never")),
     ]
     own = {
-        "BRIDLE_HOME": str(folder / "bridle"),
-        f"BRIDLE_AGENTS_{actor.agent.upper()}_BINARY": str(actor.program),
+        "TILLERMAN_HOME": str(folder / "tillerman"),
+        f"TILLERMAN_AGENTS_{actor.agent.upper()}_BINARY": str(actor.program),
     }
     environment = actor.environment(double.base_url, **own)
     model = ["-m", actor.model] if actor.model else []
-    command = [sys.executable, "-m", "bridle", "run", "-a", actor.agent, *model]
+    command = [sys.executable, "-m", "tillerman", "run", "-a", actor.agent, *model]
     passed = [word for name in environment.keys() - own for word in ("--env", name)]
     began = time.monotonic()
     process = await asyncio.create_subprocess_exec(

@@ -16,7 +16,7 @@ from clis import Cli, CliError, pinned
 from mcp_desk import ERRANDS, PROCESS, Machine, text
 from token_bearer import bearing
 
-from bridle.workspace.tools.tool_schemas import CALLS
+from tillerman.workspace.tools.tool_schemas import CALLS
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -125,11 +125,11 @@ def every_tool(machine: Machine, target: Sequence[str]) -> None:
 
 def resources(machine: Machine, target: Sequence[str]) -> None:
     listed = inspect(machine, target, "--method", "resources/list")["resources"]
-    assert listed[0]["uri"] == "bridle://workspace"
+    assert listed[0]["uri"] == "tillerman://workspace"
     [template] = inspect(machine, target, "--method", "resources/templates/list")[
         "resourceTemplates"
     ]
-    assert template["uriTemplate"] == "bridle://processes/{process_id}/{stream}"
+    assert template["uriTemplate"] == "tillerman://processes/{process_id}/{stream}"
     for one in listed:
         [content] = inspect(machine, target, "--method", "resources/read", "--uri", one["uri"])[
             "contents"
@@ -137,7 +137,7 @@ def resources(machine: Machine, target: Sequence[str]) -> None:
         assert content["mimeType"] == "text/plain"
     assert (
         str(machine.project)
-        in inspect(machine, target, "--method", "resources/read", "--uri", "bridle://workspace")[
+        in inspect(machine, target, "--method", "resources/read", "--uri", "tillerman://workspace")[
             "contents"
         ][0]["text"]
     )
@@ -202,10 +202,10 @@ LEFT_OUT = {
     "tools-call-error": _ITS_TOOL,  # passes, since an unknown tool is an error too
     "tools-call-with-progress": _ITS_TOOL,
     "tools-call-sampling": "the server never asks the client's model for anything",
-    "tools-call-elicitation": "the server asks people through bridle, not through the client",
+    "tools-call-elicitation": "the server asks people by tillerman, not through the client",
     "json-schema-2020-12": _ITS_TOOL,
-    "elicitation-sep1034-defaults": "the server asks people through bridle, not through the client",
-    "elicitation-sep1330-enums": "the server asks people through bridle, not through the client",
+    "elicitation-sep1034-defaults": "the server asks people by tillerman, not through the client",
+    "elicitation-sep1330-enums": "the server asks people by tillerman, not through the client",
     "server-sse-polling": _ITS_TOOL,
     "resources-read-text": _ITS_RESOURCE,
     "resources-read-binary": _ITS_RESOURCE,

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from real_claude import RealClaude
 
-from bridle.testing.model_double.anthropic import blocks, system_text, tool_results, user_text
-from bridle.testing.model_double.script import (
+from tillerman.testing.model_double.anthropic import blocks, system_text, tool_results, user_text
+from tillerman.testing.model_double.script import (
     Call,
     Cut,
     Fail,
@@ -28,7 +28,7 @@ from bridle.testing.model_double.script import (
     overflow,
     reply,
 )
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 

@@ -14,15 +14,15 @@ import pytest
 from desk import Desk, ends, of
 from stages import Actor
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Entry,
     PermissionRequested,
     RequestAnswered,
     ToolFinished,
     TurnEnded,
 )
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import Call, Say, reply
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import Call, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 

@@ -16,8 +16,8 @@ from desk import Desk, ends, of, processes_with, said, shown, until, until_true,
 from stages import Actor
 from standing import Later, StandingDesk
 
-from bridle.core.agent import File
-from bridle.core.events import (
+from tillerman.core.agent import File
+from tillerman.core.events import (
     AgentReady,
     Answer,
     Diff,
@@ -33,8 +33,8 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import (
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import (
     Fail,
     Hold,
     Say,
@@ -44,7 +44,7 @@ from bridle.testing.model_double.script import (
     overflow,
     reply,
 )
-from bridle.testing.model_double.server import api_of
+from tillerman.testing.model_double.server import api_of
 
 pytestmark = [
     pytest.mark.real,

@@ -13,10 +13,10 @@ import pytest
 from desk import Desk, ends, of, processes_with, said, shown, until_true
 from stages import Actor
 
-from bridle.agents.commands.runner import Errands
-from bridle.agents.opencode import agent
-from bridle.core.agent_admin import Account, McpServer
-from bridle.core.events import (
+from tillerman.agents.commands.runner import Errands
+from tillerman.agents.opencode import agent
+from tillerman.core.agent_admin import Account, McpServer
+from tillerman.core.events import (
     AgentReady,
     Diff,
     Entry,
@@ -29,9 +29,9 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import Fail, Say, Think, Usage, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import Fail, Say, Think, Usage, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("opencode"), pytest.mark.timeout(240)]
 

@@ -16,7 +16,7 @@ import pytest
 from clis import cache
 from ordinary_user import Clone, OrdinaryUser, python_for, until
 
-from bridle.supervision.linux.cgroup import Cgroup, NoCgroup
+from tillerman.supervision.linux.cgroup import Cgroup, NoCgroup
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -70,7 +70,7 @@ def ready(clone: Clone, demo: subprocess.CompletedProcess[str]) -> Clone:
 
 @pytest.fixture(scope="module")
 def chosen(ready: Clone) -> str:
-    """The level that `auto` takes, as `bridle doctor` says."""
+    """The level that `auto` takes, as `tillerman doctor` says."""
     ended = " (taken, by supervision = 'auto')"
     return next(text.removesuffix(ended) for _, text in doctor(ready) if text.endswith(ended))
 
@@ -87,7 +87,7 @@ def server(user: OrdinaryUser) -> Iterator[local_sshd.Server]:
 def delegated(user: OrdinaryUser) -> Iterator[Cgroup]:
     """A control group the user may divide, as a desktop or login session gives one."""
     try:
-        group = Cgroup.create(f"bridle-test-{user.name}")
+        group = Cgroup.create(f"tillerman-test-{user.name}")
     except (NoCgroup, OSError) as error:
         pytest.skip(f"no control group to give away: {error}")
     for name in ("", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
@@ -124,7 +124,7 @@ def project(user: OrdinaryUser, server: local_sshd.Server, tmp_path: Path) -> Pr
 
 def doctor(clone: Clone) -> list[tuple[str, str]]:
     """What it says of supervision."""
-    said = clone.bridle("doctor", "--json")
+    said = clone.tillerman("doctor", "--json")
     assert said.returncode == 0, said.stderr
     findings = json.loads(said.stdout)
     return [(one["level"], one["text"]) for one in findings if one["about"] == "supervision"]
@@ -134,11 +134,11 @@ def take_turn(
     clone: Clone, *commands: str, cwd: Path, level: str = "", group: Cgroup | None = None
 ) -> Turn:
     script = json.dumps([{"run": command} for command in commands])
-    ran = clone.bridle(
+    ran = clone.tillerman(
         *("run", "-a", "mock", "--approve", "auto", "--json", script),
         cwd=cwd,
         group=Path(group.folder) if group else None,
-        variables={"BRIDLE_SUPERVISION": level} if level else {},
+        variables={"TILLERMAN_SUPERVISION": level} if level else {},
     )
     events = [json.loads(line)["event"] for line in ran.stdout.splitlines()]
     taken = [event["supervision"] for event in events if event["type"] == "agent_started"]
@@ -194,7 +194,7 @@ def test_the_tests_of_what_depends_on_rights_pass(ready: Clone) -> None:
 
 def test_a_command_of_every_agent_is_asked_for_and_shown(user: OrdinaryUser, ready: Clone) -> None:
     """Some CLIs take what only root could have written."""
-    user.link(cache(), ".cache/bridle/clis")
+    user.link(cache(), ".cache/tillerman/clis")
     ran = ready.pytest("-m", "real", "tests/real/test_conformance_real.py", "-k", "shell]")
     assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr
     assert "\n6 passed" in ran.stdout

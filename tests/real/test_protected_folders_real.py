@@ -8,8 +8,8 @@ import pytest
 from desk import Desk
 from stages import Actor
 
-from bridle.core.events import AgentStarted, Notice, TurnEnded
-from bridle.testing.model_double.script import Say, reply
+from tillerman.core.events import AgentStarted, Notice, TurnEnded
+from tillerman.testing.model_double.script import Say, reply
 
 pytestmark = [
     pytest.mark.real,

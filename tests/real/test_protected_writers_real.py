@@ -14,13 +14,13 @@ from desk import PATIENCE, Desk, of
 from protected_writers import WriterLog, prepare, protected, writer_command
 from stages import Actor
 
-from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.core.errors import RequestNotOpen
-from bridle.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
-from bridle.sessions.run_settings import Terms
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import Say, reply
+from tillerman.agents import load
+from tillerman.core.agent import SessionSpec
+from tillerman.core.errors import RequestNotOpen
+from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
+from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import Say, reply
 
 pytestmark = [
     pytest.mark.real,

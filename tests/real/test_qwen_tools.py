@@ -6,8 +6,8 @@ import pytest
 from desk import Desk, of, run
 from stages import Actor
 
-from bridle.core.events import PermissionRequested, ToolFinished, TurnEnded
-from bridle.testing.model_double.script import Say, reply
+from tillerman.core.events import PermissionRequested, ToolFinished, TurnEnded
+from tillerman.testing.model_double.script import Say, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -9,14 +9,14 @@ import pytest
 from desk import Desk, of, run, until
 from stages import Actor
 
-from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.core.events import AgentStarted, Notice, TurnEnded
-from bridle.sessions.fallback.policy import Relay
-from bridle.sessions.run_settings import Order, Rules, Terms
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import Fail
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.agents import load
+from tillerman.core.agent import SessionSpec
+from tillerman.core.events import AgentStarted, Notice, TurnEnded
+from tillerman.sessions.fallback.policy import Relay
+from tillerman.sessions.run_settings import Order, Rules, Terms
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import Fail
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [
     pytest.mark.real,

@@ -10,7 +10,7 @@ from desk import Desk
 from real_scene import RealScene
 from stages import Actor
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Answer,
     Diff,
     MessageChunk,
@@ -19,9 +19,9 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import Say
-from bridle.testing.scenario import Story, do
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import Say
+from tillerman.testing.scenario import Story, do
 
 pytestmark = [
     pytest.mark.real,

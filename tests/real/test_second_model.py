@@ -1,4 +1,4 @@
-"""Two scripted models that know nothing of each other play one scene: bridle's events are equal."""
+"""Two independent scripted models play one scene: the events are equal."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from second_scenes import RARE, SCENES, for_first, for_second
 from stages import Actor
 from standing import StandingDesk
 
-from bridle.core.errors import RequestNotOpen
-from bridle.core.events import Answer, Entry, PermissionRequested
+from tillerman.core.errors import RequestNotOpen
+from tillerman.core.events import Answer, Entry, PermissionRequested
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 

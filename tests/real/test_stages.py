@@ -9,8 +9,8 @@ from bare import run_bare
 from home_tree import home_tree
 from stages import Actor
 
-from bridle.testing.model_double.script import Fail, Request, Say, Think, Usage, reply
-from bridle.testing.model_double.server import ModelDouble, api_of
+from tillerman.testing.model_double.script import Fail, Request, Say, Think, Usage, reply
+from tillerman.testing.model_double.server import ModelDouble, api_of
 
 pytestmark = [pytest.mark.real, pytest.mark.newest, pytest.mark.timeout(120)]
 

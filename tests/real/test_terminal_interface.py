@@ -17,8 +17,8 @@ import screen_story
 import screen_tour as tour
 from stages import KEY, Actor
 
-from bridle.testing.model_double.script import Call, Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 FACTS: dict[str, dict[str, Any]] = {
     "claude": {
@@ -85,11 +85,11 @@ async def test_the_whole_screen(
 
 
 def _environment(actor: Actor, double: ModelDouble, folder: Path) -> dict[str, str]:
-    home = folder / "bridle"
+    home = folder / "tillerman"
     home.mkdir()
     (home / "config.toml").write_text(f'[agents.{actor.agent}]\nbinary = "{actor.program}"\n')
     environment = actor.environment(double.base_url, **{actor.key: KEY})
-    environment |= {"BRIDLE_HOME": str(home), "LANG": "C.UTF-8", "HOME": str(actor.home)}
+    environment |= {"TILLERMAN_HOME": str(home), "LANG": "C.UTF-8", "HOME": str(actor.home)}
     environment.setdefault("PATH", os.defpath)
     return environment
 
@@ -97,7 +97,7 @@ def _environment(actor: Actor, double: ModelDouble, folder: Path) -> dict[str, s
 def _add_server(agent: str, environment: Mapping[str, str]) -> None:
     server = Path(__file__).with_name("mcp_server.py")
     words = ["mcp", "add", "-a", agent, "tiny", "--", sys.executable, str(server)]
-    run = [sys.executable, "-m", "bridle", *words]
+    run = [sys.executable, "-m", "tillerman", *words]
     subprocess.run(run, env=environment, stdin=subprocess.DEVNULL, check=True, timeout=60)
 
 

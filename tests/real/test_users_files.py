@@ -8,9 +8,9 @@ from desk import Desk, ends, run, said
 from home_tree import home_tree
 from stages import Actor
 
-from bridle.core.events import TurnEnded
-from bridle.testing.model_double.script import Say, reply
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.core.events import TurnEnded
+from tillerman.testing.model_double.script import Say, reply
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.newest, pytest.mark.timeout(120)]
 

@@ -10,11 +10,11 @@ import pytest
 from desk import Desk, ends, of, run, said, shown
 from stages import Actor
 
-from bridle.core.events import Entry, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
-from bridle.sessions.run_settings import Bench
-from bridle.sessions.session import Session
-from bridle.testing.model_double.script import Request, Say, Step, reply
-from bridle.workspace.tools.tool_schemas import CALLS
+from tillerman.core.events import Entry, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
+from tillerman.sessions.run_settings import Bench
+from tillerman.sessions.session import Session
+from tillerman.testing.model_double.script import Request, Say, Step, reply
+from tillerman.workspace.tools.tool_schemas import CALLS
 
 pytestmark = [
     pytest.mark.real,
@@ -57,7 +57,7 @@ def script(actor: Actor, errands: list[tuple[str, dict[str, Any], str]]) -> Any:
         given = {
             key: named[-1] if value == "*" and named else value for key, value in arguments.items()
         }
-        return reply(actor.stage.mcp("bridle", tool, given))
+        return reply(actor.stage.mcp("tillerman", tool, given))
 
     def step(request: Request) -> Step:
         if request.step not in replies:
@@ -82,8 +82,8 @@ async def test_every_tool_works_from_it(any_desk: Desk, actor: Actor) -> None:
     session = await any_desk.start(bench=BENCH, options=trust(actor))
     log = await play(session)
     assert (ends(log), said(log)) == ([TurnEnded(reason="completed")], "All done.")
-    ours = [call for call in of(log, ToolStarted) if call.call_id.startswith("bridle-")]
-    assert [call.name for call in ours] == [f"bridle.{tool}" for tool, _, _ in ERRANDS]
+    ours = [call for call in of(log, ToolStarted) if call.call_id.startswith("tillerman-")]
+    assert [call.name for call in ours] == [f"tillerman.{tool}" for tool, _, _ in ERRANDS]
     results = {end.call_id: shown(end) for end in of(log, ToolFinished)}
     for call, (tool, _, expected) in zip(ours, ERRANDS, strict=True):
         assert expected in results[call.call_id], tool

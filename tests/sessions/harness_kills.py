@@ -1,4 +1,4 @@
-"""kill -9 of a running `bridle run` and its processes at random moments, and what is left."""
+"""kill -9 of a running `tillerman run` and its processes at random moments, and what is left."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from bridle.core.events import Entry, TurnEnded, TurnStarted, decode_entry
-from bridle.harness.harness import open_harness
-from bridle.paths import find_paths
-from bridle.sessions.session import read_all
+from tillerman.core.events import Entry, TurnEnded, TurnStarted, decode_entry
+from tillerman.harness.harness import open_harness
+from tillerman.paths import find_paths
+from tillerman.sessions.session import read_all
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
 from kills import STYLES, new_token, program, wait_until_gone
@@ -67,7 +67,7 @@ def _kill_once(
         [
             sys.executable,
             "-m",
-            "bridle",
+            "tillerman",
             "run",
             "-a",
             "mock",
@@ -79,8 +79,8 @@ def _kill_once(
         env={
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
-            "BRIDLE_HOME": str(folder / "home"),
-            "BRIDLE_SUPERVISION": level,
+            "TILLERMAN_HOME": str(folder / "home"),
+            "TILLERMAN_SUPERVISION": level,
         },
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -123,7 +123,7 @@ async def look_at_store(
     home: Path, cwd: Path, printed: list[Entry]
 ) -> tuple[list[str], dict[int, int]]:
     """What a harness that starts next finds of the session: entries that are lost, turns' ends."""
-    paths = find_paths({"BRIDLE_HOME": str(home)})
+    paths = find_paths({"TILLERMAN_HOME": str(home)})
     async with open_harness(paths=paths, cwd=cwd) as harness:
         session = printed[0].session
         stored = {entry.seq: entry for entry in read_all(harness.sessions.log, session)}
@@ -141,7 +141,7 @@ def _pids(harness: int, victims: list[str]) -> list[int]:
     for pid in below:
         below += [child for child, (parent, _) in table.items() if parent == pid]
     found = [harness] if "harness" in victims else []
-    for name, sign in (("warden", b"bridle.supervision"), ("agent", b"child.py")):
+    for name, sign in (("warden", b"tillerman.supervision"), ("agent", b"child.py")):
         if name in victims:
             found += [p for p in below[1:] if p in table and sign in table[p][1]][:1]
     return found

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from session_desk import Desk
 
-from bridle.core.events import Entry, decode_entry
-from bridle.sessions.session import AttachedSession
+from tillerman.core.events import Entry, decode_entry
+from tillerman.sessions.session import AttachedSession
 
 OWNER = Path(__file__).with_name("owner.py")
 

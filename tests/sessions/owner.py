@@ -6,7 +6,7 @@ from pathlib import Path
 
 from session_desk import Desk
 
-from bridle.core.events import encode
+from tillerman.core.events import encode
 
 
 async def main(folder: str, script: str, approve: str = "ask") -> None:

@@ -9,15 +9,15 @@ from typing import Any
 from msgspec.structs import replace
 from session_desk import Desk
 
-from bridle.agents.mock import INFO
-from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Entry, MessageChunk, Notice
-from bridle.core.wire import Launch
-from bridle.sessions.fallback.policy import Relay
-from bridle.sessions.run_settings import Order, Rules
-from bridle.sessions.session import Session
+from tillerman.agents.mock import INFO
+from tillerman.agents.mock.wire import MockWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Entry, MessageChunk, Notice
+from tillerman.core.wire import Launch
+from tillerman.sessions.fallback.policy import Relay
+from tillerman.sessions.run_settings import Order, Rules
+from tillerman.sessions.session import Session
 
 
 class Second(StdioAgent):

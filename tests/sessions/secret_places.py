@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 from session_desk import Desk
 
-from bridle.core.events import encode
-from bridle.core.transcript import fold
-from bridle.sessions import export
-from bridle.sessions.session import read_all
+from tillerman.core.events import encode
+from tillerman.core.transcript import fold
+from tillerman.sessions import export
+from tillerman.sessions.session import read_all
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
 from written import WAYS

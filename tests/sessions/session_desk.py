@@ -6,20 +6,20 @@ import os
 from pathlib import Path
 from typing import Any
 
-from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.paths import find_paths
-from bridle.sessions.run_settings import Terms
-from bridle.sessions.service import Sessions
-from bridle.sessions.session import Session
-from bridle.store.database import Database
+from tillerman.agents import load
+from tillerman.core.agent import SessionSpec
+from tillerman.paths import find_paths
+from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.service import Sessions
+from tillerman.sessions.session import Session
+from tillerman.store.database import Database
 
 
 class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.project = folder / "project"
-        self.paths = find_paths({"BRIDLE_HOME": str(folder / "home")})
+        self.paths = find_paths({"TILLERMAN_HOME": str(folder / "home")})
         self.database = Database.open(self.paths.store)
         self.sessions = Sessions(self.paths, self.database)
         self.agent = load("mock")

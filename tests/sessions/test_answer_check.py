@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from relay_desk import Second, entries_of, notices, of, relay, said, script
 from session_desk import Desk
 
-from bridle.agents.mock import INFO
-from bridle.core.errors import UsageError
-from bridle.core.events import Entry, TurnEnded, UserMessage
-from bridle.core.failure import exit_code
-from bridle.core.output_schema import AnswerFormat, NoJson, read_answer, request_for
-from bridle.sessions.fallback.policy import Relay
-from bridle.sessions.runner.output_check import check_schema
+from tillerman.agents.mock import INFO
+from tillerman.core.errors import UsageError
+from tillerman.core.events import Entry, TurnEnded, UserMessage
+from tillerman.core.failure import exit_code
+from tillerman.core.output_schema import AnswerFormat, NoJson, read_answer, request_for
+from tillerman.sessions.fallback.policy import Relay
+from tillerman.sessions.runner.output_check import check_schema
 
 BIRD = {
     "type": "object",

@@ -10,12 +10,12 @@ from weakref import ref
 
 import pytest
 
-from bridle.core.events import Entry, MessageChunk
-from bridle.sessions.log.broadcast import READ_BYTES, RECENT_BYTES, Broadcast
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.session_row import SessionRow
+from tillerman.core.events import Entry, MessageChunk
+from tillerman.sessions.log.broadcast import READ_BYTES, RECENT_BYTES, Broadcast
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.session_row import SessionRow
 
 AT = "2026-01-01T00:00:00.000Z"
 PAGE = READ_BYTES // 4
@@ -30,7 +30,7 @@ pages: list[ref[Page]] = []
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database.open(tmp_path / "bridle.db")
+    database = Database.open(tmp_path / "tillerman.db")
     Catalog(database).create(SessionRow(id="s", agent="mock", cwd="/", created_at=AT)).result(5)
     yield database
     database.close()

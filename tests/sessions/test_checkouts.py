@@ -11,8 +11,8 @@ import pytest
 from session_desk import Desk
 from test_protection import begin, notices, play, run
 
-from bridle.supervision.client.warden_client import Level, probe
-from bridle.workspace.protection.known_commits import KnownCommits
+from tillerman.supervision.client.warden_client import Level, probe
+from tillerman.workspace.protection.known_commits import KnownCommits
 
 WORKFLOW = ".github/workflows/ci.yml"
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from bridle.sessions.log.loop_waker import Doorbell
+from tillerman.sessions.log.loop_waker import Doorbell
 
 
 async def from_a_thread(calls: list[tuple[object, ...]]) -> None:

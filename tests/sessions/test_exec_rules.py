@@ -15,13 +15,13 @@ import pytest
 from gated import PATH, Gated, deny
 from session_desk import Desk
 
-from bridle.core.errors import RequestNotOpen
-from bridle.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
-from bridle.core.permission import Rule
-from bridle.sessions.run_settings import Bench, Enforcement, Until
-from bridle.sessions.session import Session, read_all
-from bridle.supervision.exec_gate import seccomp
-from bridle.supervision.linux.process_table import snapshot
+from tillerman.core.errors import RequestNotOpen
+from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
+from tillerman.core.permission import Rule
+from tillerman.sessions.run_settings import Bench, Enforcement, Until
+from tillerman.sessions.session import Session, read_all
+from tillerman.supervision.exec_gate import seccomp
+from tillerman.supervision.linux.process_table import snapshot
 
 pytestmark = pytest.mark.skipif(
     seccomp.unsupported() is not None or os.geteuid() != 0,
@@ -107,7 +107,7 @@ async def test_what_was_always_allowed_is_allowed_before_a_rule_that_denies_more
     session = await desk.start(rules=rules, approve="ask")
     entries = await play(session, hidden("touch", "a"), hidden("touch", "b"))
     assert [text for _, text in notices(entries)] == [
-        "`touch b` was not run: rule no-touch (bridle) denies it"
+        "`touch b` was not run: rule no-touch (tillerman) denies it"
     ]
 
 
@@ -139,13 +139,13 @@ async def test_a_session_that_cannot_be_enforced_as_asked_is_not_started(
     config = tmp_path / "home/config.toml"
     config.parent.mkdir(exist_ok=True)
     config.write_text('[[rules]]\nname = "no-rm"\ndeny = "no"\ncommand = "rm *"\n')
-    words = [sys.executable, "-m", "bridle", "run", "-a", "mock", "-C", str(desk.project)]
-    environment = {"BRIDLE_HOME": str(tmp_path / "home"), "BRIDLE_APPROVE": "auto"}
+    words = [sys.executable, "-m", "tillerman", "run", "-a", "mock", "-C", str(desk.project)]
+    environment = {"TILLERMAN_HOME": str(tmp_path / "home"), "TILLERMAN_APPROVE": "auto"}
     prompt = json.dumps([{"say": "done"}])
     async with Gated.open(tmp_path / "records", deny("never-mind")) as outer:
         outcomes = []
         for wanted in ("on", "auto", "off"):
-            more = {**environment, "BRIDLE_ENFORCEMENT_COMMANDS": wanted}
+            more = {**environment, "TILLERMAN_ENFORCEMENT_COMMANDS": wanted}
             done = await outer.run([*words, prompt], desk.project, more)
             outcomes.append((done.code, "another program listens" in done.err + done.out))
     assert outcomes == [(4, True), (0, True), (0, False)]
@@ -165,7 +165,7 @@ def gates() -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         with suppress(OSError):
-            if path.read_text() == "bridle-exec-gat\n":
+            if path.read_text() == "tillerman-exec-gat\n":
                 found.append(int(path.parent.name))
     return found
 

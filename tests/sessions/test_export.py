@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from markdown_it import MarkdownIt
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentReady,
     AgentStarted,
     Answer,
@@ -37,9 +37,9 @@ from bridle.core.events import (
     UserMessage,
     decode_entry,
 )
-from bridle.core.failure import Failure
-from bridle.core.transcript import fold
-from bridle.sessions.export import to_html, to_jsonl, to_markdown
+from tillerman.core.failure import Failure
+from tillerman.core.transcript import fold
+from tillerman.sessions.export import to_html, to_jsonl, to_markdown
 
 
 def log(*events: Event) -> list[Entry]:

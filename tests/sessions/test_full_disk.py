@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from session_desk import Desk
 
-from bridle.core.events import Entry, MessageChunk, Notice, TurnEnded
-from bridle.sessions.agent.host import SpillFile
-from bridle.sessions.log.disk_budget import Budget
-from bridle.sessions.run_settings import Limits
-from bridle.sessions.session import Session, read_all
-from bridle.supervision.secrets import Secrets
+from tillerman.core.events import Entry, MessageChunk, Notice, TurnEnded
+from tillerman.sessions.agent.host import SpillFile
+from tillerman.sessions.log.disk_budget import Budget
+from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.session import Session, read_all
+from tillerman.supervision.secrets import Secrets
 
 needs_root = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="mounting a small volume needs root"
@@ -105,9 +105,9 @@ def read_elsewhere(desk: Desk, session: str) -> int:
     """The number of the last entry that another process reads."""
     program = (
         "import sys; from pathlib import Path\n"
-        "from bridle.sessions.session import read_all\n"
-        "from bridle.store.database import Database\n"
-        "from bridle.store.event_log import EventLog\n"
+        "from tillerman.sessions.session import read_all\n"
+        "from tillerman.store.database import Database\n"
+        "from tillerman.store.event_log import EventLog\n"
         "log = EventLog(Database.open(Path(sys.argv[1]), read_only=True))\n"
         "*_, last = read_all(log, sys.argv[2])\n"
         "print(last.seq)\n"

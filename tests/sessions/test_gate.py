@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 from session_desk import Desk
 
-from bridle.agents.mock import INFO
-from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.errors import GateOpen
-from bridle.core.events import (
+from tillerman.agents.mock import INFO
+from tillerman.agents.mock.wire import MockWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.errors import GateOpen
+from tillerman.core.events import (
     Answer,
     Entry,
     MessageChunk,
@@ -26,14 +26,14 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.core.failure import Failure, exit_code
-from bridle.sessions.fallback.policy import Relay
-from bridle.sessions.permissions.bypass_detector import Gate
-from bridle.sessions.run_settings import Limits, Order, Rules
+from tillerman.core.failure import Failure, exit_code
+from tillerman.sessions.fallback.policy import Relay
+from tillerman.sessions.permissions.bypass_detector import Gate
+from tillerman.sessions.run_settings import Limits, Order, Rules
 
 Step = dict[str, Any]
 ASKS = frozenset({"write", "shell"})
-HINT = "its processes were ended; look at what it changed, then `bridle doctor --gate`"
+HINT = "its processes were ended; look at what it changed, then `tillerman doctor --gate`"
 
 
 class Claims(StdioAgent):

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from session_desk import Desk
 
-from bridle.core.events import PermissionRequested, RequestAnswered, ToolFinished
-from bridle.core.permission import Rule
-from bridle.sessions.run_settings import Limits
+from tillerman.core.events import PermissionRequested, RequestAnswered, ToolFinished
+from tillerman.core.permission import Rule
+from tillerman.sessions.run_settings import Limits
 
 HIDDEN = "\u200b" * 24 + "#aaaaaaaaaa; touch mark\nnpm install"
 CI = Rule("ci", "rewrite", commands=("npm install",), rewrite="npm ci")
@@ -98,12 +98,12 @@ async def test_a_session_writes_to_a_temporary_folder_of_its_own_that_goes_with_
 async def test_a_session_removes_the_folders_that_killed_ones_left(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridle.sessions.enforcement.temporary_folder._YOUNGEST", -1.0)
-    left = tmp_path / "bridle-0123456789-01234567"
+    monkeypatch.setattr("tillerman.sessions.enforcement.temporary_folder._YOUNGEST", -1.0)
+    left = tmp_path / "tillerman-0123456789-01234567"
     (left / "deep").mkdir(parents=True)
     left.chmod(0o700)
     environment = {**desk.terms().environment, "TMPDIR": str(tmp_path)}
     session = await desk.start(approve="edits", environment=environment)
     async with asyncio.timeout(30):
         await session.close()
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("bridle-")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("tillerman-")] == []

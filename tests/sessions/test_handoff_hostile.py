@@ -10,10 +10,10 @@ from plain import LONG_LIVED, python
 from relay_desk import Second, entries_of, notices, of, relay, said, script, start
 from session_desk import Desk
 
-from bridle.core.events import TurnEnded, TurnStarted
-from bridle.core.failure import Failure
-from bridle.sessions.fallback.policy import Relay, Wait
-from bridle.sessions.run_settings import Limits, Order, Rules
+from tillerman.core.events import TurnEnded, TurnStarted
+from tillerman.core.failure import Failure
+from tillerman.sessions.fallback.policy import Relay, Wait
+from tillerman.sessions.run_settings import Limits, Order, Rules
 
 FAILED = {"type": "end", "reason": "failed", "failure": {"kind": "billing", "message": "no money"}}
 WORDS = {"type": "text", "id": "late", "text": "(one more thing) "}

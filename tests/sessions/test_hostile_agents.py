@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 from session_desk import Desk
 
-from bridle.core.agent import File
-from bridle.core.errors import AgentError, UsageError
-from bridle.core.events import (
+from tillerman.core.agent import File
+from tillerman.core.errors import AgentError, UsageError
+from tillerman.core.events import (
     Answer,
     Entry,
     Notice,
@@ -23,9 +23,9 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.sessions.run_settings import Limits
-from bridle.sessions.runner import runner
-from bridle.sessions.session import Session
+from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.runner import runner
+from tillerman.sessions.session import Session
 
 FOREVER = {"send": {"type": "tasks", "tasks": [{"task_id": "b1", "title": "for ever"}]}}
 

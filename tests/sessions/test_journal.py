@@ -8,8 +8,8 @@ import json
 import pytest
 from session_desk import Desk
 
-from bridle.core.errors import BridleError, StoreError
-from bridle.core.events import (
+from tillerman.core.errors import StoreError, TillermanError
+from tillerman.core.events import (
     AgentStarted,
     MessageChunk,
     Notice,
@@ -57,5 +57,5 @@ async def test_when_the_store_refuses_an_entry_the_session_ends_and_says_so(desk
         async with asyncio.timeout(10):
             await session.prompt("more", when_busy="queue")
             await session.idle()
-    with pytest.raises(BridleError):
+    with pytest.raises(TillermanError):
         await session.close()

@@ -10,8 +10,8 @@ import pytest
 from other_owner import Owner, until
 from session_desk import Desk
 
-from bridle.core.errors import RequestNotOpen, UsageError
-from bridle.core.events import (
+from tillerman.core.errors import RequestNotOpen, UsageError
+from tillerman.core.events import (
     Answer,
     Entry,
     Event,
@@ -20,8 +20,8 @@ from bridle.core.events import (
     RequestAnswered,
     TurnEnded,
 )
-from bridle.sessions.run_settings import Limits
-from bridle.sessions.session import Session
+from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.session import Session
 
 SHORT = Limits(request=0.2)
 WRITES = json.dumps([{"write": "note.txt", "text": "x\n"}, {"say": "Done: {answer}."}])

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from session_desk import Desk
 
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.config.model_table import load_models
-from bridle.core.events import (
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.config.model_table import load_models
+from tillerman.core.events import (
     Entry,
     Event,
     MessageChunk,
@@ -22,11 +22,11 @@ from bridle.core.events import (
     TurnEnded,
     UsageReported,
 )
-from bridle.core.failure import Failure, exit_code
-from bridle.sessions.limits.enforcer import Guard
-from bridle.sessions.limits.timers import Clocks
-from bridle.sessions.limits.usage_meter import Meter
-from bridle.sessions.run_settings import Limits
+from tillerman.core.failure import Failure, exit_code
+from tillerman.sessions.limits.enforcer import Guard
+from tillerman.sessions.limits.timers import Clocks
+from tillerman.sessions.limits.usage_meter import Meter
+from tillerman.sessions.run_settings import Limits
 
 LONG = {"run": "sleep 60"}
 

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from bridle.sessions.remote.session_notifications import Lookout, announce
+from tillerman.sessions.remote.session_notifications import Lookout, announce
 
 
 async def heard(lookout: Lookout, count: int) -> list[str | None]:
@@ -40,7 +40,7 @@ async def test_where_nobody_watches_nothing_is_made(tmp_path: Path) -> None:
 def test_the_pipe_of_a_killed_watcher_is_taken_away(tmp_path: Path) -> None:
     code = (
         "import signal, sys; from pathlib import Path\n"
-        "from bridle.sessions.remote.session_notifications import Lookout\n"
+        "from tillerman.sessions.remote.session_notifications import Lookout\n"
         "import asyncio\n"
         "async def main():\n"
         "    with Lookout(Path(sys.argv[1])):\n"

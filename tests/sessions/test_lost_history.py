@@ -9,8 +9,8 @@ from typing import TypeVar
 import pytest
 from session_desk import Desk
 
-from bridle.core.events import Entry, MessageChunk, Notice, TurnEnded, TurnStarted, UserMessage
-from bridle.sessions.session import Session
+from tillerman.core.events import Entry, MessageChunk, Notice, TurnEnded, TurnStarted, UserMessage
+from tillerman.sessions.session import Session
 
 E = TypeVar("E")
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from session_desk import Desk
 
-from bridle.agents.stdio.line_decoder import MOST_DECODED, decoded_size
-from bridle.core.events import TurnEnded
+from tillerman.agents.stdio.line_decoder import MOST_DECODED, decoded_size
+from tillerman.core.events import TurnEnded
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.memory import LIMIT_MB, LONGEST, Measured, floods, run
@@ -55,7 +55,7 @@ def test_no_output_costs_more_than_64_mb(name: str, idle: Measured) -> None:
 @pytest.mark.parametrize("kind", ["lines", "garbage", "unbroken"])
 def test_a_turn_takes_no_more_of_the_disk_than_its_cap(kind: str, idle: Measured) -> None:
     steps = [{"flood": 1, "of": kind} for _ in range(5)]
-    limits = {"BRIDLE_LIMITS_TURN_LOG": "1MB", "BRIDLE_LIMITS_LINE": "512KB"}
+    limits = {"TILLERMAN_LIMITS_TURN_LOG": "1MB", "TILLERMAN_LIMITS_LINE": "512KB"}
     measured = run([*steps, {"say": "end"}], keep=True, **limits)
     assert measured.disk_mb - idle.disk_mb < 2  # SQLite's own pages and indexes count too
     types = [entry["event"]["type"] for entry in measured.entries]

@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 from session_desk import Desk
 
-from bridle.agents.mock import INFO
-from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.errors import RequestNotOpen
-from bridle.core.events import Answer, Event, PermissionRequested, RequestAnswered, ToolFinished
-from bridle.sessions.permissions.request_ids import Naming
-from bridle.sessions.session import Session
+from tillerman.agents.mock import INFO
+from tillerman.agents.mock.wire import MockWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.errors import RequestNotOpen
+from tillerman.core.events import Answer, Event, PermissionRequested, RequestAnswered, ToolFinished
+from tillerman.sessions.permissions.request_ids import Naming
+from tillerman.sessions.session import Session
 
 Step = dict[str, Any]
 ALWAYS = Answer("allow", remember="session")

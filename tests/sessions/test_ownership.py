@@ -10,8 +10,8 @@ import pytest
 from other_owner import Owner, everything, until
 from session_desk import Desk
 
-from bridle.core.errors import RequestNotOpen, SessionBusy, SessionError
-from bridle.core.events import (
+from tillerman.core.errors import RequestNotOpen, SessionBusy, SessionError
+from tillerman.core.events import (
     AgentExited,
     Answer,
     Entry,

@@ -17,14 +17,14 @@ import pytest
 from protected_writers import EVIL, GOOD, WriterLog, prepare, protected, writer_command
 from session_desk import Desk
 
-from bridle.core.errors import SupervisionUnavailable
-from bridle.core.events import AgentStarted, Enforced, Notice
-from bridle.core.permission import Rule
-from bridle.sessions.run_settings import Enforcement
-from bridle.sessions.session import Session
-from bridle.supervision.client.warden_client import Level, probe
-from bridle.workspace.protection.quarantine import items
-from bridle.workspace.protection.take_back import take_back
+from tillerman.core.errors import SupervisionUnavailable
+from tillerman.core.events import AgentStarted, Enforced, Notice
+from tillerman.core.permission import Rule
+from tillerman.sessions.run_settings import Enforcement
+from tillerman.sessions.session import Session
+from tillerman.supervision.client.warden_client import Level, probe
+from tillerman.workspace.protection.quarantine import items
+from tillerman.workspace.protection.take_back import take_back
 
 State = dict[str, tuple[int, bytes]]
 
@@ -78,14 +78,14 @@ def run(*words: str, cwd: Path) -> str:
 
 
 def notices(desk: Desk, session: Session) -> list[str]:
-    from bridle.sessions.session import read_all
+    from tillerman.sessions.session import read_all
 
     found = read_all(desk.sessions.log, session.id)
     return [e.event.text for e in found if isinstance(e.event, Notice) and e.event.kind == "files"]
 
 
 def states(desk: Desk, session: Session) -> tuple[Enforced, ...]:
-    from bridle.sessions.session import read_all
+    from tillerman.sessions.session import read_all
 
     started = [e.event for e in read_all(desk.sessions.log, session.id)]
     return next(event.enforcement for event in started if isinstance(event, AgentStarted))
@@ -109,7 +109,7 @@ async def test_no_random_writer_changes_a_protected_name(
     desk: Desk, level: str, count: int, seconds: float
 ) -> None:
     """Another session in the same folder has writers of its own."""
-    seed = f"{level}-{os.environ.get('BRIDLE_SEED', '1')}"
+    seed = f"{level}-{os.environ.get('TILLERMAN_SEED', '1')}"
     prepare(desk.project, random.Random(seed))
     before = protected(desk.project)
     log = WriterLog(desk.folder / "writers.jsonl")
@@ -147,7 +147,7 @@ async def test_a_background_process_is_undone_within_a_second_and_reported(
     assert await until(lambda: protected(desk.project) == before, 1) < 1
     (text,) = notices(desk, session)
     (found,) = items(desk.paths.quarantine)
-    assert f"`bridle protected take-back {found[1].id}`" in text
+    assert f"`tillerman protected take-back {found[1].id}`" in text
     await session.close()
 
 

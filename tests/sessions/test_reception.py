@@ -7,7 +7,7 @@ import stat
 import threading
 from pathlib import Path
 
-from bridle.sessions.remote.private_socket import Reception
+from tillerman.sessions.remote.private_socket import Reception
 
 
 async def _hear(reader: object, writer: object) -> None:

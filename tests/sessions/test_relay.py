@@ -20,9 +20,9 @@ from relay_desk import (
 )
 from session_desk import Desk
 
-from bridle.agents.mock import INFO
-from bridle.core.errors import AgentNotInstalled
-from bridle.core.events import (
+from tillerman.agents.mock import INFO
+from tillerman.core.errors import AgentNotInstalled
+from tillerman.core.events import (
     AgentStarted,
     FileChange,
     FilesChanged,
@@ -31,9 +31,9 @@ from bridle.core.events import (
     TurnStarted,
     UserMessage,
 )
-from bridle.core.handoff_summary import account
-from bridle.sessions.fallback.policy import Relay
-from bridle.sessions.run_settings import Order, Rules
+from tillerman.core.handoff_summary import account
+from tillerman.sessions.fallback.policy import Relay
+from tillerman.sessions.run_settings import Order, Rules
 
 QUOTA = {"fail": "billing", "message": "the quota is used up"}
 BUSY = {"fail": "rate_limited", "message": "too many requests", "retry_after": 0.05}

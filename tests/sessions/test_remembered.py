@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from other_owner import Owner, until
 from session_desk import Desk
 
-from bridle.core.errors import ConfigError, RequestNotOpen, UsageError
-from bridle.core.events import (
+from tillerman.core.errors import ConfigError, RequestNotOpen, UsageError
+from tillerman.core.events import (
     Answer,
     Entry,
     PermissionRequested,
@@ -26,12 +26,12 @@ from bridle.core.events import (
     SettingsChanged,
     ToolFinished,
 )
-from bridle.core.permission.remembered_rule import rule_for
-from bridle.sessions.permissions.open_requests import checked
-from bridle.sessions.permissions.project_rules import Remembered
-from bridle.sessions.permissions.session_rules import Recollection
-from bridle.sessions.run_settings import Limits
-from bridle.sessions.session import Session
+from tillerman.core.permission.remembered_rule import rule_for
+from tillerman.sessions.permissions.open_requests import checked
+from tillerman.sessions.permissions.project_rules import Remembered
+from tillerman.sessions.permissions.session_rules import Recollection
+from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.session import Session
 
 ONCE = Answer("deny")  # who is asked says so
 ASKED = ("deny", "person", "test")
@@ -300,8 +300,9 @@ def test_what_says_too_little_is_answered_once_and_never_remembered(scope: Any) 
 
 def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from bridle.sessions.permissions.project_rules import Remembered\n"
-        "from bridle.core.permission import Rule\n"
+        "import sys; from pathlib import Path\n"
+        "from tillerman.sessions.permissions.project_rules import Remembered\n"
+        "from tillerman.core.permission import Rule\n"
         "kept = Remembered(Path(sys.argv[1]), Path('/proj'))\n"
         "for n in range(20):\n"
         "    kept.add(Rule('always', 'allow', commands=(f'{sys.argv[2]} {n}',)))\n"

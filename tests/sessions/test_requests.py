@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from session_desk import Desk
 
-from bridle.agents.mock import INFO, MockAgent
-from bridle.agents.mock.wire import MockWire
-from bridle.core.agent import AgentInfo
-from bridle.core.errors import RequestNotOpen, UsageError
-from bridle.core.events import (
+from tillerman.agents.mock import INFO, MockAgent
+from tillerman.agents.mock.wire import MockWire
+from tillerman.core.agent import AgentInfo
+from tillerman.core.errors import RequestNotOpen, UsageError
+from tillerman.core.events import (
     Answer,
     Entry,
     Event,
@@ -22,9 +22,9 @@ from bridle.core.events import (
     RequestAnswered,
     ToolFinished,
 )
-from bridle.core.permission import Rule
-from bridle.sessions.run_settings import Limits
-from bridle.sessions.session import Session
+from tillerman.core.permission import Rule
+from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.session import Session
 
 CI = Rule("ci", "rewrite", commands=("npm install",), rewrite="echo npm ci > ran.txt")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from bridle.core.events import PermissionRequested, RequestAnswered
-from bridle.core.permission import Context, Policy
-from bridle.sessions.limits.timers import Clocks
-from bridle.sessions.permissions.open_requests import MOST_OPEN, Request, Requests
+from tillerman.core.events import PermissionRequested, RequestAnswered
+from tillerman.core.permission import Context, Policy
+from tillerman.sessions.limits.timers import Clocks
+from tillerman.sessions.permissions.open_requests import MOST_OPEN, Request, Requests
 
 
 async def test_more_requests_than_a_person_could_answer_are_denied_at_once() -> None:

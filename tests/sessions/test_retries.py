@@ -9,10 +9,10 @@ import pytest
 from relay_desk import Second, entries_of, notices, of, relay, script, start
 from session_desk import Desk
 
-from bridle.core.events import AgentStarted, Notice, TurnEnded
-from bridle.core.failure import NO_RETRY_HELPS, Failure, FailureKind
-from bridle.sessions.fallback.policy import Relay
-from bridle.sessions.run_settings import Rules
+from tillerman.core.events import AgentStarted, Notice, TurnEnded
+from tillerman.core.failure import NO_RETRY_HELPS, Failure, FailureKind
+from tillerman.sessions.fallback.policy import Relay
+from tillerman.sessions.run_settings import Rules
 
 HANGS = {"hang": True}
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.sessions.enforcement import temporary_folder
-from bridle.sessions.enforcement.temporary_folder import (
+from tillerman.sessions.enforcement import temporary_folder
+from tillerman.sessions.enforcement.temporary_folder import (
     open_scratch,
     remove_scratch,
     sweep_scratches,
@@ -22,7 +22,7 @@ from bridle.sessions.enforcement.temporary_folder import (
 SESSION = "0123456789"
 OWNER = """
 import sys, time
-from bridle.sessions.enforcement.temporary_folder import open_scratch
+from tillerman.sessions.enforcement.temporary_folder import open_scratch
 folder = open_scratch({"TMPDIR": sys.argv[1]}, "0123456789")
 (folder / "deep").mkdir()
 (folder / "deep" / "file").touch()
@@ -90,7 +90,7 @@ def test_what_is_there_already_is_not_used(
     environment: dict[str, str], folder: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.urandom", bytes)
-    taken = folder / f"bridle-{SESSION}-00000000"
+    taken = folder / f"tillerman-{SESSION}-00000000"
     match what:
         case "folder":
             taken.mkdir(mode=0o700)
@@ -130,11 +130,11 @@ def test_what_is_not_surely_ours_is_left(environment: dict[str, str], folder: Pa
     target = folder / "target"
     target.mkdir(mode=0o700)
     (target / "file").touch()
-    (folder / f"bridle-{SESSION}-00000001").symlink_to(target)
-    (folder / f"bridle-{SESSION}-00000002").touch()
-    (folder / f"bridle-{SESSION}-00000003").mkdir(mode=0o755)
-    (folder / "bridle-other").mkdir(mode=0o700)
-    (folder / f"bridle-{SESSION}-00000004x").mkdir(mode=0o700)
+    (folder / f"tillerman-{SESSION}-00000001").symlink_to(target)
+    (folder / f"tillerman-{SESSION}-00000002").touch()
+    (folder / f"tillerman-{SESSION}-00000003").mkdir(mode=0o755)
+    (folder / "tillerman-other").mkdir(mode=0o700)
+    (folder / f"tillerman-{SESSION}-00000004x").mkdir(mode=0o700)
     before = sorted(folder.rglob("*"))
     sweep_scratches(environment)
     assert sorted(folder.rglob("*")) == before
@@ -155,7 +155,7 @@ def test_a_link_in_it_is_not_followed(environment: dict[str, str], folder: Path)
 @pytest.mark.usefixtures("at_any_age")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make files of another user")
 def test_the_folder_of_another_user_is_left(environment: dict[str, str], folder: Path) -> None:
-    path = folder / f"bridle-{SESSION}-00000001"
+    path = folder / f"tillerman-{SESSION}-00000001"
     path.mkdir(mode=0o700)
     os.chown(path, 65534, 65534)
     sweep_scratches(environment)

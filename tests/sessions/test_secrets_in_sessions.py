@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from secret_places import WAYS, Fragments, canary, kept
 from session_desk import Desk
-from warm_python import run_bridle
+from warm_python import run_tillerman
 
-from bridle.core import tools
-from bridle.core.agent import File
-from bridle.core.events import (
+from tillerman.core import tools
+from tillerman.core.agent import File
+from tillerman.core.events import (
     AgentExited,
     Answer,
     Entry,
@@ -36,8 +36,8 @@ from bridle.core.events import (
     Unrecognized,
     UserMessage,
 )
-from bridle.sessions.session import Session
-from bridle.supervision.secrets import Secrets
+from tillerman.sessions.session import Session
+from tillerman.supervision.secrets import Secrets
 
 SECRET = 'kW3-sesame/4711+open"0815~zzQ7'
 SECRETS = [("MAGIC", SECRET)]
@@ -357,20 +357,20 @@ def test_the_program_prints_logs_and_exports_no_secret(desk: Desk, tmp_path: Pat
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
-        "BRIDLE_HOME": str(desk.folder / "home"),
-        "BRIDLE_MOCK_STATE": str(tmp_path / "mock"),
+        "TILLERMAN_HOME": str(desk.folder / "home"),
+        "TILLERMAN_MOCK_STATE": str(tmp_path / "mock"),
         "SOME_API_KEY": SECRET,
     }
 
-    def bridle(*words: str) -> bytes:
-        done = run_bridle(words, cwd=desk.project, env=environment)
+    def tillerman(*words: str) -> bytes:
+        done = run_tillerman(words, cwd=desk.project, env=environment)
         return (done.stdout + done.stderr).encode()
 
     script = scripted(desk, steps)
     said = [
-        bridle("--debug", "run", "-a", "mock", "--json", "--title", f"a {SECRET}", script),
-        bridle("--debug", "run", "-a", "mock", script),
-        bridle(
+        tillerman("--debug", "run", "-a", "mock", "--json", "--title", f"a {SECRET}", script),
+        tillerman("--debug", "run", "-a", "mock", script),
+        tillerman(
             "run",
             "-a",
             "mock",
@@ -382,14 +382,17 @@ def test_the_program_prints_logs_and_exports_no_secret(desk: Desk, tmp_path: Pat
     ]
     rows = desk.sessions.catalog.list()
     assert len(rows) == 3
-    said.append(bridle("sessions", "rename", rows[0].id, f"now {SECRET}"))
+    said.append(tillerman("sessions", "rename", rows[0].id, f"now {SECRET}"))
     assert desk.sessions.catalog.get(rows[0].id).title == "now [secret:SOME_API_KEY]"
     for row in rows:
-        said += [bridle("sessions", "show", row.id), bridle("sessions", "show", "--json", row.id)]
+        said += [
+            tillerman("sessions", "show", row.id),
+            tillerman("sessions", "show", "--json", row.id),
+        ]
         for form in ("md", "html", "jsonl"):
-            said.append(bridle("sessions", "export", "--format", form, row.id))
-    said.append(bridle("sessions", "list"))
-    said.append(bridle("sessions", "search", "secret"))
+            said.append(tillerman("sessions", "export", "--format", form, row.id))
+    said.append(tillerman("sessions", "list"))
+    said.append(tillerman("sessions", "search", "secret"))
     assert b"[secret:SOME_API_KEY]" in said[0]
     for output in said:
         assert FRAGMENTS.found_in(output) == []
@@ -399,14 +402,14 @@ def test_the_program_prints_logs_and_exports_no_secret(desk: Desk, tmp_path: Pat
 
 def test_the_debug_log_quotes_no_secret(desk: Desk) -> None:
     program = (
-        "import logging; from bridle.surfaces.cli.debug_log import start\n"
+        "import logging; from tillerman.surfaces.cli.debug_log import start\n"
         "start(['GIVEN_TOKEN=' + __import__('sys').argv[1]])\n"
         "try: raise ValueError(f'it was {__import__(\"sys\").argv[1]}')\n"
         "except ValueError: logging.getLogger('x').exception('%s', __import__('sys').argv[1])\n"
     )
     subprocess.run(
         [sys.executable, "-c", program, SECRET],
-        env={"PATH": os.environ["PATH"], "BRIDLE_HOME": str(desk.folder / "home")},
+        env={"PATH": os.environ["PATH"], "TILLERMAN_HOME": str(desk.folder / "home")},
         check=True,
         capture_output=True,
     )

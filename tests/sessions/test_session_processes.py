@@ -8,10 +8,10 @@ from pathlib import Path
 
 from session_desk import Desk
 
-from bridle.core.workspace_process import Process
-from bridle.store.session_row import SessionRow
-from bridle.workspace.processes.process_place import Place
-from bridle.workspace.processes.shell_processes import Processes
+from tillerman.core.workspace_process import Process
+from tillerman.store.session_row import SessionRow
+from tillerman.workspace.processes.process_place import Place
+from tillerman.workspace.processes.shell_processes import Processes
 
 
 async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, Process]:

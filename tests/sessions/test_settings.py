@@ -9,14 +9,14 @@ import pytest
 from msgspec.structs import replace
 from session_desk import Desk
 
-from bridle.core.errors import Unsupported, UsageError
-from bridle.core.events import (
+from tillerman.core.errors import Unsupported, UsageError
+from tillerman.core.events import (
     MessageChunk,
     PermissionRequested,
     SettingsChanged,
     ToolFinished,
 )
-from bridle.sessions.session import Session
+from tillerman.sessions.session import Session
 
 
 def told(desk: Desk, session: Session) -> list[SettingsChanged]:

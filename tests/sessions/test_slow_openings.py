@@ -7,8 +7,8 @@ import json
 
 from session_desk import Desk
 
-from bridle.core.agent import Agent, Conversation, Host, SessionSpec
-from bridle.core.events import MessageChunk, Notice
+from tillerman.core.agent import Agent, Conversation, Host, SessionSpec
+from tillerman.core.events import MessageChunk, Notice
 
 WAITS = Notice(level="info", kind="session", text="waiting 26 s to resume")
 

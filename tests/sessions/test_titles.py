@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from relay_desk import entries_of, relay, script
 from session_desk import Desk
 
-from bridle.agents.mock import INFO
-from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import File, Prompt
-from bridle.core.events import Event, Notice, SettingsChanged
-from bridle.core.wire import Reply
+from tillerman.agents.mock import INFO
+from tillerman.agents.mock.wire import MockWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import File, Prompt
+from tillerman.core.events import Event, Notice, SettingsChanged
+from tillerman.core.wire import Reply
 
 LENGTH = 30
 QUOTA = {"fail": "billing", "message": "the quota is used up"}

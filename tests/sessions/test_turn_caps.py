@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.agent import Heard
-from bridle.core.events import (
+from tillerman.core.agent import Heard
+from tillerman.core.events import (
     AgentReady,
     Answer,
     BackgroundChanged,
@@ -20,10 +20,10 @@ from bridle.core.events import (
     TurnEnded,
     encode,
 )
-from bridle.sessions.log.disk_budget import LEAST_STEERING, Budget
-from bridle.sessions.log.sanitizer import Intake
-from bridle.supervision.secrets import Secrets
-from bridle.testing.test_host import FileSpill
+from tillerman.sessions.log.disk_budget import LEAST_STEERING, Budget
+from tillerman.sessions.log.sanitizer import Intake
+from tillerman.supervision.secrets import Secrets
+from tillerman.testing.test_host import FileSpill
 
 CAP = 20_000
 END = TurnEnded(reason="completed")

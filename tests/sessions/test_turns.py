@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 
-from bridle.core.events import ToolFinished, ToolStarted
-from bridle.sessions.log.turn_numbers import Turns
+from tillerman.core.events import ToolFinished, ToolStarted
+from tillerman.sessions.log.turn_numbers import Turns
 
 
 def test_a_call_with_a_long_id_keeps_its_turn_and_the_id_is_not_kept() -> None:

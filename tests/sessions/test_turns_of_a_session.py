@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 from session_desk import Desk
 
-from bridle.agents.mock import INFO
-from bridle.agents.mock.wire import MockWire
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.agent import Conversation, Host, Prompt, SessionSpec
-from bridle.core.errors import PromptWithdrawn, RequestNotOpen, SessionBusy
-from bridle.core.events import (
+from tillerman.agents.mock import INFO
+from tillerman.agents.mock.wire import MockWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import Conversation, Host, Prompt, SessionSpec
+from tillerman.core.errors import PromptWithdrawn, RequestNotOpen, SessionBusy
+from tillerman.core.events import (
     AgentExited,
     Answer,
     Entry,
@@ -31,9 +31,9 @@ from bridle.core.events import (
     Unrecognized,
     UserMessage,
 )
-from bridle.core.wire import Launch
-from bridle.sessions.run_settings import Limits
-from bridle.sessions.session import Session
+from tillerman.core.wire import Launch
+from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.session import Session
 
 
 def said(entries: list[Entry], turn: int | None = None) -> str:
@@ -326,8 +326,8 @@ async def test_the_messages_of_a_turn_can_be_searched_once_it_is_over(desk: Desk
 async def test_a_missing_binary_says_how_to_install_it_and_leaves_no_open_turn(
     desk: Desk, tmp_path: Path
 ) -> None:
-    from bridle.agents import load
-    from bridle.core.errors import AgentNotInstalled
+    from tillerman.agents import load
+    from tillerman.core.errors import AgentNotInstalled
 
     spec = replace(desk.spec(), options={"binary": "no-such-program"})
     session = await desk.sessions.start(load("claude"), spec, desk.terms())

@@ -7,10 +7,10 @@ from typing import Any
 from relay_desk import Second, entries_of, of, script
 from session_desk import Desk
 
-from bridle.agents.mock import INFO
-from bridle.core.events import Entry, MessageChunk, Notice, TurnEnded
-from bridle.core.failure import Failure
-from bridle.sessions.run_settings import Limits
+from tillerman.agents.mock import INFO
+from tillerman.core.events import Entry, MessageChunk, Notice, TurnEnded
+from tillerman.core.failure import Failure
+from tillerman.sessions.run_settings import Limits
 
 TELLS_NO_COST = Second(can=INFO.can - {"cost"})
 WORK: list[dict[str, Any]] = [

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from session_desk import Desk
 
-from bridle.core.events import Entry, Notice, TurnEnded, TurnStarted
-from bridle.sessions.run_settings import Until
-from bridle.sessions.runner.user_command import TAIL
-from bridle.sessions.session import Session
+from tillerman.core.events import Entry, Notice, TurnEnded, TurnStarted
+from tillerman.sessions.run_settings import Until
+from tillerman.sessions.runner.user_command import TAIL
+from tillerman.sessions.session import Session
 
 SAY: list[dict[str, Any]] = [{"say": "Done."}]
 PATIENCE = 30.0

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from session_desk import Desk
 
-from bridle.core.errors import PromptRefused
-from bridle.core.events import TurnStarted
-from bridle.sessions.session import Session
+from tillerman.core.errors import PromptRefused
+from tillerman.core.events import TurnStarted
+from tillerman.sessions.session import Session
 
 PATIENCE = 30.0
 

@@ -9,10 +9,10 @@ from collections import Counter
 import pytest
 from session_desk import Desk
 
-from bridle.core.agent import Prompt
-from bridle.core.errors import SessionBusy
-from bridle.core.events import MessageChunk, TurnEnded, TurnStarted
-from bridle.testing.test_host import PlainHost
+from tillerman.core.agent import Prompt
+from tillerman.core.errors import SessionBusy
+from tillerman.core.events import MessageChunk, TurnEnded, TurnStarted
+from tillerman.testing.test_host import PlainHost
 
 WAKE = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}]}, {"say": "soon"}]
 WAKE_AND_STAY = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}, {"sleep": 30}]}]

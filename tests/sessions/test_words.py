@@ -7,11 +7,11 @@ import json
 import pytest
 from session_desk import Desk
 
-from bridle.core.agent import Heard
-from bridle.core.events import Event, MessageChunk, Notice, ThoughtChunk, encode
-from bridle.sessions.log.disk_budget import Budget
-from bridle.sessions.log.sanitizer import Intake, Words
-from bridle.supervision.secrets import Secrets
+from tillerman.core.agent import Heard
+from tillerman.core.events import Event, MessageChunk, Notice, ThoughtChunk, encode
+from tillerman.sessions.log.disk_budget import Budget
+from tillerman.sessions.log.sanitizer import Intake, Words
+from tillerman.supervision.secrets import Secrets
 
 SECRET = "correct-horse-battery-staple"
 CAP = 10_000

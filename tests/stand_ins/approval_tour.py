@@ -15,9 +15,9 @@ from pathlib import Path
 
 from screen_tour import Cast, Sitting, sitting
 
-from bridle.core.events import TurnEnded
-from bridle.surfaces.tui.dialogs.request_prompt import GRACE
-from bridle.testing.terminal import Tmux
+from tillerman.core.events import TurnEnded
+from tillerman.surfaces.tui.dialogs.request_prompt import GRACE
+from tillerman.testing.terminal import Tmux
 
 WORDS = (
     "Use Vec<u8>, type <Tab> then <Enter>.\nroses\nviolets\n\n"
@@ -96,7 +96,7 @@ def _plan(who: Sitting) -> None:
 
 def _elsewhere(cast: Cast, folder: Path) -> None:
     """The same words by `sessions show` and `run`; and a start without a word about who works."""
-    program = [sys.executable, "-m", "bridle"]
+    program = [sys.executable, "-m", "tillerman"]
     for words in (
         ["sessions", "show", "last"],
         ["run", "-a", cast.agent, "--approve", "ask", cast.scene("words")],

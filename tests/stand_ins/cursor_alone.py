@@ -1,4 +1,4 @@
-"""The stand-in for Cursor without bridle: run by hand, in a home and a project of its own."""
+"""The stand-in for Cursor without tillerman: run by hand, in a home and a project of its own."""
 
 from __future__ import annotations
 

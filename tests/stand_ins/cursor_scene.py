@@ -11,8 +11,8 @@ from typing import Any
 
 from cursor_stand_in import install_cursor
 
-from bridle.agents import load
-from bridle.testing.model_double.script import (
+from tillerman.agents import load
+from tillerman.testing.model_double.script import (
     Attempts,
     Close,
     Cut,
@@ -23,8 +23,8 @@ from bridle.testing.model_double.script import (
     Think,
     Usage,
 )
-from bridle.testing.scenario import CannotPlay, Do, Part
-from bridle.testing.scenario_sessions import Theatre
+from tillerman.testing.scenario import CannotPlay, Do, Part
+from tillerman.testing.scenario_sessions import Theatre
 
 SERVER = Path(__file__).parents[1] / "real" / "mcp_server.py"
 _NO_REPAIR = "its script comes with the prompt, which a repair is not"

@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bridle.surfaces.tui.dialogs.request_prompt import GRACE
-from bridle.testing.terminal import Tmux
+from tillerman.surfaces.tui.dialogs.request_prompt import GRACE
+from tillerman.testing.terminal import Tmux
 
 OLD, NEW = 'name = "world"\n', 'name = "moon"\n'
 FILE = "greet.py"
@@ -26,7 +26,7 @@ def tell(
     the second with a command that lasts; the third with `You are back.`"""
     (project / FILE).write_text(OLD)
     first, second, third = prompts
-    words = [sys.executable, "-m", "bridle"]
+    words = [sys.executable, "-m", "tillerman"]
     with Tmux(folder) as terminal:
         terminal.run([*words, "tui", "-a", agent, "--approve", "ask"], environment, project)
         terminal.until("What is to be done?")

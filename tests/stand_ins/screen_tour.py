@@ -23,14 +23,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bridle.core.events import Entry, RequestAnswered, SettingsChanged, TurnEnded, TurnStarted
-from bridle.paths import find_paths
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.session_row import SessionRow
-from bridle.surfaces.tui.dialogs.request_prompt import GRACE
-from bridle.testing.terminal import Tmux
+from tillerman.core.events import Entry, RequestAnswered, SettingsChanged, TurnEnded, TurnStarted
+from tillerman.paths import find_paths
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.session_row import SessionRow
+from tillerman.surfaces.tui.dialogs.request_prompt import GRACE
+from tillerman.testing.terminal import Tmux
 
 WAIT = "until [ -e go ]; do sleep 0.05; done >w"
 SHIFT_ENTER = "\x1b[13;2u"
@@ -226,7 +226,7 @@ def sitting(
     cast: Cast, folder: Path, *words: str, size: tuple[int, int] = WHOLE
 ) -> Iterator[Sitting]:
     with Tmux(folder, *size) as terminal:
-        opened = [sys.executable, "-m", "bridle", "tui", "-a", cast.agent, "--approve", "ask"]
+        opened = [sys.executable, "-m", "tillerman", "tui", "-a", cast.agent, "--approve", "ask"]
         terminal.run([*opened, *words], cast.environment, cast.project)
         terminal.until("works in")
         found = Sitting(cast, terminal)

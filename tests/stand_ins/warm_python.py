@@ -1,4 +1,4 @@
-"""A stand-in for `python -m bridle …`: a Python that has loaded what most commands need, and forks.
+"""A stand-in for `python -m tillerman …`: it has loaded what most commands need, and forks.
 
 Most of a short command goes into loading. That each module loads what it needs, whichever is the
 first, is shown by `test_loading`. Tests of terminals, of closed streams and of how an interpreter
@@ -32,10 +32,12 @@ LIBRARIES = (
     "urllib.parse", "uuid",
 )  # fmt: skip
 OURS = (
-    "bridle.harness.harness", "bridle.agents.mock.wire", "bridle.agents.stdio.per_turn_conversation", "bridle.sessions.agent.host",
-    "bridle.sessions.runner.runner", "bridle.sessions.agent.agent_row", "bridle.surfaces.cli.views.json_view",
-    "bridle.surfaces.cli.main", "bridle.surfaces.cli.commands.run", "bridle.surfaces.cli.commands.sessions",
-    "bridle.surfaces.cli.views.follow",
+    "tillerman.harness.harness", "tillerman.agents.mock.wire",
+    "tillerman.agents.stdio.per_turn_conversation", "tillerman.sessions.agent.host",
+    "tillerman.sessions.runner.runner", "tillerman.sessions.agent.agent_row",
+    "tillerman.surfaces.cli.views.json_view", "tillerman.surfaces.cli.main",
+    "tillerman.surfaces.cli.commands.run", "tillerman.surfaces.cli.commands.sessions",
+    "tillerman.surfaces.cli.views.follow",
 )  # fmt: skip
 PATIENCE = 60.0
 LANG = "C.UTF-8"
@@ -43,7 +45,7 @@ FOR_PYTHON = ("PYTHON", "LC_", "LD_", "TZ")  # variables that count before a fir
 MOST = 100_000  # bytes of a request
 
 
-def run_bridle(
+def run_tillerman(
     words: Sequence[str],
     *,
     cwd: Path,
@@ -65,7 +67,7 @@ def run_bridle(
             _nursery(libraries, wrapper), request, stdin=stdin, stdout=stdout
         )
     else:
-        program = start_bridle(words, cwd=cwd, env=env, stdin=stdin, libraries=libraries)
+        program = start_tillerman(words, cwd=cwd, env=env, stdin=stdin, libraries=libraries)
     with ThreadPoolExecutor(3) as pool:
         if program.stdin:
             pool.submit(_write, program.stdin, input or b"")
@@ -79,7 +81,7 @@ def run_bridle(
         return subprocess.CompletedProcess(words, code, *(one.result() for one in printed))
 
 
-def start_bridle(
+def start_tillerman(
     words: Sequence[str],
     *,
     cwd: Path,
@@ -93,7 +95,7 @@ def start_bridle(
     if not told and len(request) <= MOST:
         return Forked(_nursery((*LIBRARIES, *OURS, *libraries)), request, stdin=stdin)
     return subprocess.Popen(
-        [sys.executable, "-m", "bridle", *words],
+        [sys.executable, "-m", "tillerman", *words],
         cwd=cwd,
         env=env,
         stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
@@ -146,7 +148,7 @@ class Forked:
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
             if not select.select([self._news], [], [], timeout)[0]:
-                raise subprocess.TimeoutExpired(["bridle"], timeout or 0)
+                raise subprocess.TimeoutExpired(["tillerman"], timeout or 0)
             with self._news:
                 self.returncode = os.waitstatus_to_exitcode(int(self._news.readline()))
         return self.returncode
@@ -246,8 +248,8 @@ def become(words: list[str], cwd: str, env: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(env)
     sys.path[0] = cwd
-    sys.argv = ["bridle", *words]
-    runpy.run_module("bridle", run_name="__main__", alter_sys=True)
+    sys.argv = ["tillerman", *words]
+    runpy.run_module("tillerman", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from bridle.store.attachments import Attachments
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.search import Search
+from tillerman.store.attachments import Attachments
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.search import Search
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "bridle.db"
+    return tmp_path / "state" / "tillerman.db"
 
 
 @pytest.fixture

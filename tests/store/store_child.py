@@ -8,9 +8,9 @@ from pathlib import Path
 import apsw
 from store_samples import WAIT, heard, row
 
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
 
 
 def append(path: Path, session: str, count: str) -> None:

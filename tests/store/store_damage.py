@@ -11,18 +11,18 @@ from tempfile import TemporaryDirectory
 
 from store_samples import WAIT, chunk, fill_open, heard
 
-from bridle.core.errors import StoreDamaged, StoreNewer
-from bridle.core.events import Entry
-from bridle.store.attachments import Attachments
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.salvage import LOST, Report, salvage
-from bridle.store.search import Search
+from tillerman.core.errors import StoreDamaged, StoreNewer
+from tillerman.core.events import Entry
+from tillerman.store.attachments import Attachments
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.salvage import LOST, Report, salvage
+from tillerman.store.search import Search
 
 SESSIONS = tuple(f"session-{letter}" for letter in "abc")
 COUNT = 120
-FILES = ("bridle.db", "bridle.db-wal", "bridle.db-shm")
+FILES = ("tillerman.db", "tillerman.db-wal", "tillerman.db-shm")
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def quick_folder() -> Iterator[Path]:
 def make(folder: Path) -> tuple[Path, Path]:
     """One store left by a killed process, its log full of pages, and one closed properly."""
     live = folder / "live"
-    database = Database.open(live / "bridle.db")
+    database = Database.open(live / "tillerman.db")
     fill_open(database, SESSIONS, COUNT)
     Attachments(database).put(SESSIONS[0], bytes(range(256)) * 40).result(WAIT)
     Search(database).index(SESSIONS[0], 1, [("user", "words to find")]).result(WAIT)
@@ -51,7 +51,7 @@ def damaged_copy(template: Path, folder: Path) -> Iterator[Path]:
     copy = folder / "copy"
     shutil.copytree(template, copy)
     try:
-        yield copy / "bridle.db"
+        yield copy / "tillerman.db"
     finally:
         shutil.rmtree(copy)
 
@@ -69,7 +69,7 @@ WANTED = {name: [chunk(seq, session=name) for seq in range(1, COUNT + 1)] for na
 
 @dataclass(frozen=True)
 class Found:
-    """What a person finds who starts bridle again when it asks for that."""
+    """What a person finds who starts tillerman again when it asks for that."""
 
     report: Report | None
     logs: dict[str, list[Entry]]

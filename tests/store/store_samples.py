@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bridle.core.events import Entry, Event, MessageChunk
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.row_codec import Heard
-from bridle.store.session_row import SessionRow
+from tillerman.core.events import Entry, Event, MessageChunk
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.row_codec import Heard
+from tillerman.store.session_row import SessionRow
 
 AT = "2026-01-02T03:04:05.678Z"
 WAIT = 10  # seconds; far beyond what any commit takes

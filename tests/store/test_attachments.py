@@ -7,10 +7,10 @@ import hashlib
 import pytest
 from store_samples import AT, WAIT, row
 
-from bridle.core.errors import SessionNotFound, StoreDamaged
-from bridle.store.attachments import Attachments
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
+from tillerman.core.errors import SessionNotFound, StoreDamaged
+from tillerman.store.attachments import Attachments
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
 
 PICTURE = bytes(range(256)) * 4000
 

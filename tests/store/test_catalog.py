@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from store_samples import AT, WAIT, chunk, entry, heard, line, row
 
-from bridle.core.errors import SessionError, SessionNotFound
-from bridle.core.events import (
+from tillerman.core.errors import SessionError, SessionNotFound
+from tillerman.core.events import (
     AgentExited,
     AgentReady,
     Answer,
@@ -22,13 +22,13 @@ from bridle.core.events import (
     TurnStarted,
     UsageReported,
 )
-from bridle.core.failure import Failure
-from bridle.store.attachments import Attachments
-from bridle.store.catalog import DELETE_SLICE, Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.search import Search
-from bridle.store.session_row import OpenRequest
+from tillerman.core.failure import Failure
+from tillerman.store.attachments import Attachments
+from tillerman.store.catalog import DELETE_SLICE, Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.search import Search
+from tillerman.store.session_row import OpenRequest
 
 LATER = "2027-01-01T00:00:00Z"
 

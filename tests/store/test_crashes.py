@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from store_samples import WAIT, chunk, heard
 
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
 
 CHILD = Path(__file__).with_name("store_child.py")
 
@@ -99,7 +99,7 @@ def test_a_failed_fsync_stops_the_store_and_says_so(path: Path) -> None:
     at_it, after_it, state = printed.splitlines()
     assert at_it == after_it == f"the disk under {path} failed: input/output error"
     assert state == "failed ['failed'] 3"
-    assert path.with_name("bridle.db-wal").exists()  # not folded into the database in a hurry
+    assert path.with_name("tillerman.db-wal").exists()  # not folded into the database in a hurry
 
     database = Database.open(path)  # a new process asks the disk anew, and nothing was lost
     assert EventLog(database).since("session")[:3] == [chunk(1), chunk(2), chunk(3)]

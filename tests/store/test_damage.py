@@ -25,14 +25,14 @@ from store_damage import (
 )
 from store_samples import WAIT, chunk, entry, fill, row
 
-from bridle.core.errors import StoreDamaged
-from bridle.core.events import AgentReady, AgentStarted, TurnStarted, UsageReported
-from bridle.store.attachments import Attachments
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.salvage import LOST, open_mended, salvage
-from bridle.store.search import Search
+from tillerman.core.errors import StoreDamaged
+from tillerman.core.events import AgentReady, AgentStarted, TurnStarted, UsageReported
+from tillerman.store.attachments import Attachments
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.salvage import LOST, open_mended, salvage
+from tillerman.store.search import Search
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ import apsw
 import pytest
 from store_samples import WAIT, fill, heard, row
 
-from bridle.core.errors import StoreDamaged, StoreError, StoreNewer
-from bridle.store import migrations
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.search import Search
+from tillerman.core.errors import StoreDamaged, StoreError, StoreNewer
+from tillerman.store import migrations
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.search import Search
 
 
 def test_only_its_user_can_read_the_store_or_anything_beside_it(
@@ -24,7 +24,7 @@ def test_only_its_user_can_read_the_store_or_anything_beside_it(
 ) -> None:
     Catalog(database).create(row()).result(WAIT)
     modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
-    assert {"bridle.db", "bridle.db-wal", "bridle.db-shm"} <= modes.keys()
+    assert {"tillerman.db", "tillerman.db-wal", "tillerman.db-shm"} <= modes.keys()
     assert set(modes.values()) == {0o600}
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
@@ -49,9 +49,9 @@ def test_a_newer_store_is_refused_and_left_as_it_was(path: Path) -> None:
     connection.pragma("user_version", migrations.NEWEST + 1)
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreNewer, match="newer bridle") as refused:
+    with pytest.raises(StoreNewer, match="newer tillerman") as refused:
         Database.open(path)
-    assert "upgrade bridle" in refused.value.hint
+    assert "upgrade tillerman" in refused.value.hint
     with pytest.raises(StoreNewer):
         Database.open(path, read_only=True)
     assert path.read_bytes() == before
@@ -194,8 +194,8 @@ def test_reading_a_store_that_is_not_there_makes_none(path: Path) -> None:
 
 def test_a_store_that_cannot_be_opened_names_the_file_and_the_reason(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where the folder should be")
-    with pytest.raises(StoreError, match=r"bridle\.db cannot be opened") as refused:
-        Database.open(tmp_path / "state" / "bridle.db")
+    with pytest.raises(StoreError, match=r"tillerman\.db cannot be opened") as refused:
+        Database.open(tmp_path / "state" / "tillerman.db")
     assert not isinstance(refused.value, StoreDamaged)
     assert refused.value.hint
 

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from store_samples import AT, WAIT, chunk, entry, heard, line, row
 
-from bridle.core import events
-from bridle.core.errors import SessionNotFound, StoreError
-from bridle.core.events import (
+from tillerman.core import events
+from tillerman.core.errors import SessionNotFound, StoreError
+from tillerman.core.events import (
     Entry,
     Event,
     MessageChunk,
@@ -23,10 +23,10 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.core.failure import Failure
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
+from tillerman.core.failure import Failure
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
 
 
 @pytest.fixture(autouse=True)

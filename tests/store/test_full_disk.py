@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from store_samples import WAIT, entry, row
 
-from bridle.core.errors import StorageFull
-from bridle.core.events import MessageChunk, Notice
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
+from tillerman.core.errors import StorageFull
+from tillerman.core.events import MessageChunk, Notice
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="mounting a small volume needs root"
@@ -66,11 +66,11 @@ def fill_up(log: EventLog, database: Database) -> tuple[list[Future[None]], list
 
 
 def test_a_full_disk_holds_writers_back_and_is_recorded_and_mends_by_itself(volume: Path) -> None:
-    path = volume / "state" / "bridle.db"
+    path = volume / "state" / "tillerman.db"
     ballast = volume / "ballast"
     ballast.write_bytes(bytes(3_000_000))
     database = Database.open(path)
-    reserve = path.with_name("bridle.db.reserve")
+    reserve = path.with_name("tillerman.db.reserve")
     assert reserve.stat().st_size == 12 * 1024 * 1024 // 8
     catalog, log = Catalog(database), EventLog(database)
     catalog.create(row()).result(WAIT)
@@ -104,7 +104,7 @@ def test_a_full_disk_holds_writers_back_and_is_recorded_and_mends_by_itself(volu
 
 
 def test_the_notice_of_a_session_waits_for_what_came_before_it(volume: Path) -> None:
-    database = Database.open(volume / "state" / "bridle.db")
+    database = Database.open(volume / "state" / "tillerman.db")
     ballast = volume / "ballast"
     ballast.write_bytes(bytes(3_000_000))
     log = EventLog(database)
@@ -118,7 +118,7 @@ def test_the_notice_of_a_session_waits_for_what_came_before_it(volume: Path) -> 
 
 
 def test_space_that_is_back_is_noticed_though_nobody_writes(volume: Path) -> None:
-    database = Database.open(volume / "state" / "bridle.db")
+    database = Database.open(volume / "state" / "tillerman.db")
     ballast = volume / "ballast"
     ballast.write_bytes(bytes(3_000_000))
     log = EventLog(database)
@@ -133,7 +133,7 @@ def test_space_that_is_back_is_noticed_though_nobody_writes(volume: Path) -> Non
 
 
 def test_closing_on_a_full_disk_fails_what_waits_and_returns(volume: Path) -> None:
-    path = volume / "state" / "bridle.db"
+    path = volume / "state" / "tillerman.db"
     (volume / "ballast").write_bytes(bytes(3_000_000))
     database = Database.open(path)
     Catalog(database).create(row()).result(WAIT)
@@ -150,7 +150,7 @@ def test_closing_on_a_full_disk_fails_what_waits_and_returns(volume: Path) -> No
 
 
 def test_a_store_on_a_full_disk_opens_by_giving_up_its_reserve(volume: Path) -> None:
-    path = volume / "state" / "bridle.db"
+    path = volume / "state" / "tillerman.db"
     database = Database.open(path)
     Catalog(database).create(row()).result(WAIT)
     database.close()
@@ -161,9 +161,9 @@ def test_a_store_on_a_full_disk_opens_by_giving_up_its_reserve(volume: Path) -> 
 
 
 def test_a_store_with_no_reserve_left_says_that_the_disk_is_full(volume: Path) -> None:
-    path = volume / "state" / "bridle.db"
+    path = volume / "state" / "tillerman.db"
     Database.open(path).close()
-    path.with_name("bridle.db.reserve").unlink()
+    path.with_name("tillerman.db.reserve").unlink()
     stuff(volume / "ballast")
     with pytest.raises(StorageFull, match="no space left") as full:
         Database.open(path)

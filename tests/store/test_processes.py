@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from store_samples import AT, WAIT, row
 
-from bridle.core.workspace_process import Process
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.process_table import COLUMNS, ProcessTable
-from bridle.store.salvage import salvage
+from tillerman.core.workspace_process import Process
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.process_table import COLUMNS, ProcessTable
+from tillerman.store.salvage import salvage
 
 LATER = "2026-01-03T03:04:05.678Z"
 

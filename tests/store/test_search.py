@@ -7,8 +7,8 @@ import random
 import pytest
 from store_samples import WAIT, row
 
-from bridle.store.catalog import Catalog
-from bridle.store.search import MARK_BEGIN, MARK_END, Hit, Search
+from tillerman.store.catalog import Catalog
+from tillerman.store.search import MARK_BEGIN, MARK_END, Hit, Search
 
 
 @pytest.fixture(autouse=True)

@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bridle.core.errors import IsolationUnavailable
-from bridle.supervision.isolation import Confined, after, confine, landlock, refusal
-from bridle.supervision.protocol.launch_warden import command
+from tillerman.core.errors import IsolationUnavailable
+from tillerman.supervision.isolation import Confined, after, confine, landlock, refusal
+from tillerman.supervision.protocol.launch_warden import command
 
 if TYPE_CHECKING:
     import kills
@@ -105,7 +105,7 @@ class Place(NamedTuple):
 
     @classmethod
     def make(cls, stage: kills.Stage) -> Place:
-        place = cls(stage, Path(tempfile.mkdtemp(prefix="bridle-isolation-")).resolve())
+        place = cls(stage, Path(tempfile.mkdtemp(prefix="tillerman-isolation-")).resolve())
         for folder in (place.workspace, place.outside, place.home):
             folder.mkdir()
         place.folder.chmod(0o755)

@@ -16,7 +16,7 @@ import kills
 import msgspec
 import pytest
 
-from bridle.supervision.client.warden_client import Level, Warden, probe
+from tillerman.supervision.client.warden_client import Level, Warden, probe
 
 NOBODY = 65534
 
@@ -67,10 +67,10 @@ def ordinary_user() -> Iterator[kills.Stage]:
     )
     if not python:
         pytest.skip("no other interpreter of this version for a user who cannot use root's")
-    root = Path(tempfile.mkdtemp(prefix="bridle-user-"))
+    root = Path(tempfile.mkdtemp(prefix="tillerman-user-"))
     try:
         for part in ("__init__.py", "paths.py", "core", "supervision"):
-            _copy(kills.SOURCE / "bridle" / part, root / "src/bridle" / part)
+            _copy(kills.SOURCE / "tillerman" / part, root / "src/tillerman" / part)
         _copy(Path(msgspec.__file__).parent, root / "src/msgspec")
         for script in (kills.__file__, confined_run.__file__, gated.__file__):
             _copy(Path(script), root / "tests/supervision" / Path(script).name)
@@ -85,7 +85,7 @@ def tools() -> Iterator[Path]:
     """A folder for PATH with two programs that leave the file $RAN: `forbidden`, `permitted`."""
     if not shutil.which("gcc"):
         pytest.skip("no C compiler")
-    with tempfile.TemporaryDirectory(prefix="bridle-tools-") as name:
+    with tempfile.TemporaryDirectory(prefix="tillerman-tools-") as name:
         folder = Path(name)
         folder.chmod(0o755)
         for tool in ("forbidden", "permitted"):

@@ -17,9 +17,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bridle.core.permission import Rule
-from bridle.supervision.client.warden_client import Child, Warden
-from bridle.supervision.exec_gate.settings import ExecRefused, GateState, Wanted, gate_settings
+from tillerman.core.permission import Rule
+from tillerman.supervision.client.warden_client import Child, Warden
+from tillerman.supervision.exec_gate.settings import ExecRefused, GateState, Wanted, gate_settings
 
 if TYPE_CHECKING:
     import kills
@@ -128,7 +128,7 @@ class Gated:
             except OSError:
                 continue
             name, _, rest = text.partition("(")[2].rpartition(")")
-            if name == "bridle-exec-gat" and int(rest.split()[1]) == self.warden.pid:
+            if name == "tillerman-exec-gat" and int(rest.split()[1]) == self.warden.pid:
                 return int(entry.name)
         raise LookupError("there is no gate")
 

@@ -22,8 +22,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.client.warden_client import Warden, sweep
+from tillerman.core.errors import SupervisionUnavailable
+from tillerman.supervision.client.warden_client import Warden, sweep
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 WITHIN = 2.0
@@ -118,7 +118,7 @@ def run_kills(
 @contextmanager
 def scratch(stage: Stage) -> Iterator[Path]:
     """A folder for records that the stage's user may write."""
-    folder = Path(tempfile.mkdtemp(prefix="bridle-kills-"))
+    folder = Path(tempfile.mkdtemp(prefix="tillerman-kills-"))
     if stage.user is not None:
         os.chown(folder, stage.user, stage.user)
     try:

@@ -14,11 +14,11 @@ from pathlib import Path
 import kills
 import pytest
 
-from bridle.core.agent import Exit
-from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.client.warden_client import Child, Level, Warden, launch
-from bridle.supervision.linux.process_table import MARKER
-from bridle.supervision.protocol.launch_warden import spawn_early
+from tillerman.core.agent import Exit
+from tillerman.core.errors import SupervisionUnavailable
+from tillerman.supervision.client.warden_client import Child, Level, Warden, launch
+from tillerman.supervision.linux.process_table import MARKER
+from tillerman.supervision.protocol.launch_warden import spawn_early
 
 PATH = {"PATH": os.environ["PATH"]}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridle.core.errors import UsageError
-from bridle.supervision.environment import (
+from tillerman.core.errors import UsageError
+from tillerman.supervision.environment import (
     asked_for,
     child_environment,
     is_credential,
@@ -26,7 +26,7 @@ PARENT = {
     "LD_PRELOAD": "/tmp/evil.so",
     "NODE_OPTIONS": "--require /tmp/evil.js",
     "GIT_DIR": "/elsewhere/.git",
-    "BRIDLE_HOME": "/home/u/bridle",
+    "TILLERMAN_HOME": "/home/u/tillerman",
     "MY_APP_MODE": "test",
 }
 

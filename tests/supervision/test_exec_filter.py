@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from bridle.supervision.exec_gate import seccomp
+from tillerman.supervision.exec_gate import seccomp
 
 ALLOW, NOTIFY, KILL = 0x7FFF0000, 0x7FC00000, 0x80000000
 X86_64, I386, AARCH64, ARM = 0xC000003E, 0x40000003, 0xC00000B7, 0x40000028

@@ -17,10 +17,10 @@ import kills
 import pytest
 from gated import LOADER, PATH, Gated, Ran, build, deny, run_as
 
-from bridle.core.permission import Rule
-from bridle.supervision.client.warden_client import Child, Level, Warden
-from bridle.supervision.exec_gate import seccomp
-from bridle.supervision.exec_gate.settings import (
+from tillerman.core.permission import Rule
+from tillerman.supervision.client.warden_client import Child, Level, Warden
+from tillerman.supervision.exec_gate import seccomp
+from tillerman.supervision.exec_gate.settings import (
     ExecRefused,
     GateState,
     gate_settings,
@@ -511,7 +511,7 @@ import asyncio, sys
 sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
 from gated import Gated, deny
-from bridle.core.errors import SupervisionUnavailable
+from tillerman.core.errors import SupervisionUnavailable
 
 async def main():
     for wanted in ("on", "auto"):
@@ -546,7 +546,7 @@ def test_what_this_machine_can_enforce_is_found_by_trying() -> None:
 async def test_what_cannot_be_had_inside_of_a_harness_is_found_by_trying(
     gated: Gated, tmp_path: Path
 ) -> None:
-    code = "from bridle.supervision.exec_gate.settings import probe; print(probe().reason)"
+    code = "from tillerman.supervision.exec_gate.settings import probe; print(probe().reason)"
     done = await gated.run([sys.executable, "-c", code], tmp_path)
     assert done.out.startswith("another program listens")
 
@@ -563,7 +563,7 @@ async def test_when_the_rules_cannot_be_loaded_nothing_runs(gated: Gated, tmp_pa
 
 @pytest.fixture
 def users_folder(ordinary_user: kills.Stage) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="bridle-user-"))
+    folder = Path(tempfile.mkdtemp(prefix="tillerman-user-"))
     if ordinary_user.user is not None:
         os.chown(folder, ordinary_user.user, ordinary_user.user)
     yield folder

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from gated import LOADER, PATH, Gated, deny, may_use
 
-from bridle.supervision.exec_gate import seccomp
+from tillerman.supervision.exec_gate import seccomp
 
 pytestmark = pytest.mark.skipif(
     seccomp.unsupported() is not None, reason=str(seccomp.unsupported())

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from gated import LOADER, PATH, Gated, deny, may_use
 
-from bridle.supervision.exec_gate import seccomp
+from tillerman.supervision.exec_gate import seccomp
 
 pytestmark = [
     pytest.mark.skipif(seccomp.unsupported() is not None, reason=str(seccomp.unsupported())),

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from bridle.core.permission import Rule
-from bridle.supervision.exec_gate.settings import (
+from tillerman.core.permission import Rule
+from tillerman.supervision.exec_gate.settings import (
     ExecRefused,
     GateState,
     RuleState,

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from confined_run import Place, run_confined
 
-from bridle.core.errors import IsolationUnavailable, UsageError
-from bridle.supervision.isolation import after, confine
+from tillerman.core.errors import IsolationUnavailable, UsageError
+from tillerman.supervision.isolation import after, confine
 
 # Says each act that came off.
 TRY = """
@@ -474,11 +474,11 @@ def test_a_word_that_is_no_level_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_childs_side_loads_little() -> None:
-    from bridle.supervision.protocol.launch_warden import command
+    from tillerman.supervision.protocol.launch_warden import command
 
     boot = command("isolation.exec_confined")
     boot[4] = boot[4].replace("main(*sys.argv[1:])", "print(*sys.modules)")
     loaded = subprocess.run(boot, capture_output=True, text=True, check=True).stdout.split()
     heavy = {"asyncio", "contextlib", "enum", "json", "pathlib", "re", "signal", "socket", "typing"}
-    assert "bridle.supervision.isolation.enforcement" in loaded
+    assert "tillerman.supervision.isolation.enforcement" in loaded
     assert heavy.intersection(loaded) == set()

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from bridle.supervision.isolation.seccomp import MACHINES, program
+from tillerman.supervision.isolation.seccomp import MACHINES, program
 
 ALLOW, REFUSE, ABSENT, KILL = 0x7FFF0000, 0x00050001, 0x00050026, 0x80000000
 CLONE = {"x86_64": 56, "aarch64": 220}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confined_run import Place, Ran, run_confined, skip_if_missing
 
-from bridle.supervision.isolation import Confined, after, bubblewrap, confine
+from tillerman.supervision.isolation import Confined, after, bubblewrap, confine
 
 pytestmark = pytest.mark.usefixtures("high")
 

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.isolation.readable_files import closed_to
+from tillerman.supervision.isolation.readable_files import closed_to
 
 LEVELS = ("basic", "medium", "high")
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home behind a link, with bridle's files in it and a workspace."""
+    """A home behind a link, with tillerman's files in it and a workspace."""
     real = tmp_path / "real"
     for name in ("own/state/exports", "work", ".local/bin", ".ssh", "project"):
         (real / name).mkdir(parents=True)
     (tmp_path / "home").symlink_to(real)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("BRIDLE_HOME", str(tmp_path / "home/own"))
+    monkeypatch.setenv("TILLERMAN_HOME", str(tmp_path / "home/own"))
     monkeypatch.setenv("PATH", "/usr/bin")
     return real
 
@@ -36,7 +36,7 @@ def closed(machine: Path, name: str) -> list[str]:
     return [level for level in LEVELS if closed_to(level, workspace, str(path), status)]
 
 
-def test_bridles_own_files_are_closed_at_every_level(machine: Path) -> None:
+def test_tillermans_own_files_are_closed_at_every_level(machine: Path) -> None:
     for name in ("own/state/store.db", "own/config.toml", "own/sockets/x", "own/state/exportsx/y"):
         assert closed(machine, name) == [*LEVELS], name
 

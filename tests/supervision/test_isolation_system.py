@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.isolation.readable_system_paths import never, roots_own, toolchains, without
+from tillerman.supervision.isolation.readable_system_paths import (
+    never,
+    roots_own,
+    toolchains,
+    without,
+)
 
 
 @pytest.fixture
@@ -55,8 +60,10 @@ def test_the_workspace_opens_nothing(home: Path) -> None:
     assert opened(home, home / "work/.venv/bin", "work/bin", ".", "") == ALWAYS
 
 
-def test_bridles_own_folders_are_never_opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BRIDLE_HOME", str(home / "own/tool/kept"))
+def test_tillermans_own_folders_are_never_opened(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILLERMAN_HOME", str(home / "own/tool/kept"))
     assert str(home / "own/tool/kept/state") in never(home)
     assert opened(home, home / "own/tool/bin") == [*ALWAYS, "own/tool/bin"]
 

@@ -14,18 +14,18 @@ import kills
 import pytest
 from confined_run import Place
 
-from bridle.core.agent import Exit
-from bridle.supervision.client.child_processes import Ended, Job
-from bridle.supervision.client.warden_client import Level, Warden
-from bridle.supervision.isolation import Confined, after, confine
+from tillerman.core.agent import Exit
+from tillerman.supervision.client.child_processes import Ended, Job
+from tillerman.supervision.client.warden_client import Level, Warden
+from tillerman.supervision.isolation import Confined, after, confine
 
 # Says, as JSON, what came of a command at each level of supervision and of isolation.
 EVERYWHERE = """
 import asyncio, json, sys
 from pathlib import Path
-from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.isolation import after, confine
-from bridle.supervision.client.warden_client import Warden
+from tillerman.core.errors import SupervisionUnavailable
+from tillerman.supervision.isolation import after, confine
+from tillerman.supervision.client.warden_client import Warden
 
 command, folder, env = json.load(sys.stdin)
 folder = Path(folder)

@@ -13,14 +13,14 @@ from pathlib import Path
 import kills
 import pytest
 
-from bridle.core.agent import Exit
-from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.client import foreign_warden
-from bridle.supervision.client.child_processes import Ended, Job, Sizes
-from bridle.supervision.client.warden_client import Level, Warden, sweep
-from bridle.supervision.protocol.rendezvous import DOOR, KEY, knock
-from bridle.supervision.warden import exit_file
-from bridle.supervision.warden.output_pump import FEED_CAP
+from tillerman.core.agent import Exit
+from tillerman.core.errors import SupervisionUnavailable
+from tillerman.supervision.client import foreign_warden
+from tillerman.supervision.client.child_processes import Ended, Job, Sizes
+from tillerman.supervision.client.warden_client import Level, Warden, sweep
+from tillerman.supervision.protocol.rendezvous import DOOR, KEY, knock
+from tillerman.supervision.warden import exit_file
+from tillerman.supervision.warden.output_pump import FEED_CAP
 
 PATH = {"PATH": os.environ["PATH"]}
 CAP = 1 << 20
@@ -97,7 +97,7 @@ async def test_past_the_cap_bytes_are_counted_and_dropped_and_the_file_says_so_o
     end = await ended(job)
     assert end.sizes == Sizes(3000000, 4, 1000, 4)
     assert (tmp_path / "a/stdout").read_bytes() == (
-        b"\0" * 1000 + b"\n[bridle: output beyond 1000 bytes was dropped]\n"
+        b"\0" * 1000 + b"\n[tillerman: output beyond 1000 bytes was dropped]\n"
     )
 
 
@@ -125,7 +125,7 @@ async def test_a_file_that_cannot_be_written_stops_nobody(warden: Warden, tmp_pa
     full = tmp_path / "a" / "stdout"
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full")
-    from bridle.supervision.client import child_processes
+    from tillerman.supervision.client import child_processes
 
     opened = child_processes.open_files(tmp_path / "a")
     device = os.open("/dev/full", os.O_WRONLY)

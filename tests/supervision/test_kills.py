@@ -14,7 +14,7 @@ from pathlib import Path
 import kills
 import pytest
 
-from bridle.supervision.client.warden_client import Level, Warden, sweep
+from tillerman.supervision.client.warden_client import Level, Warden, sweep
 
 # What a killed process group cannot reach must be found by the marker, so at the lowest level these
 # escape: that is why it is the lowest.

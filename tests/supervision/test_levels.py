@@ -16,11 +16,11 @@ from pathlib import Path
 import kills
 import pytest
 
-from bridle.core.agent import Exit
-from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.client.warden_client import Level, Warden
-from bridle.supervision.linux.cgroup import Cgroup, NoCgroup, own_folder
-from bridle.supervision.protocol.launch_warden import command, launch
+from tillerman.core.agent import Exit
+from tillerman.core.errors import SupervisionUnavailable
+from tillerman.supervision.client.warden_client import Level, Warden
+from tillerman.supervision.linux.cgroup import Cgroup, NoCgroup, own_folder
+from tillerman.supervision.protocol.launch_warden import command, launch
 
 ROOT = os.geteuid() == 0
 
@@ -28,8 +28,8 @@ ROOT = os.geteuid() == 0
 ASK = """
 import asyncio, json, sys
 from pathlib import Path
-from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.client.warden_client import Warden, probe
+from tillerman.core.errors import SupervisionUnavailable
+from tillerman.supervision.client.warden_client import Warden, probe
 
 async def main(level, records):
     try:
@@ -124,7 +124,7 @@ def test_a_level_that_is_not_to_be_had_is_refused_and_auto_takes_the_next(
 def delegated(ordinary_user: kills.Stage) -> Iterator[Cgroup]:
     """A control group that the ordinary user may divide, as systemd gives to a user's scope."""
     try:
-        group = Cgroup.create(f"bridle-test-{os.getpid()}")
+        group = Cgroup.create(f"tillerman-test-{os.getpid()}")
     except (NoCgroup, OSError) as error:
         pytest.skip(f"no control group to give away: {error}")
     assert ordinary_user.user is not None
@@ -213,9 +213,9 @@ def test_the_warden_process_loads_little() -> None:
     boot[4] = boot[4].replace("main(*sys.argv[1:])", show)
     loaded = subprocess.run(boot, capture_output=True, text=True, check=True).stdout.split()
     heavy = {"asyncio", "contextlib", "enum", "json", "pathlib", "re", "signal", "socket", "typing"}
-    assert "bridle.supervision.warden.warden" in loaded
+    assert "tillerman.supervision.warden.warden" in loaded
     assert heavy.intersection(loaded) == set()
-    assert [name for name in loaded if name.startswith("bridle.core")] == []
+    assert [name for name in loaded if name.startswith("tillerman.core")] == []
 
 
 def test_the_own_group_is_a_folder_with_members() -> None:
@@ -230,10 +230,10 @@ def test_the_own_group_is_a_folder_with_members() -> None:
 @pytest.mark.skipif(not ROOT, reason="needs a control group of its own")
 def test_whoever_is_killed_while_it_tries_a_level_out_leaves_nothing_behind() -> None:
     try:
-        Cgroup.create("bridle-tried").remove()
+        Cgroup.create("tillerman-tried").remove()
     except (NoCgroup, OSError):
         pytest.skip("no control groups here")
-    tried = "from bridle.supervision.warden import levels\nwhile True: levels.choose('cgroup')"
+    tried = "from tillerman.supervision.warden import levels\nwhile True: levels.choose('cgroup')"
     for _ in range(2):
         prober = subprocess.Popen([sys.executable, "-c", tried], start_new_session=True)
         child = _only_child(prober.pid)
@@ -243,7 +243,7 @@ def test_whoever_is_killed_while_it_tries_a_level_out_leaves_nothing_behind() ->
         while Path(f"/proc/{child}").exists():
             assert time.monotonic() < end, "the canary outlives whoever sent it"
             time.sleep(0.01)
-        Cgroup(f"{own_folder()}/bridle-canary-{prober.pid}").remove()
+        Cgroup(f"{own_folder()}/tillerman-canary-{prober.pid}").remove()
 
 
 def _only_child(pid: int) -> int:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.agent import Exit
-from bridle.core.errors import SupervisionUnavailable
-from bridle.supervision.client.warden_client import Child, Level, Warden, launch
-from bridle.supervision.protocol.launch_warden import spawn_early
+from tillerman.core.agent import Exit
+from tillerman.core.errors import SupervisionUnavailable
+from tillerman.supervision.client.warden_client import Child, Level, Warden, launch
+from tillerman.supervision.protocol.launch_warden import spawn_early
 
 PATH = {"PATH": os.environ["PATH"]}
 SECRET, GOOD = "canary-5f2c", "as the user wrote it\n"
@@ -302,7 +302,7 @@ async def test_commands_with_output_files_are_held_to_it_too(
 
 
 def test_where_the_machine_has_no_such_calls_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bridle.supervision.warden import mounts
+    from tillerman.supervision.warden import mounts
 
     def no_call(*_: object) -> int:
         ctypes.set_errno(38)

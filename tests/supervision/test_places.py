@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.agent import SecretFolder
-from bridle.supervision.client.warden_client import Warden, sweep
+from tillerman.core.agent import SecretFolder
+from tillerman.supervision.client.warden_client import Warden, sweep
 
 WORDS = b"Speak plainly.\n"
 HARNESS = """
 import asyncio, sys, time
 from pathlib import Path
-from bridle.supervision.client.warden_client import Warden
+from tillerman.supervision.client.warden_client import Warden
 
 async def main(folder, marker):
     warden = await Warden.start(records=folder / "records", marker=marker)

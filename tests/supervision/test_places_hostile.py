@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.client.warden_client import sweep
+from tillerman.supervision.client.warden_client import sweep
 
 FULL = """
 import resource, sys
-from bridle.supervision.warden.temporary_files import Places
+from tillerman.supervision.warden.temporary_files import Places
 folder, path = sys.argv[1:]
 places = Places(folder)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))

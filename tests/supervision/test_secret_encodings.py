@@ -17,9 +17,9 @@ from random import Random
 
 import pytest
 
-from bridle.supervision.secrets import Redactor, Secrets
-from bridle.supervision.secrets.encodings import ENCODINGS
-from bridle.supervision.secrets.secret_forms import forms_of
+from tillerman.supervision.secrets import Redactor, Secrets
+from tillerman.supervision.secrets.encodings import ENCODINGS
+from tillerman.supervision.secrets.secret_forms import forms_of
 
 DOCUMENTS = Path(__file__).parents[2]
 Encoder = Callable[[str], bytes]

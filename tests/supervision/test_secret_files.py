@@ -6,8 +6,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from bridle.core.agent import Child, SecretFile, SecretFolder, Word
-from bridle.supervision.client.warden_client import Warden
+from tillerman.core.agent import Child, SecretFile, SecretFolder, Word
+from tillerman.supervision.client.warden_client import Warden
 
 CANARY = "canary-7f3Kq9ZtW2"
 SHOW = 'cat "${1#--config=}"; echo; stat -c %a "${1#--config=}"; tr "\\0" " " </proc/$$/cmdline'

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from written import WAYS
 
-from bridle.core.events import (
+from tillerman.core.events import (
     MessageChunk,
     PermissionRequested,
     Text,
@@ -16,7 +16,7 @@ from bridle.core.events import (
     ToolStarted,
     UsageReported,
 )
-from bridle.supervision.secrets import Redactor, Secrets, TextRedactor
+from tillerman.supervision.secrets import Redactor, Secrets, TextRedactor
 
 KEY = "Zq8/fX+2w'Lp<7&Rt=1Vb 9Nc\"e"
 LONG = "c0ffee-Kx81jQzT7vYwR5uNsB3mHaD9eG2pLf4iXoC6tZ"

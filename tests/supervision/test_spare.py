@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.client.child_processes import Ended, Job
-from bridle.supervision.client.warden_client import Level, Warden
+from tillerman.supervision.client.child_processes import Ended, Job
+from tillerman.supervision.client.warden_client import Level, Warden
 
 
 @pytest.fixture

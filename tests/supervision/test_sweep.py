@@ -11,10 +11,10 @@ from pathlib import Path
 import kills
 import pytest
 
-from bridle.supervision.client.warden_client import Swept, Warden, sweep
-from bridle.supervision.linux import process_table
-from bridle.supervision.linux.process_table import MARKER
-from bridle.supervision.warden.records import Lease, Record
+from tillerman.supervision.client.warden_client import Swept, Warden, sweep
+from tillerman.supervision.linux import process_table
+from tillerman.supervision.linux.process_table import MARKER
+from tillerman.supervision.warden.records import Lease, Record
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -123,7 +123,8 @@ def test_a_sweep_spares_itself_and_its_children_inside_a_stray(
 ) -> None:
     record(tmp_path, marker)
     sweeper = (
-        "import subprocess, sys; from pathlib import Path; from bridle.supervision.client.orphan_sweep import *\n"
+        "import subprocess, sys; from pathlib import Path\n"
+        "from tillerman.supervision.client.orphan_sweep import *\n"
         "child = subprocess.Popen(['sleep', '60'], env={})\n"
         "print(sweep(Path(sys.argv[1])), child.poll())\n"
         "child.kill(); child.wait()"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from warm_python import Forked, run_bridle, start_bridle
+from warm_python import Forked, run_tillerman, start_tillerman
 
 PATIENCE = 15.0
 Program = Forked | subprocess.Popen[bytes]
@@ -38,8 +38,8 @@ class Bench:
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
-            "BRIDLE_HOME": str(folder / "bridle"),
-            "BRIDLE_MOCK_STATE": str(folder / "mock"),
+            "TILLERMAN_HOME": str(folder / "tillerman"),
+            "TILLERMAN_MOCK_STATE": str(folder / "mock"),
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
             "COLUMNS": "80",
@@ -49,21 +49,23 @@ class Bench:
         self._terminals: list[Terminal] = []
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "bridle", *words]
+        return [sys.executable, "-m", "tillerman", *words]
 
     def run(
         self, *words: str, input: str | bytes | None = None, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         data = input.encode() if isinstance(input, str) else input
-        return run_bridle(words, cwd=self.project, env=self.environment | environment, input=data)
+        return run_tillerman(
+            words, cwd=self.project, env=self.environment | environment, input=data
+        )
 
     def mock(self, steps: list[dict[str, Any]], *words: str, **more: Any) -> Any:
-        """`bridle run` with a script of its own for the embedded agent."""
+        """`tillerman run` with a script of its own for the embedded agent."""
         return self.run("run", "-a", "mock", *words, json.dumps(steps), **more)
 
     def start(self, *words: str, **environment: str) -> Program:
         env = self.environment | environment
-        process = start_bridle(words, cwd=self.project, env=env, stdin=False)
+        process = start_tillerman(words, cwd=self.project, env=env, stdin=False)
         self._processes.append(process)
         return process
 

@@ -6,7 +6,7 @@ import pytest
 from alike import comparable
 from msgspec.structs import replace
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Entry,
     Event,
     MessageChunk,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bridle.testing.model_double.script import (
+from tillerman.testing.model_double.script import (
     Call,
     Close,
     Cut,
@@ -26,7 +26,7 @@ from bridle.testing.model_double.script import (
     quota,
     reply,
 )
-from bridle.testing.model_double.server import ModelDouble, api_of
+from tillerman.testing.model_double.server import ModelDouble, api_of
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bridle.testing.model_double.script import (
+from tillerman.testing.model_double.script import (
     Call,
     Cut,
     Fail,
@@ -28,7 +28,7 @@ from bridle.testing.model_double.script import (
     overflow,
     reply,
 )
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -476,7 +476,13 @@ _SCRIPT = {
 def test_as_a_process_it_prints_its_address_and_stops_by_itself(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(_SCRIPT))
-    command = [sys.executable, "-m", "bridle.testing.model_double.server", "--script", str(script)]
+    command = [
+        sys.executable,
+        "-m",
+        "tillerman.testing.model_double.server",
+        "--script",
+        str(script),
+    ]
 
     with subprocess.Popen(
         [*command, "--lifetime", "2"], stdout=subprocess.PIPE, text=True
@@ -494,7 +500,13 @@ def test_as_a_process_it_prints_its_address_and_stops_by_itself(tmp_path: Path) 
 def test_a_script_file_with_a_slip_is_refused_by_name(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('{"hello": [{"type": "reply", "parts": [{"type": "say", "txt": "x"}]}]}')
-    command = [sys.executable, "-m", "bridle.testing.model_double.server", "--script", str(script)]
+    command = [
+        sys.executable,
+        "-m",
+        "tillerman.testing.model_double.server",
+        "--script",
+        str(script),
+    ]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=10)
 

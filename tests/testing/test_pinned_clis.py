@@ -56,7 +56,7 @@ class Machine:
 
     @property
     def cache(self) -> Path:
-        return self.root / "cache" / "bridle" / "clis"
+        return self.root / "cache" / "tillerman" / "clis"
 
     def clis(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return self._python(_REAL / "clis.py", *arguments, **more)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from gate_failures import CHANNELS, FAILURES, NOT_THERE, TWELVE
 
-from bridle.agents import load
+from tillerman.agents import load
 
 GATE = Path(__file__).parents[2] / "docs" / "agents" / "gate.json"
 

@@ -1,4 +1,4 @@
-"""The program behind `bridle_acme`: it greets, asks to run one command, and says goodbye."""
+"""The program behind `tillerman_acme`: it greets, asks to run one command, and says goodbye."""
 
 import json
 import subprocess

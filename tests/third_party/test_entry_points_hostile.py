@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle import agents
-from bridle.core.errors import ConfigError
+from tillerman import agents
+from tillerman.core.errors import ConfigError
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return info / "entry_points.txt"
 
 
-@pytest.mark.parametrize("content", [b"[bridle.agents]\nfoo = \xff\xfe:agent\n", None])
+@pytest.mark.parametrize("content", [b"[tillerman.agents]\nfoo = \xff\xfe:agent\n", None])
 def test_entry_points_that_cannot_be_read_are_passed_over(
     points: Path, content: bytes | None
 ) -> None:
@@ -35,6 +35,6 @@ def test_an_agent_that_cannot_be_loaded_is_an_error_that_names_it(
     points: Path, tmp_path: Path, target: str
 ) -> None:
     (tmp_path / "failing.py").write_text("1 / 0\n")
-    points.write_text(f"[bridle.agents]\nacme-broken = {target}\n")
+    points.write_text(f"[tillerman.agents]\nacme-broken = {target}\n")
     with pytest.raises(ConfigError, match="'acme-broken' cannot be loaded"):
         agents.load("acme-broken")

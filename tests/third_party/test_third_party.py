@@ -1,4 +1,4 @@
-"""Somebody else's agent: a package with an entry point, in under 80 lines, and bridle drives it."""
+"""A third-party agent: a package with an entry point, in under 80 lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-PACKAGE = HERE / "bridle_acme.py"
+PACKAGE = HERE / "tillerman_acme.py"
 
 WIRE = """\
 {"session": "s1", "model": "acme-1"}
@@ -32,8 +32,8 @@ EVENTS = """\
 
 THEIR_TEST = """
 from pathlib import Path
-from bridle.agents import available, load
-from bridle.testing import check_agent
+from tillerman.agents import available, load
+from tillerman.testing import check_agent
 
 check_agent(load("acme"), Path("recordings"))
 print(sorted({"acme", "mock"} & set(available())))
@@ -42,10 +42,10 @@ print(sorted({"acme", "mock"} & set(available())))
 ONE_TURN = """
 import asyncio
 from pathlib import Path
-from bridle.agents import load
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Answer, PermissionRequested, TurnEnded, encode
-from bridle.testing import PlainHost
+from tillerman.agents import load
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Answer, PermissionRequested, TurnEnded, encode
+from tillerman.testing import PlainHost
 
 async def main():
     async with PlainHost.open(Path("host")) as host:
@@ -71,10 +71,10 @@ def site(tmp_path: Path) -> Path:
     site.mkdir()
     shutil.copy(PACKAGE, site)
     shutil.copy(HERE / "acme_program.py", site)
-    info = site / "bridle_acme-1.0.dist-info"
+    info = site / "tillerman_acme-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: bridle-acme\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[bridle.agents]\nacme = bridle_acme:agent\n")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tillerman-acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[tillerman.agents]\nacme = tillerman_acme:agent\n")
     return site
 
 
@@ -104,7 +104,7 @@ def test_it_is_found_by_its_entry_point_and_conforms(site: Path, tmp_path: Path)
     assert python(THEIR_TEST, site, tmp_path) == "['acme', 'mock']\n"
 
 
-def test_bridle_drives_it_for_a_turn_with_a_permission(site: Path, tmp_path: Path) -> None:
+def test_tillerman_drives_it_for_a_turn_with_a_permission(site: Path, tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     (tmp_path / "host").mkdir()
     told = [json.loads(line) for line in python(ONE_TURN, site, tmp_path).splitlines()]

@@ -14,15 +14,15 @@ import pytest
 from hostile_archives import zipped
 from path_attacks import SECRET, Stage
 
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.refusal import Refused
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.refusal import Refused
 
 pytestmark = pytest.mark.torture
 
-OPENS = int(os.environ.get("BRIDLE_TORTURE_OPENS", "1000000"))
-CALLS = int(os.environ.get("BRIDLE_TORTURE_CALLS", "20000"))
-ARCHIVES = int(os.environ.get("BRIDLE_TORTURE_ARCHIVES", "10000"))
+OPENS = int(os.environ.get("TILLERMAN_TORTURE_OPENS", "1000000"))
+CALLS = int(os.environ.get("TILLERMAN_TORTURE_CALLS", "20000"))
+ARCHIVES = int(os.environ.get("TILLERMAN_TORTURE_ARCHIVES", "10000"))
 NAMES = (*Stage.PATHS, "box/other", "kept/inner/other")
 
 
@@ -164,9 +164,9 @@ import random, re, shutil, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 from hostile_archives import corpus, mutated, resummed
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.refusal import Refused
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.refusal import Refused
 base, first, count = Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
 chance = random.Random(first)
 whole = [data for data in corpus() if len(data) < 200_000]

@@ -10,7 +10,7 @@ from gate_sides import classes
 from gate_stand import Stand
 from gate_torture import assert_held, side_of
 
-from bridle.core.events import PermissionRequested
+from tillerman.core.events import PermissionRequested
 
 CASES = [(agent, name) for agent in CHANNELS for name in FAILURES[CHANNELS[agent]]]
 

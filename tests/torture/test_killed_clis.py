@@ -12,10 +12,10 @@ from cli_kills import all_cases, run_kills
 from clis import CliError, pinned
 from stages import STAGES, Actor
 
-from bridle.supervision.client.warden_client import probe
-from bridle.testing.model_double.server import ModelDouble
+from tillerman.supervision.client.warden_client import probe
+from tillerman.testing.model_double.server import ModelDouble
 
-KILLS = int(os.environ.get("BRIDLE_CLI_KILLS", "50"))
+KILLS = int(os.environ.get("TILLERMAN_CLI_KILLS", "50"))
 
 
 @pytest.mark.torture

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.client.warden_client import probe
+from tillerman.supervision.client.warden_client import probe
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sessions"))
 from harness_kills import run_kills
 
-KILLS = int(os.environ.get("BRIDLE_KILLS", "500"))
+KILLS = int(os.environ.get("TILLERMAN_KILLS", "500"))
 
 
 @pytest.mark.torture

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
 
 STORE_TESTS = Path(__file__).parents[1] / "store"
 EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
-CUTS = int(os.environ.get("BRIDLE_CUTS", "50"))
+CUTS = int(os.environ.get("TILLERMAN_CUTS", "50"))
 SESSION = "session"
 
 pytestmark = pytest.mark.skipif(
@@ -113,7 +113,7 @@ def one_cut(volume: Volume, path: Path, seconds: float) -> tuple[int, int]:
 
 
 def cut_often(volume: Volume, cuts: int) -> None:
-    path = volume.mounted / "state" / "bridle.db"
+    path = volume.mounted / "state" / "tillerman.db"
     dice = random.Random(cuts)
     results = [one_cut(volume, path, dice.uniform(0.05, 0.3)) for _ in range(cuts)]
     assert [(acknowledged, held) for acknowledged, held in results if held < acknowledged] == []

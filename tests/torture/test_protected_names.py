@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from protected_tricks import OTHERS, SPECIFIED, Case, cases, guarded, without_empty_configs
 
-from bridle.workspace.protection.watcher import Undone, Watcher
+from tillerman.workspace.protection.watcher import Undone, Watcher
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(1800)]
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bridle.core.agent import Heard
-from bridle.core.events import Event, MessageChunk, Notice, ThoughtChunk
-from bridle.sessions.agent.host import SpillFile
-from bridle.sessions.log.disk_budget import Budget
-from bridle.sessions.log.sanitizer import Intake
-from bridle.supervision.secrets import Redactor, Secrets, TextRedactor
+from tillerman.core.agent import Heard
+from tillerman.core.events import Event, MessageChunk, Notice, ThoughtChunk
+from tillerman.sessions.agent.host import SpillFile
+from tillerman.sessions.log.disk_budget import Budget
+from tillerman.sessions.log.sanitizer import Intake
+from tillerman.supervision.secrets import Redactor, Secrets, TextRedactor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
 from written import WAYS, decoded

@@ -22,8 +22,8 @@ from store_damage import (
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(900)]
 
-FLIPS = int(os.environ.get("BRIDLE_FLIPS", "1000"))
-SEED = int(os.environ.get("BRIDLE_SEED", "1"))
+FLIPS = int(os.environ.get("TILLERMAN_FLIPS", "1000"))
+SEED = int(os.environ.get("TILLERMAN_SEED", "1"))
 
 
 def test_a_flipped_byte_or_bit_at_each_of_many_offsets_is_never_a_silent_loss() -> None:

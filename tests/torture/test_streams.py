@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents import load as load_agent
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.testing.conformance import check_changes, check_cuts, check_streams
-from bridle.testing.recordings import load
+from tillerman.agents import load as load_agent
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.testing.conformance import check_changes, check_cuts, check_streams
+from tillerman.testing.recordings import load
 
 pytestmark = pytest.mark.torture
 

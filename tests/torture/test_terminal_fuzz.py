@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from bridle.core.terminal_sanitizer import Cleaner, clean
+from tillerman.core.terminal_sanitizer import Cleaner, clean
 
 _HOSTILE = [
     "\x1b[", "\x1b]52;c;", "\x1b]8;;", "\x1b]0;", "\x1bP", "\x1b_", "\x1b^", "\x1bX", "\x1b\\",

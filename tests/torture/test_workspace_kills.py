@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from process_kills import STYLES, run_rounds
 
-from bridle.supervision.client.warden_client import probe
+from tillerman.supervision.client.warden_client import probe
 
-KILLS = int(os.environ.get("BRIDLE_KILLS", "500"))
+KILLS = int(os.environ.get("TILLERMAN_KILLS", "500"))
 
 
 @pytest.mark.torture

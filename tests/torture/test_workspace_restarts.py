@@ -13,9 +13,9 @@ import kills
 import pytest
 from process_server import Server
 
-from bridle.core.workspace_process import Process
-from bridle.store.database import Database
-from bridle.store.process_table import ProcessTable
+from tillerman.core.workspace_process import Process
+from tillerman.store.database import Database
+from tillerman.store.process_table import ProcessTable
 
 SESSIONS = [f"session-{number}" for number in range(10)]
 EACH = 20
@@ -33,7 +33,7 @@ def test_no_process_is_forgotten_or_doubled_and_all_end_with_their_sessions(
     marks = tmp_path / "marks"
     marks.mkdir()
     server = Server(tmp_path / "home", SESSIONS, linger=LEASE)
-    command = f"echo x >> {marks}/$BRIDLE_MARKER; echo up; setsid sleep {token} & sleep {token}"
+    command = f"echo x >> {marks}/$TILLERMAN_MARKER; echo up; setsid sleep {token} & sleep {token}"
     orders = [name for name in SESSIONS for _ in range(EACH)]
     chance.shuffle(orders)
     told: dict[str, dict[str, object]] = {}

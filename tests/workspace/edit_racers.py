@@ -13,10 +13,10 @@ EXCHANGE = 2
 
 def edit(workspace: str, locks: str, name: str, count: int, named: bool) -> None:
     """By the file tools; prints each line that it was told is in the file now."""
-    from bridle.workspace.files.confined_root import Root
-    from bridle.workspace.files.file_tools import Files
-    from bridle.workspace.files.path_locks import PathLocks
-    from bridle.workspace.files.refusal import Refused
+    from tillerman.workspace.files.confined_root import Root
+    from tillerman.workspace.files.file_tools import Files
+    from tillerman.workspace.files.path_locks import PathLocks
+    from tillerman.workspace.files.refusal import Refused
 
     with Root(Path(workspace), locks=PathLocks(Path(locks)), walk=named) as root:
         files = Files(root, Path(workspace, "exports"))
@@ -42,10 +42,10 @@ def edit(workspace: str, locks: str, name: str, count: int, named: bool) -> None
 def follow(workspace: str, locks: str, count: int) -> None:
     """Changes whatever version is there; prints the numbers of those that it was told are
     changed."""
-    from bridle.workspace.files.confined_root import Root
-    from bridle.workspace.files.file_tools import Files
-    from bridle.workspace.files.path_locks import PathLocks
-    from bridle.workspace.files.refusal import Refused
+    from tillerman.workspace.files.confined_root import Root
+    from tillerman.workspace.files.file_tools import Files
+    from tillerman.workspace.files.path_locks import PathLocks
+    from tillerman.workspace.files.refusal import Refused
 
     with Root(Path(workspace), locks=PathLocks(Path(locks))) as root:
         files = Files(root, Path(workspace, "exports"))

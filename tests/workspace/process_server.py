@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from bridle.core.errors import BridleError
-from bridle.store.database import Database
-from bridle.store.process_table import ProcessTable
-from bridle.workspace.processes.process_place import Place
-from bridle.workspace.processes.shell_processes import Processes
+from tillerman.core.errors import TillermanError
+from tillerman.store.database import Database
+from tillerman.store.process_table import ProcessTable
+from tillerman.workspace.processes.process_place import Place
+from tillerman.workspace.processes.shell_processes import Processes
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 ENV = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -102,7 +102,7 @@ async def _serve(home: Path, level: str, linger: float, sessions: list[str]) -> 
                 answer: Any = None
             else:
                 answer = await _call(opened[session], method, arguments, options)
-        except BridleError as error:
+        except TillermanError as error:
             answer = {"refused": error.message}
         print(json.dumps(msgspec.to_builtins(answer)), flush=True)
         if method in ("close", "let_go") and not session:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bridle.core.permission import guarded_names
+from tillerman.core.permission import guarded_names
 
 # Each is also a git config that names a program.
 GOOD, EVIL = b"[core] pager = as the user wrote it\n", b"[core] hooksPath = evil"
@@ -20,7 +20,7 @@ SOME = (".mcp.json", ".env", ".claude", ".git/config", ".git/hooks")
 SPECIFIED = (
     ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".agents", ".mcp.json",
     ".vscode", ".idea", ".husky", ".git/config", ".git/hooks", ".env", ".env.local", ".envrc",
-    ".bridle",
+    ".tillerman",
 )  # fmt: skip
 OTHERS = (
     *sorted(guarded_names.PROTECTED - {".git"} - set(SPECIFIED)),
@@ -30,7 +30,7 @@ OTHERS = (
 
 _FOLDERS = frozenset({
     ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".agents", ".vscode", ".idea",
-    ".husky", ".git/hooks", ".bridle", ".copilot", ".windsurf", ".continue", ".roo", ".cline",
+    ".husky", ".git/hooks", ".tillerman", ".copilot", ".windsurf", ".continue", ".roo", ".cline",
     ".kiro", ".junie", ".zed", ".amp", ".devcontainer", ".githooks", ".circleci", ".buildkite",
     ".woodpecker", ".teamcity", ".gitea", ".forgejo", ".semaphore", ".builds", ".tekton",
     ".harness", ".github/workflows", ".github/agents",
@@ -184,7 +184,7 @@ def _content(path: Path, mode: int) -> bytes:
 
 
 def _is_guarded(path: str, is_folder: bool) -> bool:
-    from bridle.workspace.protection.protected_names import plain
+    from tillerman.workspace.protection.protected_names import plain
 
     parts = [plain(part) for part in path.split("/")]
     if parts[0] == ".git":

@@ -12,14 +12,14 @@ import pytest
 from gh_stand_in import RECORDINGS, GhStandIn
 from repositories import Git, publish
 
-from bridle.core.errors import BridleError, UsageError
-from bridle.paths import find_paths
-from bridle.workspace.branch.github import GitHub
-from bridle.workspace.branch.next_action import Action, NotReady, prepare, run_command
-from bridle.workspace.branch.skill_context import hunks, quoted
-from bridle.workspace.branch.skill_file import find_skill
-from bridle.workspace.branch.status import Breadcrumb, crumb
-from bridle.workspace.git.repository_state import read_repository
+from tillerman.core.errors import TillermanError, UsageError
+from tillerman.paths import find_paths
+from tillerman.workspace.branch.github import GitHub
+from tillerman.workspace.branch.next_action import Action, NotReady, prepare, run_command
+from tillerman.workspace.branch.skill_context import hunks, quoted
+from tillerman.workspace.branch.skill_file import find_skill
+from tillerman.workspace.branch.status import Breadcrumb, crumb
+from tillerman.workspace.git.repository_state import read_repository
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
@@ -48,7 +48,7 @@ async def look(folder: Path, github: GitHub) -> Breadcrumb:
 async def ready(folder: Path, tmp_path: Path, **environment: str) -> Action:
     github = GitHub()
     found = await look(folder, github)
-    paths = find_paths({"BRIDLE_HOME": str(tmp_path / "bridle"), "HOME": str(tmp_path)})
+    paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "tillerman"), "HOME": str(tmp_path)})
     skill = find_skill(paths, folder, found.status.skill).skill
     return await prepare(found, skill, github, environment)
 
@@ -113,12 +113,12 @@ async def test_only_a_branch_that_was_merged_as_it_is_here_is_deleted_by_force(
     ("case", "kind", "code"),
     [
         ("not signed in", NotReady, 3),
-        ("rate limited", BridleError, 1),
+        ("rate limited", TillermanError, 1),
         ("remote is not GitHub", UsageError, 2),
     ],
 )
 async def test_without_news_no_pull_request_is_made(
-    gh: GhStandIn, branch: Path, tmp_path: Path, case: str, kind: type[BridleError], code: int
+    gh: GhStandIn, branch: Path, tmp_path: Path, case: str, kind: type[TillermanError], code: int
 ) -> None:
     gh.fails(case)
     with pytest.raises(kind) as refused:
@@ -131,13 +131,13 @@ async def test_there_is_nothing_to_propose_on_the_default_branch_or_without_a_co
     gh: GhStandIn, branch: Path, git: Git, tmp_path: Path
 ) -> None:
     git("switch", "--quiet", "main")
-    with pytest.raises(BridleError, match="main is the default branch"):
+    with pytest.raises(TillermanError, match="main is the default branch"):
         await ready(branch, tmp_path)
     git("switch", "--quiet", "-c", "fresh")
-    with pytest.raises(BridleError, match="fresh has no commit of its own yet"):
+    with pytest.raises(TillermanError, match="fresh has no commit of its own yet"):
         await ready(branch, tmp_path)
     git("branch", "--quiet", "--set-upstream-to=origin/main")
-    with pytest.raises(BridleError, match="fresh has no commit of its own yet"):
+    with pytest.raises(TillermanError, match="fresh has no commit of its own yet"):
         await ready(branch, tmp_path)
     git("switch", "--quiet", "--detach")
     with pytest.raises(UsageError, match="no branch is checked out"):
@@ -301,7 +301,9 @@ async def test_a_program_that_cannot_be_overridden_stops_every_command(
 ) -> None:
     git("config", f"remote.origin.{name}", "evil")
     for step in (ready(branch, tmp_path), run(branch, "git", "push", "origin", PUSH)):
-        with pytest.raises(BridleError, match=f"names a program in remote.origin.{name}") as found:
+        with pytest.raises(
+            TillermanError, match=f"names a program in remote.origin.{name}"
+        ) as found:
             await step
         assert found.value.exit_code == 4
 

@@ -9,9 +9,9 @@ import pytest
 from gh_stand_in import GhStandIn
 from repositories import ACTIONS, BEFORE, RECORDED, Git, change, publish
 
-from bridle.workspace.branch.github import GitHub
-from bridle.workspace.branch.status import STATUSES, Breadcrumb, crumb
-from bridle.workspace.git.repository_state import read_repository
+from tillerman.workspace.branch.github import GitHub
+from tillerman.workspace.branch.status import STATUSES, Breadcrumb, crumb
+from tillerman.workspace.git.repository_state import read_repository
 
 
 @pytest.fixture

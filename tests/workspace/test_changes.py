@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.events import Entry, FileChange, FilesChanged, decode_entry, encode
-from bridle.workspace.files import file_signatures
-from bridle.workspace.files.file_signatures import FolderSnapshot
-from bridle.workspace.git import work_tree_snapshot
-from bridle.workspace.git.git import Deadline
-from bridle.workspace.git.turn_changes import Changes, Unseen, changed_since, snapshot
-from bridle.workspace.git.work_tree_snapshot import READ_FILE_BYTES
+from tillerman.core.events import Entry, FileChange, FilesChanged, decode_entry, encode
+from tillerman.workspace.files import file_signatures
+from tillerman.workspace.files.file_signatures import FolderSnapshot
+from tillerman.workspace.git import work_tree_snapshot
+from tillerman.workspace.git.git import Deadline
+from tillerman.workspace.git.turn_changes import Changes, Unseen, changed_since, snapshot
+from tillerman.workspace.git.work_tree_snapshot import READ_FILE_BYTES
 
 Git = Callable[..., str]
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace.protection.contents import files_at
-from bridle.workspace.protection.protected_names import look
-from bridle.workspace.protection.protected_state import NOTHING
-from bridle.workspace.protection.quarantine import Quarantine
-from bridle.workspace.protection.restore import ChangedMeanwhile, Restorer
-from bridle.workspace.protection.watcher import Undone, Watcher
+from tillerman.workspace.protection.contents import files_at
+from tillerman.workspace.protection.protected_names import look
+from tillerman.workspace.protection.protected_state import NOTHING
+from tillerman.workspace.protection.quarantine import Quarantine
+from tillerman.workspace.protection.restore import ChangedMeanwhile, Restorer
+from tillerman.workspace.protection.watcher import Undone, Watcher
 
 WORKFLOW = ".github/workflows/ci.yml"
 FILES: dict[str, dict[str, str]] = {
@@ -138,7 +138,7 @@ def test_only_what_was_judged_is_taken_away(judged: bytes | None, tmp_path: Path
         restorer.undo(WORKFLOW, before, after, files)
     assert (root / WORKFLOW).read_bytes() == b"another\n"
     assert not (tmp_path / "aside").exists()
-    assert list(root.rglob(".bridle-*")) == []
+    assert list(root.rglob(".tillerman-*")) == []
     real = files_at(folder, WORKFLOW, WORKFLOW)
     assert real == {WORKFLOW: (mode, b"another\n")}
     assert restorer.undo(WORKFLOW, before, after, real).restored

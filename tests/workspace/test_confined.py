@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace.files import draft_files
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.moving import move
-from bridle.workspace.files.open_beneath import open_outside
-from bridle.workspace.files.path_locks import TEMPORARY
-from bridle.workspace.files.refusal import Refused
+from tillerman.workspace.files import draft_files
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.moving import move
+from tillerman.workspace.files.open_beneath import open_outside
+from tillerman.workspace.files.path_locks import TEMPORARY
+from tillerman.workspace.files.refusal import Refused
 
 SECRET = b"secret"
 

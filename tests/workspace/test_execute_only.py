@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.isolation.landlock import version
-from bridle.workspace.git import execute_only
-from bridle.workspace.git.git import Deadline
-from bridle.workspace.git.git import git as run_git
+from tillerman.supervision.isolation.landlock import version
+from tillerman.workspace.git import execute_only
+from tillerman.workspace.git.git import Deadline
+from tillerman.workspace.git.git import git as run_git
 
 Git = Callable[..., str]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bridle.workspace.files.policy_lookup import MOST, DiskFiles
+from tillerman.workspace.files.policy_lookup import MOST, DiskFiles
 
 NAMES = ("a", "ab", ".hidden", "b c", "x*y", "[z]", "sub/a", "sub/.h", "sub/deep/a", "other/ab")
 
@@ -73,7 +73,7 @@ def test_a_large_folder_is_not_listed_to_its_end(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MOST == 200_000
-    monkeypatch.setattr("bridle.workspace.files.policy_lookup.MOST", 3)
+    monkeypatch.setattr("tillerman.workspace.files.policy_lookup.MOST", 3)
     listing = DiskFiles().below(str(folder), frozenset())
     assert (len(listing.paths), listing.complete) == (4, False)
 
@@ -186,7 +186,7 @@ def _wait_until_trusted(path: Path) -> None:
 def test_a_folder_is_listed_for_a_second_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bridle.workspace.files.policy_lookup.SECONDS", -1.0)
+    monkeypatch.setattr("tillerman.workspace.files.policy_lookup.SECONDS", -1.0)
     (tmp_path / "top" / "sub").mkdir(parents=True)
     (tmp_path / "top" / "sub" / "a").touch()
     listing = DiskFiles().below(str(tmp_path / "top"), frozenset())

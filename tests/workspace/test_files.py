@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.refusal import Refused
-from bridle.workspace.files.unified_diff import difference
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.files.unified_diff import difference
 
 
 @pytest.fixture

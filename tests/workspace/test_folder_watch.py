@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from repositories import Git
 
-from bridle.workspace.git import repository_watch
-from bridle.workspace.git.repository_state import read_repository
-from bridle.workspace.git.repository_watch import FolderWatch
+from tillerman.workspace.git import repository_watch
+from tillerman.workspace.git.repository_state import read_repository
+from tillerman.workspace.git.repository_watch import FolderWatch
 
 SOON = 5.0
 QUIET, LONGEST = 0.1, 1.0

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hostile_archives import zipped
 
-from bridle.core.permission.guarded_names import INSTRUCTIONS, PROTECTED
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.guarded_names import standing
-from bridle.workspace.files.refusal import Refused
-from bridle.workspace.files.unpacking import Unpacked
+from tillerman.core.permission.guarded_names import INSTRUCTIONS, PROTECTED
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.guarded_names import standing
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.files.unpacking import Unpacked
 
 NAMES = (*sorted(PROTECTED), ".env", ".env.local", ".envrc", ".github/workflows", ".github/hooks")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from gh_stand_in import GhStandIn
 
-from bridle.core.errors import BridleError
-from bridle.workspace.branch.github import GitHub
-from bridle.workspace.git.repository_state import NoRepository, ask_git, read_repository
-from bridle.workspace.git.safe_config import Setting, overrides
+from tillerman.core.errors import TillermanError
+from tillerman.workspace.branch.github import GitHub
+from tillerman.workspace.git.repository_state import NoRepository, ask_git, read_repository
+from tillerman.workspace.git.safe_config import Setting, overrides
 
 Git = Callable[..., str]
 KEYS = (
@@ -113,7 +113,7 @@ async def test_a_config_too_large_to_be_seen_whole_is_not_gone_on_with(
     with (hostile / ".git" / "config").open("a") as config:
         for number in range(1_000):
             config.write(line.format(n=number, long="y" * 5_000))
-    with pytest.raises(BridleError, match="larger than is read"):
+    with pytest.raises(TillermanError, match="larger than is read"):
         await read_repository(hostile)
     assert not marker.exists()
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace.git import work_tree_snapshot
-from bridle.workspace.git.git import Deadline
+from tillerman.workspace.git import work_tree_snapshot
+from tillerman.workspace.git.git import Deadline
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +32,8 @@ def project(tmp_path: Path) -> Path:
 HOLDER = """
 import os, signal, sys
 from pathlib import Path
-from bridle.workspace.git.git import Deadline
-from bridle.workspace.git.work_tree_snapshot import take
+from tillerman.workspace.git.git import Deadline
+from tillerman.workspace.git.work_tree_snapshot import take
 snapshot = take(Path(sys.argv[1]), Deadline(10))
 print(snapshot.store, flush=True)
 sys.stdin.readline()
@@ -55,7 +55,7 @@ def test_only_what_a_dead_process_left_is_removed(folder: Path, project: Path) -
 
 
 SWEEPER = """
-from bridle.workspace.git.work_tree_snapshot import sweep
+from tillerman.workspace.git.work_tree_snapshot import sweep
 print("ready", flush=True)
 while True:
     sweep()

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from bridle.supervision.secrets import Secrets
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.gitignore import is_ignored, parse
-from bridle.workspace.files.listing import Entry, list_directory
-from bridle.workspace.files.refusal import Refused
-from bridle.workspace.files.walk import Walk
-from bridle.workspace.tools import tool_schemas
-from bridle.workspace.tools.file_calls import run_at_once, run_file_call
+from tillerman.supervision.secrets import Secrets
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.gitignore import is_ignored, parse
+from tillerman.workspace.files.listing import Entry, list_directory
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.files.walk import Walk
+from tillerman.workspace.tools import tool_schemas
+from tillerman.workspace.tools.file_calls import run_at_once, run_file_call
 
 Git = Callable[..., str]
 

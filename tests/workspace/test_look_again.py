@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace.protection.differences import changed_instructions, differences
-from bridle.workspace.protection.protected_names import look, look_again
+from tillerman.workspace.protection.differences import changed_instructions, differences
+from tillerman.workspace.protection.protected_names import look, look_again
 
 NAMES = (".git/config", ".git/hooks/pre-commit", ".vscode/tasks.json", ".envrc", "lib/.env")
 

@@ -16,15 +16,15 @@ from pathlib import Path
 import edit_racers
 import pytest
 
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.path_locks import TEMPORARY, PathLocks
-from bridle.workspace.files.refusal import Refused
-from bridle.workspace.protection import inotify
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.path_locks import TEMPORARY, PathLocks
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.protection import inotify
 
 pytestmark = pytest.mark.timeout(300)
 
-EDITS = int(os.environ.get("BRIDLE_TORTURE_EDITS", "10000"))
+EDITS = int(os.environ.get("TILLERMAN_TORTURE_EDITS", "10000"))
 
 
 def racer(*words: str) -> subprocess.Popen[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace.protection.mount_plan import mountable, outer_git_folders
+from tillerman.workspace.protection.mount_plan import mountable, outer_git_folders
 
 
 @pytest.mark.parametrize("target", ["elsewhere", "/", "/etc", "..", "", "\0", "a" * 5_000])

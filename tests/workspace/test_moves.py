@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from path_attacks import Stage
 
-from bridle.workspace.files import moving
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.moving import MadeFolder, Moved, Removed
-from bridle.workspace.files.path_locks import PathLocks
-from bridle.workspace.files.refusal import Refused
+from tillerman.workspace.files import moving
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.moving import MadeFolder, Moved, Removed
+from tillerman.workspace.files.path_locks import PathLocks
+from tillerman.workspace.files.refusal import Refused
 
 
 @pytest.fixture

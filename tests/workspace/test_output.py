@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bridle.supervision.secrets import Secrets
-from bridle.workspace.files import regex_client
-from bridle.workspace.files.refusal import Refused
-from bridle.workspace.processes import output_reader
-from bridle.workspace.processes.output_reader import Ends, Line, Lines
+from tillerman.supervision.secrets import Secrets
+from tillerman.workspace.files import regex_client
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.processes import output_reader
+from tillerman.workspace.processes.output_reader import Ends, Line, Lines
 
 GB = 1 << 30
 

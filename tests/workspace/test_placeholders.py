@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from secret_files import PLACEHOLDER, REGISTERED, Change, SecretFile, change, encoded, secret_file
 
-from bridle.supervision.secrets import Secrets
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.editing import Edit
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.path_locks import PathLocks
-from bridle.workspace.files.reading import FileText
-from bridle.workspace.files.refusal import Refused
+from tillerman.supervision.secrets import Secrets
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.editing import Edit
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.path_locks import PathLocks
+from tillerman.workspace.files.reading import FileText
+from tillerman.workspace.files.refusal import Refused
 
-ROUNDS = int(os.environ.get("BRIDLE_TORTURE_ROUNDS", "20000"))
+ROUNDS = int(os.environ.get("TILLERMAN_TORTURE_ROUNDS", "20000"))
 KEY = "sk-abcdefghijklmnop0123456789"
 OTHER = "sk-zyxwvutsrqponmlk9876543210"
 

@@ -18,14 +18,14 @@ import kills
 import pytest
 from process_server import ENV, Server, open_processes
 
-from bridle.core.timestamps import rfc3339
-from bridle.core.workspace_process import Process
-from bridle.store.database import Database
-from bridle.store.process_table import ProcessTable
-from bridle.supervision.client import foreign_warden
-from bridle.workspace.files.refusal import Refused
-from bridle.workspace.processes.process_records import expire, forget, settle
-from bridle.workspace.processes.shell_processes import MOST, Processes
+from tillerman.core.timestamps import rfc3339
+from tillerman.core.workspace_process import Process
+from tillerman.store.database import Database
+from tillerman.store.process_table import ProcessTable
+from tillerman.supervision.client import foreign_warden
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.processes.process_records import expire, forget, settle
+from tillerman.workspace.processes.shell_processes import MOST, Processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -34,7 +34,7 @@ UNKNOWN = "process {} not found or access denied"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    return tmp_path / "bridle"
+    return tmp_path / "tillerman"
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ async def test_it_gets_the_environment_that_is_given_and_no_other(
     monkeypatch.setenv("SECRET", "of the server")
     done = await run(processes, "env", env={"ONE": "1", "PATH": ENV["PATH"]})
     names = {line.partition("=")[0] for line in text(processes, done).splitlines()}
-    assert names - {"PWD", "SHLVL", "_"} == {"ONE", "PATH", "BRIDLE_MARKER"}
+    assert names - {"PWD", "SHLVL", "_"} == {"ONE", "PATH", "TILLERMAN_MARKER"}
 
 
 async def test_it_is_on_record_before_its_id_is_told(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.workspace.git.bounded_command import Missing, Said, Slow, ask
+from tillerman.workspace.git.bounded_command import Missing, Said, Slow, ask
 
 ENV = {"PATH": os.environ["PATH"]}
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from gh_stand_in import RECORDINGS, GhStandIn, failures
 
-from bridle.workspace.branch.github import GitHub
-from bridle.workspace.branch.pull_request import (
+from tillerman.workspace.branch.github import GitHub
+from tillerman.workspace.branch.pull_request import (
     Check,
     NoNews,
     PullRequest,
     parse_refusal,
     parse_view,
 )
-from bridle.workspace.git.repository_state import Repository, read_repository
+from tillerman.workspace.git.repository_state import Repository, read_repository
 
 Git = Callable[..., str]
 REFUSALS = {

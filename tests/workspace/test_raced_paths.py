@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from path_attacks import SECRET, Stage
 
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.refusal import Refused
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.refusal import Refused
 
 
 def naive(root: Path, path: str) -> bytes:

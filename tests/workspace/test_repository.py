@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.errors import BridleError
-from bridle.workspace.git import repository_state as reading
-from bridle.workspace.git.repository_state import (
+from tillerman.core.errors import TillermanError
+from tillerman.workspace.git import repository_state as reading
+from tillerman.workspace.git.repository_state import (
     NoRepository,
     WorkState,
     parse_status,
@@ -199,7 +199,7 @@ async def test_a_git_that_hangs_is_ended(
     program.write_text("#!/bin/sh\necho $$ > $HOME/pid\nexec sleep 60\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    with pytest.raises(BridleError, match="took longer than"):
+    with pytest.raises(TillermanError, match="took longer than"):
         await read_repository(repository, seconds=0.5)
     pid = int((Path(os.environ["HOME"]) / "pid").read_text())
     with pytest.raises(ProcessLookupError):
@@ -208,7 +208,7 @@ async def test_a_git_that_hangs_is_ended(
 
 async def test_without_git_it_says_so(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(BridleError, match="git cannot be started"):
+    with pytest.raises(TillermanError, match="git cannot be started"):
         await read_repository(repository)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from protected_tricks import EVIL, GOOD
 
-from bridle.workspace.protection import checker, protected_names
-from bridle.workspace.protection.watcher import Watcher
+from tillerman.workspace.protection import checker, protected_names
+from tillerman.workspace.protection.watcher import Watcher
 
 Git = Callable[..., str]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from repositories import Git
 
-from bridle.workspace.files import searching, walk
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.refusal import Refused
-from bridle.workspace.files.searching import Match, Matches
+from tillerman.workspace.files import searching, walk
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.files.searching import Match, Matches
 
 
 def search(root: Path, pattern: str, **how: object) -> Matches:

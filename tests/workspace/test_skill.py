@@ -1,4 +1,4 @@
-"""Skills: those that come with bridle, those of a project, and what each may say."""
+"""Skills: those that come with tillerman, those of a project, and what each may say."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.config.project_trust import read_folder, trust
-from bridle.core.errors import ConfigError
-from bridle.paths import Paths, find_paths
-from bridle.workspace.branch.skill_file import (
+from tillerman.config.project_trust import read_folder, trust
+from tillerman.core.errors import ConfigError
+from tillerman.paths import Paths, find_paths
+from tillerman.workspace.branch.skill_file import (
     SHIPPED,
     Skill,
     filled_command,
@@ -17,7 +17,7 @@ from bridle.workspace.branch.skill_file import (
     find_skill,
     parse_skill,
 )
-from bridle.workspace.branch.status import STATUSES
+from tillerman.workspace.branch.status import STATUSES
 
 DIRECT = {
     "create-pr", "push-and-create-pr", "mark-ready", "check-review", "merge-pr", "cleanup-branch",
@@ -28,7 +28,7 @@ OWN = '---\nname: mark-ready\nai: false\ncommands:\n  - ["gh", "pr", "ready", "-
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    return find_paths({"BRIDLE_HOME": str(tmp_path / "bridle"), "HOME": str(tmp_path)})
+    return find_paths({"TILLERMAN_HOME": str(tmp_path / "tillerman"), "HOME": str(tmp_path)})
 
 
 def write(top: Path, tool: str, text: str, id: str = "mark-ready") -> Path:
@@ -38,7 +38,7 @@ def write(top: Path, tool: str, text: str, id: str = "mark-ready") -> Path:
     return file
 
 
-def test_every_status_has_a_skill_that_comes_with_bridle(paths: Paths, repository: Path) -> None:
+def test_every_status_has_a_skill_that_comes_with_tillerman(paths: Paths, repository: Path) -> None:
     found = [find_skill(paths, repository, status.skill).skill for status in STATUSES]
     assert {skill.id for skill in found if not skill.needs_ai} == DIRECT
     assert {skill.id for skill in found} == {folder.name for folder in SHIPPED.iterdir()}
@@ -49,11 +49,11 @@ def test_every_status_has_a_skill_that_comes_with_bridle(paths: Paths, repositor
 def test_a_projects_own_counts_only_once_it_is_trusted_and_as_it_was_then(
     paths: Paths, repository: Path
 ) -> None:
-    file = write(repository, ".bridle", OWN)
+    file = write(repository, ".tillerman", OWN)
     before = find_skill(paths, repository, "mark-ready")
-    assert before.skill.source == "comes with bridle"
+    assert before.skill.source == "comes with tillerman"
     assert before.notes == (
-        f"{file} does not count, .bridle/ is not trusted: `bridle trust` lets it",
+        f"{file} does not count, .tillerman/ is not trusted: `tillerman trust` lets it",
     )
     folder = read_folder(repository)
     assert folder
@@ -63,7 +63,7 @@ def test_a_projects_own_counts_only_once_it_is_trusted_and_as_it_was_then(
     assert own.skill.commands == (("gh", "pr", "ready", "--undo"),)
     file.write_text(OWN.replace("ready", "close"))
     after = find_skill(paths, repository, "mark-ready")
-    assert after.skill.source == "comes with bridle"
+    assert after.skill.source == "comes with tillerman"
     assert "changed since it was trusted" in after.notes[0]
 
 
@@ -82,9 +82,9 @@ def test_other_tools_skills_come_in_their_order_and_are_prompts(
 def test_commands_of_other_tools_folders_are_passed_over(paths: Paths, repository: Path) -> None:
     file = write(repository, ".claude", OWN)
     found = find_skill(paths, repository, "mark-ready")
-    assert found.skill.source == "comes with bridle"
+    assert found.skill.source == "comes with tillerman"
     assert found.notes == (
-        f"{file} names commands, which only a trusted .bridle/ may: passed over",
+        f"{file} names commands, which only a trusted .tillerman/ may: passed over",
     )
 
 
@@ -96,7 +96,7 @@ def test_a_skill_that_is_a_link_out_of_the_project_is_not_read(
     file = write(repository, ".claude", "")
     file.unlink()
     file.symlink_to(secret)
-    assert find_skill(paths, repository, "mark-ready").skill.source == "comes with bridle"
+    assert find_skill(paths, repository, "mark-ready").skill.source == "comes with tillerman"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from protected_tricks import EVIL, GOOD
 from repositories import Git
 
-from bridle.workspace.protection.watcher import Undone, Watcher
+from tillerman.workspace.protection.watcher import Undone, Watcher
 
 FILE = "-c protocol.file.allow=always"
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from image_files import gif, jpeg, png, webp
 
-from bridle.supervision.secrets import Secrets
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.images import ImageKind, image_kind
-from bridle.workspace.files.reading import Image
-from bridle.workspace.files.refusal import Refused
+from tillerman.supervision.secrets import Secrets
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.images import ImageKind, image_kind
+from tillerman.workspace.files.reading import Image
+from tillerman.workspace.files.refusal import Refused
 
 
 @pytest.fixture

@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 from hostile_archives import corpus, mutated, resummed, tarred, zipped
 
-from bridle.workspace.files import import_export, unpacking
-from bridle.workspace.files.confined_root import Root
-from bridle.workspace.files.file_tools import Files
-from bridle.workspace.files.import_export import Imported
-from bridle.workspace.files.refusal import Refused
-from bridle.workspace.files.unpacking import Unpacked
+from tillerman.workspace.files import import_export, unpacking
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.import_export import Imported
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.files.unpacking import Unpacked
 
 
 @pytest.fixture

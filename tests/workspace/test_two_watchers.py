@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from protected_tricks import EVIL, GOOD
 
-from bridle.workspace.protection import checker
-from bridle.workspace.protection.accepted import MOST_IN_DIGEST, Accepted, digest
-from bridle.workspace.protection.contents import tree_digest
-from bridle.workspace.protection.differences import state_digest
-from bridle.workspace.protection.protected_names import look
-from bridle.workspace.protection.protected_state import State
-from bridle.workspace.protection.watcher import Watcher
+from tillerman.workspace.protection import checker
+from tillerman.workspace.protection.accepted import MOST_IN_DIGEST, Accepted, digest
+from tillerman.workspace.protection.contents import tree_digest
+from tillerman.workspace.protection.differences import state_digest
+from tillerman.workspace.protection.protected_names import look
+from tillerman.workspace.protection.protected_state import State
+from tillerman.workspace.protection.watcher import Watcher
 
 # Unlinked, made, replaced, linked: without a pause, so that a look may see any of it.
 FIGHT = """

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded, without_empty_configs
 
-from bridle.core.errors import IsolationUnavailable
-from bridle.supervision.isolation import after, confine
-from bridle.supervision.protocol.launch_warden import command
-from bridle.workspace.protection import checker, inotify, protected_names, watch_loop, watcher
-from bridle.workspace.protection import quarantine as quarantines
-from bridle.workspace.protection.early_look import early_looks
-from bridle.workspace.protection.watcher import Undone, Watcher
+from tillerman.core.errors import IsolationUnavailable
+from tillerman.supervision.isolation import after, confine
+from tillerman.supervision.protocol.launch_warden import command
+from tillerman.workspace.protection import checker, inotify, protected_names, watch_loop, watcher
+from tillerman.workspace.protection import quarantine as quarantines
+from tillerman.workspace.protection.early_look import early_looks
+from tillerman.workspace.protection.watcher import Undone, Watcher
 
 Git = Callable[..., str]
 
@@ -316,7 +316,7 @@ async def test_git_keeps_working_and_its_config_is_restored(
     assert (repository / ".git/config").read_bytes().startswith(before)
     assert {key for one in found for key in one.settings} == {"remote.evil.url", "core.pager"}
     assert "It names programs that git runs" in found[0].text
-    assert f"`bridle protected take-back {found[0].id}` brings the change back" in found[0].text
+    assert f"`tillerman protected take-back {found[0].id}` brings the change back" in found[0].text
     assert "ext::" not in git("config", "--list", "--local")
     assert git("branch", "--show-current") == "other"
 
@@ -607,7 +607,7 @@ async def test_what_is_taken_goes_to_another_file_system_as_a_copy(root: Path) -
     others = [one for one in folders if one.is_dir() and one.stat().st_dev != root.stat().st_dev]
     if not others:
         pytest.skip("there is no other file system to write on")
-    there = others[0] / f".bridle-aside-{os.getpid()}"
+    there = others[0] / f".tillerman-aside-{os.getpid()}"
     watch = Watcher(root, there)
     (root / ".env").write_bytes(GOOD)
     make = (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.errors import UsageError
-from bridle.workspace.git.worktree import Worktree, create
+from tillerman.core.errors import UsageError
+from tillerman.workspace.git.worktree import Worktree, create
 
 Git = Callable[..., str]
 
@@ -21,14 +21,14 @@ async def test_a_worktree_starts_from_the_last_commit_on_a_branch_of_its_own(
     assert made == Worktree(
         path=made.path,
         folder=made.path,
-        branch="bridle/fix",
+        branch="tillerman/fix",
         base=git("rev-parse", "HEAD"),
         repository=repository,
     )
     assert made.path.parent.parent == tmp_path / "trees"
     assert made.path.name == "fix"
     assert (made.path / "a.py").read_text() == "one\ntwo\nthree\n"
-    assert git("branch", "--show-current", cwd=made.path) == "bridle/fix"
+    assert git("branch", "--show-current", cwd=made.path) == "tillerman/fix"
     assert git("branch", "--show-current") == "main"
 
 
@@ -37,7 +37,7 @@ async def test_the_words_that_remove_it_do(repository: Path, git: Git, tmp_path:
     (made.path / "new.py").write_text("made by an agent")
     subprocess.run(made.removal, shell=True, check=True, capture_output=True)  # noqa: ASYNC221
     assert not made.path.exists()
-    assert git("branch", "--list", "bridle/*") == ""
+    assert git("branch", "--list", "tillerman/*") == ""
 
 
 async def test_without_a_name_each_worktree_gets_one(repository: Path, tmp_path: Path) -> None:
@@ -62,12 +62,12 @@ async def test_uncommitted_work_stays_behind_with_a_word(repository: Path, tmp_p
 
 async def test_a_name_that_is_taken_is_refused(repository: Path, git: Git, tmp_path: Path) -> None:
     made = await create(repository, tmp_path / "trees", "fix")
-    git("branch", "bridle/kept")
+    git("branch", "tillerman/kept")
     for name, path in (("fix", made.path), ("kept", made.path.parent / "kept")):
         with pytest.raises(UsageError) as refused:
             await create(repository, tmp_path / "trees", name)
         assert (refused.value.message, refused.value.hint) == (
-            f"a worktree or branch called 'bridle/{name}' is there already",
+            f"a worktree or branch called 'tillerman/{name}' is there already",
             f"choose another name, or go on in {path}",
         )
 
@@ -101,8 +101,8 @@ async def test_a_repository_without_commits_is_refused(
 async def test_what_git_refuses_is_told_in_its_own_words(
     repository: Path, git: Git, tmp_path: Path
 ) -> None:
-    git("branch", "bridle")  # a branch of this name leaves no room for bridle/fix
-    with pytest.raises(UsageError, match=r"git made no worktree of .*refs/heads/bridle"):
+    git("branch", "tillerman")  # a branch of this name leaves no room for tillerman/fix
+    with pytest.raises(UsageError, match=r"git made no worktree of .*refs/heads/tillerman"):
         await create(repository, tmp_path / "trees", "fix")
 
 

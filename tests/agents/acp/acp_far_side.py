@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.agent_row import Row
-from bridle.agents.acp.dialect import Dialect
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Event
-from bridle.core.wire import Keep, Reply, Wire
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.dialect import Dialect
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Event
+from tillerman.core.wire import Keep, Reply, Wire
 
 ROW = Row(name="acme", command=("acme", "--acp"), title="Acme")
 SPEC = SessionSpec(cwd=Path("/proj"))

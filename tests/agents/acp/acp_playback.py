@@ -17,18 +17,18 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.agent_row import Row
-from bridle.agents.acp.agent_rows import rows
-from bridle.agents.acp.dialect import Dialect
-from bridle.agents.gemini import launch as gemini
-from bridle.agents.gemini.dialect import GeminiDialect
-from bridle.agents.jsonrpc.peer import Asked
-from bridle.agents.qwen import launch as qwen
-from bridle.agents.qwen.dialect import QwenDialect
-from bridle.core.agent import File, Prompt, SessionSpec
-from bridle.core.events import Answer, Event, PermissionRequested, TurnEnded
-from bridle.core.wire import Keep, Reply, Wire
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_rows import rows
+from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.gemini import launch as gemini
+from tillerman.agents.gemini.dialect import GeminiDialect
+from tillerman.agents.jsonrpc.peer import Asked
+from tillerman.agents.qwen import launch as qwen
+from tillerman.agents.qwen.dialect import QwenDialect
+from tillerman.core.agent import File, Prompt, SessionSpec
+from tillerman.core.events import Answer, Event, PermissionRequested, TurnEnded
+from tillerman.core.wire import Keep, Reply, Wire
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "acp"
 SPEC = SessionSpec(cwd=Path("/proj"))

@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 from listening import listening
 from msgspec.structs import replace
-from warm_python import run_bridle
+from warm_python import run_tillerman
 
-from bridle import agents
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.agent_row import Row
-from bridle.agents.acp.agent_rows import driver, rows
-from bridle.agents.commands.runner import Errands
-from bridle.config.settings import SETTINGS
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.agent_admin import NativeSession, TellsInstall, TellsSessions
-from bridle.core.errors import AgentUnknown, ConfigError, Unsupported
-from bridle.core.events import AgentExited, Answer, TurnEnded
-from bridle.testing import PlainHost
+from tillerman import agents
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_rows import driver, rows
+from tillerman.agents.commands.runner import Errands
+from tillerman.config.settings import SETTINGS
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent_admin import NativeSession, TellsInstall, TellsSessions
+from tillerman.core.errors import AgentUnknown, ConfigError, Unsupported
+from tillerman.core.events import AgentExited, Answer, TurnEnded
+from tillerman.testing import PlainHost
 
 PROGRAM = Path(__file__).with_name("acp_program.py")
 COMMAND = shlex.join([sys.executable, str(PROGRAM), "--acp"])
@@ -39,7 +39,7 @@ def test_agents_come_from_entry_points_rows_and_the_config() -> None:
     found = agents.available({"foo": {"acp": "foo --acp"}, "claude": {"model": "opus"}})
     assert found["foo"] == "config"
     assert found["codex-acp"] == "ACP"
-    assert found["claude"] == "bridle.agents.claude:agent"
+    assert found["claude"] == "tillerman.agents.claude:agent"
     assert list(found) == sorted(found)
 
 
@@ -51,7 +51,7 @@ def test_experimental_agents_are_there_for_those_who_ask() -> None:
     with pytest.raises(ConfigError, match=f"agent '{some[0]}' is experimental") as caught:
         agents.load(some[0])
     assert caught.value.hint == (
-        "`bridle config set experimental_agents yes` lets such agents be used"
+        "`tillerman config set experimental_agents yes` lets such agents be used"
     )
     assert agents.load(some[0], experimental=True).info.name == some[0]
 
@@ -91,15 +91,15 @@ def test_a_name_that_is_nearly_an_agents_is_told_which() -> None:
 
 
 def test_rows_are_not_read_for_an_agent_with_an_entry_point() -> None:
-    code = "import sys; from bridle import agents; agents.load('claude'); print(*sys.modules)"
+    code = "import sys; from tillerman import agents; agents.load('claude'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-    assert not {b"tomllib", b"bridle.agents.acp.agent_rows"} & set(loaded.split())
+    assert not {b"tomllib", b"tillerman.agents.acp.agent_rows"} & set(loaded.split())
 
 
 def test_a_row_is_started_before_its_wire_is_loaded() -> None:
     code = (
-        "import sys; from pathlib import Path; from bridle import agents;"
-        "from bridle.core.agent import SessionSpec;"
+        "import sys; from pathlib import Path; from tillerman import agents;"
+        "from tillerman.core.agent import SessionSpec;"
         "agents.load('codex-acp').program(SessionSpec(cwd=Path('/'))); print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
@@ -107,8 +107,8 @@ def test_a_row_is_started_before_its_wire_is_loaded() -> None:
         b"asyncio",
         b"dataclasses",
         b"hashlib",
-        b"bridle.core.events",
-        b"bridle.agents.jsonrpc.peer",
+        b"tillerman.core.events",
+        b"tillerman.agents.jsonrpc.peer",
     }
     assert not heavy & set(loaded.split())
 
@@ -243,19 +243,19 @@ async def test_what_no_acp_agent_has_is_refused_before_anything_starts(tmp_path:
 class Machine:
     def __init__(self, folder: Path) -> None:
         self.project = folder / "project"
-        self.bridle = folder / "bridle"
+        self.tillerman = folder / "tillerman"
         (folder / "home").mkdir()
         self.project.mkdir()
         self.env = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder / "home"),
-            "BRIDLE_HOME": str(self.bridle),
+            "TILLERMAN_HOME": str(self.tillerman),
             "LANG": "C.UTF-8",
             "MY_KEY": "key-of-mine",
         }
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return run_bridle(words, cwd=self.project, env=self.env)
+        return run_tillerman(words, cwd=self.project, env=self.env)
 
     def events(self, *words: str) -> list[Mapping[str, Any]]:
         done = self.run("run", "--json", *words)

@@ -9,10 +9,10 @@ from acp_far_side import ROW, far_side
 from acp_playback import OPENS, RECORDINGS, Player, agent_of, lines, name, recordings
 from msgspec.structs import replace
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.acp.agent_row import Row
-from bridle.agents.acp.agent_rows import rows
-from bridle.testing.conformance import check_agent
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_rows import rows
+from tillerman.testing.conformance import check_agent
 
 
 def _one_turn(recording: Path) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from acp_far_side import ROW, Talk, opened
 from msgspec.structs import replace
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Answer,
     Notice,
     PermissionRequested,

@@ -9,9 +9,9 @@ import pytest
 from acp_far_side import HELLO, OPTIONS, ROW, SESSION, SPEC, Talk, opened
 from msgspec.structs import replace
 
-from bridle.core.agent import File, Mode, Prompt
-from bridle.core.errors import AgentError, Unsupported
-from bridle.core.events import (
+from tillerman.core.agent import File, Mode, Prompt
+from tillerman.core.errors import AgentError, Unsupported
+from tillerman.core.events import (
     AgentReady,
     MessageChunk,
     Notice,
@@ -19,7 +19,7 @@ from bridle.core.events import (
     TurnEnded,
     encode,
 )
-from bridle.core.failure import Failure
+from tillerman.core.failure import Failure
 
 
 def _can(**more: Any) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def test_another_version_of_the_protocol_fails_the_turn() -> None:
     [end] = talk.answers({**HELLO, "protocolVersion": 2})
     assert isinstance(end, TurnEnded)
     assert end.failure
-    assert end.failure.message == ("the agent speaks version 2 of the protocol, bridle speaks 1")
+    assert end.failure.message == ("the agent speaks version 2 of the protocol, tillerman speaks 1")
 
 
 @pytest.mark.parametrize(

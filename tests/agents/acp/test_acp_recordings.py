@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from acp_playback import RECORDINGS, Said, encoded, lines, name, play, recordings
 
-from bridle.core.events import (
+from tillerman.core.events import (
     MessageChunk,
     ToolFinished,
     ToolStarted,

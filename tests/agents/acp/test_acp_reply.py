@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from bridle.agents.acp.model_reply import Reply
-from bridle.core.events import (
+from tillerman.agents.acp.model_reply import Reply
+from tillerman.core.events import (
     Event,
     MessageChunk,
     MessageWithdrawn,

@@ -10,10 +10,10 @@ import pytest
 from acp_far_side import ROW, Talk, opened
 from msgspec.structs import replace
 
-from bridle.agents.acp.dialect import Asking, Dialect
-from bridle.agents.acp.tool_calls import MOST_HEARD
-from bridle.agents.jsonrpc.peer import Asked
-from bridle.core.events import (
+from tillerman.agents.acp.dialect import Asking, Dialect
+from tillerman.agents.acp.tool_calls import MOST_HEARD
+from tillerman.agents.jsonrpc.peer import Asked
+from tillerman.core.events import (
     Answer,
     Cut,
     Diff,
@@ -37,7 +37,7 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.core.failure import Failure
+from tillerman.core.failure import Failure
 
 END = {"stopReason": "end_turn"}
 LS = {"toolCallId": "c1", "title": "ls", "kind": "execute", "rawInput": {"command": "ls"}}

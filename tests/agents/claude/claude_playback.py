@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.claude.wire import ClaudeWire
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Answer, Event
-from bridle.core.wire import Reply
+from tillerman.agents.claude.wire import ClaudeWire
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Answer, Event
+from tillerman.core.wire import Reply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "claude"
 SPEC = SessionSpec(cwd=Path("/proj"))

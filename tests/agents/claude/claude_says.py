@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bridle.agents.claude.wire import ClaudeWire
-from bridle.core.agent import Mode, Prompt, SessionSpec
-from bridle.core.events import Event
-from bridle.core.wire import Reply
+from tillerman.agents.claude.wire import ClaudeWire
+from tillerman.core.agent import Mode, Prompt, SessionSpec
+from tillerman.core.events import Event
+from tillerman.core.wire import Reply
 
 Line = dict[str, Any]
 _messages = itertools.count(1)

@@ -21,8 +21,8 @@ from claude_says import (
     wake_up,
 )
 
-from bridle.core.agent import Prompt
-from bridle.core.events import (
+from tillerman.core.agent import Prompt
+from tillerman.core.events import (
     BackgroundChanged,
     BackgroundTask,
     TurnEnded,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from claude_says import assistant, hear, message_start, prompted, result, says, text_delta
 
-from bridle.core.events import TurnEnded
-from bridle.core.failure import Failure
+from tillerman.core.events import TurnEnded
+from tillerman.core.failure import Failure
 
 
 def failure(*lines: dict[str, Any]) -> Failure | None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from claude_says import wire
 
-from bridle.core.agent import File, Prompt, SecretFile, SessionSpec, Word
-from bridle.core.errors import Unsupported
+from tillerman.core.agent import File, Prompt, SecretFile, SessionSpec, Word
+from tillerman.core.errors import Unsupported
 
 PLAIN = [
     "claude",

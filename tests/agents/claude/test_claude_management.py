@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from claude_playback import RECORDINGS, lines
 
-from bridle.agents import load
-from bridle.agents.claude.agent import ClaudeCode, account, asked, mcp_servers, mcp_tools
-from bridle.agents.claude.stored_sessions import history
-from bridle.agents.commands.runner import Errands
-from bridle.core.agent_admin import Account, Installed, McpServer, McpTool, Model
-from bridle.core.capabilities import capabilities
-from bridle.core.errors import AgentError, AgentNotInstalled
-from bridle.core.events import (
+from tillerman.agents import load
+from tillerman.agents.claude.agent import ClaudeCode, account, asked, mcp_servers, mcp_tools
+from tillerman.agents.claude.stored_sessions import history
+from tillerman.agents.commands.runner import Errands
+from tillerman.core.agent_admin import Account, Installed, McpServer, McpTool, Model
+from tillerman.core.capabilities import capabilities
+from tillerman.core.errors import AgentError, AgentNotInstalled
+from tillerman.core.events import (
     Diff,
     MessageChunk,
     Text,
@@ -59,7 +59,7 @@ elif words[:2] == ["mcp", "remove"]:
     sys.exit('No MCP server named "probe". Configured servers: web')
 elif "--input-format=stream-json" in words:
     def answer(response):
-        response = {{"subtype": "success", "request_id": "bridle", "response": response}}
+        response = {{"subtype": "success", "request_id": "tillerman", "response": response}}
         print(json.dumps({{"type": "control_response", "response": response}}), flush=True)
     assert json.loads(sys.stdin.readline())["request"]["subtype"] == "initialize"
     print(open(__file__ + ".initialize").read(), flush=True)
@@ -181,7 +181,7 @@ def test_what_it_refuses_is_an_error_in_its_words() -> None:
     dialog = asked({"subtype": "mcp_reconnect"})
     next(dialog)
     assert dialog.send(b"a line that is no answer") == b""
-    refusal = {"subtype": "error", "request_id": "bridle", "error": "Server not found: x"}
+    refusal = {"subtype": "error", "request_id": "tillerman", "error": "Server not found: x"}
     with pytest.raises(AgentError, match="refused 'mcp_reconnect': Server not found: x"):
         dialog.send(json.dumps({"type": "control_response", "response": refusal}).encode())
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from claude_playback import lines, name, play, recordings
 
-from bridle.core.events import TurnEnded, Unrecognized, decode_event, encode
-from bridle.core.wire import Reply
+from tillerman.core.events import TurnEnded, Unrecognized, decode_event, encode
+from tillerman.core.wire import Reply
 
 Path_ = tuple[str | int, ...]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from claude_playback import Said, encoded, lines, name, play, recordings
 
-from bridle.core.events import (
+from tillerman.core.events import (
     MessageChunk,
     MessageWithdrawn,
     TurnEnded,

@@ -19,7 +19,7 @@ from claude_says import (
     wire,
 )
 
-from bridle.core.events import (
+from tillerman.core.events import (
     ALLOW,
     DENY,
     Answer,
@@ -32,7 +32,7 @@ from bridle.core.events import (
     ToolFinished,
     Unrecognized,
 )
-from bridle.core.wire import Reply
+from tillerman.core.wire import Reply
 
 COMMAND = {"command": "rm x"}
 
@@ -41,7 +41,7 @@ def test_the_greeting_asks_to_see_every_call_that_no_rule_asks_about() -> None:
     (hello,) = wire().greet()
     assert hello == {
         "type": "control_request",
-        "request_id": "bridle_1",
+        "request_id": "tillerman_1",
         "request": {
             "subtype": "initialize",
             "hooks": {
@@ -49,7 +49,7 @@ def test_the_greeting_asks_to_see_every_call_that_no_rule_asks_about() -> None:
                     {
                         "matcher": "^(?!(?:Bash|Glob|Grep|ListMcpResourcesTool|LSP|Read|"
                         "ReadMcpResourceTool)$)",
-                        "hookCallbackIds": ["bridle_pre_tool_use"],
+                        "hookCallbackIds": ["tillerman_pre_tool_use"],
                         "timeout": 20 * 24 * 3600,
                     }
                 ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from claude_says import assistant, hear, init, prompted, result, says, state
 
-from bridle.agents.claude.wire import ClaudeWire
-from bridle.core.agent import Prompt
-from bridle.core.events import MessageChunk, TurnEnded, TurnStarted, UsageReported
+from tillerman.agents.claude.wire import ClaudeWire
+from tillerman.core.agent import Prompt
+from tillerman.core.events import MessageChunk, TurnEnded, TurnStarted, UsageReported
 
 COMPLETED = TurnEnded(reason="completed")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from claude_says import assistant, calls, hear, prompted, system, tool_result
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Content,
     Cut,
     Diff,
@@ -20,7 +20,7 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from bridle.core.wire import Keep
+from tillerman.core.wire import Keep
 
 PATCH = [{"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2, "lines": ["-a", "+b", "+c"]}]
 PNG = b"\x89PNG"

@@ -7,8 +7,8 @@ from typing import Any
 from claude_playback import RECORDINGS, lines, play
 from claude_says import hear, init, message_start, prompted, result, stream
 
-from bridle.core.agent import Prompt
-from bridle.core.events import UsageReported
+from tillerman.core.agent import Prompt
+from tillerman.core.events import UsageReported
 
 
 def model(input: int, output: int, cost: float, **more: Any) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from claude_says import (
     wire,
 )
 
-from bridle.core.agent import Prompt
-from bridle.core.events import (
+from tillerman.core.agent import Prompt
+from tillerman.core.events import (
     AgentReady,
     MessageChunk,
     MessageWithdrawn,
@@ -40,10 +40,10 @@ from bridle.core.events import (
     UsageReported,
     decode_event,
 )
-from bridle.core.events import (
+from tillerman.core.events import (
     encode as encode_event,
 )
-from bridle.core.failure import Failure
+from tillerman.core.failure import Failure
 
 ENDED = [UsageReported(), TurnEnded(reason="completed")]
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.codex.exec_wire import CodexExecWire
-from bridle.agents.codex.wire import CodexWire
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Answer, Event
-from bridle.core.wire import Keep, Reply
+from tillerman.agents.codex.exec_wire import CodexExecWire
+from tillerman.agents.codex.wire import CodexWire
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Answer, Event
+from tillerman.core.wire import Keep, Reply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "codex"
 NOW = 1_794_700_000.0

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bridle.agents.codex.wire import CodexWire
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Event
-from bridle.core.wire import Keep, Reply
+from tillerman.agents.codex.wire import CodexWire
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Event
+from tillerman.core.wire import Keep, Reply
 
 Message = dict[str, Any]
 THREAD, TURN = "thread-1", "turn-1"

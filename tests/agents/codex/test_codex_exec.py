@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bridle.agents.codex.exec_wire import CodexExecWire
-from bridle.core.agent import Exit, Prompt, SessionSpec
-from bridle.core.events import (
+from tillerman.agents.codex.exec_wire import CodexExecWire
+from tillerman.core.agent import Exit, Prompt, SessionSpec
+from tillerman.core.events import (
     Event,
     PlanChanged,
     PlanStep,
@@ -17,7 +17,7 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.core.wire import Keep, Reply
+from tillerman.core.wire import Keep, Reply
 
 
 def wire(**more: Any) -> CodexExecWire:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bridle.agents.codex.failures import failure, from_words, refusal
-from bridle.core.failure import Failure
+from tillerman.agents.codex.failures import failure, from_words, refusal
+from tillerman.core.failure import Failure
 
 KINDS = json.loads((Path(__file__).parents[2] / "recordings" / "codex" / "kinds.json").read_text())
 OWN = {"other", "activeTurnNotSteerable", "sandboxError", "threadRollbackFailed"}

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from codex_says import Talk, ask, tell
 
-from bridle.agents.codex.hook_requests import KEY, config, hash_of, is_trusted
-from bridle.agents.codex.launch import opening
-from bridle.core.agent import SessionSpec
-from bridle.core.events import (
+from tillerman.agents.codex.hook_requests import KEY, config, hash_of, is_trusted
+from tillerman.agents.codex.launch import opening
+from tillerman.core.agent import SessionSpec
+from tillerman.core.events import (
     Answer,
     PermissionRequested,
     RequestAnswered,
     ToolFinished,
     ToolStarted,
 )
-from bridle.hooks.protocol import HookReply
+from tillerman.hooks.protocol import HookReply
 
 COMMAND = "item/commandExecution/requestApproval"
 HASH = "sha256:eb3835f2661a7db3cd47b5061726c2fd34ed78a01aa7f70f51d69d598cbe126e"  # 0.166.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codex_says import TURN, Talk, answer, tell
 
-from bridle.core.events import TurnEnded
+from tillerman.core.events import TurnEnded
 
 
 def ended(turn: str) -> dict[str, object]:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from codex_says import Talk
 
-from bridle.agents.codex.exec_launch import exec_launch
-from bridle.agents.codex.launch import launch, opening, sandbox_policy, user_input
-from bridle.core.agent import File, Mode, Prompt, SecretFile, SessionSpec
-from bridle.core.errors import ConfigError, Unsupported
+from tillerman.agents.codex.exec_launch import exec_launch
+from tillerman.agents.codex.launch import launch, opening, sandbox_policy, user_input
+from tillerman.core.agent import File, Mode, Prompt, SecretFile, SessionSpec
+from tillerman.core.errors import ConfigError, Unsupported
 
 CWD = Path("/proj")
 

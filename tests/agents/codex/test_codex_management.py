@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from bridle.agents import load
-from bridle.agents.codex import command_output
-from bridle.agents.codex.agent import Codex, CodexExec
-from bridle.agents.commands.runner import Errands
-from bridle.core.agent_admin import Account, Installed, McpServer, McpTool, Model, NativeSession
-from bridle.core.capabilities import capabilities
-from bridle.core.errors import AgentError, AgentNotInstalled
-from bridle.core.events import MessageChunk, Text, ToolFinished, ToolStarted, UserMessage
+from tillerman.agents import load
+from tillerman.agents.codex import command_output
+from tillerman.agents.codex.agent import Codex, CodexExec
+from tillerman.agents.commands.runner import Errands
+from tillerman.core.agent_admin import Account, Installed, McpServer, McpTool, Model, NativeSession
+from tillerman.core.capabilities import capabilities
+from tillerman.core.errors import AgentError, AgentNotInstalled
+from tillerman.core.events import MessageChunk, Text, ToolFinished, ToolStarted, UserMessage
 
 SIGN_IN = "run `codex login`, or give `codex login --with-api-key` a key"
 MODELS = {
@@ -74,7 +74,7 @@ TURNS: list[dict[str, Any]] = [
     {"items": [{"type": "agentMessage", "id": "m1", "text": "One file."}]},
 ]
 ANSWERS: dict[str, Any] = {
-    "initialize": {"userAgent": "bridle/0.166.0", "codexHome": "/home/user/.codex"},
+    "initialize": {"userAgent": "tillerman/0.166.0", "codexHome": "/home/user/.codex"},
     "account/read": {
         "account": {"type": "chatgpt", "email": "ann@example.com", "planType": "pro"},
         "requiresOpenaiAuth": True,

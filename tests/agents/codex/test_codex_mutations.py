@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from codex_playback import Player, encoded, lines, recordings
 
-from bridle.core.events import ToolFinished, ToolStarted, TurnEnded, decode_event
-from bridle.testing.recordings import changes
+from tillerman.core.events import ToolFinished, ToolStarted, TurnEnded, decode_event
+from tillerman.testing.recordings import changes
 
 
 def _kind(message: dict[str, Any]) -> str:

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from codex_playback import Said, encoded, heard, lines, name, recordings
 
-from bridle.agents import load
-from bridle.agents.stdio.agent import StdioAgent
-from bridle.core.events import (
+from tillerman.agents import load
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.events import (
     MessageChunk,
     MessageWithdrawn,
     TurnEnded,
     Unrecognized,
     UsageReported,
 )
-from bridle.testing.conformance import check_agent
+from tillerman.testing.conformance import check_agent
 
 APP_SERVER = recordings("app-server")
 EXEC = recordings("exec")

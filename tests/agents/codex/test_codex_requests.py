@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from codex_says import TURN, Talk, ask, begun, completed, tell
 
-from bridle.agents.codex.requests import ALWAYS
-from bridle.core.events import (
+from tillerman.agents.codex.requests import ALWAYS
+from tillerman.core.events import (
     ALLOW,
     DENY,
     Answer,

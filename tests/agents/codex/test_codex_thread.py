@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codex_says import TURN, Talk, answer, begun, completed, delta, done, refuse, tell
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentReady,
     MessageChunk,
     Notice,
@@ -12,7 +12,7 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.core.failure import Failure
+from tillerman.core.failure import Failure
 
 CANCELLED = TurnEnded(reason="cancelled")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from codex_says import Talk, ask, begun, completed, delta, done, encode, refuse, tell
 
-from bridle.core.agent import Exit
-from bridle.core.events import (
+from tillerman.core.agent import Exit
+from tillerman.core.events import (
     BackgroundChanged,
     BackgroundTask,
     Diff,
@@ -29,8 +29,8 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.core.failure import Failure
-from bridle.core.wire import Keep, Reply
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Keep, Reply
 
 KINDS = json.loads((Path(__file__).parents[2] / "recordings" / "codex" / "kinds.json").read_text())
 

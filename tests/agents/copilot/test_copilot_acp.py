@@ -13,13 +13,13 @@ from acp_playback import Player, Said, encoded, lines
 from copilot_playback import RECORDINGS, SPEC
 from msgspec.structs import replace
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.copilot import agent
-from bridle.agents.copilot.dialect import ROW, CopilotDialect
-from bridle.agents.copilot.failures import told
-from bridle.agents.copilot.wire import CopilotWire
-from bridle.core.agent import SecretFile, SessionSpec
-from bridle.core.events import (
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.agents.copilot import agent
+from tillerman.agents.copilot.dialect import ROW, CopilotDialect
+from tillerman.agents.copilot.failures import told
+from tillerman.agents.copilot.wire import CopilotWire
+from tillerman.core.agent import SecretFile, SessionSpec
+from tillerman.core.events import (
     Diff,
     MessageChunk,
     MessageWithdrawn,
@@ -33,8 +33,8 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.core.wire import Wire
-from bridle.testing.conformance import check_agent
+from tillerman.core.wire import Wire
+from tillerman.testing.conformance import check_agent
 
 TALKS = sorted(
     path.parent

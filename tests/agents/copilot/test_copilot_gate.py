@@ -9,19 +9,19 @@ from acp_far_side import Talk
 from copilot_playback import SPEC
 from msgspec.structs import replace
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.copilot.dialect import ROW, CopilotDialect
-from bridle.agents.copilot.wire import CopilotWire
-from bridle.core.agent import SecretFolder, SessionSpec
-from bridle.core.events import (
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.agents.copilot.dialect import ROW, CopilotDialect
+from tillerman.agents.copilot.wire import CopilotWire
+from tillerman.core.agent import SecretFolder, SessionSpec
+from tillerman.core.events import (
     Answer,
     PermissionRequested,
     RequestAnswered,
     ToolStarted,
     TurnEnded,
 )
-from bridle.core.wire import Wire
-from bridle.hooks.protocol import HookReply
+from tillerman.core.wire import Wire
+from tillerman.hooks.protocol import HookReply
 
 TOUCH = {"command": "touch x", "description": "a command"}
 CALL = {"toolCallId": "c1", "title": "a command", "kind": "execute", "rawInput": TOUCH}

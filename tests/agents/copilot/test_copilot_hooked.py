@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from listening import Listener, listening
 
-from bridle.agents.copilot import agent
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.errors import GateOpen
-from bridle.core.events import (
+from tillerman.agents.copilot import agent
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.errors import GateOpen
+from tillerman.core.events import (
     Answer,
     PermissionRequested,
     RequestAnswered,
     ToolFinished,
     TurnEnded,
 )
-from bridle.testing import PlainHost
+from tillerman.testing import PlainHost
 
 PROGRAM = Path(__file__).with_name("copilot_program.py")
 DONE = TurnEnded(reason="completed")

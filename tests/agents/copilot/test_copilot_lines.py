@@ -12,11 +12,11 @@ import pytest
 from copilot_playback import RECORDINGS, SPEC, Said, encoded, lines, name, play, recordings
 from msgspec.structs import replace
 
-from bridle.agents.copilot.agent import JSON
-from bridle.agents.copilot.json_wire import CopilotJsonWire
-from bridle.core.agent import File, Prompt, SecretFile
-from bridle.core.errors import Unsupported
-from bridle.core.events import (
+from tillerman.agents.copilot.agent import JSON
+from tillerman.agents.copilot.json_wire import CopilotJsonWire
+from tillerman.core.agent import File, Prompt, SecretFile
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import (
     AgentReady,
     Diff,
     Image,
@@ -29,9 +29,9 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
-from bridle.core.failure import Failure
-from bridle.core.wire import Keep
-from bridle.testing.conformance import check_agent
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Keep
+from tillerman.testing.conformance import check_agent
 
 
 @pytest.mark.parametrize("recording", recordings("json"), ids=name)

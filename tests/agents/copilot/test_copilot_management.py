@@ -9,12 +9,20 @@ from pathlib import Path
 import pytest
 from copilot_playback import RECORDINGS
 
-from bridle.agents.copilot import agent, command_output, stored_sessions
-from bridle.core.agent import Exit, Word
-from bridle.core.agent_admin import Account, Dialog, Installed, McpServer, Model, NativeSession, Ran
-from bridle.core.capabilities import capabilities
-from bridle.core.errors import AgentError
-from bridle.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
+from tillerman.agents.copilot import agent, command_output, stored_sessions
+from tillerman.core.agent import Exit, Word
+from tillerman.core.agent_admin import (
+    Account,
+    Dialog,
+    Installed,
+    McpServer,
+    Model,
+    NativeSession,
+    Ran,
+)
+from tillerman.core.capabilities import capabilities
+from tillerman.core.errors import AgentError
+from tillerman.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
 
 VERSION = "GitHub Copilot CLI 1.0.102.\nRun 'copilot update' to check for updates.\n"
 CONFIG_HELP = """\

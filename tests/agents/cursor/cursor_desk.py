@@ -10,14 +10,14 @@ from typing import Any
 
 from cursor_stand_in import VERSION, install_cursor
 
-from bridle.agents import load
-from bridle.core.agent import SessionSpec
-from bridle.core.events import Entry
-from bridle.paths import find_paths
-from bridle.sessions.run_settings import Limits, Terms
-from bridle.sessions.service import Sessions
-from bridle.sessions.session import Session
-from bridle.store.database import Database
+from tillerman.agents import load
+from tillerman.core.agent import SessionSpec
+from tillerman.core.events import Entry
+from tillerman.paths import find_paths
+from tillerman.sessions.run_settings import Limits, Terms
+from tillerman.sessions.service import Sessions
+from tillerman.sessions.session import Session
+from tillerman.store.database import Database
 
 NO_LIMITS = Limits()
 OLDER = "2026.07.16-0a1b2c3"  # runs no hooks of a plugin
@@ -34,7 +34,7 @@ class Desk:
         self.config = self.home / ".cursor" / "cli-config.json"
         self.config.parent.mkdir()
         self.config.write_text(json.dumps(MODEL))
-        self.paths = find_paths({"BRIDLE_HOME": str(folder / "bridle")})
+        self.paths = find_paths({"TILLERMAN_HOME": str(folder / "tillerman")})
         self.database = Database.open(self.paths.store)
         self.sessions = Sessions(self.paths, self.database)
         self.agent = load("cursor")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bridle.agents.cursor.wire import CursorWire
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Event, MessageChunk, MessageWithdrawn, encode
+from tillerman.agents.cursor.wire import CursorWire
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, encode
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "cursor"
 SPEC = SessionSpec(cwd=Path("/proj"))

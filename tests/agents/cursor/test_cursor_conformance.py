@@ -12,11 +12,11 @@ from cursor_scene import SERVER, CursorScene
 from msgspec.structs import replace
 from verdicts import hold, hold_gate
 
-from bridle.core.events import PermissionRequested
-from bridle.core.tools import class_of
-from bridle.testing.conformance_cases import CASES, Case, check
-from bridle.testing.gate_probe.probes import NOBODY, Song, holds
-from bridle.testing.scenario import call, of
+from tillerman.core.events import PermissionRequested
+from tillerman.core.tools import class_of
+from tillerman.testing.conformance_cases import CASES, Case, check
+from tillerman.testing.gate_probe.probes import NOBODY, Song, holds
+from tillerman.testing.scenario import call, of
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)

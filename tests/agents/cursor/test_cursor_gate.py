@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from cursor_desk import OLDER, Desk, perform, script
 from cursor_stand_in import install_cursor
-from warm_python import run_bridle
+from warm_python import run_tillerman
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Answer,
     Entry,
     Notice,
@@ -32,10 +32,10 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
-from bridle.hooks import server
-from bridle.sessions.run_settings import Limits
-from bridle.sessions.session import Session
-from bridle.testing.scenario import call, end, of, play, said, shown, until
+from tillerman.hooks import server
+from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.session import Session
+from tillerman.testing.scenario import call, end, of, play, said, shown, until
 
 DONE = TurnEnded(reason="completed")
 PATIENCE = 30.0
@@ -259,8 +259,8 @@ async def test_an_answer_comes_from_another_terminal(desk: Desk) -> None:
     await session.prompt(script({"shell": "touch ran"}))
     request = await until(session, PermissionRequested)
     words = ["requests", "answer", f"{session.id}/{request.request_id}", "allow"]
-    env = {**desk.environment, "BRIDLE_HOME": str(desk.paths.config)}
-    ran = await asyncio.to_thread(run_bridle, words, cwd=desk.project, env=env)
+    env = {**desk.environment, "TILLERMAN_HOME": str(desk.paths.config)}
+    ran = await asyncio.to_thread(run_tillerman, words, cwd=desk.project, env=env)
     assert ran.returncode == 0, ran.stderr
     log = await rest(session)
     assert (desk.project / "ran").exists()

@@ -10,12 +10,12 @@ import pytest
 from cursor_playback import PROMPT, SPEC
 from msgspec.structs import replace
 
-from bridle.agents.cursor import config
-from bridle.agents.cursor.launch import launch
-from bridle.agents.cursor.withheld_tools import Approval
-from bridle.core.agent import Prompt, SecretFolder
-from bridle.core.errors import UsageError
-from bridle.core.wire import Launch, Place
+from tillerman.agents.cursor import config
+from tillerman.agents.cursor.launch import launch
+from tillerman.agents.cursor.withheld_tools import Approval
+from tillerman.core.agent import Prompt, SecretFolder
+from tillerman.core.errors import UsageError
+from tillerman.core.wire import Launch, Place
 
 AUTO = replace(SPEC, approve="auto")
 

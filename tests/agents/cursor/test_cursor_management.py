@@ -11,13 +11,13 @@ import pytest
 from cursor_playback import case
 from cursor_stand_in import install_cursor
 
-from bridle.agents.commands.runner import Errands
-from bridle.agents.cursor import command_output, stored_sessions
-from bridle.agents.cursor.agent import Cursor
-from bridle.core.agent_admin import Account, Installed, McpServer, McpTool, Model, NativeSession
-from bridle.core.capabilities import capabilities
-from bridle.core.errors import AgentError, AgentNotInstalled
-from bridle.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
+from tillerman.agents.commands.runner import Errands
+from tillerman.agents.cursor import command_output, stored_sessions
+from tillerman.agents.cursor.agent import Cursor
+from tillerman.core.agent_admin import Account, Installed, McpServer, McpTool, Model, NativeSession
+from tillerman.core.capabilities import capabilities
+from tillerman.core.errors import AgentError, AgentNotInstalled
+from tillerman.core.events import MessageChunk, ToolFinished, ToolStarted, UserMessage
 
 SIGN_IN = "run `cursor-agent login` or set CURSOR_API_KEY"
 

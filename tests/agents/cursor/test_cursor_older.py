@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from cursor_desk import Desk, perform
 
-from bridle.core.errors import GateOpen, Unsupported
-from bridle.core.events import Notice, PermissionRequested, ToolFinished, TurnEnded
-from bridle.testing.scenario import end, of, play, said
+from tillerman.core.errors import GateOpen, Unsupported
+from tillerman.core.events import Notice, PermissionRequested, ToolFinished, TurnEnded
+from tillerman.testing.scenario import end, of, play, said
 
 DONE = TurnEnded(reason="completed")
 

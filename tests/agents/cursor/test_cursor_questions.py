@@ -12,9 +12,9 @@ import pytest
 from cursor_playback import RECORDINGS, SPEC
 from msgspec.structs import replace
 
-from bridle.agents.cursor.hook_requests import CursorGate
-from bridle.agents.stdio.hooked_per_turn_conversation import Ruling, Said
-from bridle.core.events import (
+from tillerman.agents.cursor.hook_requests import CursorGate
+from tillerman.agents.stdio.hooked_per_turn_conversation import Ruling, Said
+from tillerman.core.events import (
     Answer,
     Event,
     PermissionRequested,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from cursor_playback import RECORDINGS, encoded, heard, recordings, words
 
-from bridle.agents import load
-from bridle.core.events import ToolFinished, ToolStarted, TurnEnded, Unrecognized, UsageReported
-from bridle.testing import check_agent
+from tillerman.agents import load
+from tillerman.core.events import ToolFinished, ToolStarted, TurnEnded, Unrecognized, UsageReported
+from tillerman.testing import check_agent
 
 ODD = "odd_lines"
 

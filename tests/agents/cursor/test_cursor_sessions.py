@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from cursor_desk import MODEL, Desk, perform, script
 from msgspec.structs import replace
-from warm_python import run_bridle
+from warm_python import run_tillerman
 
-from bridle.agents import load
-from bridle.core.agent import File
-from bridle.core.errors import AgentError, AgentNotInstalled, Unsupported
-from bridle.core.events import (
+from tillerman.agents import load
+from tillerman.core.agent import File
+from tillerman.core.errors import AgentError, AgentNotInstalled, Unsupported
+from tillerman.core.events import (
     AgentExited,
     AgentReady,
     Diff,
@@ -40,9 +40,9 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.core.failure import Failure
-from bridle.sessions.run_settings import Until
-from bridle.sessions.session import Session
+from tillerman.core.failure import Failure
+from tillerman.sessions.run_settings import Until
+from tillerman.sessions.session import Session
 
 DONE = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
@@ -240,7 +240,7 @@ FAILURES = [
         Failure(
             kind="stream_broken",
             message="the agent ended without a result (exit code 0)",
-            hint="try again; `bridle sessions show ID --json` has all of its last words",
+            hint="try again; `tillerman sessions show ID --json` has all of its last words",
         ),
     ),
     (
@@ -248,7 +248,7 @@ FAILURES = [
         Failure(
             kind="agent_crashed",
             message="the agent ended without a result (signal 9)",
-            hint="try again; `bridle sessions show ID --json` has all of its last words",
+            hint="try again; `tillerman sessions show ID --json` has all of its last words",
         ),
     ),
 ]
@@ -284,7 +284,7 @@ async def test_an_unknown_model_is_told_without_the_two_hundred_known_ones(desk:
         failure=Failure(
             kind="model_not_found",
             message="Cannot use this model: no-such-model.",
-            hint="`bridle models -a cursor` lists the models",
+            hint="`tillerman models -a cursor` lists the models",
         ),
     )
     assert json.loads(desk.config.read_text()) == MODEL
@@ -462,15 +462,15 @@ async def test_a_prompt_that_is_not_read_can_be_cancelled(desk: Desk) -> None:
 # -- the command line ------------------------------------------------------------------------------
 
 
-def bridle(desk: Desk, *words: str) -> subprocess.CompletedProcess[str]:
-    env = {**desk.environment, "BRIDLE_HOME": str(desk.home / "bridle")}
-    return run_bridle(words, cwd=desk.project, env=env)
+def tillerman(desk: Desk, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {**desk.environment, "TILLERMAN_HOME": str(desk.home / "tillerman")}
+    return run_tillerman(words, cwd=desk.project, env=env)
 
 
 async def test_the_command_line_runs_it(desk: Desk) -> None:
     prompt = script({"edit": "a.txt", "content": "x\n"}, {"say": "Written."})
     words = ["run", "-a", "cursor", "--approve", "edits", prompt]
-    ran = await asyncio.to_thread(bridle, desk, *words)
+    ran = await asyncio.to_thread(tillerman, desk, *words)
     assert ran.returncode == 0, ran.stderr
     assert "Written." in ran.stdout
     assert (desk.project / "a.txt").read_text() == "x\n"
@@ -478,7 +478,7 @@ async def test_the_command_line_runs_it(desk: Desk) -> None:
 
 async def test_the_command_line_says_what_to_do_when_nobody_is_signed_in(desk: Desk) -> None:
     (desk.home / ".config" / "cursor" / "auth.json").unlink()
-    ran = await asyncio.to_thread(bridle, desk, "run", "-a", "cursor", "hello")
+    ran = await asyncio.to_thread(tillerman, desk, "run", "-a", "cursor", "hello")
     assert ran.returncode == 3
     assert "run `cursor-agent login` or set CURSOR_API_KEY" in ran.stderr + ran.stdout
 

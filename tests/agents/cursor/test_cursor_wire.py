@@ -8,9 +8,9 @@ import pytest
 from cursor_playback import PROMPT, SPEC, case, cases, play, says, words
 from msgspec.structs import replace
 
-from bridle.agents.cursor.wire import CursorWire
-from bridle.core.agent import Exit, SessionSpec
-from bridle.core.events import (
+from tillerman.agents.cursor.wire import CursorWire
+from tillerman.core.agent import Exit, SessionSpec
+from tillerman.core.events import (
     AgentReady,
     Event,
     MessageChunk,
@@ -24,7 +24,7 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
-from bridle.core.failure import Failure
+from tillerman.core.failure import Failure
 
 DONE = TurnEnded(reason="completed")
 RETRY = {"type": "retry", "subtype": "starting", "attempt": 1}

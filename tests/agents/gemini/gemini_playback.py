@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.gemini.json_wire import GeminiStreamWire
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Event
+from tillerman.agents.gemini.json_wire import GeminiStreamWire
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Event
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "gemini" / "0.61.0"
 SPEC = SessionSpec(cwd=Path("/proj"))

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from acp_far_side import opened
 
-from bridle.agents.gemini import agent, ask_policy
-from bridle.agents.gemini.dialect import GeminiDialect
-from bridle.agents.gemini.launch import GATE, ROW, acp
-from bridle.core.agent import SecretFolder, SessionSpec
-from bridle.core.errors import Unsupported
-from bridle.core.events import Answer, PermissionRequested, ToolStarted
-from bridle.core.permission.actions import HOLE, host_of, server_of
-from bridle.core.tools import class_of
-from bridle.testing.test_host import PlainHost
+from tillerman.agents.gemini import agent, ask_policy
+from tillerman.agents.gemini.dialect import GeminiDialect
+from tillerman.agents.gemini.launch import GATE, ROW, acp
+from tillerman.core.agent import SecretFolder, SessionSpec
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import Answer, PermissionRequested, ToolStarted
+from tillerman.core.permission.actions import HOLE, host_of, server_of
+from tillerman.core.tools import class_of
+from tillerman.testing.test_host import PlainHost
 
 PROJ = Path("/proj")
 PLAN = "/home/me/.gemini/tmp/proj/9f2/plans/the-plan.md"

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from bridle.agents import load
-from bridle.agents.gemini import agent
-from bridle.agents.gemini.json_wire import GeminiStreamWire
-from bridle.agents.gemini.launch import GATE
-from bridle.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
-from bridle.core.errors import Unsupported
-from bridle.core.failure import Failure
-from bridle.core.wire import Launch
-from bridle.testing.test_host import PlainHost
+from tillerman.agents import load
+from tillerman.agents.gemini import agent
+from tillerman.agents.gemini.json_wire import GeminiStreamWire
+from tillerman.agents.gemini.launch import GATE
+from tillerman.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
+from tillerman.core.errors import Unsupported
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Launch
+from tillerman.testing.test_host import PlainHost
 
 
 def acp(**spec: Any) -> Launch:

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from bridle.agents.gemini import agent
-from bridle.agents.gemini.account import account
-from bridle.agents.gemini.folder_trust import trusted
-from bridle.agents.gemini.models import listed
-from bridle.agents.gemini.stored_sessions import (
+from tillerman.agents.gemini import agent
+from tillerman.agents.gemini.account import account
+from tillerman.agents.gemini.folder_trust import trusted
+from tillerman.agents.gemini.models import listed
+from tillerman.agents.gemini.stored_sessions import (
     cached,
     history,
     out_of_its_minute,
     sessions,
     switched,
 )
-from bridle.core.agent_admin import Account, Model, NativeSession
-from bridle.core.capabilities import capabilities
-from bridle.core.events import (
+from tillerman.core.agent_admin import Account, Model, NativeSession
+from tillerman.core.capabilities import capabilities
+from tillerman.core.events import (
     Diff,
     MessageChunk,
     Notice,

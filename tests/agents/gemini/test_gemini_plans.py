@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents.gemini import tool_titles
-from bridle.agents.gemini.plans import presented
+from tillerman.agents.gemini import tool_titles
+from tillerman.agents.gemini.plans import presented
 
 ID = "a385111b-6329-46c8-b00e-d5b0edd43d73"
 ASKS = "Requesting plan approval for: "

@@ -8,9 +8,9 @@ import pytest
 from acp_far_side import far_side
 from gemini_playback import RECORDINGS, encoded, lines, play, recordings
 
-from bridle.agents import load
-from bridle.agents.gemini import agent
-from bridle.core.events import (
+from tillerman.agents import load
+from tillerman.agents.gemini import agent
+from tillerman.core.events import (
     MessageChunk,
     ToolFinished,
     ToolStarted,
@@ -18,7 +18,7 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.testing.conformance import check_agent
+from tillerman.testing.conformance import check_agent
 
 BROKEN_OFF = {"cancel_sigint", "cancel_sigterm"}
 

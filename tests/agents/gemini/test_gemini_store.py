@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bridle.agents.gemini.stored_sessions import drop_empty_files, recorded
-from bridle.agents.stdio.recorded_conversation import Recorded
+from tillerman.agents.gemini.stored_sessions import drop_empty_files, recorded
+from tillerman.agents.stdio.recorded_conversation import Recorded
 
 ID = "04c7906e-2c4e-4e17-9ba4-40233899597e"
 HEAD = {"sessionId": ID, "kind": "main"}

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.opencode.run_wire import OpencodeRunWire
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Event
-from bridle.core.wire import Keep, Reply
+from tillerman.agents.opencode.run_wire import OpencodeRunWire
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Event
+from tillerman.core.wire import Keep, Reply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "opencode"
 SPEC = SessionSpec(cwd=Path("/proj"))

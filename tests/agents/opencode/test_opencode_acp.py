@@ -13,13 +13,13 @@ from acp_playback import Player, Said, encoded, lines
 from msgspec.structs import replace
 from opencode_playback import RECORDINGS, SPEC
 
-from bridle.agents.acp.agent import AcpAgent
-from bridle.agents.opencode import agent
-from bridle.agents.opencode.config import ASK
-from bridle.agents.opencode.dialect import ROW, OpencodeDialect
-from bridle.agents.opencode.wire import OpencodeWire
-from bridle.core.agent import SecretFile, SessionSpec
-from bridle.core.events import (
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.agents.opencode import agent
+from tillerman.agents.opencode.config import ASK
+from tillerman.agents.opencode.dialect import ROW, OpencodeDialect
+from tillerman.agents.opencode.wire import OpencodeWire
+from tillerman.core.agent import SecretFile, SessionSpec
+from tillerman.core.events import (
     AgentReady,
     Diff,
     MessageChunk,
@@ -31,9 +31,9 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.core.failure import Failure
-from bridle.core.wire import Reply, Wire
-from bridle.testing.conformance import check_agent
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Reply, Wire
+from tillerman.testing.conformance import check_agent
 
 TALKS = sorted(path.parent for path in (ACP / "opencode").glob("*/wire.jsonl"))
 
@@ -189,11 +189,11 @@ def test_a_tool_that_the_model_made_up_failed() -> None:
 def test_the_system_prompt_is_a_file_of_the_sessions_own() -> None:
     launch = agent.dialect.launch(replace(SPEC, system="Be brief."))
     config = json.loads(str(launch.env["OPENCODE_CONFIG_CONTENT"]))
-    assert config["instructions"] == ["{env:BRIDLE_OPENCODE_INSTRUCTIONS}"]
-    assert launch.env["BRIDLE_OPENCODE_INSTRUCTIONS"] == SecretFile("", b"Be brief.")
+    assert config["instructions"] == ["{env:TILLERMAN_OPENCODE_INSTRUCTIONS}"]
+    assert launch.env["TILLERMAN_OPENCODE_INSTRUCTIONS"] == SecretFile("", b"Be brief.")
 
 
-def test_more_config_comes_from_bridles_and_does_not_weaken_what_is_asked() -> None:
+def test_more_config_comes_from_tillermans_and_does_not_weaken_what_is_asked() -> None:
     more = {"model": "p/m", "permission": {"*": "allow"}}
     launch = agent.dialect.launch(replace(SPEC, options={"config": more}))
     config = json.loads(str(launch.env["OPENCODE_CONFIG_CONTENT"]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.agents.opencode.stored_usage import Counted, counted, database
+from tillerman.agents.opencode.stored_usage import Counted, counted, database
 
 SCHEMA = """
 CREATE TABLE `session` (

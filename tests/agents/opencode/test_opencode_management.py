@@ -9,12 +9,20 @@ from pathlib import Path
 import pytest
 from opencode_playback import RECORDINGS
 
-from bridle.agents.opencode import agent, command_output, mcp_settings
-from bridle.core.agent import Exit, Word
-from bridle.core.agent_admin import Account, Dialog, Installed, McpServer, Model, NativeSession, Ran
-from bridle.core.capabilities import capabilities
-from bridle.core.errors import AgentError
-from bridle.core.events import (
+from tillerman.agents.opencode import agent, command_output, mcp_settings
+from tillerman.core.agent import Exit, Word
+from tillerman.core.agent_admin import (
+    Account,
+    Dialog,
+    Installed,
+    McpServer,
+    Model,
+    NativeSession,
+    Ran,
+)
+from tillerman.core.capabilities import capabilities
+from tillerman.core.errors import AgentError
+from tillerman.core.events import (
     MessageChunk,
     Text,
     ThoughtChunk,

@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 from opencode_playback import RECORDINGS, SPEC, Said, encoded, lines, name, play_run, recordings
 
-from bridle.agents.opencode.agent import RUN
-from bridle.agents.opencode.run_wire import OpencodeRunWire
-from bridle.core.agent import File, Prompt, SecretFile, SessionSpec
-from bridle.core.errors import Unsupported
-from bridle.core.events import (
+from tillerman.agents.opencode.agent import RUN
+from tillerman.agents.opencode.run_wire import OpencodeRunWire
+from tillerman.core.agent import File, Prompt, SecretFile, SessionSpec
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import (
     AgentReady,
     MessageChunk,
     ToolFinished,
@@ -22,7 +22,7 @@ from bridle.core.events import (
     Unrecognized,
     UsageReported,
 )
-from bridle.testing.conformance import check_agent
+from tillerman.testing.conformance import check_agent
 
 MCP = {"echo": {"command": "echoer", "args": ["-x"], "env": {"KEY": "v"}}}
 
@@ -75,9 +75,9 @@ def test_a_session_with_all_that_can_be_asked_for() -> None:
     local = {"type": "local", "command": ["echoer", "-x"], "environment": {"KEY": "v"}}
     assert json.loads(content) == {
         "mcp": {"echo": local},
-        "instructions": ["{env:BRIDLE_OPENCODE_INSTRUCTIONS}"],
+        "instructions": ["{env:TILLERMAN_OPENCODE_INSTRUCTIONS}"],
     }
-    assert launch.env["BRIDLE_OPENCODE_INSTRUCTIONS"] == SecretFile("", b"Be brief.")
+    assert launch.env["TILLERMAN_OPENCODE_INSTRUCTIONS"] == SecretFile("", b"Be brief.")
 
 
 def test_a_session_that_may_only_answer_is_held_to_it_by_rule() -> None:
@@ -96,13 +96,17 @@ def test_an_image_is_refused_with_the_way_to_give_it() -> None:
 
 
 def test_the_tools_of_a_server_that_the_session_brought_are_known_as_such() -> None:
-    spec = SessionSpec(cwd=Path("/proj"), servers={"bridle": {"command": "x"}})
+    spec = SessionSpec(cwd=Path("/proj"), servers={"tillerman": {"command": "x"}})
     wire = OpencodeRunWire(spec)
     wire.launch(spec, Prompt("go"))
     said = (RECORDINGS / "run" / "mcp" / "wire.jsonl").read_bytes().splitlines()
     heard = [one for line in said for one in wire.decode(line)]
     [call] = [one for one in heard if isinstance(one, ToolStarted)]
-    assert (call.tool, call.name, call.title) == ("MCP", "bridle_echo_it", "MCP `bridle.echo_it`")
+    assert (call.tool, call.name, call.title) == (
+        "MCP",
+        "tillerman_echo_it",
+        "MCP `tillerman.echo_it`",
+    )
 
 
 def test_each_process_tells_its_session_and_counts_anew() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from bridle.agents.qwen.json_wire import QwenStreamWire
-from bridle.core.agent import Prompt, SessionSpec
-from bridle.core.events import Answer, Event
-from bridle.core.wire import Reply
+from tillerman.agents.qwen.json_wire import QwenStreamWire
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.events import Answer, Event
+from tillerman.core.wire import Reply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "qwen"
 SPEC = SessionSpec(cwd=Path("/proj"))

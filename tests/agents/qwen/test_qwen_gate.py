@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from acp_far_side import opened
 
-from bridle.agents.qwen import agent, ask_policy
-from bridle.agents.qwen.dialect import QwenDialect
-from bridle.agents.qwen.launch import GATE, ROW, acp, two_way
-from bridle.core.agent import SecretFile, SessionSpec
-from bridle.core.errors import Unsupported
-from bridle.core.events import Answer, PermissionRequested
-from bridle.core.permission.actions import server_of
-from bridle.testing.test_host import PlainHost
+from tillerman.agents.qwen import agent, ask_policy
+from tillerman.agents.qwen.dialect import QwenDialect
+from tillerman.agents.qwen.launch import GATE, ROW, acp, two_way
+from tillerman.core.agent import SecretFile, SessionSpec
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import Answer, PermissionRequested
+from tillerman.core.permission.actions import server_of
+from tillerman.testing.test_host import PlainHost
 
 PROJ = Path("/proj")
 SETTINGS, DEFAULTS = "QWEN_CODE_SYSTEM_SETTINGS_PATH", "QWEN_CODE_SYSTEM_DEFAULTS_PATH"

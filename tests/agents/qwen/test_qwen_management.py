@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from bridle.agents.qwen import agent
-from bridle.agents.qwen.account import account
-from bridle.agents.qwen.launch import home as home_of
-from bridle.agents.qwen.models import listed
-from bridle.agents.qwen.stored_sessions import history, sessions, switched
-from bridle.core.agent_admin import Account, Model, NativeSession
-from bridle.core.capabilities import capabilities
-from bridle.core.events import (
+from tillerman.agents.qwen import agent
+from tillerman.agents.qwen.account import account
+from tillerman.agents.qwen.launch import home as home_of
+from tillerman.agents.qwen.models import listed
+from tillerman.agents.qwen.stored_sessions import history, sessions, switched
+from tillerman.core.agent_admin import Account, Model, NativeSession
+from tillerman.core.capabilities import capabilities
+from tillerman.core.events import (
     Diff,
     MessageChunk,
     Text,

@@ -8,16 +8,16 @@ import pytest
 from acp_far_side import far_side
 from qwen_playback import RECORDINGS, Said, encoded, lines, name, play, recordings
 
-from bridle.agents import load
-from bridle.agents.qwen import agent
-from bridle.core.events import (
+from tillerman.agents import load
+from tillerman.agents.qwen import agent
+from tillerman.core.events import (
     MessageChunk,
     ToolFinished,
     TurnEnded,
     Unrecognized,
     UsageReported,
 )
-from bridle.testing.conformance import check_agent
+from tillerman.testing.conformance import check_agent
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from acp_far_side import Talk, opened
 
-from bridle.agents.qwen import agent
-from bridle.agents.qwen.dialect import QwenDialect
-from bridle.agents.qwen.json_wire import QwenStreamWire
-from bridle.agents.qwen.launch import GATE, ROW
-from bridle.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
-from bridle.core.errors import Unsupported
-from bridle.core.events import (
+from tillerman.agents.qwen import agent
+from tillerman.agents.qwen.dialect import QwenDialect
+from tillerman.agents.qwen.json_wire import QwenStreamWire
+from tillerman.agents.qwen.launch import GATE, ROW
+from tillerman.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import (
     Answer,
     Event,
     MessageChunk,
@@ -26,8 +26,8 @@ from bridle.core.events import (
     TurnEnded,
     Unrecognized,
 )
-from bridle.core.wire import Launch, Reply
-from bridle.testing.test_host import PlainHost
+from tillerman.core.wire import Launch, Reply
+from tillerman.testing.test_host import PlainHost
 
 PROJ = Path("/proj")
 

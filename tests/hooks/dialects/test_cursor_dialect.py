@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridle.core.events import PermissionRequested
-from bridle.hooks.dialects import cursor
-from bridle.hooks.dialects import cursor_events as events
-from bridle.hooks.dialects.payload_codec import HookEvent, Unreadable
-from bridle.hooks.protocol import HookReply
+from tillerman.core.events import PermissionRequested
+from tillerman.hooks.dialects import cursor
+from tillerman.hooks.dialects import cursor_events as events
+from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable
+from tillerman.hooks.protocol import HookReply
 
 SAMPLES = Path(__file__).parents[2] / "recordings" / "cursor" / "hooks"
 NAMES = sorted(path.stem for path in SAMPLES.glob("*.json"))
@@ -97,7 +97,7 @@ def spoken(reply: HookReply) -> Any:
             cursor.context(
                 told("sessionStart"),
                 "Keep changes small and run the tests.",
-                environment={"BRIDLE_SESSION": "s1"},
+                environment={"TILLERMAN_SESSION": "s1"},
             ),
         ),
         ("afterFileEdit", cursor.nothing(told("afterFileEdit"))),
@@ -199,7 +199,7 @@ def test_a_gate_that_cannot_be_read_is_refused_whatever_is_said() -> None:
         event = cursor.read("preToolUse", payload)
         assert isinstance(event, Unreadable)
         assert cursor.allow(event).exit == 2
-        assert cursor.deny(event, "no") == HookReply(stderr=b"bridle: no\n", exit=2)
+        assert cursor.deny(event, "no") == HookReply(stderr=b"tillerman: no\n", exit=2)
 
 
 def test_an_event_of_tomorrow_is_refused() -> None:
@@ -228,7 +228,7 @@ def test_cursor_names_its_event_even_where_it_runs_a_hook_of_claude() -> None:
 
 def test_a_plugin_has_the_shape_of_the_sample() -> None:
     shape = json.loads((SAMPLES / "config" / "hooks.headless.json").read_text())
-    commands = dict.fromkeys(shape["hooks"], "/opt/bridle/bin/bridle-hook cursor")
+    commands = dict.fromkeys(shape["hooks"], "/opt/tillerman/bin/tillerman-hook cursor")
     files = cursor.config(commands, "2026.09.28-a1b2c3d", timeout=60)
     assert json.loads(files["hooks/hooks.json"]) == shape
     plugin = json.loads(files[".cursor-plugin/plugin.json"])

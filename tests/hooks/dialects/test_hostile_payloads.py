@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridle.core.permission import Context, Policy, Rule
-from bridle.hooks.dialects import AGENTS, load, spoken
-from bridle.hooks.policy_only_answer import judged
+from tillerman.core.permission import Context, Policy, Rule
+from tillerman.hooks.dialects import AGENTS, load, spoken
+from tillerman.hooks.policy_only_answer import judged
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 SAMPLES = [

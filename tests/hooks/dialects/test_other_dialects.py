@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bridle.core.errors import UsageError
-from bridle.core.events import PermissionRequested
-from bridle.hooks.dialects import AGENTS, cursor, hook_events, load, spoken
-from bridle.hooks.dialects.payload_codec import HookEvent, Unreadable
-from bridle.hooks.protocol import HookReply
+from tillerman.core.errors import UsageError
+from tillerman.core.events import PermissionRequested
+from tillerman.hooks.dialects import AGENTS, cursor, hook_events, load, spoken
+from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable
+from tillerman.hooks.protocol import HookReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 OTHERS = tuple(agent for agent in AGENTS if agent not in ("cursor", "opencode"))
@@ -148,11 +148,11 @@ def nested(decision: str, reason: str, **more: Any) -> dict[str, Any]:
 
 
 ALLOWED: dict[str, Any] = {
-    "claude": nested("allow", "allowed by bridle"),
+    "claude": nested("allow", "allowed by tillerman"),
     "codex": None,
     "copilot": {"permissionDecision": "allow"},
     "gemini": {"decision": "allow"},
-    "qwen": nested("allow", "allowed by bridle"),
+    "qwen": nested("allow", "allowed by tillerman"),
 }
 DENIED: dict[str, Any] = {
     "claude": nested("deny", "no"),
@@ -169,8 +169,8 @@ ASKED: dict[str, Any] = {
     "qwen": nested("ask", "no"),
 }
 CHANGED: dict[str, Any] = {
-    "claude": nested("allow", "allowed by bridle", updatedInput=NEW),
-    "codex": nested("allow", "allowed by bridle", updatedInput=NEW),
+    "claude": nested("allow", "allowed by tillerman", updatedInput=NEW),
+    "codex": nested("allow", "allowed by tillerman", updatedInput=NEW),
     "copilot": {"permissionDecision": "allow", "modifiedArgs": NEW},
     "gemini": {
         "decision": "allow",
@@ -335,7 +335,7 @@ def test_a_config_has_limits_in_the_unit_of_the_cli(
 def test_the_config_of_copilot_is_flat() -> None:
     made = load("copilot").config({"preToolUse": "shim", "sessionEnd": "-shim"}, timeout=60)
     assert {name: json.loads(content) for name, content in made.items()} == {
-        "bridle.json": {
+        "tillerman.json": {
             "version": 1,
             "hooks": {
                 "preToolUse": [{"type": "command", "bash": "shim", "timeoutSec": 60}],

@@ -37,10 +37,10 @@ def main() -> None:
         print(json.dumps({"skipped": f"no private namespaces: {error}"}))
         return
 
-    from bridle.core.permission.shell import reader
     from differential import oracle
     from differential.generator import each_construct, line
     from differential.shard import Shard
+    from tillerman.core.permission.shell import reader
 
     # each line is read once, and not anew for every policy that judges it
     reader.read = lru_cache(maxsize=4)(reader.read)

@@ -54,15 +54,15 @@ class ExecGate(Recorded):
     """Denied commands are refused at execve, by the gate that sessions use."""
 
     def prepare(self) -> None:
-        from bridle.core.permission import Rule
+        from tillerman.core.permission import Rule
 
-        package = import_module("bridle.supervision.exec_gate")
+        package = import_module("tillerman.supervision.exec_gate")
         modules: dict[str, Any] = {
             one.name: import_module(f"{package.__name__}.{one.name}")
             for one in iter_modules(package.__path__)
         }
         self._client = modules["client"]
-        self._close_all_but = import_module("bridle.supervision.warden.keeper").close_all_but
+        self._close_all_but = import_module("tillerman.supervision.warden.keeper").close_all_but
         rules = [Rule("denied", "deny", "no", commands=DENIED)]
         self._settings: dict[str, Any] = modules["settings"].gate_settings(
             "on", rules=rules, path="/stubs:/usr/bin:/bin"

@@ -11,12 +11,12 @@ from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from bridle.core.events import PermissionRequested
-from bridle.core.permission import Context, Policy, Rule
-from bridle.core.permission.guarded_names import is_protected
 from differential import stubs, tree
 from differential.facts import Exec, Facts
 from differential.reading import Reading, reading
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission.guarded_names import is_protected
 
 # What they run stands for them: a preset that allows that allows them, too.
 TRANSPARENT = frozenset({
@@ -139,7 +139,7 @@ def _context() -> Context:
     """As a session has it: links are followed, and files looked up, on the disk."""
     more: dict[str, Any] = {}
     if "files" in Context.__struct_fields__:
-        more["files"] = import_module("bridle.workspace.files.policy_lookup").DiskFiles()
+        more["files"] = import_module("tillerman.workspace.files.policy_lookup").DiskFiles()
     home = PurePosixPath(tree.HOME)
     return Context(PurePosixPath(tree.WORKSPACE), home=home, resolve=posixpath.realpath, **more)
 

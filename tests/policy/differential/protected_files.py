@@ -11,8 +11,8 @@ import stat
 import subprocess
 from typing import NamedTuple
 
-from bridle.core.protected_names import is_protected, plain
 from differential import tree
+from tillerman.core.protected_names import is_protected, plain
 
 Contents = dict[str, tuple[str, int, bytes]]  # kind, mode and content by path
 _GIT = "/usr/bin/git"  # and not the stub that stands for it

@@ -18,14 +18,14 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
-from bridle.core.events import Notice
-from bridle.core.permission import Context, Policy, Rule
-from bridle.paths import Paths
-from bridle.sessions.enforcement.protection import Protection
-from bridle.sessions.run_settings import Terms
-from bridle.supervision.warden import mounts
-from bridle.workspace.files.policy_lookup import DiskFiles
 from differential import namespace, tree
+from tillerman.core.events import Notice
+from tillerman.core.permission import Context, Policy, Rule
+from tillerman.paths import Paths
+from tillerman.sessions.enforcement.protection import Protection
+from tillerman.sessions.run_settings import Terms
+from tillerman.supervision.warden import mounts
+from tillerman.workspace.files.policy_lookup import DiskFiles
 
 OURS = "/log"  # a tmpfs apart from the tree: the state of the session
 _DENIED = Rule("secret", "deny", "no", paths=(".env",))

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bridle.core.permission.shell import reader
-from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE, Command, FileAccess
-from bridle.core.permission.shell.program_execution import COMPUTED
 from differential import tree
+from tillerman.core.permission.shell import reader
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE, Command, FileAccess
+from tillerman.core.permission.shell.program_execution import COMPUTED
 
 _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
 _PROCESS_CWD = re.compile(r"^/+proc/+(self|thread-self|\d+)/+cwd(?=/|$)")

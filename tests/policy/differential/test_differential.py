@@ -1,7 +1,7 @@
 """What the reader says of generated lines, held against bash and dash that run them.
 
 A program that ran, or a file that was written or read, must have been named or doubted; and no
-policy may have allowed what it denies. BRIDLE_POLICY_LINES says how many lines (make test-policy).
+policy may have allowed what it denies. TILLERMAN_POLICY_LINES says how many lines (make test-policy).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import pytest
 from differential import torture
 from differential.shards import report, run_shard
 
-COUNT = int(os.environ.get("BRIDLE_POLICY_LINES", "300"))
-SEED = int(os.environ.get("BRIDLE_POLICY_SEED", "0"))
+COUNT = int(os.environ.get("TILLERMAN_POLICY_LINES", "300"))
+SEED = int(os.environ.get("TILLERMAN_POLICY_SEED", "0"))
 SHARDS = 2
-TORTURE_MINUTES = float(os.environ.get("BRIDLE_POLICY_MINUTES", "25"))
+TORTURE_MINUTES = float(os.environ.get("TILLERMAN_POLICY_MINUTES", "25"))
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

@@ -11,7 +11,7 @@ import pytest
 
 from differential.shards import report, run_shard
 
-COUNT = int(os.environ.get("BRIDLE_POLICY_LINES", "300")) // 3
+COUNT = int(os.environ.get("TILLERMAN_POLICY_LINES", "300")) // 3
 RANGE = ("--start", "0", "--count", str(COUNT))
 SESSIONS = COUNT // 2  # lines that each run in sessions of their own
 
@@ -23,7 +23,7 @@ def test_without_enforcement_denied_programs_do_run() -> None:
 
 
 def test_no_denied_program_runs_behind_the_gate() -> None:
-    pytest.importorskip("bridle.supervision.exec_gate")
+    pytest.importorskip("tillerman.supervision.exec_gate")
     found = run_shard(*RANGE, "--launcher", "exec-gate", "--minimise", "4")
     assert found["failures"] == [], report(found)
     assert found["counts"]["lines that did something"] > 0.4 * COUNT

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bridle.core.permission.shell.parsed_script import ANY, HOLE, ONE
 from differential import tree
 from differential.facts import Exec, Facts
 from differential.oracle import BLIND, Judgement, failures
 from differential.reading import Access, Reading
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE
 
 WS = tree.WORKSPACE
 

@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
-from bridle.core.permission.shell.parser import Parser
-from bridle.core.permission.shell.syntax import UnparsableCommand
 from differential.generator import line
+from tillerman.core.permission.shell.parser import Parser
+from tillerman.core.permission.shell.syntax import UnparsableCommand
 
-LINES = int(os.environ.get("BRIDLE_SYNTAX_LINES", "600"))
+LINES = int(os.environ.get("TILLERMAN_SYNTAX_LINES", "600"))
 _LIMITS = ("too many", "more than")
 
 

@@ -15,14 +15,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import bridle
+import tillerman
 from differential.shards import report, start_shard
 
 FIRST, LINES = 1_000_000, 1_000_000
-STATE = Path(os.environ.get("BRIDLE_POLICY_STATE", "~/.cache/bridle/policy-torture")).expanduser()
+STATE = Path(
+    os.environ.get("TILLERMAN_POLICY_STATE", "~/.cache/tillerman/policy-torture")
+).expanduser()
 _PIECE = 500
 _HERE = Path(__file__).parent
-_PACKAGE = Path(bridle.__file__).parent
+_PACKAGE = Path(tillerman.__file__).parent
 # what decides about a line, and what generates, runs and judges it
 _SOURCES = (
     *("core/permission/**/*.py", "core/protected_names.py", "workspace/files/policy_lookup.py"),

@@ -16,7 +16,7 @@ from desk import (
 )
 from standing import StandingDesk
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Answer,
     MessageChunk,
     PermissionRequested,
@@ -26,9 +26,9 @@ from bridle.core.events import (
     TurnEnded,
     UserMessage,
 )
-from bridle.sessions.run_settings import Limits
-from bridle.testing.model_double.anthropic import user_text
-from bridle.testing.model_double.script import Call, Hold, Say, reply
+from tillerman.sessions.run_settings import Limits
+from tillerman.testing.model_double.anthropic import user_text
+from tillerman.testing.model_double.script import Call, Hold, Say, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -8,9 +8,9 @@ import pytest
 from desk import ends, of, run, said, usages
 from standing import StandingDesk
 
-from bridle.core.agent import File
-from bridle.core.errors import Unsupported
-from bridle.core.events import (
+from tillerman.core.agent import File
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import (
     AgentReady,
     Attachment,
     Image,
@@ -19,8 +19,8 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.testing.model_double.anthropic import blocks, system_text, user_text
-from bridle.testing.model_double.script import Call, Say, Usage, attempts, reply
+from tillerman.testing.model_double.anthropic import blocks, system_text, user_text
+from tillerman.testing.model_double.script import Call, Say, Usage, attempts, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -6,9 +6,9 @@ import pytest
 from desk import ends, of, run, said
 from standing import StandingDesk
 
-from bridle.core.events import MessageChunk, MessageWithdrawn, Notice, TurnEnded
-from bridle.core.failure import Failure
-from bridle.testing.model_double.script import (
+from tillerman.core.events import MessageChunk, MessageWithdrawn, Notice, TurnEnded
+from tillerman.core.failure import Failure
+from tillerman.testing.model_double.script import (
     Attempts,
     Cut,
     Fail,
@@ -75,7 +75,7 @@ async def test_a_model_that_does_not_exist_is_named_in_the_failure(desk: Standin
     assert desk.double.turns[0].body["model"] == "claude-nonesuch-1"
     assert (failure.kind, failure.status) == ("model_not_found", 404)
     assert "claude-nonesuch-1" in failure.message
-    assert "bridle models" in failure.hint
+    assert "tillerman models" in failure.hint
 
 
 async def test_a_limit_tells_how_long_to_wait_and_that_it_was_tried_again(

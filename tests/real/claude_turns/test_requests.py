@@ -8,8 +8,8 @@ import pytest
 from desk import ends, finished, of, run, said, shown, until
 from standing import StandingDesk
 
-from bridle.core.errors import RequestNotOpen
-from bridle.core.events import (
+from tillerman.core.errors import RequestNotOpen
+from tillerman.core.events import (
     Answer,
     Choice,
     PermissionRequested,
@@ -21,9 +21,9 @@ from bridle.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from bridle.sessions.run_settings import Limits
-from bridle.testing.model_double.anthropic import tool_results
-from bridle.testing.model_double.script import Call, Say, reply
+from tillerman.sessions.run_settings import Limits
+from tillerman.testing.model_double.anthropic import tool_results
+from tillerman.testing.model_double.script import Call, Say, reply
 
 pytestmark = [
     pytest.mark.real,

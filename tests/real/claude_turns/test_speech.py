@@ -8,7 +8,7 @@ import pytest
 from desk import KEY, ends, of, run, said, usages
 from standing import StandingDesk
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentReady,
     AgentStarted,
     MessageChunk,
@@ -16,8 +16,8 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.testing.model_double.anthropic import user_text
-from bridle.testing.model_double.script import Say, Think, Usage, reply
+from tillerman.testing.model_double.anthropic import user_text
+from tillerman.testing.model_double.script import Say, Think, Usage, reply
 
 pytestmark = [
     pytest.mark.real,

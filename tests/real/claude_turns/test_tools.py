@@ -9,7 +9,7 @@ import pytest
 from desk import finished, of, run, shown, started
 from standing import StandingDesk
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Diff,
     FileChange,
     FilesChanged,
@@ -19,8 +19,8 @@ from bridle.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from bridle.testing.model_double.anthropic import tool_results
-from bridle.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.anthropic import tool_results
+from tillerman.testing.model_double.script import Call, Say, reply
 
 pytestmark = [
     pytest.mark.real,

@@ -1,6 +1,6 @@
-"""The stages of `bridle.testing`, and the pinned CLIs that act on them."""
+"""The stages of `tillerman.testing`, and the pinned CLIs that act on them."""
 
-from bridle.testing.cli_setups import KEY, STAGES, NoTool, Stage
 from stages.actor import Actor
+from tillerman.testing.cli_setups import KEY, STAGES, NoTool, Stage
 
 __all__ = ["KEY", "STAGES", "Actor", "NoTool", "Stage"]

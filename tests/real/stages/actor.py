@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clis import Cli
 
-from bridle.testing.cli_setups import Stage
+from tillerman.testing.cli_setups import Stage
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from cursor_stand_in import install_cursor
 
-from bridle.core.agent_admin import Account, Installed
-from bridle.harness.agent_admin import Report
-from bridle.surfaces.cli.commands.agents import HEAD, cells
-from bridle.surfaces.cli.views.output import Style, table
+from tillerman.core.agent_admin import Account, Installed
+from tillerman.harness.agent_admin import Report
+from tillerman.surfaces.cli.commands.agents import HEAD, cells
+from tillerman.surfaces.cli.views.output import Style, table
 
 from ..conftest import Bench
 
@@ -106,8 +106,8 @@ def test_who_can_do_what_fits_a_terminal(bench: Bench) -> None:
 
 
 RUDE = """
-from bridle.agents.mock import INFO, MockAgent
-from bridle.agents.mock.wire import MockWire
+from tillerman.agents.mock import INFO, MockAgent
+from tillerman.agents.mock.wire import MockWire
 from msgspec.structs import replace
 
 class Rude(MockAgent):
@@ -123,7 +123,7 @@ def test_a_third_partys_agent_that_fails_in_any_way_stands_beside_the_others(
 ) -> None:
     offered = tmp_path / "site" / "rude-1.0.dist-info"
     offered.mkdir(parents=True)
-    points = "[bridle.agents]\nrude = rude_agent:agent\ngone = no_such_module:agent\n"
+    points = "[tillerman.agents]\nrude = rude_agent:agent\ngone = no_such_module:agent\n"
     (offered / "entry_points.txt").write_text(points)
     (tmp_path / "site" / "rude_agent.py").write_text(RUDE)
     bench.environment["PYTHONPATH"] = str(tmp_path / "site")
@@ -161,7 +161,7 @@ def test_the_table_of_agents() -> None:
 
 def test_a_newer_agent_than_any_tested_is_named(bench: Bench) -> None:
     install(bench, "claude", CLAUDE.replace("2.1.325", "2.9.0"))
-    newer = "Claude Code 2.9.0 is newer than 2.1.325, the newest that bridle was tested with"
+    newer = "Claude Code 2.9.0 is newer than 2.1.325, the newest that tillerman was tested with"
     assert newer in bench.run("agents").stdout
     assert newer in bench.run("doctor").stdout
 
@@ -179,7 +179,7 @@ def test_models_of_one_agent_and_of_all(bench: Bench) -> None:
     assert (unable.returncode, unable.stderr) == (
         2,
         "error: replay does not support listing its models\n"
-        "hint: `bridle agents replay` tells what it can do\n",
+        "hint: `tillerman agents replay` tells what it can do\n",
     )
     missing = bench.run("models", "claude")
     assert missing.returncode == 3
@@ -189,14 +189,14 @@ def test_models_of_one_agent_and_of_all(bench: Bench) -> None:
 def test_models_of_an_agent_that_lists_none_are_those_of_the_table_and_marked(
     bench: Bench,
 ) -> None:
-    home = Path(bench.environment["BRIDLE_HOME"])
+    home = Path(bench.environment["TILLERMAN_HOME"])
     home.mkdir()
     config = '[agents.acme]\nacp = "acme --acp"\n[models."opus-5"]\nacme = "acme-opus"\n'
     (home / "config.toml").write_text(config)
     assert bench.run("models", "acme").stdout == (
         "AGENT  MODEL       CONTEXT  EFFORT  WHAT\n"
         "acme   acme-opus*                   opus-5\n"
-        "* from bridle's own table: the agent does not list its models\n"
+        "* from tillerman's own table: the agent does not list its models\n"
     )
     (model,) = json.loads(bench.run("models", "--json").stdout)["acme"]
     assert (model["id"], model["shipped"]) == ("acme-opus", True)
@@ -273,7 +273,7 @@ def test_an_agent_without_a_login_says_which_variable_to_set(bench: Bench) -> No
         2,
         "error: gemini does not support signing in by a command\n"
         "hint: set GEMINI_API_KEY, or run `gemini` and sign in with /auth; "
-        "then: bridle status gemini\n",
+        "then: tillerman status gemini\n",
     )
     assert bench.run("logout", "gemini").stderr.endswith(
         "hint: unset the variable, or sign out in the program itself\n"
@@ -283,7 +283,7 @@ def test_an_agent_without_a_login_says_which_variable_to_set(bench: Bench) -> No
 def test_what_has_no_login_says_so(bench: Bench) -> None:
     assert bench.run("login", "mock").stderr == (
         "error: mock does not support signing in by a command\n"
-        "hint: `bridle agents mock` tells what it can do\n"
+        "hint: `tillerman agents mock` tells what it can do\n"
     )
     assert bench.run("login", "claude").returncode == 3  # not installed
     assert bench.run("login").returncode == 2
@@ -334,7 +334,7 @@ def test_a_secret_does_not_go_on_a_command_line_unless_told_to(bench: Bench) -> 
 def test_what_an_agent_cannot_do_with_servers_says_so(bench: Bench) -> None:
     assert bench.run("mcp", "disable", "docs", "-a", "mock").stderr == (
         "error: mock does not support disabling MCP servers\n"
-        "hint: `bridle agents mock` tells what it can do\n"
+        "hint: `tillerman agents mock` tells what it can do\n"
     )
 
 
@@ -374,7 +374,7 @@ def test_doctor_names_variables_and_never_their_values(bench: Bench) -> None:
     assert "every agent gets: COLUMNS" not in done.stdout
     assert re.search(r"every agent gets: HOME LANG PATH TERM\n", done.stdout)
     assert re.search(r"claude also gets: ANTHROPIC_API_KEY\n", done.stdout)
-    assert "mock also gets: BRIDLE_MOCK_STATE\n" in done.stdout
+    assert "mock also gets: TILLERMAN_MOCK_STATE\n" in done.stdout
     assert secret not in done.stdout + done.stderr
     findings = json.loads(bench.run("doctor", "--json").stdout)
     assert list(dict.fromkeys(one["about"] for one in findings)) == [
@@ -393,7 +393,7 @@ def test_doctor_tells_of_every_level_of_isolation_and_what_mends_one(bench: Benc
 
 def test_doctor_goes_on_where_something_is_broken(bench: Bench) -> None:
     bench.mock([{"say": "x"}])
-    home = Path(bench.environment["BRIDLE_HOME"])
+    home = Path(bench.environment["TILLERMAN_HOME"])
     (home / "config.toml").write_text('approve = "perhaps"\n')
     (home / "state" / "store.db").write_bytes(b"no database" * 1000)
     done = bench.run("doctor")
@@ -408,7 +408,7 @@ def test_doctor_needs_one_line_for_all_that_is_not_installed(bench: Bench) -> No
     install(bench, "qwen", "print('0.24.4')")
     text = bench.run("doctor").stdout
     assert "! not installed: claude, claude-agent-acp, codex, " in text
-    assert "    to mend it: `bridle agents` tells how\n" in text
+    assert "    to mend it: `tillerman agents` tells how\n" in text
     assert text.count("! not installed: ") == 1
 
 
@@ -481,7 +481,7 @@ def test_doctor_compares_node_with_what_an_agents_package_asks_for(bench: Bench)
 
 def test_doctor_finds_what_was_left_behind(bench: Bench) -> None:
     bench.mock([{"say": "x"}])
-    state = Path(bench.environment["BRIDLE_HOME"]) / "state"
+    state = Path(bench.environment["TILLERMAN_HOME"]) / "state"
     (state / "spill" / "gone").mkdir(parents=True)
     (state / "spill" / "gone" / "1.txt").write_text("x" * 3000)
     state.chmod(0o755)
@@ -541,13 +541,13 @@ def test_a_session_of_an_agents_own_is_listed_and_taken_over_once(bench: Bench) 
     assert entries[0] == {"type": "agent_ready", "native_id": NATIVE}
     assert entries[1] == {"type": "user_message", "text": "@@keep@@ this one", "how": "imported"}
     assert "First" in bench.run("sessions", "search", "first").stdout
-    home = Path(bench.environment["BRIDLE_HOME"])
+    home = Path(bench.environment["TILLERMAN_HOME"])
     assert not [f for f in home.rglob("*") if f.is_file() and secret.encode() in f.read_bytes()]
     again = bench.run("sessions", "import", NATIVE, "-a", "claude")
     assert (again.returncode, again.stderr) == (
         2,
         f"error: session {session} is that conversation already\n"
-        f"hint: `bridle run --resume {session}` goes on with it\n",
+        f"hint: `tillerman run --resume {session}` goes on with it\n",
     )
 
 
@@ -571,11 +571,11 @@ def test_a_session_that_the_agent_does_not_keep_is_not_found(bench: Bench) -> No
     assert (wrong.returncode, wrong.stderr) == (
         2,
         "error: claude keeps no session 'nothing' of this folder\n"
-        "hint: `bridle sessions native -a claude` lists them\n",
+        "hint: `tillerman sessions native -a claude` lists them\n",
     )
     assert bench.run("sessions", "create", "-a", "mock").stderr == (
         "error: mock does not support making a session before any prompt\n"
-        "hint: `bridle agents mock` tells what it can do\n"
+        "hint: `tillerman agents mock` tells what it can do\n"
     )
 
 

@@ -18,10 +18,10 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from warm_python import run_bridle
+from warm_python import run_tillerman
 
-from bridle.surfaces.cli.parsing.argparse_errors import subcommands
-from bridle.surfaces.cli.parsing.parser import build
+from tillerman.surfaces.cli.parsing.argparse_errors import subcommands
+from tillerman.surfaces.cli.parsing.parser import build
 
 from ..conftest import Terminal
 
@@ -32,7 +32,7 @@ VALUES = {
 WAITS = ("requests watch",)  # until it is interrupted
 NOT_UTF8 = os.fsdecode(b"caf\xe9")
 NOT_CLEAR = ("this is a bug", "Traceback", "Exception ignored", "Errno")
-CLEAR = re.compile(r"(error|bridle): .{8,}")
+CLEAR = re.compile(r"(error|tillerman): .{8,}")
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class Machine:
     def __post_init__(self) -> None:
         for name in ("home", "project", "tmp"):
             (self.base / name).mkdir()
-        (self.base / "project/.bridle").mkdir()
-        (self.base / "project/.bridle/config.toml").write_text("")
+        (self.base / "project/.tillerman").mkdir()
+        (self.base / "project/.tillerman/config.toml").write_text("")
         (self.base / "project/x").write_text("x = 1\n")
         self.cwd = self.base / "project"
         self.home = str(self.base / "home")
@@ -111,7 +111,7 @@ class Machine:
 
     def run(self, line: list[str]) -> subprocess.CompletedProcess[str]:
         piped = b"" if line[:2] == ["mcp", "serve"] else None
-        return run_bridle(
+        return run_tillerman(
             line,
             cwd=self.cwd,
             env=self.environment,
@@ -258,7 +258,7 @@ def test_output_that_nothing_buffers_and_cannot_be_written_is_an_error(
 ) -> None:
     env = {"HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     with Path("/dev/full").open("wb") as full:
-        words = [sys.executable, "-m", "bridle", *line.split()]
+        words = [sys.executable, "-m", "tillerman", *line.split()]
         done = subprocess.run(words, cwd=tmp_path, env=env, stdout=full, stderr=subprocess.PIPE)
     told = b"error: the output could not be written: No space left on device\n"
     assert (done.returncode, done.stderr) == (1, told)
@@ -282,7 +282,7 @@ def test_the_doctor_sees_where_nothing_can_be_written(
 def test_the_terminal_interface_tells_it_as_well(machine: Machine, condition: Condition) -> None:
     condition(machine)
     before = machine.files()
-    command = [*machine.wrapper, sys.executable, "-m", "bridle", "tui", "-a", "mock"]
+    command = [*machine.wrapper, sys.executable, "-m", "tillerman", "tui", "-a", "mock"]
     terminal = Terminal(command, machine.cwd, {**machine.environment, "TERM": "xterm-256color"})
     try:
         assert terminal.end() in (1, 2)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bridle.store.session_row import SessionRow
-from bridle.surfaces.rendering import tables
+from tillerman.store.session_row import SessionRow
+from tillerman.surfaces.rendering import tables
 
 from ..conftest import Bench, wait_for_line
 
@@ -37,7 +37,7 @@ def test_sessions_are_listed_newest_first(told: Bench) -> None:
     assert re.fullmatch(rf"{first} +just now +mock +completed +1 +\$0\.0000 +horses", listed[2])
     assert len(told.run("sessions", "list", "-n", "1").stdout.splitlines()) == 2
     none = {
-        ("-a", "claude"): "no sessions with claude: `bridle agents` lists them\n",
+        ("-a", "claude"): "no sessions with claude: `tillerman agents` lists them\n",
         ("-a", "nope", "--json"): "[]\n",
     }
     for words, said in none.items():
@@ -154,7 +154,7 @@ def test_a_session_that_is_not_there_is_said_so(bench: Bench, command: str) -> N
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "error: no session matches 'abc'\nhint: `bridle sessions list` shows them all\n",
+        "error: no session matches 'abc'\nhint: `tillerman sessions list` shows them all\n",
     )
 
 
@@ -190,10 +190,10 @@ def test_a_question_is_answered_from_elsewhere(bench: Bench) -> None:
     script = json.dumps([{"question": questions}, {"say": "You said {answer}."}])
     owner = bench.start("run", "-a", "mock", script)
     assert owner.stderr
-    while not (line := owner.stderr.readline().decode()).startswith("  bridle requests answer"):
+    while not (line := owner.stderr.readline().decode()).startswith("  tillerman requests answer"):
         assert line
     request = line.split()[3]
-    command = f"bridle requests answer {request} TEXT --choose TEXT"
+    command = f"tillerman requests answer {request} TEXT --choose TEXT"
     assert line == f"  {command}\n"
     listed = bench.run("requests", "list").stdout
     assert listed.endswith(f"to answer: {command}\n")
@@ -209,7 +209,7 @@ def test_changed_input_is_allowed_from_elsewhere(bench: Bench) -> None:
     script = json.dumps([{"write": "a.txt", "text": "one\n"}, {"say": "Done."}])
     owner = bench.start("run", "-a", "mock", "--approve", "ask", script)
     assert owner.stderr
-    while not (line := owner.stderr.readline().decode()).startswith("  bridle requests answer"):
+    while not (line := owner.stderr.readline().decode()).startswith("  tillerman requests answer"):
         assert line
     request = line.split()[3]
     wrong = bench.run("requests", "answer", request, "maybe")
@@ -222,10 +222,10 @@ def test_changed_input_is_allowed_from_elsewhere(bench: Bench) -> None:
 
 
 def test_config_tells_values_and_where_they_came_from(bench: Bench) -> None:
-    file = Path(bench.environment["BRIDLE_HOME"]) / "config.toml"
+    file = Path(bench.environment["TILLERMAN_HOME"]) / "config.toml"
     assert bench.run("config", "set", "approve", "edits").stdout == f"{file}\n"
     assert bench.run("config", "get", "approve").stdout == "edits\n"
-    assert bench.run("config", "get", "approve", BRIDLE_APPROVE="none").stdout == "none\n"
+    assert bench.run("config", "get", "approve", TILLERMAN_APPROVE="none").stdout == "none\n"
     rows = {row["key"]: row for row in json.loads(bench.run("config", "show", "--json").stdout)}
     assert rows["approve"]["source"] == {"layer": "user", "where": str(file), "line": 1}
     assert rows["agent"]["source"]["layer"] == "default"
@@ -244,13 +244,13 @@ def test_config_tells_values_and_where_they_came_from(bench: Bench) -> None:
 
 
 def test_a_projects_settings_count_after_they_are_trusted(bench: Bench) -> None:
-    (bench.project / ".bridle").mkdir()
-    file = bench.project / ".bridle" / "config.toml"
+    (bench.project / ".tillerman").mkdir()
+    file = bench.project / ".tillerman" / "config.toml"
     file.write_text('approve = "auto"\n')
     said = bench.mock([{"say": "x"}])
     assert said.stderr.splitlines()[0] == (
         "warning: settings of this project do not count: approve "
-        "(`bridle config show` tells why, `bridle trust` lets them count)"
+        "(`tillerman config show` tells why, `tillerman trust` lets them count)"
     )
     (file.parent / "notes.md").write_text("clear\x1b[2J")
     before = bench.run("config", "get", "approve")
@@ -308,14 +308,14 @@ HEAVY = (
     "apsw",
     "msgspec",
     "tomlkit",
-    "bridle.harness.harness",
-    "bridle.core.events",
+    "tillerman.harness.harness",
+    "tillerman.core.events",
 )
 
 
 @pytest.mark.parametrize("words", ["--version", "--help", "run --help", "sessions --help"])
 def test_starting_up_loads_nothing_heavy(bench: Bench, words: str) -> None:
-    command = [sys.executable, "-X", "importtime", "-m", "bridle", *words.split()]
+    command = [sys.executable, "-X", "importtime", "-m", "tillerman", *words.split()]
     done = subprocess.run(
         command, env=bench.environment, capture_output=True, text=True, timeout=20
     )
@@ -323,7 +323,7 @@ def test_starting_up_loads_nothing_heavy(bench: Bench, words: str) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert [name for name in HEAVY if name in loaded] == []
     if words == "--version":
-        assert done.stdout.startswith("bridle 0.")
+        assert done.stdout.startswith("tillerman 0.")
         assert "argparse" not in loaded
 
 
@@ -331,7 +331,8 @@ def test_rich_is_not_loaded_for_a_pipe(bench: Bench) -> None:
     script = json.dumps([{"say": "hi"}])
     for view in ([], ["--json"], ["--json=summary"]):
         command = [
-            sys.executable, "-X", "importtime", "-m", "bridle", "run", "-a", "mock", *view, script
+            sys.executable, "-X", "importtime", "-m", "tillerman",
+            "run", "-a", "mock", *view, script
         ]  # fmt: skip
         done = subprocess.run(
             command,
@@ -344,14 +345,14 @@ def test_rich_is_not_loaded_for_a_pipe(bench: Bench) -> None:
         )
         assert done.returncode == 0, done.stderr
         loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-        assert "bridle.sessions.service" in loaded
+        assert "tillerman.sessions.service" in loaded
         assert "rich" not in loaded
 
 
 def test_an_error_inside_the_program_is_a_line_and_debug_shows_where(bench: Bench) -> None:
     blocked = bench.home / "blocked"
     blocked.write_text("")
-    environment = {"BRIDLE_HOME": str(blocked / "inside")}
+    environment = {"TILLERMAN_HOME": str(blocked / "inside")}
     done = bench.run("sessions", "list", **environment)
     assert done.returncode != 0
     assert done.stderr.startswith("error: ")

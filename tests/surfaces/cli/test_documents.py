@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.cli.commands.schema import document
-from bridle.surfaces.cli.main import main
-from bridle.surfaces.cli.parsing.argparse_errors import option_strings, subcommands
-from bridle.surfaces.cli.parsing.parser import build
+from tillerman.surfaces.cli.commands.schema import document
+from tillerman.surfaces.cli.main import main
+from tillerman.surfaces.cli.parsing.argparse_errors import option_strings, subcommands
+from tillerman.surfaces.cli.parsing.parser import build
 
 DOCS = Path(__file__).parents[3] / "docs"
 MCP = ["list", "tools", "add", "remove", "enable", "disable", "serve"]
@@ -16,7 +16,7 @@ MCP = ["list", "tools", "add", "remove", "enable", "disable", "serve"]
 
 def test_the_schema_in_the_docs_is_that_of_the_types() -> None:
     stored = (DOCS / "events.schema.json").read_text()
-    assert stored == document() + "\n", "run: bridle schema > docs/events.schema.json"
+    assert stored == document() + "\n", "run: tillerman schema > docs/events.schema.json"
 
 
 def test_every_command_and_option_is_in_the_docs() -> None:
@@ -27,7 +27,7 @@ def test_every_command_and_option_is_in_the_docs() -> None:
             (name, parser),
             *((f"{name} {n}", p) for n, p in subcommands(parser).items()),
         ]:
-            if f"bridle {path}" not in text:
+            if f"tillerman {path}" not in text:
                 missing.append(path)
             missing += [
                 f"{path} {word}"
@@ -63,9 +63,9 @@ def test_bash_completes_commands_options_and_values(
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
     ask = f"""{script}
-COMP_WORDS=(bridle {line.rstrip()} {'""' if line.endswith(" ") else ""})
+COMP_WORDS=(tillerman {line.rstrip()} {'""' if line.endswith(" ") else ""})
 COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-_bridle; printf '%s\\n' "${{COMPREPLY[@]}}"
+_tillerman; printf '%s\\n' "${{COMPREPLY[@]}}"
 """
     done = subprocess.run(
         ["bash"], input=ask, capture_output=True, text=True, check=True, timeout=20

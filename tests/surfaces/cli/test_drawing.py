@@ -6,7 +6,7 @@ import re
 
 from rich.console import Console
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentReady,
     Answer,
     Choice,
@@ -34,8 +34,8 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
-from bridle.core.failure import Failure
-from bridle.surfaces.cli.views.live_screen import Drawing
+from tillerman.core.failure import Failure
+from tillerman.surfaces.cli.views.live_screen import Drawing
 
 BASH = ToolStarted(call_id="c1", tool="Bash", name="run", title="Bash `make`")
 READ = ToolStarted(call_id="c2", tool="Read", name="read", title="Read `a.py`")
@@ -95,7 +95,7 @@ def test_a_turn_reads_from_top_to_bottom() -> None:
         "",
         "✓ Read a.py  1.0 s",
         "✓ completed · 9.0 s · 1.5k in, 20 out · $0.5000 · 1 file changed (+2 −1)",
-        'session 3fa2b19c01 · to go on: bridle run --resume 3fa2b19c01 "…"',
+        'session 3fa2b19c01 · to go on: tillerman run --resume 3fa2b19c01 "…"',
     ]
 
 
@@ -252,7 +252,7 @@ def test_a_failure_says_what_to_do() -> None:
         "error: too many requests",
         "hint: wait",
         "✗ failed",
-        'session 3fa2b19c01 · to go on: bridle run --resume 3fa2b19c01 "…"',
+        'session 3fa2b19c01 · to go on: tillerman run --resume 3fa2b19c01 "…"',
     ]
 
 
@@ -262,7 +262,7 @@ def test_a_prompt_typed_here_is_not_repeated() -> None:
     assert screen(UserMessage(text="faster", how="steer")) == ["› faster  (steer)", ""]
 
 
-def test_a_cost_that_bridle_worked_out_is_marked() -> None:
+def test_a_cost_that_tillerman_worked_out_is_marked() -> None:
     used = UsageReported(input_tokens=5, output_tokens=1, cost_usd=0.25, priced="2026-09-22")
     started = TurnStarted(origin="prompt", prompt="go")
     shown = screen(started, used, TurnEnded(reason="completed"), prompts=False)

@@ -1,4 +1,4 @@
-"""`bridle doctor --gate` where there is nothing to try; tests/real has those that are tried."""
+"""`tillerman doctor --gate` where there is nothing to try; tests/real has those that are tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bridle handoff`: a session goes over to another agent, and stays with it."""
+"""`tillerman handoff`: a session goes over to another agent, and stays with it."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it rep
 @pytest.fixture
 def two(bench: Bench) -> Bench:
     """With other agents besides mock, and a session of mock that stopped half-way."""
-    folder = bench.home.parent / "bridle"
+    folder = bench.home.parent / "tillerman"
     folder.mkdir()
     command = f"{sys.executable} {ECHO} --acp"
     agents = [f'[agents.{name}]\nacp = "{command}"\n' for name in ("echo", "again")]
@@ -86,7 +86,7 @@ def test_a_resume_goes_on_with_the_new_agent_which_remembers(two: Bench) -> None
     assert result["text"].endswith("you said And more.")  # its own memory, no account again
     assert not result["text"].startswith("0 before")
     back = two.run("run", "--resume", session, "-a", "mock", "hello")
-    assert (back.returncode, "bridle handoff" in back.stderr) == (2, True)
+    assert (back.returncode, "tillerman handoff" in back.stderr) == (2, True)
 
 
 def test_an_agent_that_nobody_knows_changes_nothing(two: Bench) -> None:
@@ -106,7 +106,7 @@ def test_the_agent_that_has_it_is_no_other(two: Bench) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         f"error: session {session} is with mock already",
-        f"hint: `bridle run --resume {session}` goes on with it",
+        f"hint: `tillerman run --resume {session}` goes on with it",
     ]
 
 
@@ -131,7 +131,7 @@ def test_a_session_that_works_is_not_taken_away(two: Bench) -> None:
         "",
         [
             f"error: session {session['id']} is run by process {working.pid}",
-            f"hint: `bridle sessions follow {session['id']}` watches it",
+            f"hint: `tillerman sessions follow {session['id']}` watches it",
         ],
     )
     assert session["agent"] == "mock"

@@ -1,4 +1,4 @@
-"""`bridle hooks` and `bridle hook`, by the real program in a home and a project of its own."""
+"""`tillerman hooks` and `tillerman hook`, by the real program in its own home and project."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def asked(
 
 
 def users_config(bench: Bench, text: str) -> None:
-    file = Path(bench.environment["BRIDLE_HOME"]) / "config.toml"
+    file = Path(bench.environment["TILLERMAN_HOME"]) / "config.toml"
     file.parent.mkdir(exist_ok=True)
     file.write_text(text)
 
@@ -64,7 +64,7 @@ def test_what_was_installed_is_shown_and_leaves_no_trace(bench: Bench) -> None:
     assert "`/hooks`" in done.stdout  # what codex wants besides
     again = bench.run("hooks", "install", "claude")
     assert again.returncode == 2
-    assert "has hooks of bridle already" in again.stderr
+    assert "has hooks of tillerman already" in again.stderr
 
     rows = json.loads(bench.run("hooks", "status", "--json").stdout)
     project = {row["agent"]: row for row in rows if row["scope"] == "project"}
@@ -91,7 +91,7 @@ def test_what_was_installed_is_shown_and_leaves_no_trace(bench: Bench) -> None:
     done = bench.run("hooks", "remove")
     assert (done.returncode, done.stdout.count("is what it was")) == (0, len(AGENTS))
     assert files(bench.project) == before
-    assert bench.run("hooks", "remove").stdout == "There are no hooks of bridle here.\n"
+    assert bench.run("hooks", "remove").stdout == "There are no hooks of tillerman here.\n"
 
 
 def test_hooks_for_the_user_are_in_the_home_or_where_a_variable_says(bench: Bench) -> None:
@@ -126,7 +126,7 @@ def test_what_somebody_changed_is_told(bench: Bench) -> None:
     ("words", "why"),
     [
         (["hooks", "install"], "no agent is named"),
-        (["hooks", "install", "claude", "mock"], "mock has no hooks that bridle knows"),
+        (["hooks", "install", "claude", "mock"], "mock has no hooks that tillerman knows"),
         (["hooks", "install", "claude", "--user", "--project"], "not allowed with argument"),
     ],
 )
@@ -150,8 +150,8 @@ def test_the_policy_decides_and_what_it_leaves_open_the_cli_asks(bench: Bench) -
     assert asked(bench, line, call(bench, "Write", file_path="/etc/x")) == (0, "deny", b"")
     assert asked(bench, line, call(bench, "Bash", command="make")) == (0, "ask", b"")
 
-    (bench.project / ".bridle").mkdir()
-    (bench.project / ".bridle/config.toml").write_text('[[rules]]\ncommand="make*"\ndeny="no"\n')
+    (bench.project / ".tillerman").mkdir()
+    (bench.project / ".tillerman/config.toml").write_text('[[rules]]\ncommand="make*"\ndeny="no"\n')
     assert asked(bench, line, call(bench, "Bash", command="make")) == (0, "deny", b"")
 
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_read_is_denied(bench: Bench, agent: str, payload: bytes)
     }.get(agent, "PreToolUse")
     said = bench.run("hook", agent, event, input=payload)
     assert (said.returncode, said.stdout) == (2, "")
-    assert said.stderr.startswith("bridle: ")
+    assert said.stderr.startswith("tillerman: ")
 
 
 def test_an_event_that_nobody_knows_is_denied(bench: Bench) -> None:
@@ -256,7 +256,7 @@ def test_a_program_that_is_gone_denies_with_words(bench: Bench) -> None:
 
 def test_no_module_of_the_project_takes_the_place_of_ours(bench: Bench) -> None:
     bench.run("hooks", "install", "claude")
-    for name in ("bridle", "msgspec", "json"):
+    for name in ("tillerman", "msgspec", "json"):
         (bench.project / name).mkdir()
         (bench.project / name / "__init__.py").write_text("import os; os._exit(0)\n")
     payload = call(bench, "Write", file_path="/etc/x")
@@ -276,7 +276,7 @@ def test_an_agent_that_left_the_project_is_not_inside_where_it_went(
 
 def test_a_cli_that_never_ends_its_words_is_denied_in_time(bench: Bench) -> None:
     script = (
-        "import sys; from argparse import Namespace; from bridle.surfaces.cli.commands import hook;"
+        "import sys; from argparse import Namespace; from tillerman.surfaces.cli.commands import hook;"
         "hook.LONGEST = 1; sys.exit(hook.hook(Namespace(agent='claude', event='x', project=None)))"
     )
     reading, writing = os.pipe()
@@ -301,7 +301,7 @@ def test_the_examples_of_the_documents_say_what_they_should(bench: Bench) -> Non
     program = shlex.join(bench.command())
     said = [
         subprocess.run(
-            ["/bin/sh", "-c", line.replace("| bridle", f"| {program}")],
+            ["/bin/sh", "-c", line.replace("| tillerman", f"| {program}")],
             cwd=bench.project,
             env=bench.environment,
             capture_output=True,
@@ -358,7 +358,7 @@ def test_hooks_are_ours_after_the_project_was_moved(bench: Bench) -> None:
     assert [row["others"] for row in rows if row["others"]] == [{"BeforeTool": 1}]
     assert ran("hooks", "install", "claude", "opencode").returncode == 0
     commands = (moved / ".claude/settings.local.json").read_text()
-    assert commands.count("bridle hook claude") == 1
+    assert commands.count("tillerman hook claude") == 1
     assert str(moved) in commands
     assert ran("hooks", "remove").returncode == 0
     assert files(moved) == before

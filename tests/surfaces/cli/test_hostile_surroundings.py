@@ -16,24 +16,24 @@ import pytest
 FOREVER = '[{"send":{"type":"tasks","tasks":[{"task_id":"b1","title":"ever"}]}},{"say":"Hello."}]'
 
 
-def bridle(home: Path, *words: str, **how: object) -> subprocess.Popen[bytes]:
+def tillerman(home: Path, *words: str, **how: object) -> subprocess.Popen[bytes]:
     """Names in capitals are variables."""
-    env = {"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home / "b")}
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "TILLERMAN_HOME": str(home / "b")}
     env |= {name: str(how.pop(name)) for name in list(how) if name.isupper()}
     given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    argv = [sys.executable, "-m", "bridle", *words]
+    argv = [sys.executable, "-m", "tillerman", *words]
     return subprocess.Popen(argv, env=env, cwd=home, **{**given, **how})  # type: ignore[call-overload,no-any-return]
 
 
 def test_the_time_limit_holds_for_background_work_too(tmp_path: Path) -> None:
-    run = bridle(tmp_path, "run", "-a", "mock", "--timeout", "1", FOREVER)
+    run = tillerman(tmp_path, "run", "-a", "mock", "--timeout", "1", FOREVER)
     out, errors = run.communicate(timeout=30)
     assert (run.returncode, out.strip()) == (124, b"Hello."), errors
 
 
 def test_a_second_sigterm_leaves_at_once(tmp_path: Path) -> None:
     script = '[{"deaf":true},{"say":"Hello."},{"hang":true}]'
-    run = bridle(tmp_path, "run", "-a", "mock", "--json", script)
+    run = tillerman(tmp_path, "run", "-a", "mock", "--json", script)
     assert run.stdout and any(b"Hello." in line for line in run.stdout if b"prompt" not in line)
     run.send_signal(signal.SIGTERM)
     time.sleep(0.3)
@@ -46,7 +46,7 @@ def test_a_pipe_that_does_not_block_gets_the_whole_stream(tmp_path: Path) -> Non
     read, write = os.pipe()
     fcntl.fcntl(write, fcntl.F_SETFL, fcntl.fcntl(write, fcntl.F_GETFL) | os.O_NONBLOCK)
     words = ("run", "-a", "mock", "--json", '[{"flood": 1, "of": "lines"}, {"say": "end"}]')
-    run = bridle(tmp_path, *words, stdout=write)
+    run = tillerman(tmp_path, *words, stdout=write)
     os.close(write)
     time.sleep(1)
     lines = b""
@@ -61,21 +61,21 @@ def test_a_pipe_that_does_not_block_gets_the_whole_stream(tmp_path: Path) -> Non
 def test_what_is_no_file_cannot_be_attached(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "/dev/zero", "nothing-there"):
-        run = bridle(tmp_path, "run", "-a", "mock", "--attach", name, "look")
+        run = tillerman(tmp_path, "run", "-a", "mock", "--attach", name, "look")
         errors = run.communicate(timeout=20)[1]
         assert run.returncode == 2, name
         assert errors.startswith(b"error: --attach"), errors
 
 
 def test_a_number_no_store_can_count_to_is_refused(tmp_path: Path) -> None:
-    run = bridle(tmp_path, "sessions", "list", "--limit", "99999999999999999999")
+    run = tillerman(tmp_path, "sessions", "list", "--limit", "99999999999999999999")
     assert run.communicate(timeout=20)[1].startswith(b"error:")
     assert run.returncode == 2
 
 
 def test_a_folder_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
-    script = f"mkdir x && cd x && rmdir ../x && {sys.executable} -m bridle sessions list"
-    env = {"PATH": os.environ["PATH"], "BRIDLE_HOME": str(tmp_path / "b")}
+    script = f"mkdir x && cd x && rmdir ../x && {sys.executable} -m tillerman sessions list"
+    env = {"PATH": os.environ["PATH"], "TILLERMAN_HOME": str(tmp_path / "b")}
     ran = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True)
     assert (ran.returncode, ran.stderr.split(b"\n")[0]) == (2, b"error: the current folder is gone")
 
@@ -86,7 +86,7 @@ def test_a_folder_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
 )
 def test_output_that_cannot_be_written_is_told(tmp_path: Path, words: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        run = bridle(tmp_path, *words.split(), stdout=full)
+        run = tillerman(tmp_path, *words.split(), stdout=full)
         errors = run.communicate(timeout=30)[1].decode()
     assert run.returncode == 1
     assert errors.endswith("error: the output could not be written: No space left on device\n")
@@ -97,19 +97,19 @@ def test_words_are_utf8_where_the_locale_knows_ascii_alone(tmp_path: Path) -> No
     forced = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     (tmp_path / "ordner-ü").mkdir()
     words = ("run", "-a", "mock", "-C", "ordner-ü", "--title", "Grüße", "--system", "Sprich schön.")
-    run = bridle(tmp_path, *words, '[{"say": "Schön, €5."}]', **forced)
+    run = tillerman(tmp_path, *words, '[{"say": "Schön, €5."}]', **forced)
     out, errors = run.communicate(timeout=30)
     assert (run.returncode, out.decode()) == (0, "Schön, €5.\n"), errors
-    listing = bridle(tmp_path, "sessions", "list", "--json", **forced)
+    listing = tillerman(tmp_path, "sessions", "list", "--json", **forced)
     (row,) = json.loads(listing.communicate(timeout=30)[0])
     assert (row["title"], row["cwd"]) == ("Grüße", str(tmp_path / "ordner-ü"))
 
 
 def test_json_holds_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
     words = "a\x9b31mb\u202ec\x7f"
-    run = bridle(tmp_path, "run", "-a", "mock", "--json", json.dumps([{"say": words}]))
+    run = tillerman(tmp_path, "run", "-a", "mock", "--json", json.dumps([{"say": words}]))
     lines = run.communicate(timeout=30)[0].decode()
-    shown = bridle(tmp_path, "sessions", "show", "last", "--json").communicate(timeout=30)[0]
+    shown = tillerman(tmp_path, "sessions", "show", "last", "--json").communicate(timeout=30)[0]
     for text in (lines, shown.decode()):
         assert not set("\x9b\u202e\x7f") & set(text)
         said = [json.loads(line)["event"] for line in text.splitlines()]

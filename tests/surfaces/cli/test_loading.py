@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 
 from warm_python import LIBRARIES, OURS
 
-from bridle.surfaces import cli
+from tillerman.surfaces import cli
 
 # Each in a process of its own, where nothing of ours is loaded yet.
 FIRST = """
@@ -17,7 +17,7 @@ from importlib import import_module
 libraries, modules = (words.split() for words in sys.argv[1:])
 for name in libraries:
     import_module(name)
-assert "bridle" not in sys.modules
+assert "tillerman" not in sys.modules
 for name in modules:
     if not os.fork():
         import_module(name)
@@ -29,7 +29,7 @@ for name in modules:
 
 
 def test_each_module_of_the_command_line_can_be_the_first() -> None:
-    found = [f"bridle.surfaces.cli.{module.name}" for module in iter_modules(cli.__path__)]
+    found = [f"tillerman.surfaces.cli.{module.name}" for module in iter_modules(cli.__path__)]
     modules = sorted({*found, *OURS})
     done = subprocess.run(
         [sys.executable, "-c", FIRST, " ".join(LIBRARIES), " ".join(modules)],

@@ -1,4 +1,4 @@
-"""`bridle policy`, and sessions that go by the rules of config files."""
+"""`tillerman policy`, and sessions that go by the rules of config files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.rendering.policy_tables import ADVICE
+from tillerman.surfaces.rendering.policy_tables import ADVICE
 
 from ..conftest import Bench
 
@@ -32,7 +32,7 @@ command = "make install"
 
 @pytest.fixture
 def config(bench: Bench) -> Path:
-    file = Path(bench.environment["BRIDLE_HOME"]) / "config.toml"
+    file = Path(bench.environment["TILLERMAN_HOME"]) / "config.toml"
     file.parent.mkdir(parents=True)
     file.write_text(RULES)
     return file
@@ -185,7 +185,9 @@ def test_explain_shows_what_a_rewrite_makes_of_it(bench: Bench, config: Path) ->
 @pytest.mark.parametrize("words", [["git status"], ["git", "status"], ["Bash", "git status"]])
 def test_explain_takes_a_command_without_the_name_of_a_tool(bench: Bench, words: list[str]) -> None:
     done = bench.run("policy", "explain", "--", *words)
-    assert done.stdout.startswith("allow  by reads.commands, from bridle\n       `git status` only")
+    assert done.stdout.startswith(
+        "allow  by reads.commands, from tillerman\n       `git status` only"
+    )
 
 
 def test_explain_says_what_is_wrong_with_its_words(bench: Bench) -> None:
@@ -204,7 +206,7 @@ def test_the_name_of_a_rule_writes_nothing_but_text_to_a_terminal(
 ) -> None:
     name = r"a\u001b]0;owned\u0007\u001b[2K\nallow  by me"
     rules = f'[[rules]]\nname = "{name}"\ndeny = "no"\ncommand = "rm *"\n'
-    home = Path(bench.environment["BRIDLE_HOME"])
+    home = Path(bench.environment["TILLERMAN_HOME"])
     home.mkdir(parents=True)
     (home / "config.toml").write_text(rules)
     cases = tmp_path / "cases.toml"
@@ -291,7 +293,7 @@ def test_a_session_goes_by_the_rules_of_the_user_s_config(bench: Bench, config: 
 def test_a_session_is_held_by_an_untrusted_project_and_not_loosened(
     bench: Bench, config: Path
 ) -> None:
-    folder = bench.project / ".bridle"
+    folder = bench.project / ".tillerman"
     folder.mkdir()
     (folder / "config.toml").write_text(
         '[[rules]]\nname = "theirs"\nallow = true\ncommand = "rm *"\n'

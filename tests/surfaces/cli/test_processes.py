@@ -1,4 +1,4 @@
-"""`bridle ps`, `logs` and `kill`, with real commands of a session that another process serves."""
+"""`tillerman ps`, `logs` and `kill`, with commands of a session that another process serves."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from bridle.harness.harness import open_harness
-from bridle.paths import find_paths
-from bridle.sessions.session import Session
-from bridle.supervision.linux.process_table import ancestors, find
-from bridle.surfaces.cli.parsing.argparse_errors import parse
-from bridle.surfaces.cli.parsing.parser import build
+from tillerman.harness.harness import open_harness
+from tillerman.paths import find_paths
+from tillerman.sessions.session import Session
+from tillerman.supervision.linux.process_table import ancestors, find
+from tillerman.surfaces.cli.parsing.argparse_errors import parse
+from tillerman.surfaces.cli.parsing.parser import build
 
 from ..conftest import Bench, wait_for_line
 
@@ -165,7 +165,7 @@ async def test_killed_is_all_that_a_command_started(bench: Bench, served: Sessio
     again = await run(bench, "kill", process)
     assert again.returncode == 1
     assert f"process {process} has ended already: killed (SIGKILL)" in again.stderr
-    assert f"hint: `bridle logs {process}`" in again.stderr
+    assert f"hint: `tillerman logs {process}`" in again.stderr
 
 
 def command_lines() -> list[list[str]]:
@@ -201,7 +201,7 @@ async def test_an_unknown_process_is_told_with_a_next_step(bench: Bench, command
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         "error: no process matches 'p-nowhere'",
-        "hint: `bridle ps --all` shows those of the last day",
+        "hint: `tillerman ps --all` shows those of the last day",
     ]
 
 
@@ -222,7 +222,7 @@ async def test_a_signal_that_is_none_is_refused(bench: Bench) -> None:
 SERVER = """\
 import asyncio, sys
 from pathlib import Path
-from bridle.harness.harness import open_harness
+from tillerman.harness.harness import open_harness
 
 async def serve():
     async with open_harness(cwd=Path.cwd()) as harness:

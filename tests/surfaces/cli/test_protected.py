@@ -1,4 +1,4 @@
-"""`bridle protected`: what was undone is listed, and taken back."""
+"""`tillerman protected`: what was undone is listed, and taken back."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bridle.paths import find_paths
-from bridle.workspace.protection.quarantine import Quarantine
+from tillerman.paths import find_paths
+from tillerman.workspace.protection.quarantine import Quarantine
 
 
-def bridle(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    env = {"PATH": os.environ["PATH"], "HOME": str(home), "BRIDLE_HOME": str(home / "bridle")}
+def tillerman(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "TILLERMAN_HOME": str(home / "tillerman")}
     return subprocess.run(
-        [sys.executable, "-m", "bridle", *words], env=env, cwd=home, capture_output=True, text=True
+        [sys.executable, "-m", "tillerman", *words],
+        env=env,
+        cwd=home,
+        capture_output=True,
+        text=True,
     )
 
 
@@ -24,7 +28,7 @@ def undone(home: Path, name: str, text: str) -> Path:
     workspace = home / "project"
     workspace.mkdir(exist_ok=True)
     (workspace / name).write_text(text)
-    paths = find_paths({"BRIDLE_HOME": str(home / "bridle")})
+    paths = find_paths({"TILLERMAN_HOME": str(home / "tillerman")})
     folder = os.open(workspace, os.O_RDONLY)
     Quarantine(paths.quarantine / "session1", workspace).take(folder, name, name)
     os.close(folder)
@@ -32,22 +36,22 @@ def undone(home: Path, name: str, text: str) -> Path:
 
 
 def test_what_was_undone_is_listed_and_taken_back(tmp_path: Path) -> None:
-    assert bridle(tmp_path, "protected", "list").stdout == (
+    assert tillerman(tmp_path, "protected", "list").stdout == (
         "no change of a protected name was undone\n"
     )
     path = undone(tmp_path, ".mcp.json", "{}")
     assert not path.exists()
-    (row,) = json.loads(bridle(tmp_path, "protected", "list", "--json").stdout)
+    (row,) = json.loads(tillerman(tmp_path, "protected", "list", "--json").stdout)
     assert (row["path"], row["act"], row["session"]) == (".mcp.json", "created", "session1")
-    assert row["id"] in bridle(tmp_path, "protected", "list").stdout
-    said = bridle(tmp_path, "protected", "take-back", row["id"])
+    assert row["id"] in tillerman(tmp_path, "protected", "list").stdout
+    said = tillerman(tmp_path, "protected", "take-back", row["id"])
     assert (said.returncode, path.read_text()) == (0, "{}")
-    assert json.loads(bridle(tmp_path, "protected", "list", "--json").stdout) == []
-    (row,) = json.loads(bridle(tmp_path, "protected", "list", "--all", "--json").stdout)
+    assert json.loads(tillerman(tmp_path, "protected", "list", "--json").stdout) == []
+    (row,) = json.loads(tillerman(tmp_path, "protected", "list", "--all", "--json").stdout)
     assert row["taken_back"] is True
 
 
 def test_a_change_that_is_not_known_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    said = bridle(tmp_path, "protected", "take-back", "ffff")
+    said = tillerman(tmp_path, "protected", "take-back", "ffff")
     assert said.returncode == 2
-    assert "`bridle protected list --all` shows them" in said.stderr
+    assert "`tillerman protected list --all` shows them" in said.stderr

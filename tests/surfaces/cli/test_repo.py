@@ -1,4 +1,4 @@
-"""`bridle repo`, with real repositories and a `gh` that answers from recordings."""
+"""`tillerman repo`, with real repositories and a `gh` that answers from recordings."""
 
 from __future__ import annotations
 
@@ -225,11 +225,11 @@ def test_a_skill_of_the_project_is_told_of_until_it_is_trusted(
     bench: Bench, gh: GhStandIn, project: Project
 ) -> None:
     gh.shows("pr_draft")
-    file = project.path / ".bridle" / "skills" / "mark-ready" / "SKILL.md"
+    file = project.path / ".tillerman" / "skills" / "mark-ready" / "SKILL.md"
     file.parent.mkdir(parents=True)
     file.write_text('---\nai: false\ncommands:\n  - ["gh", "pr", "comment", "{number}"]\n---\n')
     before = bench.run("repo", "action")
-    assert "does not count, .bridle/ is not trusted" in before.stderr
+    assert "does not count, .tillerman/ is not trusted" in before.stderr
     assert "  gh pr ready 42\n" in before.stderr
     assert bench.run("trust", "--yes").returncode == 0
     after = bench.run("repo", "action")

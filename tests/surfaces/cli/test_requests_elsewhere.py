@@ -20,7 +20,7 @@ def entry(process: Program, words: str) -> dict[str, Any]:
 
 def watcher(bench: Bench, *words: str) -> Program:
     """Once it would hear of a session that begins."""
-    folder = bench.home.parent / "bridle/state/watchers"
+    folder = bench.home.parent / "tillerman/state/watchers"
     before = len(list(folder.glob("*"))) if folder.exists() else 0
     process = bench.start("requests", "watch", *words)
     wait_until(lambda: folder.exists() and len(list(folder.glob("*"))) > before)
@@ -45,7 +45,7 @@ def test_a_watcher_sees_requests_of_sessions_that_begin_later(bench: Bench) -> N
     assert watching.poll() is None
     watching.send_signal(signal.SIGINT)
     assert watching.wait(20) == 130
-    assert list((bench.home.parent / "bridle/state/watchers").iterdir()) == []
+    assert list((bench.home.parent / "tillerman/state/watchers").iterdir()) == []
 
 
 def test_a_watcher_that_comes_later_sees_what_waits_already(bench: Bench) -> None:
@@ -68,7 +68,7 @@ def test_people_read_what_to_do_and_what_was_done(bench: Bench) -> None:
     watching = watcher(bench)
     owner = bench.start("run", "-a", "mock", "--approve", "ask", ASKS)
     assert re.fullmatch(r"\d\d:\d\d:\d\d  Write a\.txt\n", wait_for_line(watching, "Write"))
-    command = wait_for_line(watching, "bridle requests answer").split()
+    command = wait_for_line(watching, "tillerman requests answer").split()
     assert bench.run(*command[1:-1], "deny", "--note", "not now").returncode == 0
     assert wait_for_line(watching, "→").endswith(
         "Write a.txt → denied from command line: not now\n"
@@ -103,7 +103,7 @@ def test_a_request_of_a_killed_harness_is_listed_answered_and_used(bench: Bench)
     session = asked["session"]
     wait_for_line(watching, "Write a.txt")
     owner.send_signal(signal.SIGKILL)
-    rests = f'left open; its session rests, to go on: bridle run --resume {session} "…"'
+    rests = f'left open; its session rests, to go on: tillerman run --resume {session} "…"'
     assert wait_for_line(watching, "left open") == f"          {rests}\n"
 
     listed = bench.run("requests", "list").stdout
@@ -129,7 +129,7 @@ def test_a_run_without_a_terminal_says_until_when_it_waits_and_then_denies(bench
     assert done.returncode == 0
     assert re.search(
         r"^waiting for an answer until \d\d:\d\d:\d\d \(1\.0 s\), then denied: Write a\.txt\n"
-        r"  bridle requests answer \w+/r1\.3 allow\n"
+        r"  tillerman requests answer \w+/r1\.3 allow\n"
         r"  denied because nobody answered in time: Nobody answered within 1 seconds, so this",
         done.stderr,
         re.MULTILINE,
@@ -148,7 +148,7 @@ def test_a_run_without_a_terminal_says_until_when_it_waits_and_then_denies(bench
 def test_how_long_a_run_without_a_terminal_waits(
     bench: Bench, setting: str, flags: tuple[str, ...], limit: str
 ) -> None:
-    more = {"BRIDLE_LIMITS_REQUEST": setting} if setting else {}
+    more = {"TILLERMAN_LIMITS_REQUEST": setting} if setting else {}
     owner = bench.start("run", "-a", "mock", "--approve", "ask", *flags, ASKS, **more)
     assert owner.stderr
     while not (line := owner.stderr.readline().decode()).startswith("waiting for an answer"):

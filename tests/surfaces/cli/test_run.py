@@ -1,4 +1,4 @@
-"""`bridle run` as a program in a pipe, with the embedded agent on the far side."""
+"""`tillerman run` as a program in a pipe, with the embedded agent on the far side."""
 
 import json
 import signal
@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bridle.core.events import Entry, decode_entry
-from bridle.core.summary_events import summarize
+from tillerman.core.events import Entry, decode_entry
+from tillerman.core.summary_events import summarize
 
 from ..conftest import Bench, wait_for_line
 
@@ -34,7 +34,7 @@ def test_the_answer_alone_is_on_standard_output(bench: Bench) -> None:
     assert (done.returncode, done.stdout) == (0, "It is **fine**.\n")
     assert "✓ Bash true" in done.stderr
     assert "✓ completed" in done.stderr
-    assert "bridle run --resume" in done.stderr
+    assert "tillerman run --resume" in done.stderr
 
 
 def test_json_is_one_entry_a_line_without_gaps_and_nothing_else(bench: Bench) -> None:
@@ -71,11 +71,11 @@ def test_the_prompt_comes_from_an_argument_a_file_or_standard_input(bench: Bench
     (bench.project / "script.json").write_text(f"[{echo}]")
     (bench.project / "prompt.txt").write_text("from a file")
     run = ("run", "-a", "mock")
-    config = {"BRIDLE_MODEL": "mock-quick"}
-    options = bench.project / "bridle.toml"
+    config = {"TILLERMAN_MODEL": "mock-quick"}
+    options = bench.project / "tillerman.toml"
     options.write_text("")
-    (bench.home.parent / "bridle").mkdir(exist_ok=True)
-    (bench.home.parent / "bridle" / "config.toml").write_text(
+    (bench.home.parent / "tillerman").mkdir(exist_ok=True)
+    (bench.home.parent / "tillerman" / "config.toml").write_text(
         f'[agents.mock]\nscript = "{bench.project / "script.json"}"\n'
     )
     said = "You said: "
@@ -89,7 +89,7 @@ def test_the_prompt_comes_from_an_argument_a_file_or_standard_input(bench: Bench
 def test_no_prompt_is_an_error(bench: Bench) -> None:
     done = bench.run("run", "-a", "mock")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == 'error: the prompt is empty\nhint: bridle run "what to do"\n'
+    assert done.stderr == 'error: the prompt is empty\nhint: tillerman run "what to do"\n'
     binary = bench.run("run", "-a", "mock", input=b"\xff\xfe")
     assert binary.returncode == 2
     assert binary.stderr.startswith("error: standard input is not UTF-8 text\n")
@@ -152,8 +152,8 @@ def test_a_session_is_resumed_and_forked_in_a_new_process(bench: Bench) -> None:
 
 FORGETFUL = """
 from msgspec.structs import replace
-from bridle.agents.mock import INFO, MockAgent
-from bridle.agents.mock.wire import MockWire
+from tillerman.agents.mock import INFO, MockAgent
+from tillerman.agents.mock.wire import MockWire
 agent = MockAgent(replace(INFO, name="forgetful", can=INFO.can - {"resume", "fork"}), MockWire)
 """
 
@@ -161,7 +161,7 @@ agent = MockAgent(replace(INFO, name="forgetful", can=INFO.can - {"resume", "for
 def test_how_to_go_on_is_told_of_every_agent_that_is_there(bench: Bench, tmp_path: Path) -> None:
     info = tmp_path / "site" / "forgetful-1.0.dist-info"
     info.mkdir(parents=True)
-    (info / "entry_points.txt").write_text("[bridle.agents]\nforgetful = forgetful:agent\n")
+    (info / "entry_points.txt").write_text("[tillerman.agents]\nforgetful = forgetful:agent\n")
     (info.parent / "forgetful.py").write_text(FORGETFUL)
     site = {"PYTHONPATH": str(info.parent)}
     done = bench.run("run", "-a", "forgetful", json.dumps(SAY), **site)
@@ -179,7 +179,7 @@ def test_how_to_go_on_is_told_of_every_agent_that_is_there(bench: Bench, tmp_pat
 
 def test_resuming_what_is_not_there_says_so(bench: Bench) -> None:
     assert bench.run("run", "--resume", "abc", "go on").stderr == (
-        "error: no session matches 'abc'\nhint: `bridle sessions list` shows them all\n"
+        "error: no session matches 'abc'\nhint: `tillerman sessions list` shows them all\n"
     )
     done = bench.run("run", "-c", "go on")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
@@ -200,7 +200,9 @@ def test_presets_decide_without_a_person(bench: Bench) -> None:
 def test_a_request_that_nobody_can_answer_here_says_where_to_answer_it(bench: Bench) -> None:
     process = bench.start("run", "-a", "mock", "--approve", "ask", json.dumps(ASKS))
     assert process.stderr
-    while not (line := process.stderr.readline().decode()).startswith("  bridle requests answer"):
+    while not (line := process.stderr.readline().decode()).startswith(
+        "  tillerman requests answer"
+    ):
         assert line
     command = line.split()
     listed = bench.run("requests", "list")
@@ -261,7 +263,7 @@ def test_a_worktree_of_its_own(bench: Bench) -> None:
         subprocess.run([*git, *words], cwd=bench.project, env=bench.environment, check=True)
     done = bench.mock(ASKS, "--approve", "edits", "--worktree", "try-1")
     assert done.returncode == 0, done.stderr
-    assert "on branch bridle/try-1" in done.stderr
+    assert "on branch tillerman/try-1" in done.stderr
     assert "worktree remove" in done.stderr
     assert not (bench.project / "a.txt").exists()
     outside = bench.run("run", "-a", "mock", "x", "--worktree", "-C", str(bench.home))

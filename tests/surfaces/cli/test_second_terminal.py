@@ -3,7 +3,7 @@
 import json
 import signal
 
-from bridle.core.events import decode_entry
+from tillerman.core.events import decode_entry
 
 from ..conftest import Bench, wait_for_line
 
@@ -81,7 +81,7 @@ def test_the_second_terminal_cancels_and_prompts(bench: Bench) -> None:
     assert refused.stderr.startswith("error: a turn is under way in this session\nhint: ")
     busy = bench.run("run", "--resume", session, "x")
     assert busy.returncode == 1
-    assert f"`bridle sessions follow {session}`" in busy.stderr
+    assert f"`tillerman sessions follow {session}`" in busy.stderr
     assert bench.run("sessions", "delete", session, "--yes").returncode == 1
     assert bench.run("sessions", "cancel", session).returncode == 0
     output, _ = owner.communicate(timeout=20)

@@ -11,7 +11,7 @@ QUOTA = {"fail": "billing", "message": "the quota is used up", "hint": "add cred
 
 
 def configure(bench: Bench, text: str) -> None:
-    folder = bench.home.parent / "bridle"
+    folder = bench.home.parent / "tillerman"
     folder.mkdir(exist_ok=True)
     (folder / "config.toml").write_text(text)
 
@@ -40,7 +40,7 @@ def test_nobody_usable_is_exit_3(bench: Bench) -> None:
 
 
 def test_a_profile_runs_by_its_name_and_is_listed(bench: Bench) -> None:
-    folder = bench.home.parent / "bridle" / "agents"
+    folder = bench.home.parent / "tillerman" / "agents"
     folder.mkdir(parents=True)
     (folder / "brief.md").write_text("---\nagent: mock\ndescription: says little\n---\nBe brief.")
     (folder / "broken.md").write_text("---\nagent: mock\n")
@@ -70,7 +70,7 @@ def test_a_model_alone_chooses_the_agent(bench: Bench) -> None:
 def test_a_session_is_handed_over_and_stays_there(bench: Bench) -> None:
     bench.mock([{"write": "a.txt", "text": "1\n"}, {"say": "Half."}], "--approve", "auto")
     refused = bench.run("run", "-c", "-a", "claude", "go")
-    assert "bridle handoff" in refused.stderr
+    assert "tillerman handoff" in refused.stderr
     itself = bench.run("handoff", "last", "-a", "mock")
     assert (itself.returncode, "is with mock already" in itself.stderr) == (2, True)
     configure(bench, f'[agents.other]\nacp = "{bench.home}/no-such"\n')

@@ -26,7 +26,7 @@ def test_a_turn_is_shown_with_its_answer_and_summary(bench: Bench) -> None:
     assert terminal.end() == 0
     assert "It is fine." in terminal.text
     assert re.search(r"✓ completed · [\d.]+ s · \d+ in, 3 out · \$0\.0000", terminal.text)
-    assert "to go on: bridle run --resume" in terminal.text
+    assert "to go on: tillerman run --resume" in terminal.text
 
 
 def test_y_allows(bench: Bench) -> None:

@@ -5,18 +5,18 @@ import sys
 
 import pytest
 
-from bridle.surfaces.cli.main import main
-from bridle.surfaces.cli.parsing.argparse_errors import parse, subcommands
-from bridle.surfaces.cli.parsing.parser import build
+from tillerman.surfaces.cli.main import main
+from tillerman.surfaces.cli.parsing.argparse_errors import parse, subcommands
+from tillerman.surfaces.cli.parsing.parser import build
 
-EMPTY = "error: argument -a/--agent: it is empty\nhint: `bridle {} --help` tells how it is used"
+EMPTY = "error: argument -a/--agent: it is empty\nhint: `tillerman {} --help` tells how it is used"
 WRONG = {
     "run --agent= hi": EMPTY.format("run"),
     "sessions list --agent=": EMPTY.format("sessions list"),
     "mcp list --agent=": EMPTY.format("mcp list"),
     "mcp add probe": (
         "error: a server is a command, a --url or a --config, one of them\n"
-        "hint: bridle mcp add NAME -- COMMAND ARG …"
+        "hint: tillerman mcp add NAME -- COMMAND ARG …"
     ),
     "mcp add probe --url http://127.0.0.1:9 -- npx thing": (
         "error: a server is a command, a --url or a --config, one of them\n"
@@ -26,9 +26,9 @@ WRONG = {
     "sessions lst": "error: unknown command 'lst'\nhint: did you mean list?",
     "requests anser": "error: unknown command 'anser'\nhint: did you mean answer?",
     "config sow": "error: unknown command 'sow'\nhint: did you mean show?",
-    "--colour x": "error: bridle has no option --colour\nhint: did you mean --color?",
-    "--color never --colour=x run hi": "error: bridle has no option --colour\n",
-    "sessions --jso list": "error: bridle sessions has no option --jso\n",
+    "--colour x": "error: tillerman has no option --colour\nhint: did you mean --color?",
+    "--color never --colour=x run hi": "error: tillerman has no option --colour\n",
+    "sessions --jso list": "error: tillerman sessions has no option --jso\n",
     "run --worktree go": (
         "error: the prompt is empty\nhint: 'go' was taken for the name of the worktree: "
         '--worktree= "go" prompts it'
@@ -42,7 +42,7 @@ WRONG = {
         "policy, protected, config, trust, demo, completion, schema"
     ),
     "run hi --modl x": (
-        "error: bridle run has no option --modl\nhint: did you mean --model or --mode?"
+        "error: tillerman run has no option --modl\nhint: did you mean --model or --mode?"
     ),
     "run hi --mode pla": "error: unknown value for --mode 'pla'\nhint: did you mean plan?",
     "run hi --approve yes": (
@@ -50,23 +50,23 @@ WRONG = {
     ),
     "run hi --json=sumary": "error: --json has no view 'sumary'\nhint: did you mean summary?",
     "run hi there": (
-        "error: bridle run: one word too many: 'there'\n"
+        "error: tillerman run: one word too many: 'there'\n"
         "hint: put quotes around a text of several words"
     ),
     "run hi --max-turns 0": (
         "error: argument --max-turns: must be at least 1, not 0\n"
-        "hint: `bridle run --help` tells how it is used"
+        "hint: `tillerman run --help` tells how it is used"
     ),
     "run hi --max-cost lots": (
         "error: argument --max-cost: not a number: 'lots'\n"
-        "hint: `bridle run --help` tells how it is used"
+        "hint: `tillerman run --help` tells how it is used"
     ),
     "run hi --timeout inf": (
         "error: argument --timeout: must be more than 0, not inf\n"
-        "hint: `bridle run --help` tells how it is used"
+        "hint: `tillerman run --help` tells how it is used"
     ),
     "run hi --fork": (
-        "error: --fork copies a session: say which\nhint: bridle run --resume ID --fork"
+        "error: --fork copies a session: say which\nhint: tillerman run --resume ID --fork"
     ),
     "run hi --resume x --worktree": (
         "error: --worktree is for new sessions\nhint: leave it out with --resume"
@@ -92,7 +92,7 @@ WRONG = {
     "requests answer r deny --input {}": "error: --input changes what is allowed",
     "completion tcsh": "error: unknown value 'tcsh'\nhint: known: bash, zsh, fish",
     "trust /nowhere": "error: /nowhere: no such folder",
-    "agents --jsn": "error: bridle agents has no option --jsn\nhint: did you mean --json",
+    "agents --jsn": "error: tillerman agents has no option --jsn\nhint: did you mean --json",
 }
 
 
@@ -134,7 +134,7 @@ def test_a_command_is_found_whether_the_others_are_made_or_not() -> None:
 )
 def test_every_command_has_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
-    assert capsys.readouterr().out.startswith("usage: bridle")
+    assert capsys.readouterr().out.startswith("usage: tillerman")
 
 
 def test_the_word_help_asks_for_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,15 +12,15 @@ import pytest
 from answers import answer, expected, letters, visible
 from rich.console import Console
 
-from bridle.core.events import Entry, Event, MessageChunk, TurnEnded, TurnStarted
-from bridle.core.transcript import fold
-from bridle.sessions.export import to_html
-from bridle.surfaces.cli.views import scroll_view
-from bridle.surfaces.cli.views.final_text import FinalText
-from bridle.surfaces.cli.views.live_screen import Drawing
-from bridle.surfaces.tui.conversation.block_styles import Frame, draw
-from bridle.surfaces.tui.conversation.blocks import Outline, Said
-from bridle.surfaces.tui.rich_lines import Painter
+from tillerman.core.events import Entry, Event, MessageChunk, TurnEnded, TurnStarted
+from tillerman.core.transcript import fold
+from tillerman.sessions.export import to_html
+from tillerman.surfaces.cli.views import scroll_view
+from tillerman.surfaces.cli.views.final_text import FinalText
+from tillerman.surfaces.cli.views.live_screen import Drawing
+from tillerman.surfaces.tui.conversation.block_styles import Frame, draw
+from tillerman.surfaces.tui.conversation.blocks import Outline, Said
+from tillerman.surfaces.tui.rich_lines import Painter
 
 LEAST = 8  # columns of a conversation
 WIDE = 1_500  # columns: no cell of a table is wrapped beside another

@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from rich.console import Console
 
-from bridle.core.events import (
+from tillerman.core.events import (
     ALLOW,
     DENY,
     Answer,
@@ -15,15 +15,15 @@ from bridle.core.events import (
     Question,
     QuestionAsked,
 )
-from bridle.surfaces.cli.views.keyboard import _keys
-from bridle.surfaces.rendering.dialogs import (
+from tillerman.surfaces.cli.views.keyboard import _keys
+from tillerman.surfaces.rendering.dialogs import (
     ALL_EDITS,
     EDIT,
     Dialog,
     PermissionDialog,
     QuestionDialog,
 )
-from bridle.surfaces.rendering.special_keys import (
+from tillerman.surfaces.rendering.special_keys import (
     BACKSPACE,
     CLEAR,
     DOWN,

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from bridle.surfaces.rendering.markdown import Markdown
+from tillerman.surfaces.rendering.markdown import Markdown
 
 
 def shown(text: str, width: int = 40) -> list[str]:

@@ -1,4 +1,4 @@
-from bridle.core.events import (
+from tillerman.core.events import (
     Entry,
     Event,
     FileChange,
@@ -11,11 +11,11 @@ from bridle.core.events import (
     TurnStarted,
     UsageReported,
 )
-from bridle.core.failure import Failure
-from bridle.core.transcript import fold
-from bridle.core.turn_result import final_text
-from bridle.surfaces.cli.views.final_text import FinalText
-from bridle.surfaces.rendering.turn_outcome import Outcome, Outcomes
+from tillerman.core.failure import Failure
+from tillerman.core.transcript import fold
+from tillerman.core.turn_result import final_text
+from tillerman.surfaces.cli.views.final_text import FinalText
+from tillerman.surfaces.rendering.turn_outcome import Outcome, Outcomes
 
 
 def entries(*events: Event, turn: int = 1) -> list[Entry]:

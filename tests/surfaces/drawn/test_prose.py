@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bridle.surfaces.rendering.markdown_stream import TAIL_CAP, Block, Prose
+from tillerman.surfaces.rendering.markdown_stream import TAIL_CAP, Block, Prose
 
 TEXT = "# Title\n\nOne *two*\nthree\n\n```py\na = 1\n\nb = 2\n```\n\n- x\n- y\n\n\nend"
 BLOCKS = ["# Title", "One *two*\nthree", "```py\na = 1\n\nb = 2\n```", "- x\n- y", "end"]

@@ -14,10 +14,10 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from bridle.surfaces.tui.app import BridleApp
-from bridle.surfaces.tui.dialogs.request_prompt import RequestPrompt
-from bridle.surfaces.tui.prompt.prompt_box import PromptBox
-from bridle.surfaces.tui.session_pane import SessionPane
+from tillerman.surfaces.tui.app import TillermanApp
+from tillerman.surfaces.tui.dialogs.request_prompt import RequestPrompt
+from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
+from tillerman.surfaces.tui.session_pane import SessionPane
 
 PATIENCE = 15.0
 NAMES = {
@@ -29,7 +29,7 @@ NAMES = {
 class Desk:
     """A person before the screen."""
 
-    def __init__(self, app: BridleApp, pilot: Pilot[Any]) -> None:
+    def __init__(self, app: TillermanApp, pilot: Pilot[Any]) -> None:
         self.app = app
         self.pilot = pilot
 
@@ -95,13 +95,13 @@ async def desk(
     **wishes: Any,
 ) -> AsyncIterator[Desk]:
     """`turns` are what the agent plays, one for each prompt."""
-    monkeypatch.setenv("BRIDLE_HOME", str(home / "bridle"))
-    monkeypatch.setenv("BRIDLE_MOCK_STATE", str(home / "mock"))
+    monkeypatch.setenv("TILLERMAN_HOME", str(home / "tillerman"))
+    monkeypatch.setenv("TILLERMAN_MOCK_STATE", str(home / "mock"))
     home.mkdir(exist_ok=True)
     script = home / "script.json"
     script.write_text(json.dumps(turns or [[{"say": "You said: {prompt}"}]]))
     given = {"agent": "mock", "options": {"script": str(script)}, **wishes}
-    app = BridleApp(project, wishes=given)
+    app = TillermanApp(project, wishes=given)
     async with app.run_test(size=size) as pilot:
         found = Desk(app, pilot)
         await found.until(lambda: found.pane.channel is not None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cursor_stand_in import install_cursor
 
-from bridle.paths import find_paths
+from tillerman.paths import find_paths
 
 CLAUDE = """\
 words = sys.argv[1:]
@@ -46,7 +46,7 @@ class Machine:
         install_cursor(self.bin, self.home)
 
     def config(self, text: str) -> None:
-        file = find_paths({"BRIDLE_HOME": str(self.home / "bridle")}).config_file
+        file = find_paths({"TILLERMAN_HOME": str(self.home / "tillerman")}).config_file
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 

@@ -14,14 +14,14 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widgets import Input
 
-from bridle.surfaces.tui.app import BridleApp
-from bridle.surfaces.tui.conversation.block_styles import SPINNER
+from tillerman.surfaces.tui.app import TillermanApp
+from tillerman.surfaces.tui.conversation.block_styles import SPINNER
 
 from .desk import Desk
 
 KEPT = Path(__file__).with_name("snapshots")
-ACCEPT = "BRIDLE_SNAPSHOTS"  # `accept` keeps what is seen now
-PICTURES = "BRIDLE_PICTURES"  # a folder that gets an SVG of each
+ACCEPT = "TILLERMAN_SNAPSHOTS"  # `accept` keeps what is seen now
+PICTURES = "TILLERMAN_PICTURES"  # a folder that gets an SVG of each
 SIZES = ((80, 24), (120, 40))
 LOOKS = 40  # until the screen must have come to rest
 _TURNS = re.compile(f"[{SPINNER}]")
@@ -124,13 +124,13 @@ class Album:
             self._differs.append(Difference(name, tuple(_apart(kept, text))))
 
 
-def strips(app: BridleApp) -> list[Strip]:
+def strips(app: TillermanApp) -> list[Strip]:
     """All that is on the screen, with what lies behind a dialog."""
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     return [Strip.join(line) for line in update.strips]  # type: ignore[union-attr]
 
 
-def drawn(app: BridleApp) -> str:
+def drawn(app: TillermanApp) -> str:
     """As a picture that keeps its blanks."""
     svg = app.export_screenshot(simplify=True)
     return svg.replace("<text ", '<text xml:space="preserve" ')

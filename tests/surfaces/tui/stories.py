@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from bridle.core.events import (
+from tillerman.core.events import (
     AgentStarted,
     Choice,
     Diff,
@@ -35,14 +35,14 @@ from bridle.core.events import (
     UsageReported,
     UserMessage,
 )
-from bridle.core.events import Answer as Given
-from bridle.core.failure import Failure
-from bridle.paths import find_paths
-from bridle.store.catalog import Catalog
-from bridle.store.database import Database
-from bridle.store.event_log import EventLog
-from bridle.store.search import Role, Search
-from bridle.store.session_row import SessionRow
+from tillerman.core.events import Answer as Given
+from tillerman.core.failure import Failure
+from tillerman.paths import find_paths
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.search import Role, Search
+from tillerman.store.session_row import SessionRow
 
 STEP = 0.8  # seconds between two entries
 
@@ -58,7 +58,7 @@ class Story:
 
 async def keep(home: Path, folder: Path, stories: Sequence[Story]) -> None:
     """In the store, as if they had been played."""
-    paths = find_paths({"BRIDLE_HOME": str(home / "bridle"), "HOME": str(home)})
+    paths = find_paths({"TILLERMAN_HOME": str(home / "tillerman"), "HOME": str(home)})
     paths.store.parent.mkdir(parents=True, exist_ok=True)
     database = Database.open(paths.store)
     log, catalog, search = EventLog(database), Catalog(database), Search(database)

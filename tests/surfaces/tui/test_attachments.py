@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from bridle.surfaces.tui.prompt.attachments import clipboard_image, dropped
+from tillerman.surfaces.tui.prompt.attachments import clipboard_image, dropped
 
 from .desk import Desk, desk
 

@@ -16,16 +16,16 @@ from repositories import ACTIONS, BRANCH, Git, change, git_in, publish, start_re
 from textual.color import Color
 from textual.pilot import Pilot
 
-from bridle.surfaces.tui import repository_refresh
-from bridle.surfaces.tui.app import BridleApp
-from bridle.surfaces.tui.bars.branch_bar import COLORS, BreadcrumbBar, BreadcrumbFrame
-from bridle.surfaces.tui.bars.branch_line import in_line, notes, stacked
-from bridle.surfaces.tui.dialogs.confirmation import Confirmation
-from bridle.surfaces.tui.repository_refresh import Seen
-from bridle.workspace.branch.pull_request import NoNews, PullRequest
-from bridle.workspace.branch.status import Breadcrumb
-from bridle.workspace.git.repository_state import Repository, WorkState
-from bridle.workspace.protection import inotify
+from tillerman.surfaces.tui import repository_refresh
+from tillerman.surfaces.tui.app import TillermanApp
+from tillerman.surfaces.tui.bars.branch_bar import COLORS, BreadcrumbBar, BreadcrumbFrame
+from tillerman.surfaces.tui.bars.branch_line import in_line, notes, stacked
+from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
+from tillerman.surfaces.tui.repository_refresh import Seen
+from tillerman.workspace.branch.pull_request import NoNews, PullRequest
+from tillerman.workspace.branch.status import Breadcrumb
+from tillerman.workspace.git.repository_state import Repository, WorkState
+from tillerman.workspace.protection import inotify
 
 from .desk import Desk, desk
 
@@ -98,7 +98,7 @@ def branch(root: Path, published: Path, tmp_path: Path) -> Path:
 
 
 class Screen(Desk):
-    def __init__(self, app: BridleApp, pilot: Pilot[Any]) -> None:
+    def __init__(self, app: TillermanApp, pilot: Pilot[Any]) -> None:
         super().__init__(app, pilot)
         self.bar = app.query_one(BreadcrumbBar)
 
@@ -173,7 +173,7 @@ async def test_the_twelve_statuses_have_label_color_and_an_action_that_is_confir
                 screen.bar.repository.stir()
             number = " (PR #42)" if label in PULLS else ""
             await screen.shows(f"work › {BRANCH} › {label}{number} [{action}]")
-            shades = dict(zip(("bridle-dark", "bridle-light"), COLORS[color], strict=True))
+            shades = dict(zip(("tillerman-dark", "tillerman-light"), COLORS[color], strict=True))
             assert screen.color(label) == shades[screen.app.theme]
             screen.app.theme = next(theme for theme in shades if theme != screen.app.theme)
             await screen.pilot.pause()
@@ -231,7 +231,7 @@ async def test_it_stands_where_config_says(branch: Path, gh: GhStandIn, opened: 
 async def test_hidden_it_still_does_the_next_step(
     branch: Path, gh: GhStandIn, home: Path, opened: Opened
 ) -> None:
-    config = home / "bridle" / "config.toml"
+    config = home / "tillerman" / "config.toml"
     config.parent.mkdir()
     config.write_text('[screen]\nbreadcrumb = "hidden"\n')
     async with opened(branch) as screen:
@@ -584,7 +584,7 @@ async def test_a_refusal_tells_the_next_step(
 async def test_a_skill_that_does_not_count_is_told_in_the_confirmation(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
-    skill = branch / ".bridle" / "skills" / "merge-pr"
+    skill = branch / ".tillerman" / "skills" / "merge-pr"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text('---\nai: false\ncommands:\n  - ["git", "push"]\n---\n')
     gh.shows("pr_approved")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from rich.console import RenderableType
 
-from bridle.core.errors import UsageError
-from bridle.core.events import Entry, ToolStarted, TurnStarted
-from bridle.core.transcript import Transcript
-from bridle.core.transcript_blocks import Message, Turn
-from bridle.surfaces.rendering import tables
-from bridle.surfaces.tui import clipboard
-from bridle.surfaces.tui.conversation import block_styles, command_output
-from bridle.surfaces.tui.conversation.blocks import Card, Outline, Piece
-from bridle.surfaces.tui.rich_lines import Painter
+from tillerman.core.errors import UsageError
+from tillerman.core.events import Entry, ToolStarted, TurnStarted
+from tillerman.core.transcript import Transcript
+from tillerman.core.transcript_blocks import Message, Turn
+from tillerman.surfaces.rendering import tables
+from tillerman.surfaces.tui import clipboard
+from tillerman.surfaces.tui.conversation import block_styles, command_output
+from tillerman.surfaces.tui.conversation.blocks import Card, Outline, Piece
+from tillerman.surfaces.tui.rich_lines import Painter
 
 HOSTILE = "a\x1b]0;pwned\x07\x1b[2J\u202eb\nc"
 
@@ -43,8 +43,10 @@ def test_lines_are_one_line_each() -> None:
 
 
 def test_what_an_error_advises_is_typed_with_a_slash() -> None:
-    error = UsageError("no", hint="set KEY; then: bridle status gemini, or `bridle mcp add`")
-    assert command_output.worded(error).hint == "set KEY; then: /status gemini, or `bridle mcp add`"
+    error = UsageError("no", hint="set KEY; then: tillerman status gemini, or `tillerman mcp add`")
+    assert (
+        command_output.worded(error).hint == "set KEY; then: /status gemini, or `tillerman mcp add`"
+    )
 
 
 def test_a_card_takes_the_place_of_another() -> None:

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from cursor_stand_in import install_cursor
 
-from bridle.surfaces.tui.commands import COMMANDS, is_command
-from bridle.surfaces.tui.conversation import block_styles
-from bridle.surfaces.tui.conversation.blocks import Card, Piece
-from bridle.surfaces.tui.dialogs.agent_picker import AgentPicker
-from bridle.surfaces.tui.dialogs.mcp_panel import McpPanel
-from bridle.surfaces.tui.dialogs.mode_picker import ModePicker
-from bridle.surfaces.tui.dialogs.model_picker import ModelPicker
-from bridle.surfaces.tui.dialogs.session_browser import SessionBrowser
-from bridle.surfaces.tui.dialogs.theme_picker import ThemePicker
-from bridle.surfaces.tui.rich_lines import Painter
+from tillerman.surfaces.tui.commands import COMMANDS, is_command
+from tillerman.surfaces.tui.conversation import block_styles
+from tillerman.surfaces.tui.conversation.blocks import Card, Piece
+from tillerman.surfaces.tui.dialogs.agent_picker import AgentPicker
+from tillerman.surfaces.tui.dialogs.mcp_panel import McpPanel
+from tillerman.surfaces.tui.dialogs.mode_picker import ModePicker
+from tillerman.surfaces.tui.dialogs.model_picker import ModelPicker
+from tillerman.surfaces.tui.dialogs.session_browser import SessionBrowser
+from tillerman.surfaces.tui.dialogs.theme_picker import ThemePicker
+from tillerman.surfaces.tui.rich_lines import Painter
 
 from ..conftest import Bench
 from .desk import Desk, desk
@@ -118,9 +118,9 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def clerk(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Clerk]:
-    (home / "bridle").mkdir()
+    (home / "tillerman").mkdir()
     echo = f'[agents.echo]\nacp = "{sys.executable} {ECHO} --acp"\n'
-    (home / "bridle" / "config.toml").write_text(f"# mine\n{echo}")
+    (home / "tillerman" / "config.toml").write_text(f"# mine\n{echo}")
     async with desk(home, project, monkeypatch, TURNS) as found:
         assert found.pane.channel
         found.pane.channel.wishes["approve"] = "auto"
@@ -436,9 +436,9 @@ async def test_rules_are_listed_and_asked(clerk: Clerk) -> None:
 async def test_rules_of_the_user_are_shown(
     home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (home / "bridle").mkdir()
+    (home / "tillerman").mkdir()
     rule = '[[rules]]\nname = "no-push"\ndeny = true\ncommand = ["git push *"]\n'
-    (home / "bridle" / "config.toml").write_text(rule)
+    (home / "tillerman" / "config.toml").write_text(rule)
     async with desk(home, project, monkeypatch) as found:
         clerk = Clerk(found.app, found.pilot)
         told = await clerk.command("/policy")
@@ -452,7 +452,7 @@ async def test_a_theme_is_taken_and_kept(clerk: Clerk, home: Path) -> None:
     assert "there is no theme 'plaid'" in await clerk.command("/theme plaid")
     assert "Theme: textual-light" in await clerk.command("/theme textual-light")
     assert clerk.app.theme == "textual-light"
-    text = (home / "bridle" / "config.toml").read_text()
+    text = (home / "tillerman" / "config.toml").read_text()
     assert text.startswith("# mine\n")
     assert tomllib.loads(text)["screen"] == {"theme": "textual-light"}
 

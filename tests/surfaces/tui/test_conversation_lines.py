@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from textual.strip import Strip
 
-from bridle.core.events import (
+from tillerman.core.events import (
     Diff,
     Entry,
     Event,
@@ -19,12 +19,20 @@ from bridle.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from bridle.surfaces.rendering.diff import SIDE_BY_SIDE, difference
-from bridle.surfaces.tui.ansi_colors import colored
-from bridle.surfaces.tui.conversation.block_styles import Frame, draw
-from bridle.surfaces.tui.conversation.blocks import Asked, Card, Ended, Outline, Piece, Said, Saying
-from bridle.surfaces.tui.conversation.viewport import MOST, Document
-from bridle.surfaces.tui.rich_lines import Painter
+from tillerman.surfaces.rendering.diff import SIDE_BY_SIDE, difference
+from tillerman.surfaces.tui.ansi_colors import colored
+from tillerman.surfaces.tui.conversation.block_styles import Frame, draw
+from tillerman.surfaces.tui.conversation.blocks import (
+    Asked,
+    Card,
+    Ended,
+    Outline,
+    Piece,
+    Said,
+    Saying,
+)
+from tillerman.surfaces.tui.conversation.viewport import MOST, Document
+from tillerman.surfaces.tui.rich_lines import Painter
 
 AT = "2026-01-01T00:00:00.000Z"
 

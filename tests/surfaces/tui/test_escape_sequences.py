@@ -6,7 +6,7 @@ import json
 import re
 import time
 
-from bridle.surfaces.tui.dialogs.request_prompt import GRACE
+from tillerman.surfaces.tui.dialogs.request_prompt import GRACE
 
 from ..conftest import Bench, Terminal
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.tui.prompt.file_picker import FilePicker, best, reference, written
+from tillerman.surfaces.tui.prompt.file_picker import FilePicker, best, reference, written
 
 from .desk import desk
 
@@ -55,7 +55,7 @@ async def test_a_new_file_is_found_after_a_while(
     assert await _found(picker, "py") == ["old.py"]
     _tree(tmp_path, "new.py")
     assert await _found(picker, "py") == ["old.py"]
-    monkeypatch.setattr("bridle.surfaces.tui.prompt.file_picker.FRESH", 0.0)
+    monkeypatch.setattr("tillerman.surfaces.tui.prompt.file_picker.FRESH", 0.0)
     async with asyncio.timeout(10):
         while await picker.find("py") != ["new.py", "old.py"]:
             await picker.more()
@@ -80,8 +80,12 @@ def test_the_whole_name_comes_first() -> None:
 
 
 def test_letters_may_be_left_out() -> None:
-    paths = ("src/bridle/surfaces/tui/prompt/file_picker.py", "README.md", "src/bridle/paths.py")
-    assert _ranked("tuipick", *paths) == ["src/bridle/surfaces/tui/prompt/file_picker.py"]
+    paths = (
+        "src/tillerman/surfaces/tui/prompt/file_picker.py",
+        "README.md",
+        "src/tillerman/paths.py",
+    )
+    assert _ranked("tuipick", *paths) == ["src/tillerman/surfaces/tui/prompt/file_picker.py"]
     assert _ranked("zzz", *paths) == []
 
 

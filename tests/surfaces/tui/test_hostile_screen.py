@@ -14,15 +14,15 @@ from textual import events
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
-from bridle.core.events import Answer
-from bridle.surfaces.rendering.markdown_stream import Block
-from bridle.surfaces.tui import keymap, session_controller
-from bridle.surfaces.tui.app import BridleApp
-from bridle.surfaces.tui.commands import COMMANDS, Command
-from bridle.surfaces.tui.conversation.blocks import Piece, Said
-from bridle.surfaces.tui.conversation.viewport import KEPT, Document
-from bridle.surfaces.tui.focus_scopes import PLACES
-from bridle.surfaces.tui.prompt.prompt_box import PromptBox
+from tillerman.core.events import Answer
+from tillerman.surfaces.rendering.markdown_stream import Block
+from tillerman.surfaces.tui import keymap, session_controller
+from tillerman.surfaces.tui.app import TillermanApp
+from tillerman.surfaces.tui.commands import COMMANDS, Command
+from tillerman.surfaces.tui.conversation.blocks import Piece, Said
+from tillerman.surfaces.tui.conversation.viewport import KEPT, Document
+from tillerman.surfaces.tui.focus_scopes import PLACES
+from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 
 from ..conftest import Bench, Terminal, wait_until
 from .desk import Desk, desk
@@ -166,14 +166,14 @@ async def test_a_prompt_that_is_typed_right_after_a_new_session_is_its_first(
 async def test_what_nobody_foresaw_is_told_and_the_screen_goes_on(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(app: BridleApp, words: str) -> None:
+    async def broken(app: TillermanApp, words: str) -> None:
         raise ZeroDivisionError("by nought")
 
     monkeypatch.setitem(COMMANDS, "/broken", Command("/broken", "", "it breaks", broken))
     async with desk(machine.home, machine.project, monkeypatch) as who:
         who.app.command("/broken")
         await who.sees("ZeroDivisionError: by nought")
-        await who.sees("this is a bug of bridle, at test_hostile_screen.py, line")
+        await who.sees("this is a bug of tillerman, at test_hostile_screen.py, line")
         await who.write("go")
         await who.press("enter")
         await who.rests(1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.tui.bars.key_bar import KeyLine
+from tillerman.surfaces.tui.bars.key_bar import KeyLine
 
 from .desk import Desk, desk
 from .machine import Machine

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.tui.dialogs.mcp_panel import McpPanel
+from tillerman.surfaces.tui.dialogs.mcp_panel import McpPanel
 
 from .desk import Desk, desk
 from .machine import Machine
@@ -62,7 +62,7 @@ async def test_an_agent_that_lists_no_servers_says_what_it_can(
     async with desk(machine.home, machine.project, monkeypatch) as who:
         await _open(who, "mock")
         await who.sees("mock does not support listing its MCP servers")
-        await who.sees("`bridle agents mock` tells what it can do")
+        await who.sees("`tillerman agents mock` tells what it can do")
         await who.press("e", "d", "enter")  # there is nothing that could be switched
         await who.press("escape")
 

@@ -16,16 +16,16 @@ from textual.color import Color
 from textual.dom import DOMNode
 from textual.theme import Theme
 
-from bridle.surfaces import tui
-from bridle.surfaces.tui import fuzzy, keymap, themes
-from bridle.surfaces.tui.app import BridleApp
-from bridle.surfaces.tui.approval_preset import ApprovalPicker
-from bridle.surfaces.tui.dialogs.agent_picker import AgentPicker
-from bridle.surfaces.tui.dialogs.mode_picker import ModePicker
-from bridle.surfaces.tui.dialogs.model_picker import ModelPicker
-from bridle.surfaces.tui.dialogs.picker import Picker, Row
-from bridle.surfaces.tui.dialogs.theme_picker import ThemePicker
-from bridle.surfaces.tui.focus_scopes import PLACES
+from tillerman.surfaces import tui
+from tillerman.surfaces.tui import fuzzy, keymap, themes
+from tillerman.surfaces.tui.app import TillermanApp
+from tillerman.surfaces.tui.approval_preset import ApprovalPicker
+from tillerman.surfaces.tui.dialogs.agent_picker import AgentPicker
+from tillerman.surfaces.tui.dialogs.mode_picker import ModePicker
+from tillerman.surfaces.tui.dialogs.model_picker import ModelPicker
+from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+from tillerman.surfaces.tui.dialogs.theme_picker import ThemePicker
+from tillerman.surfaces.tui.focus_scopes import PLACES
 
 from .desk import Desk, desk
 from .machine import Machine
@@ -374,9 +374,9 @@ async def test_a_theme_is_seen_while_it_is_looked_at_and_kept_when_chosen(
         await who.press("f8")
         await who.until(lambda: _on(who, ThemePicker))
         await who.press("down")
-        await who.until(lambda: who.app.theme == "bridle-light")
+        await who.until(lambda: who.app.theme == "tillerman-light")
         await who.press("escape")
-        await who.until(lambda: who.app.theme == "bridle-dark")
+        await who.until(lambda: who.app.theme == "tillerman-dark")
         await who.press("f8")
         await who.until(lambda: _on(who, ThemePicker))
         await who.write("nord")
@@ -390,11 +390,11 @@ async def test_a_theme_is_seen_while_it_is_looked_at_and_kept_when_chosen(
 async def test_a_light_screen_does_not_begin_dark(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine.config('[screen]\ntheme = "bridle-light"\n')
-    monkeypatch.setenv("BRIDLE_HOME", str(machine.home / "bridle"))
-    assert BridleApp(machine.project).theme == "bridle-light"
+    machine.config('[screen]\ntheme = "tillerman-light"\n')
+    monkeypatch.setenv("TILLERMAN_HOME", str(machine.home / "tillerman"))
+    assert TillermanApp(machine.project).theme == "tillerman-light"
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        assert who.app.theme == "bridle-light"
+        assert who.app.theme == "tillerman-light"
 
 
 async def test_an_unknown_theme_in_the_config_is_told_and_the_usual_one_stays(
@@ -403,7 +403,7 @@ async def test_an_unknown_theme_in_the_config_is_told_and_the_usual_one_stays(
     machine.config('[screen]\ntheme = "pink"\n')
     async with desk(machine.home, machine.project, monkeypatch) as who:
         await who.sees("there is no theme 'pink'")
-        assert who.app.theme == "bridle-dark"
+        assert who.app.theme == "tillerman-dark"
 
 
 @pytest.mark.parametrize("theme", themes.OWN, ids=lambda theme: theme.name)
@@ -477,7 +477,7 @@ async def test_keys_are_those_of_the_config_and_wrong_ones_are_named(
 
 def test_each_key_has_a_name_by_which_the_config_can_change_it() -> None:
     named = {binding.id for binding in keymap.bindings(PLACES)}
-    for module in pkgutil.iter_modules(tui.__path__, "bridle.surfaces.tui."):
+    for module in pkgutil.iter_modules(tui.__path__, "tillerman.surfaces.tui."):
         for node in vars(importlib.import_module(module.name)).values():
             if isinstance(node, type) and issubclass(node, DOMNode):
                 own = node.BINDINGS if node.__module__ == module.name else []

@@ -9,11 +9,11 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
-from bridle.core.transcript_blocks import Turn, Words
-from bridle.surfaces.tui.prompt.completions import Completion
-from bridle.surfaces.tui.prompt.history import PromptHistory, matching
-from bridle.surfaces.tui.prompt.prompt_box import PromptBox
-from bridle.surfaces.tui.prompt.queue import waiting
+from tillerman.core.transcript_blocks import Turn, Words
+from tillerman.surfaces.tui.prompt.completions import Completion
+from tillerman.surfaces.tui.prompt.history import PromptHistory, matching
+from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
+from tillerman.surfaces.tui.prompt.queue import waiting
 
 from .desk import desk, type_in
 

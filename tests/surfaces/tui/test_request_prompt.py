@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from bridle.surfaces.tui.dialogs import request_prompt
-from bridle.surfaces.tui.dialogs.input_editor import InputEditor
-from bridle.surfaces.tui.dialogs.request_prompt import RequestPrompt
+from tillerman.surfaces.tui.dialogs import request_prompt
+from tillerman.surfaces.tui.dialogs.input_editor import InputEditor
+from tillerman.surfaces.tui.dialogs.request_prompt import RequestPrompt
 
 from .desk import desk
 from .machine import Machine

@@ -8,10 +8,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from bridle.harness.harness import Harness
-from bridle.store.session_row import SessionRow, insert
-from bridle.surfaces.tui.dialogs.session_browser import SessionBrowser
-from bridle.surfaces.tui.session_query import PAGE, Shelf
+from tillerman.harness.harness import Harness
+from tillerman.store.session_row import SessionRow, insert
+from tillerman.surfaces.tui.dialogs.session_browser import SessionBrowser
+from tillerman.surfaces.tui.session_query import PAGE, Shelf
 
 from .desk import Desk, desk
 from .machine import Machine

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bridle.surfaces.tui.prompt.shell_command import MOST, ShellLine
+from tillerman.surfaces.tui.prompt.shell_command import MOST, ShellLine
 
 from .desk import desk
 

@@ -15,10 +15,10 @@ import pytest
 from gh_stand_in import RECORDINGS, GhStandIn
 from repositories import git_in, publish, start_repository
 
-from bridle.surfaces.tui.bars.branch_bar import BreadcrumbBar
-from bridle.surfaces.tui.dialogs.confirmation import Confirmation
-from bridle.surfaces.tui.dialogs.request_prompt import RequestPrompt
-from bridle.surfaces.tui.session_controller import Channel
+from tillerman.surfaces.tui.bars.branch_bar import BreadcrumbBar
+from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
+from tillerman.surfaces.tui.dialogs.request_prompt import RequestPrompt
+from tillerman.surfaces.tui.session_controller import Channel
 
 from . import stories
 from .desk import Desk, desk
@@ -27,7 +27,7 @@ from .snapshots import Album
 from .stories import Story
 
 NARROW = ((40, 12),)
-KEPT = ("LANG", "TERM", "TMPDIR", "BRIDLE_SNAPSHOTS", "BRIDLE_PICTURES")
+KEPT = ("LANG", "TERM", "TMPDIR", "TILLERMAN_SNAPSHOTS", "TILLERMAN_PICTURES")
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ async def test_an_empty_session_greets(machine: Machine, monkeypatch: pytest.Mon
     async with person(machine, monkeypatch) as who:
         await who.take("welcome")
         await who.take("welcome-narrow", sizes=NARROW)
-        await who.take("welcome-light", theme="bridle-light")
+        await who.take("welcome-light", theme="tillerman-light")
 
 
 async def test_who_has_no_agent_is_told_how_to_get_one(
@@ -130,7 +130,7 @@ async def test_what_was_said_and_done(machine: Machine, monkeypatch: pytest.Monk
     async with person(machine, monkeypatch, stories.STORIES) as who:
         await who.reads(stories.MARKDOWN)
         await who.take("markdown")
-        await who.take("markdown-light", theme="bridle-light")
+        await who.take("markdown-light", theme="tillerman-light")
         await who.reads(stories.THINKING)
         await who.take("thought-folded")
         await who.unfolds(0)
@@ -142,7 +142,7 @@ async def test_what_was_said_and_done(machine: Machine, monkeypatch: pytest.Monk
         await who.take("calls-unfolded")
         await who.reads(stories.DIFF)
         await who.take("diff")
-        await who.take("diff-light", theme="bridle-light")
+        await who.take("diff-light", theme="tillerman-light")
         await who.reads(stories.PLAN)
         await who.take("plan-notices-failure")
 
@@ -214,7 +214,7 @@ async def test_what_is_asked(machine: Machine, monkeypatch: pytest.MonkeyPatch) 
         await who.reads(stories.PERMISSION)
         await who.take("permission")
         await who.take("permission-narrow", sizes=NARROW)
-        await who.take("permission-light", theme="bridle-light")
+        await who.take("permission-light", theme="tillerman-light")
         await who.press("question_mark")
         await who.take("permission-whole")
         await who.press("question_mark", "a")
@@ -264,7 +264,7 @@ async def test_pickers(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
         await who.sees("it reads and plans, and changes nothing")
         await who.take("modes")
         await who.press("escape", "f8")
-        await who.sees("bridle-light")
+        await who.sees("tillerman-light")
         await who.take("themes")
         await who.press("escape", "ctrl+p")
         await who.sees("Next step")
@@ -371,7 +371,7 @@ async def test_the_breadcrumb(machine: Machine, monkeypatch: pytest.MonkeyPatch)
             await who.take(f"breadcrumb-{place}")
         bar.place("top")
         await who.sees("APPROVED")
-        await who.take("breadcrumb-light", theme="bridle-light")
+        await who.take("breadcrumb-light", theme="tillerman-light")
         await who.take("breadcrumb-narrow", sizes=NARROW)
         await who.press("f2")
         await who.until(lambda: isinstance(who.app.screen, Confirmation))

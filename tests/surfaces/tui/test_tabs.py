@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from textual.screen import ModalScreen
 
-from bridle.surfaces.tui.bars.tab_bar import TabBar
-from bridle.surfaces.tui.session_pane import SessionPane
+from tillerman.surfaces.tui.bars.tab_bar import TabBar
+from tillerman.surfaces.tui.session_pane import SessionPane
 
 from .desk import Desk, desk
 from .machine import Machine
@@ -212,7 +212,7 @@ async def test_a_session_that_runs_elsewhere_is_watched_and_only_left(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        command = [sys.executable, "-m", "bridle", "run", "-a", "mock", json.dumps(HANGS)]
+        command = [sys.executable, "-m", "tillerman", "run", "-a", "mock", json.dumps(HANGS)]
         process = await asyncio.create_subprocess_exec(
             *command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
         )

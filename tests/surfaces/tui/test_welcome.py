@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bridle.core.events import TurnEnded, TurnStarted
-from bridle.surfaces.tui.conversation.view import Conversation
+from tillerman.core.events import TurnEnded, TurnStarted
+from tillerman.surfaces.tui.conversation.view import Conversation
 
 from . import stories
 from .desk import desk

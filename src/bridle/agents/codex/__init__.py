@@ -1,8 +1,0 @@
-"""Codex behind bridle's port: its app-server, and `exec` for versions without one."""
-
-from bridle.agents.codex.agent import Codex, CodexExec
-
-agent = Codex()
-exec_agent = CodexExec()
-
-__all__ = ["agent", "exec_agent"]

@@ -1,1 +1,0 @@
-"""What runs inside the mock's child process. Stdlib only: it never imports bridle."""

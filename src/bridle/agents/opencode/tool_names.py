@@ -1,5 +1,0 @@
-"""What OpenCode calls the tools of our vocabulary."""
-
-from bridle.hooks.dialects.tool_names import OPENCODE as NAMES
-
-__all__ = ["NAMES"]

@@ -1,6 +1,0 @@
-"""What external programs do with their words: a table of programs, and what applies it."""
-
-from bridle.core.permission.shell.programs.describe import describe
-from bridle.core.permission.shell.programs.invocation import Invocation, Run, StdinSource
-
-__all__ = ["Invocation", "Run", "StdinSource", "describe"]

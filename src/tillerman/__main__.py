@@ -1,0 +1,59 @@
+"""The `tillerman` program: tells its version at once, and leaves all else to the command line."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def main(words: list[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
+    if words in (["--version"], ["-V"]) and sys.stdout:
+        from tillerman import __version__
+
+        try:
+            sys.stdout.write(f"tillerman {__version__}\n")
+            sys.stdout.flush()
+        except OSError as error:
+            if sys.stderr:
+                sys.stderr.write(f"error: the output could not be written: {error.strerror}\n")
+            return 1
+        return 0
+    from tillerman.surfaces.cli.views.std_streams import mend_streams
+
+    mend_streams()
+    head = None
+    if words[:1] == ["run"] and not {"-h", "--help"} & set(words):
+        from tillerman.surfaces.cli.preconditions import met
+
+        if met(words):
+            from tillerman.sessions.prestart import head_start
+
+            head = head_start()
+    from tillerman.surfaces.cli.main import main as command_line
+
+    return command_line(words, head)
+
+
+def program() -> NoReturn:
+    """Leaves without taking Python apart: with all that is loaded that lasts longer than a turn's
+    own overhead, and everything that matters is closed and flushed by now."""
+    if sys.getfilesystemencoding() == "ascii":  # LC_ALL=C; what is typed is UTF-8 all the same
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+    gc.set_threshold(50_000)  # what a start loads is no garbage; to look at it took a tenth of it
+    code = main()
+    for stream in (sys.stdout, sys.stderr):
+        try:  # noqa: SIM105  contextlib is not loaded yet for `--version`
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass  # closed, or nobody reads it
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    program()

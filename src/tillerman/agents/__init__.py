@@ -1,0 +1,98 @@
+"""The agents tillerman can drive: those of entry points, rows of ACP agents, and the user's own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tillerman.core.agent import Agent, AgentInfo
+from tillerman.core.errors import AgentUnknown, ConfigError
+
+GROUP = "tillerman.agents"
+AD_HOC = "acp:"  # then a command line
+
+Options = Mapping[str, Mapping[str, Any]]  # [agents.NAME] of the config
+
+
+def available(options: Options | None = None, *, experimental: bool = False) -> dict[str, str]:
+    """Name of every agent, and where it comes from."""
+    from tillerman.agents.acp.agent_rows import rows
+
+    found = {name: "config" for name, table in (options or {}).items() if "acp" in table}
+    found |= {name: "ACP" for name, row in rows().items() if experimental or not row.experimental}
+    return dict(sorted((found | _entry_points()).items()))
+
+
+def is_users_own(name: str, options: Options | None = None) -> bool:
+    """Whether it is one that the user names by its command."""
+    return name.startswith(AD_HOC) or "acp" in (options or {}).get(name, {})
+
+
+def load(name: str, options: Options | None = None, *, experimental: bool = False) -> Agent:
+    """`acp:COMMAND words` is an agent too."""
+    if is_users_own(name, options):
+        from tillerman.agents.acp.agent_rows import made
+
+        return made(name, (options or {}).get(name, {}))
+    if target := _entry_points().get(name):
+        return _imported(name, target)
+    from tillerman.agents.acp.agent_rows import driver, rows
+
+    row = rows().get(name)
+    if row is None:
+        raise AgentUnknown(name, list(available(options, experimental=experimental)))
+    if row.experimental and not experimental:
+        raise ConfigError(
+            f"agent {name!r} is experimental",
+            hint="`tillerman config set experimental_agents yes` lets such agents be used",
+        )
+    return driver(row)
+
+
+def _imported(name: str, target: str) -> Agent:
+    module, _, attribute = target.partition(":")
+    try:
+        agent: Agent = getattr(import_module(module), attribute)
+        if not isinstance(agent.info, AgentInfo):
+            raise TypeError("it is no agent")
+    except Exception as error:  # a third party's module may fail in any way
+        raise ConfigError(
+            f"agent {name!r} cannot be loaded from {target}: {error}",
+            hint="reinstall the package that offers it",
+        ) from error
+    return agent
+
+
+def _entry_points() -> dict[str, str]:
+    """Name and `module:attribute` of every agent that an installed distribution offers.
+
+    Read here rather than by `importlib.metadata`, which alone takes longer to import than the
+    command line takes to start an agent.
+    """
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        for file in sorted(Path(folder or ".").glob("*.*-info/entry_points.txt")):
+            for name, target in _points(_text(file)):
+                found.setdefault(name, target)
+    return found
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""  # whosever package it is, it must not break all agents
+
+
+def _points(text: str) -> list[tuple[str, str]]:
+    section, found = "", []
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif section == GROUP and "=" in line:
+            name, _, target = line.partition("=")
+            found.append((name.strip(), target.split("[")[0].strip()))
+    return found

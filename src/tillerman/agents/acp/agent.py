@@ -1,0 +1,55 @@
+"""An agent made from a row of data, and for some from a dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.stdio.agent import INTERRUPT_GRACE, StdioAgent
+from tillerman.core.agent import SessionSpec
+from tillerman.core.agent_admin import Dialog, Installed, Run
+from tillerman.core.wire import Launch, Wire
+
+T = TypeVar("T")
+
+
+class AcpAgent(StdioAgent):
+    def __init__(
+        self, row: Row, dialect: type[Dialect] = Dialect, *, grace: float = INTERRUPT_GRACE
+    ) -> None:
+        self.row = row
+        self.dialect = dialect(row)
+        super().__init__(row.info, self._wire, grace=grace)
+
+    def _wire(self, spec: SessionSpec) -> Wire:
+        from tillerman.agents.acp.wire import AcpWire  # not before the program has been started
+
+        return AcpWire(self.dialect, spec)
+
+    def program(self, spec: SessionSpec) -> Launch | None:
+        return self.dialect.launch(spec)
+
+    async def installed(self, run: Run) -> Installed:
+        from tillerman.agents.commands.locate import installed
+
+        return await installed(run, self.info)
+
+    async def ask(
+        self,
+        run: Run,
+        cwd: Path,
+        dialog: Dialog[T],
+        *,
+        env: Mapping[str, str] = {},
+        limit: float = 20,
+    ) -> T:
+        """Talks to a program of its own, without a session of ours."""
+        from tillerman.agents.commands.locate import binary
+
+        launch = self.dialect.launch(SessionSpec(cwd=cwd))
+        words = {name: word for name, word in launch.env.items() if isinstance(word, str)}
+        argv = [binary(run, self.info), *launch.argv[1:]]
+        return await run.dialog(argv, dialog, env={**words, **env}, limit=limit)

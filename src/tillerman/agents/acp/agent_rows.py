@@ -1,0 +1,77 @@
+"""The known ACP agents, and those that a user names in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_args
+
+from msgspec.structs import replace
+
+from tillerman.agents.acp.agent_row import Row
+from tillerman.core.errors import ConfigError
+from tillerman.core.tools import ToolClass
+
+if TYPE_CHECKING:
+    from tillerman.agents.acp.row_agent import PlainAcpAgent
+
+_PREFIX = "acp:"
+
+
+@cache
+def rows() -> Mapping[str, Row]:
+    """Those of `acp_agents.toml`, by name."""
+    import tomllib
+    from pathlib import Path
+
+    from msgspec import convert
+
+    text = Path(__file__).with_name("acp_agents.toml").read_text("utf-8")
+    return {name: convert({"name": name, **row}, Row) for name, row in tomllib.loads(text).items()}
+
+
+def driver(row: Row) -> PlainAcpAgent:
+    from tillerman.agents.acp.row_agent import ListingAcpAgent, PlainAcpAgent
+
+    return ListingAcpAgent(row) if row.lists else PlainAcpAgent(row)
+
+
+def made(name: str, options: Mapping[str, Any]) -> PlainAcpAgent:
+    """`acp:COMMAND`, or the agent of `[agents.NAME] acp = "COMMAND"` in the config.
+
+    A row of that name says what else is known of it.
+    """
+    line = name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else options["acp"]
+    command = _words(name, line)
+    row = rows().get(name) or Row(name=name, command=command, title=command[0])
+    variables = (*row.variables, *options.get("variables", ()))
+    asks = row.asks | _asks(name, options.get("asks", ()))
+    return driver(replace(row, command=command, variables=variables, asks=asks))
+
+
+def _asks(name: str, words: object) -> frozenset[ToolClass]:
+    """What the user says of it: nobody else has tried."""
+    known = get_args(ToolClass)
+    told = words.replace(",", " ").split() if isinstance(words, str) else words
+    if not isinstance(told, (list, tuple)):
+        told = [told]
+    if wrong := [word for word in told if word not in known]:
+        raise ConfigError(
+            f"agent {name!r} cannot ask before {wrong[0]!r} calls",
+            hint=f"asks lists some of: {', '.join(known)}",
+        )
+    return frozenset(told)
+
+
+def _words(name: str, line: object) -> tuple[str, ...]:
+    import shlex
+
+    try:
+        words = tuple(shlex.split(line)) if isinstance(line, str) else ()
+    except ValueError as error:
+        raise ConfigError(f"the command of agent {name!r} is no command line: {error}") from None
+    if not words:
+        raise ConfigError(
+            f"agent {name!r} has no command", hint='give it one: acp = "PROGRAM --acp"'
+        )
+    return words

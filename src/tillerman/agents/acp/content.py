@@ -1,0 +1,108 @@
+"""What a tool gave, as text, diffs and images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tillerman.agents.decoding.fields import Table, at, storable, table, tables, text
+from tillerman.agents.decoding.images import picture
+from tillerman.core.events import Content, Diff, Text
+from tillerman.core.wire import Keep
+
+_FENCE = "```"
+# Where agents put the plain output, best first.
+_OUTPUTS = (
+    "aggregated_output", "formatted_output", "output", "stdout", "text", "content", "result",
+    "error", "message",
+)  # fmt: skip
+
+
+def contents(call: Table) -> Iterator[Content | Keep]:
+    """The `content` of a tool call or an update."""
+    for one in tables(call, "content"):
+        match text(one, "type"):
+            case "content":
+                yield from _block(table(one, "content"))
+            case "diff":
+                yield _diff(one)
+            case "terminal":
+                continue  # the client has none
+            case _:
+                yield Text(json.dumps(storable(one), ensure_ascii=False))
+
+
+def output(raw: Any) -> str:
+    """The text in a `rawOutput`, of a shape that each agent chooses; "" for none."""
+    match raw:
+        case str():
+            return raw
+        case list():
+            return "\n".join(filter(None, (output(one) for one in raw)))
+        case dict():
+            for key in _OUTPUTS:
+                if found := output(raw.get(key)):
+                    stderr = raw.get("stderr") if key == "stdout" else None
+                    return found + (stderr if isinstance(stderr, str) else "")
+            return output(raw.get("stderr"))
+    return ""
+
+
+def streamed(update: Table) -> str:
+    """More of a command's output, from an agent that takes the client for a terminal."""
+    for key in ("terminal_output_delta", "terminal_output"):
+        if isinstance(data := at(update, "_meta", key, "data"), str):
+            return data
+    return ""
+
+
+def exit_code(raw: Any) -> int | None:
+    """Of a command, where the agent tells it beside the output."""
+    for path in (("exit_code",), ("exitCode",), ("metadata", "exit")):
+        if type(code := at(raw, *path)) is int:
+            return code
+    for part in tables(raw, "contents") if isinstance(raw, dict) else ():
+        if type(code := part.get("exitCode")) is int:
+            return code
+    return None
+
+
+def unfenced(said: str) -> str:
+    """Output that was wrapped for a reader of Markdown, as it was."""
+    lines = said.strip("\n").split("\n")
+    if len(lines) >= 2 and lines[0].startswith(_FENCE) and lines[-1] == _FENCE:
+        return "\n".join(lines[1:-1])
+    return said
+
+
+def _block(block: Table) -> Iterator[Content | Keep]:
+    match text(block, "type"):
+        case "text":
+            yield Text(text(block, "text"))
+        case "image":
+            yield from _image(block)
+        case "resource_link":
+            yield Text(text(block, "uri") or text(block, "name"))
+        case "resource":
+            yield Text(text(table(block, "resource"), "text") or "(a resource that is no text)")
+        case _:
+            yield Text(json.dumps(storable(block), ensure_ascii=False))
+
+
+def _image(block: Table) -> Iterator[Content | Keep]:
+    found = picture(text(block, "mimeType"), text(block, "data"))
+    if found:
+        yield from found
+    else:
+        yield Text(text(block, "uri") or "(an image that does not decode)")
+
+
+def _diff(one: Table) -> Diff:
+    """Whole files or only what is replaced; a new file has no old text, or an empty one."""
+    old, new = one.get("oldText"), one.get("newText")
+    return Diff(
+        path=text(one, "path"),
+        old=old if isinstance(old, str) and old else None,
+        new=new if isinstance(new, str) else None,
+    )

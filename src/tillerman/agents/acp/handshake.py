@@ -1,0 +1,121 @@
+"""What is said to open a session, by what the agent says it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from tillerman import __version__
+from tillerman.agents.acp import failures
+from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.decoding.fields import Table, at, table, text
+from tillerman.core.agent import SessionSpec
+from tillerman.core.failure import Failure
+
+PROTOCOL = 1
+
+
+class Abilities(Struct, frozen=True):
+    """What the agent said hello with."""
+
+    version: str | None
+    load: bool
+    sessions: frozenset[str]  # resume, fork, list, additionalDirectories, …
+    images: bool
+    embeds: bool  # files as resources
+    servers: frozenset[str]  # http, sse: besides stdio
+
+
+def hello(dialect: Dialect, spec: SessionSpec) -> Table:
+    """The agent keeps its own files and terminals: tillerman sees what changed by itself."""
+    fs = {"readTextFile": False, "writeTextFile": False}
+    return {
+        "protocolVersion": PROTOCOL,
+        "clientCapabilities": {"fs": fs, "terminal": False, **dialect.client(spec)},
+        "clientInfo": {"name": "tillerman", "title": "tillerman", "version": __version__},
+    }
+
+
+def abilities(result: Any) -> Abilities:
+    told = result if isinstance(result, dict) else {}
+    can = table(told, "agentCapabilities")
+    prompt, servers = table(can, "promptCapabilities"), table(can, "mcpCapabilities")
+    return Abilities(
+        version=text(table(told, "agentInfo"), "version") or None,
+        load=can.get("loadSession") is True,
+        sessions=frozenset(
+            key for key, value in table(can, "sessionCapabilities").items() if value is not None
+        ),
+        images=prompt.get("image") is True,
+        embeds=prompt.get("embeddedContext") is True,
+        servers=frozenset(kind for kind in ("http", "sse") if servers.get(kind) is True),
+    )
+
+
+class Call(Struct, frozen=True):
+    method: str
+    params: Table
+
+
+def wrong_version(result: Any) -> Failure | None:
+    version = at(result, "protocolVersion")
+    if version in (PROTOCOL, None):
+        return None
+    return Failure(
+        kind="agent_failed",
+        message=f"the agent speaks version {version!r} of ACP, and tillerman version {PROTOCOL}",
+        hint="use a version of the agent that speaks it",
+    )
+
+
+def session(dialect: Dialect, spec: SessionSpec, can: Abilities) -> Call | Failure:
+    """The request that opens the session, or what the agent lacks for it."""
+    servers = [_server(name, dict(server)) for name, server in spec.servers.items()]
+    for server in servers:
+        kind = server.get("type", "stdio")
+        if kind != "stdio" and kind not in can.servers:
+            return failures.lacking(f"MCP servers over {kind}", dialect.row)
+    params: Table = {"cwd": str(spec.cwd), "mcpServers": servers}
+    if spec.folders and not dialect.row.folder_flag:
+        if "additionalDirectories" not in can.sessions:
+            return failures.lacking("extra folders", dialect.row)
+        params["additionalDirectories"] = [str(folder) for folder in spec.folders]
+    if "systemPrompt" in can.sessions and (words := dialect.preamble(spec)):
+        content = [{"type": "text", "text": words}]
+        params["systemPrompt"] = {"mode": "append", "content": content}
+    params |= dialect.session(spec)
+    if not spec.resume:
+        return Call("session/new", params)
+    method = _return(spec, can)
+    if method is None:
+        what = "copies of a conversation" if spec.fork else "way back to a conversation"
+        return failures.lacking(what, dialect.row)
+    return Call(method, {"sessionId": spec.resume, **params})
+
+
+def _return(spec: SessionSpec, can: Abilities) -> str | None:
+    """To an earlier conversation; without its history told again, if that can be had."""
+    if spec.fork:
+        return "session/fork" if "fork" in can.sessions else None
+    if "resume" in can.sessions:
+        return "session/resume"
+    return "session/load" if can.load else None
+
+
+def _server(name: str, server: Table) -> Table:
+    if url := server.get("url"):
+        kind = "sse" if server.get("type") == "sse" else "http"
+        return {"type": kind, "name": name, "url": url, "headers": _pairs(server.get("headers"))}
+    return {
+        "name": name,
+        "command": server.get("command", ""),
+        "args": list(server.get("args") or ()),
+        "env": _pairs(server.get("env")),
+    }
+
+
+def _pairs(values: object) -> list[dict[str, str]]:
+    if not isinstance(values, dict):
+        return []
+    return [{"name": str(name), "value": str(value)} for name, value in values.items()]

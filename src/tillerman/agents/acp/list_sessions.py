@@ -1,0 +1,49 @@
+"""Asks an ACP agent what it tells without a prompt: the sessions it keeps, a new one's settings.
+
+No I/O.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.handshake import hello
+from tillerman.agents.decoding.fields import Table, tables, text
+from tillerman.agents.jsonrpc.peer import Peer
+from tillerman.agents.jsonrpc.sequential_requests import call
+from tillerman.core.agent import SessionSpec
+from tillerman.core.agent_admin import Dialog, NativeSession
+
+_PAGES = 20
+
+
+def sessions(dialect: Dialect, cwd: Path) -> Dialog[list[NativeSession]]:
+    """Those of a folder, newest first."""
+    peer = Peer()
+    yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
+    found: list[NativeSession] = []
+    params: Table = {"cwd": str(cwd)}
+    for _ in range(_PAGES):
+        result = yield from call(peer, "session/list", params)
+        told = result if isinstance(result, dict) else {}
+        found += [_session(one) for one in tables(told, "sessions") if text(one, "sessionId")]
+        if not (cursor := text(told, "nextCursor")):
+            break
+        params = {**params, "cursor": cursor}
+    here = [one for one in found if one.cwd in (None, str(cwd))]
+    return sorted(here, key=lambda one: one.updated, reverse=True)
+
+
+def new_session(dialect: Dialect, cwd: Path) -> Dialog[Any]:
+    """What it answers to session/new: its models and modes among others."""
+    peer = Peer()
+    yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
+    return (yield from call(peer, "session/new", {"cwd": str(cwd), "mcpServers": []}))
+
+
+def _session(one: Table) -> NativeSession:
+    return NativeSession(
+        text(one, "sessionId"), text(one, "title"), text(one, "updatedAt"), text(one, "cwd") or None
+    )

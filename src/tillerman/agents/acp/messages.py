@@ -1,0 +1,41 @@
+"""What the agent says, in messages: with its own ids, or with made ones where it has none."""
+
+from __future__ import annotations
+
+from tillerman.core.events import MessageChunk, ThoughtChunk
+
+
+class Speech:
+    """A message goes on until something else comes in between."""
+
+    def __init__(self, thought_head: str = "") -> None:
+        self._thought_head = thought_head
+        self._made = 0
+        self._last: tuple[bool, str | None, str | None] | None = None
+        self._id = ""
+
+    def rest(self) -> None:
+        self._last = None
+
+    def hear(
+        self, thought: bool, text: str, message_id: str | None, parent: str | None = None
+    ) -> MessageChunk | ThoughtChunk | None:
+        key = (thought, message_id, parent)
+        if thought and self._thought_head and text:
+            text = "\n" * (key == self._last) + text.removeprefix(self._thought_head)
+        if key != self._last:
+            if thought:
+                text = text.lstrip("\n")
+            if not text:
+                return None
+            self._last = key
+            if message_id:
+                self._id = message_id
+            else:
+                self._made += 1
+                self._id = f"m{self._made}"
+        elif not text:
+            return None
+        if thought:
+            return ThoughtChunk(message_id=self._id, text=text, parent=parent)
+        return MessageChunk(message_id=self._id, text=text, parent=parent)

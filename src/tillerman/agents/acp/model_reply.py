@@ -1,0 +1,51 @@
+"""The reply that the model is giving: what it said so far is taken back if it is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tillerman.core.events import (
+    Event,
+    MessageChunk,
+    MessageWithdrawn,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+)
+
+
+class Reply:
+    """Sees the events of one conversation, in order. What was said stands where nothing comes in
+    its place: the turn failed, or was cancelled."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []  # ids of its messages and thoughts
+        self._abandoned: list[str] = []
+
+    def asked_again(self) -> None:
+        """The reply broke off: what follows replaces it."""
+        self._abandoned += self._said
+        self._said = []
+
+    def hear(self, event: Event) -> Iterator[MessageWithdrawn]:
+        """What is taken back before this event."""
+        match event:
+            case MessageChunk(message_id=id) | ThoughtChunk(message_id=id):
+                yield from self._replaced()
+                if id not in self._said:
+                    self._said.append(id)
+            case ToolStarted():
+                yield from self._replaced()
+                self._said = []
+            case ToolFinished():
+                self._said = []
+            case TurnEnded(reason=reason):
+                if reason == "completed":
+                    yield from self._replaced()
+                self._said, self._abandoned = [], []
+
+    def _replaced(self) -> Iterator[MessageWithdrawn]:
+        abandoned, self._abandoned = self._abandoned, []
+        for id in abandoned:
+            yield MessageWithdrawn(message_id=id)

@@ -1,0 +1,46 @@
+"""An agent that is only a row: what it tells besides prompting, it tells over the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.core.agent import SessionSpec
+from tillerman.core.agent_admin import Dialog, Installed, NativeSession, Run
+from tillerman.core.errors import TillermanError, Unsupported
+
+
+class PlainAcpAgent(AcpAgent):
+    async def installed(self, run: Run) -> Installed:
+        """With the version it says hello with: who knows what `--version` does to it."""
+        path, version = run.find(self.row.command[0]), None
+        if path:
+            try:
+                version = await self.ask(run, Path.home(), self._version())
+            except TillermanError:
+                version = None  # it is there, and does not run; a session will say why
+        return Installed(self.row.command[0], path, version, self.info.install)
+
+    def _version(self) -> Dialog[str | None]:
+        from tillerman.agents.acp import handshake
+        from tillerman.agents.jsonrpc.peer import Peer
+        from tillerman.agents.jsonrpc.sequential_requests import call
+
+        params = handshake.hello(self.dialect, SessionSpec(cwd=Path.home()))
+        return handshake.abilities((yield from call(Peer(), "initialize", params))).version
+
+
+class ListingAcpAgent(PlainAcpAgent):
+    """One whose row says that it lists its sessions."""
+
+    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+        from tillerman.agents.acp.list_sessions import sessions
+        from tillerman.agents.jsonrpc.sequential_requests import Refused
+
+        try:
+            return await self.ask(run, cwd, sessions(self.dialect, cwd))
+        except Refused as refused:
+            raise Unsupported(
+                self.info.name, "listing its sessions", hint=refused.message
+            ) from refused

@@ -1,0 +1,166 @@
+"""From the first word to a session with its settings, one request after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from tillerman.agents.acp import failures, handshake
+from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.handshake import Abilities
+from tillerman.agents.acp.settings import Change, Settings
+from tillerman.agents.decoding.fields import Table, text
+from tillerman.agents.jsonrpc.peer import METHOD_NOT_FOUND, Peer, RpcError, Said
+from tillerman.core.agent import Mode, SessionSpec
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import Notice
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Reply
+
+Then = Callable[[Any, RpcError | None], Said]
+
+
+class Opening:
+    """`over` is called when a session is open, or `failure` says why there is none: then `step`
+    tries again from there."""
+
+    def __init__(
+        self, dialect: Dialect, spec: SessionSpec, peer: Peer, over: Callable[[], Said]
+    ) -> None:
+        self._dialect = dialect
+        self._spec = spec
+        self._peer = peer
+        self._over = over
+        self.abilities: Abilities | None = None
+        self.session = ""
+        self.settings = Settings(dialect.row, spec)
+        self.replaying = False  # the history of a session that was loaded or forked
+        self.under_way = False
+        self.ready = False
+        self.failure: Failure | None = None
+
+    def step(self) -> Said:
+        self.under_way, self.failure = True, None
+        if self.abilities is None:
+            params = handshake.hello(self._dialect, self._spec)
+            yield Reply(self._peer.request("initialize", params, self._greeted))
+        elif not self.session:
+            yield from self._open(self.abilities)
+        else:
+            yield from self._set()
+
+    def replayed(self) -> Said:
+        self.replaying = False
+        yield from self.step()
+
+    def configure(self, model: str | None, mode: Mode | None) -> Said:
+        """Takes effect now, or with the opening."""
+        row = self._dialect.row
+        if model and row.model_stays:
+            hint = f"it would be {row.title}'s model from then on: resume the session with it"
+            raise Unsupported(row.name, "another model in a session that runs", hint=hint)
+        self.settings.want(model, mode)
+        if self.ready:
+            yield from self._set()
+
+    def read(self, error: RpcError) -> Failure:
+        return self._dialect.failure(error) or failures.failure(error, self._dialect.row)
+
+    def _greeted(self, result: Any, error: RpcError | None) -> Said:
+        if error:
+            yield from self._fail(self.read(error))
+        elif failure := handshake.wrong_version(result):
+            yield from self._fail(failure)
+        else:
+            self.abilities = handshake.abilities(result)
+            yield from self.step()
+
+    def _open(self, can: Abilities) -> Said:
+        call = handshake.session(self._dialect, self._spec, can)
+        if isinstance(call, Failure):
+            yield from self._fail(call)
+            return
+        self.replaying = call.method in ("session/load", "session/fork")
+
+        def then(result: Any, error: RpcError | None) -> Said:
+            told = result if isinstance(result, dict) else {}
+            self.session = text(told, "sessionId") or str(call.params.get("sessionId", ""))
+            if error and error.code == METHOD_NOT_FOUND and call.method == "session/resume":
+                # It said that it can, and knows no such method.
+                self.session = ""
+                self.abilities = replace(can, sessions=can.sessions - {"resume"})
+                yield from self.step()
+                return
+            if error or not self.session:
+                self.session, self.replaying = "", False
+                yield from self._fail(self._not_opened(error))
+                return
+            self.settings.opened(told)
+            if not self.replaying or self._dialect.row.replays == "before":
+                yield from self.replayed()
+
+        yield Reply(self._peer.request(call.method, call.params, then))
+
+    def _not_opened(self, error: RpcError | None) -> Failure:
+        if error is None:
+            why = "the agent opened a session without an id"
+            return Failure(kind="agent_failed", message=why)
+        resuming = self._spec.resume is not None
+        common = failures.not_opened(error, self._dialect.row, resuming=resuming)
+        own = self._dialect.failure(error)
+        return own if own and own.kind != "agent_failed" else common
+
+    def _set(self) -> Said:
+        """Model, effort and mode. In a session that is open already, a refusal is only told."""
+        while what := self.settings.next():
+            if change := self.settings.change(what, self.session):
+                then = self._changed(change)
+                yield Reply(self._peer.request(change.method, change.params, then))
+                return
+            why = failures.lacking(f"choice of {what}", self._dialect.row)
+            if offered := self.settings.offered(what):
+                wanted = f"{what} {self.settings.wanted(what)!r}"
+                why = replace(
+                    failures.lacking(wanted, self._dialect.row), hint=f"it offers {offered}"
+                )
+            if not self.ready:
+                yield from self._fail(why)
+                return
+            self.settings.drop(what)
+            yield Notice(level="error", kind="settings", text=why.message)
+        self.under_way = False
+        if not self.ready:
+            self.ready = True
+            yield from self._over()
+
+    def _changed(self, change: Change) -> Then:
+        def then(result: Any, error: RpcError | None) -> Said:
+            if error is None:
+                told: Table = result if isinstance(result, dict) else {}
+                events = list(self.settings.done(change, told))
+                yield from events if self.ready else ()
+                yield from self._set()
+                return
+            why = _refused(change, self.read(error))
+            if self.ready:
+                self.settings.drop(change.what)
+                yield Notice(level="error", kind="settings", text=why.message)
+                yield from self._set()
+            else:
+                yield from self._fail(why)
+
+        return then
+
+    def _fail(self, why: Failure) -> Said:
+        self.under_way, self.failure = False, why
+        yield from self._over()
+
+
+def _refused(change: Change, why: Failure) -> Failure:
+    message = f"{change.what} {change.value!r} was refused: {why.message}"
+    if change.what == "model" and why.kind == "agent_failed":
+        hint = "name another model with -m"
+        return Failure(kind="model_not_found", message=message, hint=hint)
+    return Failure(kind=why.kind, message=message, status=why.status, hint=why.hint)

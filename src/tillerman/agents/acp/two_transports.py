@@ -1,0 +1,50 @@
+"""An agent that speaks ACP, and has another way, with less in it, that its older versions know."""
+
+from __future__ import annotations
+
+from tillerman.agents.acp.agent import AcpAgent
+from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.commands.json_files import packaged_version
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.agents.stdio.capability_check import refuse
+from tillerman.core.agent import Conversation, Host, SessionSpec
+from tillerman.core.version_check import standing
+from tillerman.core.wire import Launch
+
+
+class TwoSurfaces(AcpAgent):
+    """`surface` names the other in the config: `[agents.NAME] surface = "…"`. It is taken too for a
+    version before `since`, which has no ACP."""
+
+    def __init__(
+        self, row: Row, dialect: type[Dialect], other: StdioAgent, *, surface: str, since: str = ""
+    ) -> None:
+        super().__init__(row, dialect)
+        self.other = other
+        self._surface = surface
+        self._since = since
+
+    def program(self, spec: SessionSpec) -> Launch | None:
+        return None if self._is_named(spec) else super().program(spec)
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        if self._is_named(spec):
+            return await self.other.open(spec, host)
+        refuse(self.info, spec)
+        if self._is_too_old(spec, host):
+            return await self.other.open(spec, host)
+        return await self.open_acp(spec, host)
+
+    async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
+        return await super().open(spec, host)
+
+    def _is_named(self, spec: SessionSpec) -> bool:
+        return bool(spec.options.get("surface") == self._surface)
+
+    def _is_too_old(self, spec: SessionSpec, host: Host) -> bool:
+        if not self._since:
+            return False
+        program = host.find(str(spec.options.get("binary") or self.row.command[0]))
+        known = packaged_version(program) if program else None
+        return standing((self._since, self._since), known) == "older"

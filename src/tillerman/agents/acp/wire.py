@@ -1,0 +1,374 @@
+"""The Agent Client Protocol, translated to events and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Literal
+
+from tillerman.agents.acp import failures, prompt_blocks
+from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.fast_path import piece
+from tillerman.agents.acp.messages import Speech
+from tillerman.agents.acp.requests import Requests
+from tillerman.agents.acp.session_setup import Opening
+from tillerman.agents.acp.tool_calls import Calls
+from tillerman.agents.acp.tools import step_status
+from tillerman.agents.acp.usage import Meter
+from tillerman.agents.decoding.fields import Table, at, table, tables, text
+from tillerman.agents.jsonrpc.peer import Answered, Asked, Nonsense, Peer, RpcError, Told
+from tillerman.agents.stdio.line_decoder import unrecognized
+from tillerman.core.agent import Mode, Prompt, SessionSpec
+from tillerman.core.errors import AgentError
+from tillerman.core.events import (
+    AgentReady,
+    Answer,
+    Event,
+    Notice,
+    PlanChanged,
+    PlanStep,
+    SettingsChanged,
+    TurnEnded,
+    TurnStarted,
+)
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Keep, Launch, Reply
+
+Said = Iterator[Event | Reply | Keep]
+
+_HISTORY = frozenset(
+    {"agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "tool_call",
+     "tool_call_update", "plan"}
+)  # fmt: skip
+_TOLD_WHY = "the agent stopped at a denial: it is told why, and goes on"
+
+
+class AcpWire:
+    """One conversation: hello, a session, its settings, and then one prompt after the other.
+
+    A prompt that comes too early waits. If the opening fails, the turn of the waiting prompt fails
+    of it, and the next prompt tries again from there.
+    """
+
+    lifetime: ClassVar[Literal["session", "turn"]] = "session"
+
+    def __init__(self, dialect: Dialect, spec: SessionSpec) -> None:
+        self._dialect = dialect
+        self._peer = Peer()
+        self._opening = Opening(dialect, spec, self._peer, self._opened)
+        self._settings = self._opening.settings
+        self._speech = Speech(dialect.row.thought_head)
+        self._calls = Calls(dialect, str(spec.cwd), tuple(spec.servers))
+        self._untold: list[Event] = []  # what came of the host's words, until a line comes
+        self._requests = Requests(dialect, self._peer, self._calls, self._untold)
+        self._meter = Meter()
+        self._turn: Literal["prompt", "agent"] | None = None
+        self._waiting: Prompt | None = None
+        self._cancelled = False
+        self._was_denied = False
+        self._preamble = dialect.preamble(spec)
+
+    # -- host to agent -----------------------------------------------------------------------
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        return self._dialect.launch(spec)
+
+    def greet(self) -> Iterable[Table]:
+        return self._said(self._opening.step())
+
+    def prompt(self, prompt: Prompt) -> Iterable[Table]:
+        """Raises what the agent is known to lack: no answer of its would end a turn of that."""
+        prompt_blocks.refuse_files(self._dialect.row.name, prompt)
+        messages: list[Table] = []
+        if not (self._opening.ready or self._opening.under_way):
+            messages = self._said(self._opening.step())
+            if why := self._opening.failure:
+                raise AgentError(self._dialect.row.name, why.message, hint=why.hint)
+        self._turn, self._waiting = "prompt", prompt
+        if self._dialect.row.drops_images:
+            self._untold += prompt_blocks.images_in_doubt(self._dialect.row.title, prompt)
+        self._cancelled = self._was_denied = False
+        self._calls.begin()
+        self._meter.begin()
+        if self._opening.ready:
+            messages.append(self._send_prompt())
+        return messages
+
+    def answer(self, request_id: str, answer: Answer) -> Iterable[Table]:
+        said = list(self._requests.answer(request_id, answer))
+        self._was_denied = self._was_denied or self._calls.denied
+        return said
+
+    def cancel(self) -> Iterable[Table]:
+        if self._turn is None:
+            return []
+        self._cancelled = self._calls.cancelled = True
+        if self._waiting:
+            return []  # the opening goes on, and the prompt is not sent
+        told = self._peer.notify("session/cancel", {"sessionId": self._opening.session})
+        return [told, *self._requests.cancel()]
+
+    def configure(self, model: str | None, mode: Mode | None) -> Iterable[Table]:
+        return self._said(self._opening.configure(model, mode))
+
+    def _said(self, said: Said) -> list[Table]:
+        """The messages in it; the events wait."""
+        heard = list(said)
+        self._untold += [one for one in heard if not isinstance(one, Reply | Keep)]
+        return [one.message for one in heard if isinstance(one, Reply)]
+
+    # -- agent to host -----------------------------------------------------------------------
+
+    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+        if self._turn and not self._opening.replaying and not self._calls.denied:
+            heard = piece(line)
+            if (
+                heard is not None
+                and heard.session == self._opening.session
+                and not heard.text.startswith(self._dialect.row.asides)
+            ):
+                event = self._speech.hear(heard.thought, heard.text, heard.message_id)
+                return () if event is None else (event,)
+        return list(self._line(line))
+
+    def _line(self, raw: bytes) -> Said:
+        yield from self._untold
+        self._untold.clear()
+        match self._peer.hear(raw):
+            case Told(method="session/update", params=params):
+                yield from self._updated(params, raw)
+            case Told() as told:
+                yield from self._told(told, raw)
+            case Asked() as asked:
+                yield from self._asked(asked, raw)
+            case Answered() as answered:
+                yield from answered.pass_on()
+            case Nonsense(why):
+                yield unrecognized(raw, why)
+
+    def _updated(self, params: Table, raw: bytes) -> Said:
+        update = table(params, "update")
+        kind = text(update, "sessionUpdate")
+        session = self._opening.session
+        if session and text(params, "sessionId") not in (session, ""):
+            yield unrecognized(raw, f"{kind!r} of another session")
+        elif self._opening.replaying and kind in _HISTORY:
+            return
+        elif kind in _HISTORY and (self._turn is None or self._waiting):
+            yield from self._unasked(kind, update, raw)
+        else:
+            yield from self._update(kind, update, raw)
+
+    def _update(self, kind: str, update: Table, raw: bytes) -> Said:
+        parent = self._dialect.parent(update)
+        match kind:
+            case "agent_message_chunk" | "agent_thought_chunk":
+                yield from self._chunk(kind == "agent_thought_chunk", update, parent)
+            case "tool_call" | "tool_call_update":
+                if not text(update, "toolCallId"):
+                    yield unrecognized(raw, "a tool call without an id")
+                    return
+                self._speech.rest()
+                yield from self._calls.told(update, parent)
+                yield from self._requests.begun(text(update, "toolCallId"))
+                if text(update, "status") in ("completed", "failed"):
+                    self._meter.told_model()
+            case "plan":
+                yield PlanChanged(steps=tuple(_steps(update)), parent=parent)
+            case "usage_update":
+                yield from self._meter.update(update)
+            case "available_commands_update":
+                names = (text(one, "name") for one in tables(update, "availableCommands"))
+                yield SettingsChanged(commands=tuple(filter(None, names)))
+                if self._opening.replaying and self._opening.session:
+                    yield from self._opening.replayed()
+            case "current_mode_update":
+                id = text(update, "currentModeId") or text(update, "modeId")
+                yield from self._settings.mode_told(id)
+            case "config_option_update":
+                yield from self._settings.options(update)
+            case "session_info_update":
+                if title := text(update, "title"):
+                    yield SettingsChanged(title=title)
+            case "user_message_chunk":
+                return  # our own words
+            case _:
+                yield unrecognized(raw, f"an update of kind {kind!r}")
+
+    def _chunk(self, thought: bool, update: Table, parent: str | None) -> Said:
+        usage = at(update, "_meta", "usage")
+        if isinstance(usage, dict):
+            yield from self._meter.call(usage, main=parent is None)
+        content = table(update, "content")
+        said = text(content, "text")
+        if said and text(content, "type") == "text" and said.startswith(self._dialect.row.asides):
+            yield Notice(level="info", kind="session", text=said.strip())
+            return
+        if text(content, "type") not in ("text", ""):
+            said = text(content, "uri") or f"({text(content, 'type')})"
+        if parent is None and said:
+            yield from self._calls.spoken()
+        id = text(update, "messageId") or None
+        if event := self._speech.hear(thought, said, id, parent):
+            yield event
+
+    def _unasked(self, kind: str, update: Table, raw: bytes) -> Said:
+        """Outside of a turn: the agent woke, or has a last word about what is over."""
+        said = text(table(update, "content"), "text").strip()
+        wakes = self._dialect.row.turn_over and not self._waiting
+        if wakes and (said or kind.startswith("tool_call")):
+            yield from self._wake()
+            yield from self._update(kind, update, raw)
+        elif kind.endswith("_chunk"):
+            if said and kind == "agent_message_chunk":
+                yield Notice(level="info", kind="stray", text=said)
+        elif not self._calls.knows(text(update, "toolCallId")):
+            yield unrecognized(raw, f"a {kind} outside of a turn")
+
+    def _wake(self) -> Said:
+        self._turn = "agent"
+        self._calls.begin()
+        self._meter.begin()
+        self._meter.told_model()
+        yield TurnStarted(origin="agent")
+
+    def _told(self, told: Told, raw: bytes) -> Said:
+        if told.method == self._dialect.row.turn_over and self._turn != "prompt":
+            if self._turn:
+                yield from self._end(TurnEnded(reason="completed"), {})
+            return
+        if told.method == "$/cancel_request":
+            yield from self._requests.withdraw(told.params.get("requestId"))
+            return
+        events = self._dialect.told(told)
+        if events is None:
+            yield unrecognized(raw, f"a notification {told.method!r}")
+        else:
+            yield from events
+
+    def _asked(self, asked: Asked, raw: bytes) -> Said:
+        if self._requests.is_open(asked):
+            yield unrecognized(raw, "a request with the id of another that is still open")
+        elif asked.method == "session/request_permission" and (why := self._nobody_asks()):
+            yield Reply(self._requests.refused(asked))
+            yield Notice(level="warning", kind="stray", text=f"permission was denied: {why}")
+        elif asked.method == "session/request_permission":
+            if self._turn is None:
+                yield from self._wake()
+            self._speech.rest()
+            yield from self._requests.permission(asked)
+        elif asking := self._dialect.asking(asked):
+            yield self._requests.question(asked, asking)
+        else:
+            yield Reply(self._peer.unknown(asked))
+            if not _is_declined(asked.method) and asked.method not in self._dialect.row.ignores:
+                yield unrecognized(raw, f"a request {asked.method!r} was refused")
+
+    def _nobody_asks(self) -> str:
+        """Why nothing may be begun now: a call outside of a turn would be one that never ends."""
+        if self._turn is None and not self._dialect.row.turn_over:
+            return "the agent asked for it outside of a turn"
+        return "the turn was cancelled" if self._turn and self._cancelled else ""
+
+    # -- a turn ------------------------------------------------------------------------------
+
+    def _opened(self) -> Said:
+        """Or not: then the prompt that waits fails of it."""
+        opening = self._opening
+        why = opening.failure
+        if not why:
+            yield AgentReady(
+                native_id=opening.session,
+                model=self._dialect.model(opening.settings.model) or None,
+                version=opening.abilities.version if opening.abilities else None,
+            )
+        if self._waiting is None:
+            return
+        why = why or self._unfit(self._waiting)
+        if self._cancelled:
+            yield from self._end(TurnEnded(reason="cancelled"), {})
+        elif why:
+            yield from self._end(TurnEnded(reason="failed", failure=why), {})
+        else:
+            yield Reply(self._send_prompt())
+
+    def _unfit(self, prompt: Prompt) -> Failure | None:
+        """What is wrong with a prompt for this agent, now that it said what it takes."""
+        images = any(map(prompt_blocks.is_image, prompt.files))
+        if images and self._opening.abilities and not self._opening.abilities.images:
+            return failures.lacking("place for images in a prompt", self._dialect.row)
+        return None
+
+    def _send_prompt(self) -> Table:
+        prompt, self._waiting = self._waiting, None
+        assert prompt is not None
+        can = self._opening.abilities
+        preamble = "" if can and "systemPrompt" in can.sessions else self._preamble
+        blocks = prompt_blocks.blocks(prompt, preamble=preamble, embeds=bool(can and can.embeds))
+        self._preamble = ""
+        self._meter.told_model()
+        params = {"sessionId": self._opening.session, "prompt": blocks}
+        return self._peer.request("session/prompt", params, self._prompted)
+
+    def _prompted(self, result: Any, error: RpcError | None) -> Said:
+        if self._turn != "prompt":
+            return
+        told = result if isinstance(result, dict) else {}
+        reason = text(told, "stopReason")
+        if words := self._stopped_at(reason):
+            yield from self._calls.spoken()
+            blocks = prompt_blocks.blocks(Prompt(words), preamble="", embeds=False)
+            params = {"sessionId": self._opening.session, "prompt": blocks}
+            yield Notice(level="info", kind="session", text=_TOLD_WHY)
+            yield Reply(self._peer.request("session/prompt", params, self._prompted))
+            return
+        if self._cancelled and (error or reason != "end_turn"):
+            end = TurnEnded(reason="cancelled")
+        elif error:
+            end = TurnEnded(reason="failed", failure=self._opening.read(error))
+        elif reason == "cancelled":
+            end = self._broken_off()
+        elif why := failures.stopped(reason):
+            end = TurnEnded(reason="failed", failure=why)
+        else:
+            if reason != "end_turn":
+                stop = f"the agent stopped for a reason that is not known: {reason or 'none'}"
+                yield Notice(level="warning", kind="session", text=stop)
+            end = TurnEnded(reason="completed")
+        yield from self._end(end, told)
+
+    def _stopped_at(self, reason: str) -> str:
+        """The denials that ended what is not yet the turn, in words for the model."""
+        over = reason in ("end_turn", "cancelled") and self._calls.denied
+        return self._requests.denials() if over and not self._cancelled else ""
+
+    def _broken_off(self) -> TurnEnded:
+        """Nobody cancelled: some agents end their turn when a call is denied."""
+        if not self._was_denied:
+            return TurnEnded(reason="cancelled")
+        return TurnEnded(
+            reason="failed",
+            failure=Failure(
+                kind="denied",
+                message="the agent ended its turn after a call was denied",
+                hint="prompt again to go on",
+            ),
+        )
+
+    def _end(self, end: TurnEnded, result: Table) -> Said:
+        whole = self._dialect.row.usage == "turn" or not self._calls.any
+        yield from self._calls.finish_all()
+        self._requests.forget()
+        self._speech.rest()
+        self._turn = self._waiting = None
+        yield from self._meter.report(result, whole=whole)
+        yield end
+
+
+def _steps(update: Table) -> Iterator[PlanStep]:
+    for entry in tables(update, "entries"):
+        yield PlanStep(text(entry, "content"), step_status(text(entry, "status")))
+
+
+def _is_declined(method: str) -> bool:
+    """What the client said it has not."""
+    return method.startswith(("fs/", "terminal/"))

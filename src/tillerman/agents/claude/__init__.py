@@ -1,0 +1,7 @@
+"""Claude Code behind tillerman's port."""
+
+from tillerman.agents.claude.agent import ClaudeCode
+
+agent = ClaudeCode()
+
+__all__ = ["agent"]

@@ -1,0 +1,233 @@
+"""Claude Code as an agent of tillerman: where it is, who is signed in, what it offers and keeps."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tillerman.agents.claude.launch import launch
+from tillerman.agents.commands import locate
+from tillerman.agents.decoding.fields import Table, parse, strings, table, tables, text
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.core.agent import AgentInfo, SessionSpec
+from tillerman.core.agent_admin import (
+    Account,
+    Dialog,
+    Installed,
+    McpServer,
+    McpTool,
+    Model,
+    NativeSession,
+    Run,
+)
+from tillerman.core.errors import AgentError
+from tillerman.core.wire import Launch, Wire
+
+if TYPE_CHECKING:
+    from tillerman.core.events import Event
+
+_CAN = frozenset(
+    {"streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions", "questions",
+     "modes", "model", "effort", "images", "mcp", "system", "folders", "schema", "subagents",
+     "background", "usage", "cost", "limits", "tools", "changed_input", "retries"}
+)  # fmt: skip
+INFO = AgentInfo(
+    name="claude",
+    title="Claude Code",
+    can=_CAN,
+    efforts=("low", "medium", "high", "xhigh", "max"),
+    binary="claude",
+    install="npm install -g @anthropic-ai/claude-code",
+    tested=("2.1.197", "2.1.325"),
+    asks=frozenset({"read", "write", "shell", "network", "mcp"}),
+    variables=(
+        "ANTHROPIC_*",
+        "CLAUDE_CONFIG_DIR",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_*",
+        "CLAUDE_CODE_SKIP_*",
+        "CLAUDE_CODE_MAX_*",
+        "CLAUDE_CODE_DISABLE_*",
+        "AWS_*",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "CLOUD_ML_REGION",
+        "VERTEX_REGION_*",
+    ),
+)
+
+_SERVER = re.compile(r"(?P<name>[^:]+): (?P<command>.*) - \W* ?(?P<status>\w[^—]*\w)( — .*)?$")
+_OFFLINE = 40.0  # seconds; it greets half a minute late where it cannot reach its API
+_HELLO = {"subtype": "initialize", "hooks": None}
+_ABOUT = {
+    "subscriptionType": "plan",
+    "organization": "organization",
+    "apiProvider": "provider",
+    "apiKeySource": "key",
+}
+
+
+def _wire(spec: SessionSpec) -> Wire:
+    from tillerman.agents.claude.wire import ClaudeWire  # not before the program has been started
+
+    return ClaudeWire(spec)
+
+
+class ClaudeCode(StdioAgent):
+    def __init__(self) -> None:
+        super().__init__(INFO, _wire)
+
+    def program(self, spec: SessionSpec) -> Launch:
+        return launch(spec)
+
+    async def installed(self, run: Run) -> Installed:
+        return await locate.installed(run, INFO)
+
+    async def account(self, run: Run) -> Account:
+        return account((await run([locate.binary(run, INFO), "auth", "status"])).stdout)
+
+    async def about(self, run: Run) -> Mapping[str, str]:
+        [hello] = await _talk(run, _HELLO)
+        said = table(hello, "account")
+        return {ours: told for theirs, ours in _ABOUT.items() if (told := text(said, theirs))}
+
+    async def models(self, run: Run) -> Sequence[Model]:
+        """No command lists them: they come with the answer to the first message of a session."""
+        [hello] = await _talk(run, _HELLO)
+        return models(hello)
+
+    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+        from tillerman.agents.claude import stored_sessions
+
+        files = stored_sessions.folder_of(_home(run), cwd).glob("*.jsonl")
+        found = [session for file in files if (session := stored_sessions.session(file, cwd))]
+        return sorted(found, key=lambda each: each.updated, reverse=True)
+
+    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+        from tillerman.agents.claude import stored_sessions
+
+        cwd = Path(session.cwd or "")
+        file = stored_sessions.folder_of(_home(run), cwd) / f"{session.native_id}.jsonl"
+        with file.open("rb") as lines:
+            return list(stored_sessions.history(lines, str(cwd)))
+
+    def login(self) -> Sequence[str]:
+        return ["claude", "auth", "login"]
+
+    def logout(self) -> Sequence[str]:
+        return ["claude", "auth", "logout"]
+
+    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+        words = ["mcp", "list"]
+        return mcp_servers(await locate.output(run, INFO, words, limit=60))  # it connects to each
+
+    async def mcp_tools(self, run: Run, name: str) -> Sequence[McpTool]:
+        """It is connected to first: else the tools might not be known yet."""
+        connect = {"subtype": "mcp_reconnect", "serverName": name}
+        *_, status = await _talk(run, _HELLO, connect, {"subtype": "mcp_status"})
+        return mcp_tools(status, name)
+
+    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+        words = ["mcp", "add-json", "--scope=user", "--", name, json.dumps(dict(config))]
+        await locate.output(run, INFO, words)
+
+    async def mcp_remove(self, run: Run, name: str) -> None:
+        await locate.output(run, INFO, ["mcp", "remove", "--", name])
+
+
+async def _talk(run: Run, *requests: Table) -> list[Table]:
+    argv = [locate.binary(run, INFO), *launch(SessionSpec(cwd=Path())).argv[1:]]
+    return await run.dialog(argv, asked(*requests), limit=_OFFLINE)
+
+
+def _home(run: Run) -> Path:
+    home = run.variable("HOME") or Path.home()
+    return Path(run.variable("CLAUDE_CONFIG_DIR") or Path(home, ".claude"))
+
+
+def asked(*requests: Table) -> Dialog[list[Table]]:
+    """The answers to control requests, sent one after the other."""
+    answers: list[Table] = []
+    for request in requests:
+        message = {"type": "control_request", "request_id": "tillerman", "request": request}
+        line = yield json.dumps(message).encode() + b"\n"
+        while (answer := _answer(line)) is None:
+            line = yield b""
+        if why := text(answer, "error"):
+            raise AgentError("claude", f"claude refused {text(request, 'subtype')!r}: {why}")
+        answers.append(table(answer, "response"))
+    return answers
+
+
+def _answer(line: bytes) -> Table | None:
+    said = parse(line)
+    if isinstance(said, str) or text(said, "type") != "control_response":
+        return None
+    return table(said, "response")
+
+
+def account(stdout: bytes) -> Account:
+    """`claude auth status`: exits with 1 when nobody is signed in, and says so on stdout."""
+    said = parse(stdout)
+    if isinstance(said, str):
+        raise AgentError("claude", f"`claude auth status` said something unexpected: {said}")
+    if said.get("loggedIn") is not True:
+        hint = "run `claude auth login` or set ANTHROPIC_API_KEY"
+        return Account(signed_in=False, hint=hint)
+    source, method = text(said, "apiKeySource"), text(said, "authMethod")
+    if source.isupper():
+        method = "variable"
+    elif "token" in method:
+        method = "token"
+    elif method in ("api_key", "api_key_helper"):
+        method = "api key"
+    elif method:
+        method = "browser"
+    who = text(said, "email") or text(said, "orgName") or (source if source.isupper() else "")
+    return Account(signed_in=True, method=method or None, who=who or None)
+
+
+def models(hello: Table) -> list[Model]:
+    """The models in the answer to `initialize`."""
+    if listed := tables(hello, "models"):
+        return [_model(model) for model in listed]
+    raise AgentError("claude", "claude listed no models", hint="`tillerman doctor` checks it")
+
+
+def mcp_servers(stdout: bytes) -> list[McpServer]:
+    """`claude mcp list`: `name: command - ✔ Connected`, or `✘ Failed to connect — why`."""
+    found = map(_SERVER.match, stdout.decode("utf-8", "replace").splitlines())
+    return [
+        McpServer(match["name"], match["status"].lower(), match["command"])
+        for match in found
+        if match
+    ]
+
+
+def mcp_tools(status: Table, name: str) -> list[McpTool]:
+    """The answer to `mcp_status`; a server that is not connected has no tools to tell."""
+    for server in tables(status, "mcpServers"):
+        if text(server, "name") == name:
+            if (state := text(server, "status")) != "connected":
+                raise AgentError("claude", f"the MCP server {name!r} is {state or 'not there'}")
+            return [
+                McpTool(text(tool, "name"), text(tool, "description"))
+                for tool in tables(server, "tools")
+            ]
+    raise AgentError("claude", f"claude has no MCP server {name!r}", hint="`tillerman mcp list`")
+
+
+def _model(model: Table) -> Model:
+    value = text(model, "value")
+    resolved = text(model, "resolvedModel")
+    return Model(
+        id=value,
+        title=text(model, "displayName") or value,
+        provider="anthropic",
+        default=value == "default",
+        thinking=model.get("supportsAdaptiveThinking") is True,
+        efforts=tuple(strings(model, "supportedEffortLevels")),
+        context=1_000_000 if resolved.endswith("[1m]") else None,
+    )

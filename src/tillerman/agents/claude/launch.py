@@ -1,0 +1,84 @@
+"""How Claude Code is started and prompted: its command line and its user messages."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from tillerman.agents.decoding.inline_attachments import in_words
+from tillerman.core.agent import File, Mode, Prompt, SecretFile, SessionSpec, Word
+from tillerman.core.wire import Launch
+
+_PERMISSION_MODES: dict[Mode, str] = {
+    "agent": "default",
+    "plan": "plan",
+    # No mode of the CLI's own: the harness denies what changes anything.
+    "ask": "default",
+}
+# What the CLI would run unasked. By this rule it asks itself, and an answer that it cannot read
+# denies; it would take one to a callback for none.
+ASKED = ("Bash", "Glob", "Grep", "ListMcpResourcesTool", "LSP", "Read", "ReadMcpResourceTool")
+_SETTINGS = json.dumps({"permissions": {"ask": ASKED}}, separators=(",", ":"))
+_TAKES = "it takes text, PDF, PNG, JPEG, GIF and WebP; name other files by their path"
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+
+def launch(spec: SessionSpec) -> Launch:
+    # `--flag=value` throughout: several flags take many values and would swallow what follows,
+    # and a value may begin with a dash.
+    argv: list[Word] = ["claude", "-p"]
+    argv += ["--input-format=stream-json", "--output-format=stream-json"]
+    argv += ["--verbose", "--include-partial-messages", "--permission-prompt-tool=stdio"]
+    argv += [f"--settings={_SETTINGS}", f"--permission-mode={permission_mode(spec.mode)}"]
+    if spec.model:
+        argv.append(f"--model={spec.model}")
+    if spec.effort:
+        argv.append(f"--effort={spec.effort}")
+    if spec.resume:
+        argv.append(f"--resume={spec.resume}")
+        if spec.fork:
+            argv.append("--fork-session")
+    if spec.system:
+        argv.append(f"--append-system-prompt={spec.system}")
+    if spec.servers:
+        servers = {name: dict(server) for name, server in spec.servers.items()}
+        content = json.dumps({"mcpServers": servers}).encode()
+        argv.append(SecretFile("--mcp-config=", content))
+    if spec.output_schema is not None:
+        argv.append(f"--json-schema={json.dumps(dict(spec.output_schema))}")
+    if spec.max_turns is not None:
+        argv.append(f"--max-turns={spec.max_turns}")
+    if spec.max_cost is not None:
+        argv.append(f"--max-budget-usd={spec.max_cost}")
+    argv += [f"--add-dir={folder}" for folder in spec.folders]
+    argv += [f"--allowedTools={tool}" for tool in spec.allowed_tools]
+    argv += [f"--disallowedTools={tool}" for tool in spec.denied_tools]
+    return Launch(argv, env={"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"})
+
+
+def permission_mode(mode: Mode) -> str:
+    return _PERMISSION_MODES[mode]
+
+
+def user_message(prompt: Prompt) -> dict[str, Any]:
+    content: str | list[dict[str, Any]] = prompt.text
+    if prompt.files:
+        content = [_block(file) for file in prompt.files]
+        if prompt.text:
+            content.append({"type": "text", "text": prompt.text})
+    message = {"role": "user", "content": content}
+    return {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": ""}
+
+
+def _block(file: File) -> dict[str, Any]:
+    if file.mime in _IMAGES:
+        return {"type": "image", "source": _base64(file)}
+    if file.mime == "application/pdf":
+        return {"type": "document", "source": _base64(file), "title": file.name}
+    return {"type": "text", "text": in_words("claude", file, hint=_TAKES)}
+
+
+def _base64(file: File) -> dict[str, str]:
+    data = base64.b64encode(file.data).decode()
+    return {"type": "base64", "media_type": file.mime, "data": data}

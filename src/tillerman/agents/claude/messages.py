@@ -1,0 +1,113 @@
+"""What one speaker says and thinks, each block once: as it streams, or whole when it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, ThoughtChunk
+
+
+class _Block(NamedTuple):
+    id: str
+    kind: str
+    pieces: list[str]
+
+
+class Speech:
+    """The agent's own words, or those of the subagent that works inside a call.
+
+    The CLI streams a block in deltas and then repeats it whole. A message whose stream broke is
+    sent again under another id, so what was streamed of it is taken back; where nothing comes in
+    its place, it stands.
+    """
+
+    def __init__(self, parent: str | None) -> None:
+        self.parent = parent
+        self.said = False  # any text since the turn began
+        self.broken = ""  # what had been streamed of a message that was sent again
+        self._message = ""
+        self._stopped = True
+        self._streamed: dict[int, _Block] = {}  # not repeated whole yet
+        self._whole = 0  # blocks of the message that came whole
+        self._abandoned: list[str] = []  # blocks that the next message replaces
+
+    def begin(self, message_id: str) -> Iterator[Event]:
+        if not self._stopped:
+            self.abandon(0)
+        yield from self.replaced()
+        self._turn_to(message_id)
+        self._stopped = False
+
+    def hear(self, index: int, kind: str, text: str) -> Event:
+        block = self._streamed.get(index)
+        if block is None:
+            block = self._streamed[index] = _Block(self._id(index), kind, [])
+        block.pieces.append(text)
+        return self._chunk(block.id, kind, text)
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether a message began and was neither finished nor sent again."""
+        return not self._stopped and bool(self._streamed)
+
+    def rest(self) -> None:
+        """The turn is over: what was said stands."""
+        self.said, self.broken = False, ""
+        self._stopped = True
+        self._streamed = {}
+        self._abandoned.clear()
+
+    def whole(self, message_id: str, kind: str, text: str) -> Iterator[Event]:
+        """A block of text or thinking as the CLI repeats it after its deltas."""
+        if message_id not in ("", self._message):
+            if not self._stopped:
+                self.abandon(0)
+                self._stopped = True
+            yield from self.replaced()
+            self._turn_to(message_id)
+        index = self._whole
+        self._whole += 1
+        for streamed, block in self._streamed.items():
+            if block.kind == kind:
+                del self._streamed[streamed]
+                return
+        if text:
+            yield self._chunk(self._id(index), kind, text)
+
+    def other(self, message_id: str) -> None:
+        """A block that is not speech takes its place in the message's count."""
+        if message_id not in ("", self._message) and self._stopped:
+            self._turn_to(message_id)
+        self._whole += 1
+
+    def abandon(self, first: int) -> None:
+        """The blocks from this one on do not count, once something takes their place."""
+        for index in [index for index in self._streamed if index >= first]:
+            block = self._streamed.pop(index)
+            if block.kind == "text":
+                self.broken = "".join(block.pieces)
+            self._abandoned.append(block.id)
+
+    def replaced(self) -> Iterator[Event]:
+        """Takes back what was abandoned."""
+        for block_id in self._abandoned:
+            yield MessageWithdrawn(message_id=block_id, parent=self.parent)
+        self._abandoned.clear()
+
+    def _turn_to(self, message_id: str) -> None:
+        self._message = message_id
+        self._streamed = {}
+        self._whole = 0
+
+    def _id(self, index: int) -> str:
+        return f"{self._message}:{index}"
+
+    def _chunk(self, block_id: str, kind: str, text: str) -> Event:
+        if kind == "thinking":
+            return ThoughtChunk(message_id=block_id, text=text, parent=self.parent)
+        self.said = True
+        return MessageChunk(message_id=block_id, text=text, parent=self.parent)

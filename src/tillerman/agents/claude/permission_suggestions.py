@@ -1,0 +1,37 @@
+"""What the CLI suggests to remember of an answer, told to people and never taken.
+
+Most of it would be written to its own files, after which it asks no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tillerman.agents.decoding.fields import Table, strings, tables, text
+
+
+def told(request: Table) -> str:
+    """One line, or nothing where it suggests nothing."""
+    found = [words for one in tables(request, "permission_suggestions") for words in _words(one)]
+    return f"Claude Code would remember: {'; '.join(found)}" if found else ""
+
+
+def _words(suggestion: Table) -> Iterator[str]:
+    where = text(suggestion, "destination")
+    match text(suggestion, "type"):
+        case "addRules" | "replaceRules":
+            rules = [_rule(rule) for rule in tables(suggestion, "rules")]
+            what = f"{text(suggestion, 'behavior')} {', '.join(rules)}" if rules else ""
+        case "addDirectories":
+            what = f"work in {', '.join(strings(suggestion, 'directories'))}"
+        case "setMode":
+            what = f"mode {text(suggestion, 'mode')}"
+        case _:
+            what = ""
+    if what:
+        yield f"{what} ({where})" if where else what
+
+
+def _rule(rule: Table) -> str:
+    name, content = text(rule, "toolName"), text(rule, "ruleContent")
+    return f"{name}({content})" if content else name

@@ -1,0 +1,112 @@
+"""The conversations that Claude Code keeps on disk: which there are, and what was said in them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tillerman.agents.claude.tools import Call, Result, call_of, results
+from tillerman.agents.decoding.fields import Table, parse, table, tables, text
+from tillerman.core.agent_admin import NativeSession
+from tillerman.core.events import (
+    Content,
+    Event,
+    Image,
+    MessageChunk,
+    Text,
+    ThoughtChunk,
+    ToolFinished,
+    UserMessage,
+)
+from tillerman.core.timestamps import rfc3339
+
+_HEAD = 64 * 1024  # of a stored session, where its first words are; as much of its end
+_NO_WORDS = ("<", "[Request interrupted by user")  # what the CLI puts in the user's mouth
+
+
+def folder_of(home: Path, cwd: Path) -> Path:
+    return home / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(cwd.resolve()))
+
+
+def session(file: Path, cwd: Path) -> NativeSession | None:
+    """A stored conversation, or None for a file that holds none."""
+    try:
+        with file.open("rb") as stored:
+            lines = stored.read(_HEAD).splitlines()
+            size = stored.seek(0, os.SEEK_END)
+            if size > _HEAD:
+                stored.seek(max(_HEAD, size - _HEAD))
+                lines += stored.read().splitlines()
+            updated = datetime.fromtimestamp(os.fstat(stored.fileno()).st_mtime, UTC)
+    except OSError:
+        return None
+    title, first = "", ""
+    for line in map(parse, lines):
+        if isinstance(line, str):
+            continue
+        named = (text(line, key) for key in ("customTitle", "aiTitle", "summary"))
+        title = next(filter(None, named), title)
+        first = first or _prompt(line)
+    if not (title or first):
+        return None
+    stamp = rfc3339(updated, "seconds")
+    return NativeSession(file.stem, title or _headline(first), stamp, str(cwd))
+
+
+def history(lines: Iterable[bytes], cwd: str) -> Iterator[Event]:
+    """What was said and done, in the order of the file; a subagent's own talk is left out."""
+    calls: dict[str, Call] = {}
+    for line in map(parse, lines):
+        if isinstance(line, str) or line.get("isSidechain") is True:
+            continue
+        match text(line, "type"):
+            case "user" if prompt := _prompt(line):
+                yield UserMessage(text=prompt, how="imported")
+            case "user":
+                for result in results({**line, "tool_use_result": line.get("toolUseResult")}):
+                    yield _finished(result, calls.pop(result.call_id, None))
+            case "assistant":
+                yield from _said(table(line, "message"), cwd, calls)
+    for call in calls.values():
+        yield ToolFinished(call_id=call.call_id, outcome="cancelled")
+
+
+def _said(message: Table, cwd: str, calls: dict[str, Call]) -> Iterator[Event]:
+    message_id = text(message, "id")
+    for block in tables(message, "content"):
+        match text(block, "type"):
+            case "text" if words := text(block, "text"):
+                yield MessageChunk(message_id=message_id, text=words)
+            case "thinking" if words := text(block, "thinking"):
+                yield ThoughtChunk(message_id=message_id, text=words)
+            case "tool_use" | "server_tool_use" | "mcp_tool_use":
+                call = calls[text(block, "id")] = call_of(block, None)
+                yield call.started(cwd)
+
+
+def _finished(result: Result, call: Call | None) -> ToolFinished:
+    shown = tuple(map(_without_bytes, result.content(call)))
+    return ToolFinished(call_id=result.call_id, outcome=result.outcome(denied=False), content=shown)
+
+
+def _without_bytes(content: Content) -> Content:
+    return Text(f"({content.mime})") if isinstance(content, Image) else content
+
+
+def _prompt(line: Table) -> str:
+    """The user's own words, if the line has any."""
+    if text(line, "type") != "user" or line.get("isMeta") is True:
+        return ""
+    message = table(line, "message")
+    said = text(message, "content") or next(
+        (text(block, "text") for block in tables(message, "content")), ""
+    )
+    return "" if said.startswith(_NO_WORDS) else said
+
+
+def _headline(prompt: str, limit: int = 80) -> str:
+    line = " ".join(prompt.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"

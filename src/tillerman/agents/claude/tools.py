@@ -1,0 +1,184 @@
+"""The CLI's tools in our words: names, running calls, and results as text, diffs and images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from tillerman.agents.decoding.fields import Table, count, storable, strings, table, tables, text
+from tillerman.agents.decoding.images import Picture, picture
+from tillerman.core import tools
+from tillerman.core.events import Content, Cut, Diff, Text, ToolStarted
+from tillerman.core.wire import Keep
+from tillerman.hooks.dialects.tool_names import CLAUDE
+
+Outcome = Literal["completed", "failed", "denied", "cancelled"]
+
+_CANCELLED = (
+    "The user doesn't want to proceed with this tool use.",
+    "The user doesn't want to take this action right now.",
+    "[Request interrupted by user",
+)
+# Told in prose alone before 2.1.3xx, which says it in `tool_result_meta`.
+_DENIED = (
+    "but you haven't granted it yet.",
+    " has been denied.",
+    "Tool permission request failed",
+    " was blocked. For security, ",
+    " while in plan mode.",
+    "hook error: ",
+)
+
+
+def vocabulary(name: str) -> str:
+    return "MCP" if name.startswith("mcp__") else CLAUDE.get(name, name)
+
+
+class Call(Struct, frozen=True):
+    """A call that has begun and not ended."""
+
+    call_id: str
+    name: str
+    input: Table
+    parent: str | None = None
+
+    @property
+    def tool(self) -> str:
+        return vocabulary(self.name)
+
+    @property
+    def keeps_a_plan(self) -> bool:
+        """Whether it looks like a write to the file in which the agent keeps its plan."""
+        file = PurePath(text(self.input, "file_path"))
+        return (
+            self.name in ("Write", "Edit") and file.parent.name == "plans" and file.suffix == ".md"
+        )
+
+    def title(self, cwd: str) -> str:
+        return tools.title(self.tool, self.input, name=_shown(self.name), cwd=cwd)
+
+    def started(self, cwd: str) -> ToolStarted:
+        return ToolStarted(
+            call_id=self.call_id,
+            tool=self.tool,
+            name=self.name,
+            title=self.title(cwd),
+            input=self.input,
+            paths=tools.paths_of(self.input),
+            parent=self.parent,
+        )
+
+
+def call_of(block: Table, parent: str | None) -> Call:
+    return Call(text(block, "id"), text(block, "name"), storable(table(block, "input")), parent)
+
+
+class Result(Struct, frozen=True):
+    """A `tool_result` with what its line tells beside it."""
+
+    call_id: str
+    block: Table
+    details: Any = None  # the line's `tool_use_result`, of a shape that depends on the tool
+    meta: Table = field(default_factory=dict)
+
+    def outcome(self, denied: bool) -> Outcome:
+        if self.block.get("is_error") is not True:
+            return "completed"
+        if denied or text(table(self.meta, "permission_decision"), "decision") == "reject":
+            return "denied"
+        said = "".join(part.text for part in self._said() if isinstance(part, Text))
+        if said.startswith(_CANCELLED) or self.details == "User rejected tool use":
+            return "cancelled"
+        return "denied" if any(phrase in said for phrase in _DENIED) else "failed"
+
+    def content(self, call: Call | None) -> tuple[Content, ...]:
+        if self.block.get("is_error") is True:
+            return tuple(self._said())
+        details = self.details if isinstance(self.details, dict) else {}
+        return tuple(_from_details(details, call) or self._said())
+
+    def pictures(self) -> Iterator[Keep]:
+        for block in tables(self.block, "content"):
+            if text(block, "type") == "image" and (found := _picture(block)):
+                yield found.keep
+
+    def _said(self) -> Iterator[Content]:
+        said = self.block.get("content")
+        if isinstance(said, str):
+            if said:
+                yield Text(said)
+        else:
+            for block in tables(self.block, "content"):
+                yield _block(block)
+
+
+def results(line: Table) -> Iterator[Result]:
+    metas = {text(meta, "id"): meta for meta in tables(line, "tool_result_meta")}
+    for block in tables(table(line, "message"), "content"):
+        if text(block, "type") == "tool_result" and (call_id := text(block, "tool_use_id")):
+            yield Result(call_id, block, line.get("tool_use_result"), metas.get(call_id, {}))
+
+
+def _shown(name: str) -> str:
+    """`mcp__server__tool` as people write it."""
+    _, server, tool = name.split("__", 2) if name.count("__") >= 2 else ("", "", name)
+    return f"{server}.{tool}" if server else tool
+
+
+def _from_details(details: Table, call: Call | None) -> list[Content]:
+    """What is told better beside the result than in the words meant for the model."""
+    if call and call.tool in tools.WRITES:
+        return [_diff(details, call)]
+    if text(details, "status") == "async_launched":
+        return [Text("Works in the background.")]
+    if call and call.tool == "Task" and text(details, "status") == "completed":
+        parts = tables(details, "content")
+        notes, tail = count(details, "harnessNoteCount"), count(details, "harnessTailCount")
+        return [_block(part) for part in parts[notes : len(parts) - tail]]
+    if path := text(details, "persistedOutputPath"):
+        output = text(details, "stdout")
+        left_out = max(0, count(details, "persistedOutputSize") - len(output.encode()))
+        return [Text(output, Cut(left_out)), Text(f"The whole output is in {path}")]
+    return []
+
+
+def _diff(details: Table, call: Call) -> Diff:
+    path = text(details, "filePath") or next(iter(tools.paths_of(call.input)), "")
+    hunks = [_hunk(hunk) for hunk in tables(details, "structuredPatch")]
+    if hunks:
+        return Diff(path, patch="".join(hunks))
+    # A subagent's result has no details, and a new file has no patch.
+    old = call.input.get("old_string")
+    new = call.input.get("new_string", call.input.get("content", call.input.get("new_source")))
+    return Diff(
+        path,
+        old=old if isinstance(old, str) else None,
+        new=new if isinstance(new, str) else None,
+    )
+
+
+def _hunk(hunk: Table) -> str:
+    old, new = count(hunk, "oldStart"), count(hunk, "newStart")
+    head = f"@@ -{old},{count(hunk, 'oldLines')} +{new},{count(hunk, 'newLines')} @@\n"
+    return head + "".join(f"{line}\n" for line in strings(hunk, "lines"))
+
+
+def _block(block: Table) -> Content:
+    match text(block, "type"):
+        case "text":
+            return Text(text(block, "text"))
+        case "image":
+            found = _picture(block)
+            return found.image if found else Text("(an image that does not decode)")
+        case "tool_reference":
+            return Text(text(block, "tool_name"))
+    return Text(json.dumps(storable(block), ensure_ascii=False))
+
+
+def _picture(block: Table) -> Picture | None:
+    source = table(block, "source")
+    return picture(text(source, "media_type"), text(source, "data"))

@@ -1,0 +1,8 @@
+"""Codex behind tillerman's port: its app-server, and `exec` for versions without one."""
+
+from tillerman.agents.codex.agent import Codex, CodexExec
+
+agent = Codex()
+exec_agent = CodexExec()
+
+__all__ = ["agent", "exec_agent"]

@@ -1,0 +1,55 @@
+"""Questions to an app-server that runs for no more than their answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+from tillerman.agents.codex.launch import greeting
+from tillerman.agents.decoding.fields import Table, parse, table, tables, text
+from tillerman.core.errors import AgentError
+
+Asking = Generator[bytes, bytes, Table]  # says bytes, is sent lines, returns an answer's result
+
+SOURCES = ["cli", "vscode", "exec", "appServer"]  # by default it leaves out those of exec
+
+
+def ask(method: str, params: Table) -> Asking:
+    """One question."""
+    said = _said({"id": 0, "method": "initialize", "params": greeting()})
+    said += _said({"method": "initialized"})
+    answer = yield from _answer(1, method, params, said)
+    return answer
+
+
+def pages(method: str, params: Table) -> Generator[bytes, bytes, list[Table]]:
+    """All of a list that is given in pages."""
+    said = _said({"id": 0, "method": "initialize", "params": greeting()})
+    said += _said({"method": "initialized"})
+    found: list[Table] = []
+    cursor: str | None = None
+    for number in range(1, 1000):
+        more = {**params, "cursor": cursor} if cursor else params
+        answer = yield from _answer(number, method, more, said)
+        found += tables(answer, "data")
+        cursor, said = text(answer, "nextCursor"), b""
+        if not cursor:
+            break
+    return found
+
+
+def _answer(id: int, method: str, params: Table, before: bytes) -> Asking:
+    line = yield before + _said({"id": id, "method": method, "params": params})
+    while True:
+        message = parse(line)
+        if isinstance(message, dict) and message.get("id") == id and "method" not in message:
+            break
+        line = yield b""
+    if error := table(message, "error"):
+        raise AgentError("codex", f"codex refused {method}: {text(error, 'message')}")
+    return table(message, "result")
+
+
+def _said(message: dict[str, Any]) -> bytes:
+    return json.dumps(message).encode() + b"\n"

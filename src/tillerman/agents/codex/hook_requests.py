@@ -1,0 +1,164 @@
+"""The questions of Codex's hook before every call, as requests, and what was said to them.
+
+Approvals alone leave out what a rule of the user's allows, the servers that the user trusts, and
+pictures that are looked at; the hook `PreToolUse` runs before each of them. Codex runs a hook that
+is trusted by its hash: ours is told together with its hash for one thread, so that nobody else's is
+trusted with it and no file of the user's is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from msgspec import json
+from msgspec.structs import replace
+
+from tillerman.agents.decoding.fields import Table, parse, table, tables, text
+from tillerman.core.events import (
+    Answer,
+    Event,
+    PermissionRequested,
+    RequestAnswered,
+    ToolFinished,
+    ToolStarted,
+)
+from tillerman.hooks.dialects.codex import dialect
+from tillerman.hooks.dialects.payload_codec import HookEvent
+from tillerman.hooks.protocol import HookReply, refusal
+
+EVENT = "PreToolUse"
+KEY = "/<session-flags>/config.toml:pre_tool_use:0:0"  # the first hook of what a thread is told
+
+# They touch nothing but the agent's own mind, or ask by themselves.
+_INWARD = frozenset(
+    {"request_user_input", "update_plan", "wait", "wait_agent", "send_input", "send_message",
+     "close_agent", "resume_agent", "list_agents", "followup_task", "interrupt_agent",
+     "tool_search", "get_goal", "create_goal", "update_goal"}
+)  # fmt: skip
+_DENIED = "The user did not allow this."
+# Of a hook that was killed Codex says nothing and goes on, unless something is on stderr.
+_ALOUD = "( {} ) || {{ echo 'denied by the gate' >&2; exit 2; }}"
+
+
+def config(command: str, seconds: int) -> Table:
+    """`hooks` of a thread's config."""
+    hook = {"type": "command", "command": _ALOUD.format(command), "timeout": seconds}
+    state = {KEY: {"enabled": True, "trusted_hash": hash_of(hook)}}
+    return {EVENT: [{"hooks": [hook]}], "state": state}
+
+
+def hash_of(hook: Table) -> str:
+    """As Codex takes it: of what the hook is, not of where it was told."""
+    from hashlib import sha256
+
+    identity = {"event_name": "pre_tool_use", "hooks": [{"async": False, **hook}]}
+    return f"sha256:{sha256(json.encode(identity, order='deterministic')).hexdigest()}"
+
+
+def is_trusted(answer: object) -> bool:
+    """Whether `hooks/list` says that ours will run."""
+    found = [
+        hook
+        for folder in tables(answer if isinstance(answer, dict) else {}, "data")
+        for hook in tables(folder, "hooks")
+        if text(hook, "key") == KEY
+    ]
+    return any(
+        one.get("enabled") is True and text(one, "trustStatus") == "trusted" for one in found
+    )
+
+
+class CodexGate:
+    """`inside` tells the call that a thread works inside."""
+
+    def __init__(self, inside: Callable[[str], str | None]) -> None:
+        self._inside = inside
+        self._open: dict[str, tuple[HookEvent, PermissionRequested, str]] = {}
+        self._allowed: set[str] = set()  # calls that no approval was asked for yet
+        self._untold: list[Event] = []
+
+    def asked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply:
+        event = dialect.read(EVENT, payload)
+        request = dialect.request_of(event, ask)
+        if request is None:
+            return refusal("the hook did not tell of a call")
+        told = parse(payload)
+        given = told if isinstance(told, dict) else {}
+        name = text(given, "tool_name")
+        if name.rpartition("__")[2] in _INWARD:
+            return dialect.nothing(event)
+        if name == "view_image":
+            input = {"file_path": text(table(given, "tool_input"), "path")}
+            request = replace(
+                request,
+                tool="Read",
+                title=f"Read `{input['file_path']}`",
+                input=input,
+                paths=(input["file_path"],),
+            )
+        if name == "apply_patch" and len(request.paths) > 1:
+            request = replace(request, tool="MultiEdit")
+        request = replace(request, parent=self._inside(text(given, "agent_id")))
+        self._open[ask] = event, request, name
+        return request
+
+    def answer(self, ask: str, answer: Answer) -> HookReply | None:
+        """None: it is not the hook that asked this."""
+        if ask not in self._open:
+            return None
+        event, request, name = self._open.pop(ask)
+        if answer.option == "deny":
+            self._untold += _untold(request, name, "denied")
+            return dialect.deny(event, answer.note or _DENIED)
+        self._allowed.add(request.call_id or "")
+        return dialect.allow(event, input=_as_told(answer.input, name))
+
+    def gone(self, ask: str) -> list[Event]:
+        """Nobody waits any more for what was asked."""
+        if not self._open.pop(ask, None):
+            return []
+        return [RequestAnswered(request_id=ask, answer=Answer("deny"), by="withdrawn")]
+
+    def allows(self, call_id: str) -> bool:
+        """Once: what is asked again about a call is more than what was allowed."""
+        if call_id not in self._allowed:
+            return False
+        self._allowed.discard(call_id)
+        return True
+
+    def drop(self) -> None:
+        """The turn was cancelled, and with it what it asked."""
+        for _, request, name in self._open.values():
+            self._untold += _untold(request, name, "cancelled")
+        self._open.clear()
+
+    def untold(self) -> Iterator[Event]:
+        """Codex tells nothing of a call that its hook denied."""
+        while self._untold:
+            yield self._untold.pop(0)
+
+
+def _untold(
+    request: PermissionRequested, name: str, outcome: Literal["denied", "cancelled"]
+) -> Iterator[Event]:
+    if request.call_id:
+        yield ToolStarted(
+            call_id=request.call_id,
+            tool=request.tool,
+            name=name,
+            title=request.title,
+            input=request.input,
+            paths=request.paths,
+            parent=request.parent,
+        )
+        yield ToolFinished(call_id=request.call_id, outcome=outcome, parent=request.parent)
+
+
+def _as_told(input: Table | None, name: str) -> Table | None:
+    """A changed input in Codex's words."""
+    if input is None:
+        return None
+    if name == "apply_patch":
+        return {"command": text(input, "patch") or text(input, "command")}
+    return {"path": text(input, "file_path")} if name == "view_image" else input

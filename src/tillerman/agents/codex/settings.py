@@ -1,0 +1,62 @@
+"""What the thread is set to: model, effort, mode and sandbox, told anew with each turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tillerman.agents.codex.launch import ASKS, collaboration, sandbox_policy
+from tillerman.agents.decoding.fields import Table, table, text
+from tillerman.core.agent import Mode, SessionSpec
+from tillerman.core.events import Event, SettingsChanged
+
+
+class Settings:
+    def __init__(self, spec: SessionSpec) -> None:
+        self._spec = spec
+        self._mode: Mode = spec.mode
+        self._wished = spec.model  # by the user
+        # A thread that is taken up again may have been left planning.
+        self._planned = spec.mode == "plan" or spec.resume is not None
+        self.model = ""  # as Codex tells it
+        sandbox_policy(spec, spec.mode)  # a wrong option is refused before anything starts
+
+    def opened(self, answer: Table) -> None:
+        self.model = text(answer, "model")
+
+    def configure(self, model: str | None, mode: Mode | None) -> None:
+        self._wished = model or self._wished
+        self._mode = mode or self._mode
+        self._planned = self._planned or self._mode == "plan"
+
+    def turn(self) -> Table:
+        """For `turn/start`."""
+        params = self.params(self._planned)
+        if self._spec.output_schema is not None:
+            params["outputSchema"] = dict(self._spec.output_schema)
+        return params
+
+    def params(self, with_mode: bool) -> Table:
+        model = self._wished or self.model
+        params: Table = {**ASKS, "sandboxPolicy": sandbox_policy(self._spec, self._mode)}
+        if self._wished:
+            params["model"] = self._wished
+        if self._spec.effort:
+            params["effort"] = self._spec.effort
+        if with_mode and model:
+            params["collaborationMode"] = collaboration(self._mode, model, self._spec.effort)
+        return params
+
+    def told(self, settings: Table) -> Iterator[Event]:
+        """`thread/settings/updated`."""
+        model = text(settings, "model")
+        if model and self.model and model != self.model:
+            yield SettingsChanged(model=model)
+        self.model = model or self.model
+        planning = text(table(settings, "collaborationMode"), "mode") == "plan"
+        if planning and self._mode != "plan":
+            self._mode = "plan"
+        elif not planning and self._mode == "plan" and settings.get("collaborationMode"):
+            self._mode = "agent"
+        else:
+            return
+        yield SettingsChanged(mode=self._mode)

@@ -1,0 +1,50 @@
+"""Shell commands in Codex's items: what is run, and what its output was so far."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from tillerman.agents.decoding.fields import Table, text
+from tillerman.core.events import Cut, Text
+
+SHOWN = 2000  # characters of a running command's output
+LONGEST = 64 * 1024  # characters of a command line worth taking apart
+
+_SHELL = re.compile(r"\S*sh -l?c ")
+
+
+def command_of(item: Table) -> str:
+    """The line given to the shell, without the shell's own words: `/bin/bash -lc '…'`."""
+    line = text(item, "command")
+    if len(line) > LONGEST or not _SHELL.match(line):
+        return line
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return line
+    return words[2] if len(words) == 3 else line
+
+
+class Output:
+    """The end of what a command has said; worth an event when a good part of it is new."""
+
+    def __init__(self) -> None:
+        self._tail = ""
+        self._length = 0
+        self._new = 0
+
+    def add(self, piece: str) -> Text | None:
+        self._length += len(piece.encode())
+        self._tail = (self._tail + piece)[-SHOWN:]
+        self._new += len(piece)
+        if self._new * 4 < len(self._tail):
+            return None
+        self._new = 0
+        return self.text()
+
+    def text(self) -> Text | None:
+        if not self._tail:
+            return None
+        left_out = self._length - len(self._tail.encode())
+        return Text(self._tail, Cut(left_out) if left_out > 0 else None)

@@ -1,0 +1,36 @@
+"""A stored thread as events: what was said and done in it, without its turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tillerman.agents.codex.items import KINDS, Items
+from tillerman.agents.codex.messages import Speech
+from tillerman.agents.decoding.fields import Table, tables, text
+from tillerman.core.events import Event, UserMessage
+from tillerman.core.wire import Keep
+
+
+def events(turns: Sequence[Table], cwd: str | None) -> list[Event]:
+    items = Items(str(cwd or Path("/")))
+    speech = Speech()
+    found = [
+        event
+        for turn in turns
+        for item in tables(turn, "items")
+        for event in _events(item, items, speech)
+    ]
+    return [event for event in found if not isinstance(event, Keep)]
+
+
+def _events(item: Table, items: Items, speech: Speech) -> Iterator[Event | Keep]:
+    match text(item, "type"):
+        case "userMessage":
+            words = [text(block, "text") for block in tables(item, "content")]
+            if said := "\n".join(filter(None, words)):
+                yield UserMessage(text=said, how="imported")
+        case "agentMessage" | "plan" | "reasoning":
+            yield from speech.whole(item, None)
+        case kind if kind in KINDS:
+            yield from items.completed(item, "", None)

@@ -1,0 +1,74 @@
+"""MCP servers as Gemini CLI and its descendants keep and list them: one JSON file for all settings.
+
+Servers are added and removed in the file itself: a command line would show secrets to every user,
+and some versions say that they removed a server and do not. All else in the file stays.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tillerman.agents.decoding.fields import Table
+from tillerman.core.agent_admin import McpServer
+from tillerman.core.errors import AgentError
+from tillerman.paths import write_whole
+
+_SERVER = re.compile(r"\W*(?P<name>[^:]+): (?P<command>.*) \(\w+\) - (?P<status>.+)$")
+
+
+def listed(said: str) -> list[McpServer]:
+    """`✓ name: command (stdio) - Connected`, without colours."""
+    found = map(_SERVER.match, said.splitlines())
+    return [
+        McpServer(match["name"], match["status"].strip().lower(), match["command"].strip())
+        for match in found
+        if match
+    ]
+
+
+def added(settings: Table, name: str, config: Mapping[str, Any]) -> Table:
+    """The same settings with this server. `httpUrl` is what all of them read."""
+    server = {key: value for key, value in config.items() if key not in ("type", "url") and value}
+    if url := config.get("url"):
+        server["url" if config.get("type") == "sse" else "httpUrl"] = url
+    return {**settings, "mcpServers": {**_servers(settings), name: server}}
+
+
+def removed(agent: str, settings: Table, name: str) -> Table:
+    servers = _servers(settings)
+    if name not in servers:
+        raise AgentError(
+            agent,
+            f"{agent} has no MCP server {name!r} in the user's settings",
+            hint=f"it has: {', '.join(servers) or 'none'}",
+        )
+    return {**settings, "mcpServers": {key: servers[key] for key in servers if key != name}}
+
+
+def edit(agent: str, path: Path, change: Callable[[Table], Table]) -> None:
+    """The file's object, changed; with its mode, and at once."""
+    try:
+        before = path.read_bytes() if path.exists() else b"{}"
+        settings = json.loads(before or b"{}")
+    except ValueError as error:
+        raise AgentError(
+            agent,
+            f"{path} is not plain JSON, and would lose its comments: {error}",
+            hint="change its mcpServers by hand",
+        ) from None
+    if not isinstance(settings, dict):
+        raise AgentError(agent, f"{path} holds no JSON object", hint="mend it by hand")
+    after = json.dumps(change(settings), indent=2, ensure_ascii=False).encode()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+    target = path.resolve()  # a link stays one
+    write_whole(target, after, mode=mode)
+
+
+def _servers(settings: Table) -> Table:
+    servers = settings.get("mcpServers")
+    return servers if isinstance(servers, dict) else {}

@@ -1,0 +1,65 @@
+"""An agent's own commands: found, run, and read with care."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tillerman.core.agent import AgentInfo, Word
+from tillerman.core.agent_admin import Installed, Ran, Run
+from tillerman.core.errors import AgentError, AgentNotInstalled
+
+_VERSION = re.compile(r"\d+\.\d+(?:[\w.+-]*\w)?")  # a full stop may follow it
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_START = 20  # seconds; on a very busy machine a slow one takes fifteen
+_TOLD = 500  # characters of its last words, in an error
+
+
+def binary(run: Run, info: AgentInfo) -> str:
+    assert info.binary
+    path = run.find(info.binary)
+    if path is None:
+        raise AgentNotInstalled(info.name, binary=info.binary, hint=info.install)
+    return path
+
+
+async def installed(run: Run, info: AgentInfo) -> Installed:
+    """By `--version`, which every CLI has."""
+    assert info.binary
+    path = run.find(info.binary)
+    version = None
+    if path:
+        ran = await run([path, "--version"], limit=_START)
+        checked(info, ran, "--version")
+        found = _VERSION.search(said(ran))
+        version = found[0] if found else None
+    return Installed(info.binary, path, version, info.install)
+
+
+async def output(
+    run: Run, info: AgentInfo, words: Sequence[Word], *, input: bytes = b"", limit: float = 20
+) -> bytes:
+    """What the command printed; a command that failed is an `AgentError` with its last words."""
+    ran = await run([binary(run, info), *words], input=input, limit=limit)
+    return checked(info, ran, " ".join(word for word in words[:2] if isinstance(word, str)))
+
+
+def checked(info: AgentInfo, ran: Ran, what: str) -> bytes:
+    if ran.exit.clean:
+        return ran.stdout
+    command = f"`{info.binary} {what}`"
+    if ran.exit.code == 124:
+        raise AgentError(info.name, f"{command} did not end in time", hint="`tillerman doctor`")
+    if ran.exit.signal:
+        raise AgentError(info.name, f"{command} was ended by signal {ran.exit.signal}")
+    last = (plain(ran.stderr) or plain(ran.stdout)).strip()
+    raise AgentError(info.name, f"{command} failed: {last[-_TOLD:] or 'it said nothing'}")
+
+
+def said(ran: Ran) -> str:
+    return plain(ran.stdout) or plain(ran.stderr)
+
+
+def plain(output: bytes) -> str:
+    """Text without the colours that some print into pipes too."""
+    return _ESCAPE.sub("", output.decode("utf-8", "replace"))

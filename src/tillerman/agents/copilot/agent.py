@@ -1,0 +1,108 @@
+"""GitHub Copilot CLI as an agent: its transports, and what it reports besides prompting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from tillerman.agents.acp.two_transports import TwoSurfaces
+from tillerman.agents.commands.locate import binary, output
+from tillerman.agents.copilot.dialect import ROW, CopilotDialect
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.agents.stdio.capability_check import refuse
+from tillerman.core.agent import Conversation, Host, SessionSpec
+from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, Run
+from tillerman.core.wire import Launch, Wire
+
+if TYPE_CHECKING:  # the program is started before it is loaded
+    from tillerman.core.events import Event
+
+# A process for each turn asks nobody, takes no bytes, and tells no tokens.
+_LINES_LACK = frozenset({"permissions", "images", "usage", "changed_input"})
+_HOOKS_GIVE = frozenset({"changed_input"})
+
+
+def _json_wire(spec: SessionSpec) -> Wire:
+    from tillerman.agents.copilot.json_wire import CopilotJsonWire
+
+    return CopilotJsonWire(spec)
+
+
+_LINES = replace(ROW.info, can=ROW.info.can - _LINES_LACK, asks=frozenset())
+JSON = StdioAgent(_LINES, _json_wire)
+
+
+class Copilot(TwoSurfaces):
+    def __init__(self) -> None:
+        super().__init__(ROW, CopilotDialect, JSON, surface="json")
+
+    def _wire(self, spec: SessionSpec) -> Wire:
+        from tillerman.agents.copilot.wire import CopilotWire
+
+        return CopilotWire(self.dialect, spec)
+
+    def program(self, spec: SessionSpec) -> Launch | None:
+        """It must know first where its hook asks."""
+        return None
+
+    async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
+        from tillerman.agents.copilot.hook_plugin import files
+        from tillerman.agents.copilot.wire import CopilotWire
+        from tillerman.agents.stdio.conversation import StdioConversation
+        from tillerman.agents.stdio.hooked_conversation import HookedConversation
+
+        wire = CopilotWire(self.dialect, spec)
+        if spec.options.get("hooks") is False:
+            info = replace(self.info, can=self.info.can - _HOOKS_GIVE, asks=frozenset())
+            refuse(info, spec)
+            talk = StdioConversation(info, wire, spec, host, self._grace)
+        else:
+            talk = hooked = HookedConversation(self.info, wire, spec, host, self._grace)
+            wire.plugin = files(await hooked.listen(), host.patience)
+        await talk.start()
+        return talk
+
+    async def account(self, run: Run) -> Account:
+        from tillerman.agents.copilot import stored_sessions
+
+        return stored_sessions.account(stored_sessions.folder(run.variable), run.variable)
+
+    async def models(self, run: Run) -> Sequence[Model]:
+        from tillerman.agents.copilot import command_output
+
+        return command_output.models(await output(run, self.info, ["help", "config"]))
+
+    def login(self) -> Sequence[str]:
+        return ["copilot", "login"]
+
+    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+        from tillerman.agents.acp.list_sessions import sessions
+
+        argv = [binary(run, self.info), *ROW.command[1:]]
+        return await run.dialog(argv, sessions(self.dialect, cwd))
+
+    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+        from tillerman.agents.copilot import stored_sessions
+
+        return stored_sessions.history(stored_sessions.folder(run.variable), session)
+
+    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+        from tillerman.agents.copilot import command_output
+
+        return command_output.servers(await output(run, self.info, ["mcp", "list", "--json"]))
+
+    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+        from tillerman.agents.commands.gemini_mcp_settings import edit
+        from tillerman.agents.copilot import stored_sessions
+
+        path = stored_sessions.folder(run.variable) / "mcp-config.json"
+        edit(self.info.name, path, lambda settings: stored_sessions.added(settings, name, config))
+
+    async def mcp_remove(self, run: Run, name: str) -> None:
+        await output(run, self.info, ["mcp", "remove", "--", name])
+
+    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+        await output(run, self.info, ["mcp", "enable" if on else "disable", "--", name])

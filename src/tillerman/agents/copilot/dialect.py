@@ -1,0 +1,106 @@
+"""How Copilot speaks ACP."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.dialect import Dialect, Outcome
+from tillerman.agents.copilot.tool_names import NAMES, without_exit
+from tillerman.agents.decoding.fields import Table, table, text
+from tillerman.core.agent import SecretFile, SessionSpec, Word
+from tillerman.core.wire import Launch
+
+if TYPE_CHECKING:  # the program is started before these are loaded
+    from tillerman.agents.jsonrpc.peer import RpcError
+    from tillerman.core.failure import Failure
+
+_PLANNING = "was blocked. Plan mode does not permit"
+_MODE = "https://agentclientprotocol.com/protocol/session-modes#"
+
+ROW = Row(
+    name="copilot",
+    command=("copilot", "--acp"),
+    title="GitHub Copilot",
+    install="npm install -g @github/copilot",
+    login="run `copilot login`, or set COPILOT_GITHUB_TOKEN or COPILOT_PROVIDER_API_KEY",
+    variables=("COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST"),
+    tested=("1.0.102", "1.0.102"),
+    can=frozenset({"folders", "subagents", "tools", "changed_input", "retries"}),
+    asks=frozenset({"read", "write", "shell", "network", "mcp"}),
+    model_flag="--model",
+    folder_flag="--add-dir",
+    modes={"agent": f"{_MODE}agent", "plan": f"{_MODE}plan", "ask": f"{_MODE}agent"},
+    tools=NAMES,
+    asides=("Info: ", "Warning: "),
+    stops=True,
+)
+ENV = {"COPILOT_ALLOW_ALL": "false"}  # whatever the user's shell says: then it asks about nothing
+
+
+class CopilotDialect(Dialect):
+    def launch(self, spec: SessionSpec) -> Launch:
+        argv: list[Word] = [*self.row.command]
+        return Launch([*argv, *words(spec)], env=ENV)
+
+    def session(self, spec: SessionSpec) -> Table:
+        """Over the wire it takes no servers that are programs: they are on its command line."""
+        return {"mcpServers": []}
+
+    def tool_name(self, call: Table) -> str:
+        """It tells only what a call is about; what it takes gives the tool away."""
+        input, title, kind = table(call, "rawInput"), text(call, "title"), text(call, "kind")
+        match kind:
+            case "execute":
+                return "bash"
+            case "edit" if "file_text" in input:
+                return "create"
+            case "edit":
+                return "edit"
+            case "read" if "pattern" in input:
+                return "glob" if title.startswith("Finding ") else "grep"
+            case "read":
+                return "view"
+            case "fetch":
+                return "web_fetch"
+        if "agent_type" in input:
+            return "task"
+        return "sql" if "query" in input and title != "sql" and "-" not in title else title
+
+    def outcome(self, status: str, call: Table) -> Outcome | None:
+        raw = table(call, "rawOutput")
+        refused = text(raw, "code") in ("denied", "rejected") or _PLANNING in text(raw, "message")
+        return "denied" if status == "failed" and refused else None
+
+    def output(self, call: Table) -> str | None:
+        said = text(table(call, "rawOutput"), "content")
+        return without_exit(said) if text(call, "kind") == "execute" and said else None
+
+    def failure(self, error: RpcError) -> Failure | None:
+        from tillerman.agents.copilot import failures
+
+        said = error.message.removeprefix("Internal error: ")
+        data = error.data if isinstance(error.data, dict) else {}
+        more = text(data, "message") or text(data, "details")
+        if said.lower() == "internal error" and more:
+            said = more
+        why = failures.told(said, text(data, "errorType"))
+        return why if why.kind != "agent_failed" else None
+
+
+def words(spec: SessionSpec) -> list[Word]:
+    """What both surfaces are told on the command line."""
+    argv: list[Word] = []
+    if spec.model:
+        argv.append(f"--model={spec.model}")
+    if spec.effort:
+        argv.append(f"--reasoning-effort={spec.effort}")
+    if spec.servers:
+        servers = {name: dict(server) for name, server in spec.servers.items()}
+        config = json.dumps({"mcpServers": servers}).encode()
+        argv.append(SecretFile("--additional-mcp-config=@", config))
+    argv += [f"--add-dir={folder}" for folder in spec.folders]
+    argv += [f"--allow-tool={tool}" for tool in spec.allowed_tools]
+    argv += [f"--deny-tool={tool}" for tool in spec.denied_tools]
+    return argv

@@ -1,0 +1,18 @@
+"""The plugin whose hook asks tillerman, in files of the session's own."""
+
+from __future__ import annotations
+
+import json
+
+from tillerman.agents.copilot.hook_requests import EVENT
+from tillerman.hooks.dialects.copilot import dialect
+from tillerman.hooks.server import HookServer, timeout_for
+
+
+def files(hooks: HookServer, patience: float | None) -> dict[str, bytes]:
+    timeout = timeout_for(patience)
+    [content] = dialect.config(
+        {EVENT: hooks.command("copilot", EVENT, timeout=timeout)}, timeout=timeout
+    ).values()
+    about = {"name": "tillerman", "version": "1.0.0", "description": "asks", "hooks": "hooks.json"}
+    return {"plugin.json": json.dumps(about).encode(), "hooks.json": content}

@@ -1,0 +1,219 @@
+"""`copilot --output-format json`: a process for each turn that streams and asks nobody anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tillerman.agents.copilot import failures
+from tillerman.agents.copilot.dialect import ENV, words
+from tillerman.agents.copilot.tools import Call, call_of, content, kept, outcome
+from tillerman.agents.decoding.fields import Table, count, parse, table, text
+from tillerman.agents.decoding.inline_attachments import in_words
+from tillerman.agents.stdio.line_decoder import unrecognized
+from tillerman.agents.stdio.one_way_wire import OneWay
+from tillerman.core.agent import Prompt, SessionSpec, Word
+from tillerman.core.events import (
+    AgentReady,
+    Event,
+    MessageChunk,
+    Notice,
+    SettingsChanged,
+    Text,
+    ThoughtChunk,
+    ToolFinished,
+    ToolUpdated,
+    TurnEnded,
+)
+from tillerman.core.wire import Keep, Launch, Reply
+
+Said = Iterator[Event | Keep]
+
+# Steps within a turn, what was loaded, what is told again elsewhere, and housekeeping.
+QUIET = frozenset(
+    {
+        "user.message", "system.message", "agent.interrupted", "assistant.turn_start",
+        "assistant.turn_end",
+        "assistant.idle", "assistant.intent", "assistant.message_start", "assistant.usage",
+        "assistant.tool_call_delta", "assistant.streaming_delta", "model.call_start",
+        "model.call_finished", "model.call_final_result", "tool.shell_output",
+        "tool.execution_progress", "tool_search.activated", "prompt_cache_break",
+        "pending_messages.modified", "commands.changed", "capabilities.changed",
+        "command.queued", "command.execute", "command.completed",
+        "hook.start", "hook.progress", "hook.end", "skill.invoked", "skill.invoked_ref",
+        "skill.context_delivered", "skill.context_delivered_ref", "sandbox.decision",
+        "permission.requested", "permission.completed", "permission.carriedForward",
+        "mcp.tools.list_changed", "mcp.resources.list_changed", "mcp.prompts.list_changed",
+        "subagent.configured", "subagent.selected", "subagent.deselected", "subagent.completed",
+        "session.start", "session.resume", "session.idle", "session.shutdown",
+        "session.skills_loaded", "session.extensions_loaded", "session.custom_agents_updated",
+        "session.tools_updated", "session.mcp_servers_loaded", "session.mcp_server_removed",
+        "session.mcp_server_status_changed", "session.mcp_server_tools_loaded",
+        "session.mcp_server_needs_reconnect", "session.background_tasks_changed",
+        "session.todos_changed", "session.plan_changed", "session.mode_changed",
+        "session.memory_changed", "session.workspace_file_changed", "session.binary_asset",
+        "session.usage_info", "session.usage_checkpoint", "session.usage_record",
+        "session.quota_observation", "session.context_changed", "session.permissions_changed",
+        "session.indexed_search", "session.task_complete", "session.completion_receipt",
+        "session.managed_settings_resolved", "session.request_body_compression_disabled",
+        "session.session_limits_changed", "session.auto_mode_resolved",
+    }
+)  # fmt: skip
+_TOLD_ELSEWHERE = frozenset({"file_created", "file_changed", "model_retry"})
+
+
+class CopilotJsonWire(OneWay):
+    """The session's id comes with the last line, so a turn that is cut off cannot be resumed."""
+
+    def __init__(self, spec: SessionSpec) -> None:
+        self._cwd = str(spec.cwd)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._calls: dict[str, Call] = {}
+        self._shown: dict[str, str] = {}
+        self._streamed: set[str] = set()  # messages and thoughts that came in pieces
+        self._agents: dict[str, str] = {}  # a subagent -> the call it works inside
+        self._trouble = ""  # of the last call of the model
+        self._end: TurnEnded | None = None
+        self._over = False
+
+    # -- host to agent -----------------------------------------------------------------------
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        self._begin()
+        argv: list[Word] = ["copilot", "--output-format=json", "--stream=on"]
+        if spec.mode == "plan":
+            argv.append("--mode=plan")
+        if spec.resume:
+            argv.append(f"--resume={spec.resume}")
+        argv += words(spec)
+        if spec.mode == "ask":
+            argv += ["--deny-tool=shell", "--deny-tool=write"]
+        said = _prompt(spec, prompt) if prompt else ""
+        return Launch(argv, env=ENV, stdin=said.encode())
+
+    # -- agent to host -----------------------------------------------------------------------
+
+    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+        return list(self._line(line))
+
+    def _line(self, raw: bytes) -> Said:
+        line = parse(raw)
+        if isinstance(line, str):
+            yield unrecognized(raw, line)
+            return
+        kind, data = text(line, "type"), table(line, "data")
+        if kind in QUIET:
+            return
+        parent = self._parent(line, data)
+        match kind:
+            case "assistant.message_delta" | "assistant.message":
+                yield from self._speech(MessageChunk, data, "messageId", parent)
+            case "assistant.reasoning_delta" | "assistant.reasoning":
+                yield from self._speech(ThoughtChunk, data, "reasoningId", parent)
+            case "tool.execution_start" if text(data, "toolCallId"):
+                call = call_of(data, parent)
+                self._calls[call.call_id] = call
+                yield call.started(self._cwd)
+            case "tool.execution_partial_result":
+                yield from self._progress(data, parent)
+            case "tool.execution_complete" if text(data, "toolCallId"):
+                yield from self._finished(data, parent)
+            case "subagent.started":
+                self._agents[text(line, "agentId")] = text(data, "toolCallId")
+            case "subagent.failed":
+                said = text(data, "error") or "the subagent failed"
+                yield Notice(level="error", kind="subagent", text=said, parent=parent)
+            case "result":
+                yield from self._result(line)
+            case _:
+                yield from self._told(kind, data, raw)
+
+    def _told(self, kind: str, data: Table, raw: bytes) -> Said:
+        """About the session, not of a message or a call."""
+        match kind:
+            case "model.call_failure":
+                status = count(data, "statusCode")
+                said = parse(text(data, "errorMessage").encode())
+                why = text(said, "message") if isinstance(said, dict) else ""
+                self._trouble = f"{status or ''} {why or text(data, 'errorMessage')}".strip()
+            case "assistant.turn_retry":
+                said = self._trouble or text(data, "reason")
+                yield Notice(level="warning", kind="retry", text=f"asks the model again: {said}")
+            case "session.info":
+                if text(data, "infoType") not in _TOLD_ELSEWHERE:
+                    yield Notice(level="info", kind="session", text=text(data, "message"))
+            case "session.warning":
+                yield Notice(level="warning", kind="session", text=text(data, "message"))
+            case "session.compaction_start":
+                yield Notice(level="info", kind="compaction", text="the conversation is compacted")
+            case "session.compaction_complete" | "session.truncation":
+                pass
+            case "session.title_changed":
+                yield SettingsChanged(title=text(data, "title"))
+            case "session.model_change":
+                yield SettingsChanged(model=text(data, "newModel"))
+            case "session.error":
+                self._end = TurnEnded(reason="failed", failure=failures.failure(data))
+            case "abort":
+                self._end = TurnEnded(reason="cancelled")
+            case _:
+                yield unrecognized(raw, f"a line of type {kind!r}")
+
+    def _parent(self, line: Table, data: Table) -> str | None:
+        return text(data, "parentToolCallId") or self._agents.get(text(line, "agentId"))
+
+    def _speech(
+        self, chunk: type[MessageChunk | ThoughtChunk], data: Table, key: str, parent: str | None
+    ) -> Iterator[Event]:
+        """In pieces, and then once more whole."""
+        id = text(data, key)
+        if "deltaContent" in data:
+            self._streamed.add(id)
+            said = text(data, "deltaContent")
+        else:
+            said = "" if id in self._streamed else text(data, "content")
+        if said:
+            yield chunk(message_id=id, text=said, parent=parent)
+
+    def _progress(self, data: Table, parent: str | None) -> Iterator[Event]:
+        """All that it has printed so far, and more than once."""
+        call_id, output = text(data, "toolCallId"), text(data, "partialOutput")
+        if call_id in self._calls and output != self._shown.get(call_id, ""):
+            self._shown[call_id] = output
+            yield ToolUpdated(call_id=call_id, content=(Text(output),), parent=parent)
+
+    def _finished(self, data: Table, parent: str | None) -> Said:
+        call_id = text(data, "toolCallId")
+        call = self._calls.pop(call_id, None)
+        self._shown.pop(call_id, None)
+        yield from kept(data)
+        yield ToolFinished(
+            call_id=call_id,
+            outcome=outcome(data),
+            content=content(call, data),
+            parent=call.parent if call else parent,
+        )
+
+    def _result(self, line: Table) -> Iterator[Event]:
+        if self._over:
+            return
+        self._over = True
+        for call in self._calls.values():
+            yield ToolFinished(call_id=call.call_id, outcome="cancelled", parent=call.parent)
+        if session := text(line, "sessionId"):
+            yield AgentReady(native_id=session)
+        if self._end is None and line.get("exitCode") != 0:
+            why = failures.told(self._trouble or "it gave no reason")
+            self._end = TurnEnded(reason="failed", failure=why)
+        yield self._end or TurnEnded(reason="completed")
+
+
+def _prompt(spec: SessionSpec, prompt: Prompt) -> str:
+    said = []
+    if spec.system and not spec.resume:
+        said.append(f"<instructions>\n{spec.system}\n</instructions>\n")
+    where = " on its `json` surface"
+    hint = "leave out `surface` in [agents.copilot]: over ACP it takes images"
+    said += [in_words("copilot", file, where=where, hint=hint) + "\n" for file in prompt.files]
+    return "".join(said) + prompt.text

@@ -1,0 +1,105 @@
+"""What Copilot keeps in its folder: who is signed in, its sessions, the user's MCP servers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tillerman.agents.decoding.fields import Table, parse, table, tables, text
+from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent_admin import Account, NativeSession
+from tillerman.core.errors import AgentError
+from tillerman.core.events import (
+    Event,
+    MessageChunk,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    UserMessage,
+)
+
+Variable = Callable[[str], str | None]
+
+_TOKENS = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")  # the first one wins
+_HINT = (
+    "run `copilot login`, set COPILOT_GITHUB_TOKEN, or name a provider of your own "
+    "(`copilot help providers`)"
+)
+_ID = re.compile(r"[\w.-]+")
+
+
+def folder(variable: Variable) -> Path:
+    home = variable("COPILOT_HOME")
+    return Path(home) if home else Path(variable("HOME") or Path.home()) / ".copilot"
+
+
+def account(folder: Path, variable: Variable) -> Account:
+    """No command tells it. A provider of the user's own needs no account at GitHub."""
+    if provider := variable("COPILOT_PROVIDER_BASE_URL"):
+        return Account(signed_in=True, method="variable", who=provider)
+    for name in _TOKENS:
+        if variable(name):
+            return Account(signed_in=True, method="variable", who=name)
+    if who := _last_user(folder / "config.json"):
+        return Account(signed_in=True, method="browser", who=who)
+    return Account(signed_in=False, hint=_HINT)
+
+
+def history(folder: Path, session: NativeSession) -> list[Event]:
+    """The session's own log: the lines of its JSON surface, without the deltas."""
+    if not _ID.fullmatch(session.native_id):
+        raise _gone(session)
+    path = folder / "session-state" / session.native_id / "events.jsonl"
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError:
+        raise _gone(session) from None
+    return list(_told(lines, session.cwd or ""))
+
+
+def added(settings: Table, name: str, config: Mapping[str, Any]) -> Table:
+    """`mcp-config.json` with this server; all of its tools are offered."""
+    server = {"tools": ["*"], "type": "http" if config.get("url") else "local", **config}
+    return {**settings, "mcpServers": {**table(settings, "mcpServers"), name: server}}
+
+
+def _told(lines: list[bytes], cwd: str) -> Iterator[Event]:
+    from tillerman.agents.copilot.json_wire import CopilotJsonWire
+
+    spec = SessionSpec(cwd=Path(cwd or "/"))
+    wire = CopilotJsonWire(spec)
+    wire.launch(spec, Prompt(""))
+    for raw in lines:
+        line = parse(raw)
+        if isinstance(line, str):
+            continue
+        if text(line, "type") == "user.message" and "agentId" not in line:
+            yield UserMessage(text=text(table(line, "data"), "content"), how="imported")
+        for event in wire.decode(raw):
+            if isinstance(event, MessageChunk | ThoughtChunk | ToolStarted | ToolFinished):
+                yield event
+
+
+def _last_user(config: Path) -> str:
+    """The file begins with comments."""
+    try:
+        said = re.sub(r"^\s*//.*$", "", config.read_text("utf-8"), flags=re.M)
+        told = json.loads(said)
+    except (OSError, ValueError):
+        return ""
+    if not isinstance(told, dict):
+        return ""
+    users = [table(told, "lastLoggedInUser"), table(told, "last_logged_in_user")]
+    users += tables(told, "loggedInUsers") + tables(told, "logged_in_users")
+    return next((login for user in users if (login := text(user, "login"))), "")
+
+
+def _gone(session: NativeSession) -> AgentError:
+    return AgentError(
+        "copilot",
+        f"copilot has no session {session.native_id!r}",
+        hint="`copilot --resume` shows those it has",
+    )

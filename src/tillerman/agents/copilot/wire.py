@@ -1,0 +1,205 @@
+"""Copilot over ACP: the common wire, and what it tells in a way of its own.
+
+- Its counts of tokens go on from turn to turn.
+- Words and calls of a subagent come as if they were the agent's: while a task runs, they are its.
+- The tools of an MCP server are called `SERVER-TOOL`.
+- That it asks its model again is a message that begins with `Info: `; the reply begins anew.
+- A failure is a last message that begins with `Error: `, and the turn ends as if all were well.
+- Its hook asks before every call (`gate`), if there is a `plugin` with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.model_reply import Reply as ModelReply
+from tillerman.agents.acp.wire import AcpWire
+from tillerman.agents.copilot import failures
+from tillerman.agents.copilot.hook_requests import CopilotGate
+from tillerman.core import tools
+from tillerman.core.agent import Prompt, SecretFolder, SessionSpec
+from tillerman.core.events import (
+    Answer,
+    Event,
+    MessageChunk,
+    Notice,
+    PermissionRequested,
+    PlanChanged,
+    RequestAnswered,
+    SettingsChanged,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+    ToolUpdated,
+    TurnEnded,
+    UsageReported,
+)
+from tillerman.core.wire import Keep, Launch, Reply
+from tillerman.hooks.protocol import HookReply
+
+Said = Event | Reply | Keep
+C = TypeVar("C", ToolStarted, PermissionRequested)
+W = TypeVar("W", bound=Event)
+
+_ERROR = "Error: "
+_GAVE_UP = "Error: Failed to get response from the AI model"  # in the middle of a message, if any
+_PREAMBLE_ENDS = "</instructions>\n"
+
+
+class CopilotWire(AcpWire):
+    def __init__(self, dialect: Dialect, spec: SessionSpec) -> None:
+        super().__init__(dialect, replace(spec, effort=None))  # it is on the command line
+        self._mcp = tuple(spec.servers)
+        self._tasks: list[str] = []  # calls within which a subagent works
+        self._paths: set[str] = set()  # of the files that calls were about
+        self._message = ""
+        self._held: MessageChunk | None = None  # it may be why the turn fails
+        self._total = UsageReported()
+        self._planned = False
+        self._reply = ModelReply()
+        self._gate = CopilotGate(lambda asked: self._inside(self._named(asked, asked.tool)))
+        self.plugin: Mapping[str, bytes] = {}
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        launch = super().launch(spec, prompt)
+        if not self.plugin:
+            return launch
+        return replace(launch, argv=[*launch.argv, SecretFolder("--plugin-dir=", self.plugin)])
+
+    # -- the hook --
+
+    def hooked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply:
+        return self._gate.asked(ask, payload)
+
+    def rule(self, ask: str, answer: Answer) -> HookReply | None:
+        """None: it was asked over ACP."""
+        return self._gate.answer(ask, answer)
+
+    def gone(self, ask: str) -> list[Event]:
+        """Nobody waits any more for what was asked."""
+        if not self._gate.gone(ask):
+            return []
+        return [RequestAnswered(request_id=ask, answer=Answer("deny"), by="withdrawn")]
+
+    # -- what is told --
+
+    def decode(self, line: bytes) -> Iterable[Said]:
+        said = [told for one in super().decode(line) for told in self._read(one)]
+        return [told for one in said for told in self._with_withdrawn(one)]
+
+    def _with_withdrawn(self, one: Said) -> Iterator[Said]:
+        if not isinstance(one, Reply | Keep) and one.parent is None:
+            yield from self._reply.hear(one)
+        yield one
+
+    def _read(self, one: Said) -> Iterator[Said]:
+        match one:
+            case UsageReported(call=None):
+                yield self._since(one)
+            case UsageReported():
+                yield self._inside(one)
+            case TurnEnded():
+                yield self._ending(one)
+            case Notice():
+                yield from self._aside(one)
+            case SettingsChanged(title=str(title)) if _PREAMBLE_ENDS in title:
+                yield replace(one, title=title.partition(_PREAMBLE_ENDS)[2])
+            case PlanChanged(steps=steps):
+                if steps or self._planned:
+                    self._planned = True
+                    yield one
+            case MessageChunk() if self._begins_with_error(one):
+                self._held = one
+            case MessageChunk() | ThoughtChunk() | ToolStarted() | ToolUpdated() | ToolFinished():
+                yield from self._release()
+                yield from self._work(one)
+            case PermissionRequested() if self._gate.allows(one):
+                yield from map(Reply, self.answer(one.request_id, Answer("allow")))
+            case PermissionRequested():
+                yield self._inside(self._named(one, one.tool))
+            case _:
+                yield one
+
+    # -- speech and calls --
+
+    def _work(
+        self, one: MessageChunk | ThoughtChunk | ToolStarted | ToolUpdated | ToolFinished
+    ) -> Iterator[Event]:
+        match one:
+            case ToolStarted():
+                self._paths |= set(one.paths)
+                named = self._inside(self._named(one, one.name))
+                self._gate.started(named)
+                yield named
+                if one.tool == "Task":
+                    self._tasks.append(one.call_id)
+            case ToolFinished():
+                if one.call_id in self._tasks:
+                    self._tasks.remove(one.call_id)
+                self._gate.finished(one.call_id)
+                yield self._inside(one)
+            case _:
+                yield self._inside(one)
+
+    def _inside(self, event: W) -> W:
+        """Of the last task that began, unless it is the task itself."""
+        call_id = getattr(event, "call_id", None)
+        inner = [task for task in self._tasks if task != call_id]
+        return replace(event, parent=inner[-1]) if inner else event
+
+    def _named(self, event: C, name: str) -> C:
+        for server in self._mcp:
+            if (tool := name.removeprefix(f"{server}-")) != name:
+                title = tools.title("MCP", event.input, name=f"{server}.{tool}")
+                return replace(event, tool="MCP", title=title)
+        return event
+
+    # -- errors and asides --
+
+    def _begins_with_error(self, chunk: MessageChunk) -> bool:
+        new = chunk.message_id != self._message
+        self._message = chunk.message_id
+        return chunk.text.startswith(_ERROR if new else _GAVE_UP) and not self._tasks
+
+    def _release(self) -> Iterator[Event]:
+        if self._held:
+            yield self._held
+            self._held = None
+
+    def _ending(self, end: TurnEnded) -> TurnEnded:
+        held, self._held = self._held, None
+        self._tasks.clear()
+        self._paths.clear()
+        self._gate.end()
+        if held is None or end.reason != "completed":
+            return end
+        why = failures.told(held.text.removeprefix(_ERROR))
+        return TurnEnded(reason="failed", failure=why)
+
+    def _aside(self, notice: Notice) -> Iterator[Notice]:
+        """`Info: ` and a file that was written says no more than the call does."""
+        said = notice.text.removeprefix("Info: ")
+        if said.endswith("Retrying...") or "and retrying" in said:
+            self._reply.asked_again()
+            self._speech.rest()
+            yield replace(notice, kind="retry", level="warning", text=said)
+        elif said not in self._paths:
+            yield replace(notice, text=said)
+
+    # -- usage --
+
+    def _since(self, total: UsageReported) -> UsageReported:
+        """A count that went down began anew."""
+        before, self._total = self._total, total
+        if total.input_tokens < before.input_tokens or total.output_tokens < before.output_tokens:
+            return total
+        return replace(
+            total,
+            input_tokens=total.input_tokens - before.input_tokens,
+            output_tokens=total.output_tokens - before.output_tokens,
+            cached_tokens=max(0, total.cached_tokens - before.cached_tokens),
+        )

@@ -1,0 +1,236 @@
+"""What Cursor's hooks ask and tell, as requests and events.
+
+`preToolUse` is where a call is asked about: it has the call's id, and takes a changed input. What
+it allowed is let pass once by the event that follows it for a command, a server's tool, a file or
+a subagent; what comes there without a word before is asked about there. An edit asks twice, to
+read and then to write: only the second is a question.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from tillerman.agents.cursor.hook_events import Tidings, call_of
+from tillerman.agents.decoding.fields import Table, parse, table, text
+from tillerman.agents.stdio.hooked_per_turn_conversation import Ruling, Said
+from tillerman.agents.stdio.line_decoder import unrecognized
+from tillerman.core.agent import SessionSpec
+from tillerman.core.events import (
+    ALLOW,
+    Answer,
+    Event,
+    RequestAnswered,
+    ThoughtChunk,
+    ToolFinished,
+    ToolStarted,
+)
+from tillerman.core.tools import WRITES, class_of
+from tillerman.hooks.dialects import cursor
+from tillerman.hooks.dialects.cursor import MCP
+from tillerman.hooks.dialects.cursor_events import (
+    BeforeMCPExecution,
+    BeforeReadFile,
+    BeforeShellExecution,
+    BeforeSubmitPrompt,
+    PreToolUse,
+    SessionStart,
+    SubagentStart,
+)
+from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable
+
+Key = tuple[str, ...]
+
+_UNSEEN = "What a subagent of Cursor does cannot be asked about, so this session has none."
+_DENIED = "This was denied."
+
+
+class CursorGate:
+    def __init__(self, spec: SessionSpec) -> None:
+        options = dict(spec.options)
+        self._context = text(options, "context")
+        given = table(options, "environment")
+        self._environment = {name: str(value) for name, value in given.items()}
+        self.begin(spec)
+
+    def begin(self, spec: SessionSpec) -> None:
+        self._subagents = spec.approve == "auto"
+        self._cwd = str(spec.cwd)
+        self._tidings = Tidings(self._cwd)
+        self._calls = self._tidings.calls
+        self._kept: dict[str, HookEvent] = {}  # by who asks, until the stream tells the call
+        self._open: dict[str, HookEvent] = {}  # by request
+        self._allowed: dict[Key, list[str]] = {}  # calls that the next event may let pass
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._kept)
+
+    # -- the stream --------------------------------------------------------------------------
+
+    def hear(self, events: Iterable[Event]) -> Iterator[Said]:
+        for event in events:
+            match event:
+                case ToolStarted(call_id=call_id):
+                    self._calls[call_id] = event
+                    for ask, kept in list(self._kept.items()):
+                        if call_of(kept) == call_id:
+                            yield from self._consider(ask, self._kept.pop(ask))
+                case ToolFinished(call_id=call_id):
+                    self._forget(call_id)
+                case ThoughtChunk():
+                    self._tidings.thinks = True
+
+    def hurry(self) -> Iterator[Said]:
+        kept, self._kept = self._kept, {}
+        for ask, event in kept.items():
+            yield from self._consider(ask, event)
+
+    def end(self) -> Iterator[Event]:
+        for event in self._kept.values():
+            yield from self._tidings.of(event)
+        self._kept = {}
+
+    # -- the hooks ---------------------------------------------------------------------------
+
+    def asked(self, ask: str, event: str, payload: bytes) -> Iterator[Said]:
+        told = cursor.read(event, payload)
+        if isinstance(told, Unreadable) or told.event != event:
+            why = told.why if isinstance(told, Unreadable) else f"{told.event} came as {event}"
+            yield Ruling(ask, cursor.deny(told, f"tillerman cannot tell what is asked: {why}"))
+            yield unrecognized(payload, why)
+            return
+        if event not in cursor.GATES and not isinstance(told, SessionStart):
+            yield Ruling(ask, cursor.nothing(told))
+        call_id = call_of(told)
+        if call_id and call_id not in self._calls:
+            self._kept[ask] = told
+        else:
+            yield from self._consider(ask, told)
+
+    def answer(self, request_id: str, answer: Answer) -> Iterator[Said]:
+        event = self._open.pop(request_id, None)
+        if event is None:
+            return
+        if answer.option != ALLOW.id:
+            yield Ruling(request_id, cursor.deny(event, answer.note or _DENIED))
+            return
+        changed = answer.input if answer.input != _input(event) else None
+        if changed is not None and not _shown_later(event):
+            instead = f"use this input instead: {json.dumps(changed, ensure_ascii=False)}"
+            yield Ruling(request_id, cursor.deny(event, instead))
+            return
+        key = _key(event, self._cwd, changed) if isinstance(event, PreToolUse) else None
+        if key:
+            self._allowed.setdefault(key, []).append(call_of(event))
+        yield Ruling(request_id, cursor.allow(event, input=changed))
+
+    def gone(self, ask: str) -> Iterator[Said]:
+        self._kept.pop(ask, None)
+        if self._open.pop(ask, None):
+            yield RequestAnswered(request_id=ask, answer=Answer("deny"), by="withdrawn")
+
+    def _consider(self, ask: str, event: HookEvent) -> Iterator[Said]:
+        match event:
+            case SessionStart():
+                reply = cursor.context(event, self._context, environment=self._environment)
+                yield Ruling(ask, reply)
+            case PreToolUse():
+                yield from self._before_tool(ask, event)
+            case SubagentStart() if not self._subagents:
+                yield Ruling(ask, cursor.deny(event, _UNSEEN))
+            case BeforeSubmitPrompt():
+                yield Ruling(ask, cursor.allow(event))  # the words are ours
+            case _ if event.event in cursor.GATES:
+                if self._pass(event):
+                    yield Ruling(ask, cursor.allow(event))
+                else:
+                    yield from self._request(ask, event)
+                yield from self._tidings.of(event)
+            case _:
+                yield from self._tidings.of(event)
+
+    def _before_tool(self, ask: str, event: PreToolUse) -> Iterator[Said]:
+        call = self._calls.get(call_of(event))
+        if event.tool_name == "Read" and call and call.tool in WRITES:
+            yield Ruling(ask, cursor.allow(event))  # `Write` follows
+        elif event.tool_name == "Task" and not self._subagents:
+            yield Ruling(ask, cursor.deny(event, _UNSEEN))
+        else:
+            yield from self._request(ask, event)
+
+    def _request(self, ask: str, event: HookEvent) -> Iterator[Said]:
+        """The stream knows more of a call: which server a tool is of, what an edit does."""
+        request = cursor.request_of(event, ask)
+        assert request, f"{event.event} is a gate of no call"
+        call = self._calls.get(request.call_id or "")
+        if call and class_of(call.tool) == class_of(request.tool):
+            paths = dict.fromkeys((*request.paths, *call.paths))
+            request = replace(request, tool=call.tool, title=call.title, paths=tuple(paths))
+        self._open[ask] = event
+        yield request
+
+    def _pass(self, event: HookEvent) -> bool:
+        """Once, for each time that it was allowed before."""
+        key = _key(event, self._cwd)
+        calls = self._allowed.get(key, []) if key else []
+        if calls:
+            calls.pop()
+            return True
+        return False
+
+    def _forget(self, call_id: str) -> None:
+        for calls in self._allowed.values():
+            if call_id in calls:
+                calls.remove(call_id)
+
+
+def _shown_later(event: HookEvent) -> bool:
+    """Whether an event after it tells the input, and so if Cursor kept to a changed one."""
+    if not isinstance(event, PreToolUse):
+        return False
+    return event.tool_name in ("Shell", "Read") or event.tool_name.startswith(MCP)
+
+
+def _input(event: HookEvent) -> Table | None:
+    request = cursor.request_of(event, "")
+    return request.input if request else None
+
+
+def _key(event: HookEvent, cwd: str, changed: Table | None = None) -> Key | None:
+    """What `preToolUse` and the event after it have in common; None where none comes after it."""
+    match event:
+        case PreToolUse(tool_name=name, tool_input=given):
+            return _key_before(name, given if changed is None else changed, call_of(event), cwd)
+        case BeforeShellExecution(command=command):
+            return ("command", command)
+        case BeforeReadFile(file_path=path):
+            return ("file", _whole(path, cwd))
+        case BeforeMCPExecution(tool_name=name, tool_input=told):
+            found = parse(told.encode("utf-8", "replace"))
+            return ("tool", name, _plain(found) if isinstance(found, dict) else told)
+        case SubagentStart(tool_call_id=id):
+            return ("task", cursor.call_id(id))
+    return None
+
+
+def _key_before(name: str, input: Table, call_id: str, cwd: str) -> Key | None:
+    match name:
+        case "Shell":
+            return ("command", text(input, "command"))
+        case "Read":
+            return ("file", _whole(text(input, "file_path"), cwd))
+        case "Task":
+            return ("task", call_id)
+    return ("tool", name.removeprefix(MCP), _plain(input)) if name.startswith(MCP) else None
+
+
+def _plain(input: Table) -> str:
+    return json.dumps(input, sort_keys=True)
+
+
+def _whole(path: str, cwd: str) -> str:
+    return posixpath.normpath(posixpath.join(cwd, path))

@@ -1,0 +1,89 @@
+"""How a turn of Cursor is started: its command line, its files, and its prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from tillerman.agents.cursor.config import FILE, copied
+from tillerman.agents.cursor.withheld_tools import Approval
+from tillerman.agents.decoding.inline_attachments import in_words
+from tillerman.core.agent import File, Prompt, SecretFolder, SessionSpec, Word
+from tillerman.core.errors import UsageError
+from tillerman.core.wire import Launch, Place
+
+_SANDBOX = {True: "enabled", False: "disabled", "enabled": "enabled", "disabled": "disabled"}
+
+
+def launch(
+    spec: SessionSpec, prompt: Prompt, own_config: bytes, plugin: Mapping[str, bytes] | None = None
+) -> Launch:
+    """`plugin`: the files of the one whose hooks ask us, if this version runs them."""
+    approval = Approval.of(spec, asked=plugin is not None)
+    argv = _argv(spec, approval)
+    if plugin is not None:
+        argv.append(SecretFolder("--plugin-dir=", plugin))
+    return Launch(
+        argv=argv,
+        env={
+            "CURSOR_CONFIG_DIR": SecretFolder("", {FILE: copied(own_config, approval)}),
+            "NO_OPEN_BROWSER": "1",
+        },
+        stdin=_words(prompt).encode("utf-8", "replace"),
+        places=tuple(_places(spec)),
+    )
+
+
+def _argv(spec: SessionSpec, approval: Approval) -> list[Word]:
+    argv: list[Word] = ["cursor-agent", "-p"]
+    argv += ["--output-format=stream-json", "--stream-partial-output"]
+    argv.append("--trust")  # in an unknown folder it would end at once, without a word on stdout
+    # Without it the CLI takes whatever was last picked, by anybody.
+    argv.append(f"--model={spec.model or 'auto'}")
+    if approval.writes:
+        argv.append("--force")  # else edits may only be proposed
+    if approval.tools:
+        names = ",".join(f"{tool}ToolCall" for tool in approval.tools)
+        argv.append(f"--exclude-tools={names}")
+    if spec.mode != "agent":
+        argv.append(f"--mode={spec.mode}")
+    if spec.resume:
+        if spec.resume.startswith("-"):  # -1 would be the last one, whosever it is
+            raise UsageError(f"no conversation of Cursor is called {spec.resume!r}")
+        argv.append(f"--resume={spec.resume}")
+    if "sandbox" in spec.options:
+        argv.append(f"--sandbox={_sandbox(spec)}")
+    argv += [f"--add-dir={folder}" for folder in spec.folders]
+    if spec.servers:
+        argv.append("--approve-mcps")
+    return argv
+
+
+def _sandbox(spec: SessionSpec) -> str:
+    wanted = spec.options["sandbox"]
+    if not isinstance(wanted, bool | str) or wanted not in _SANDBOX:
+        raise UsageError(
+            f"agents.cursor.sandbox cannot be {wanted!r}", hint="say enabled or disabled"
+        )
+    return _SANDBOX[wanted]
+
+
+def _places(spec: SessionSpec) -> Iterator[Place]:
+    if spec.system:
+        words = spec.system.rstrip("\n")
+        instead = f"<instructions>\n{words}\n</instructions>\n\n"
+        content = f"{words}\n".encode("utf-8", "replace")
+        yield Place(spec.cwd / "AGENTS.md", content, instead.encode("utf-8", "replace"))
+    if spec.servers:
+        servers = {name: dict(server) for name, server in spec.servers.items()}
+        content = json.dumps({"mcpServers": servers}).encode()
+        yield Place(spec.cwd / ".cursor" / "mcp.json", content)
+
+
+def _words(prompt: Prompt) -> str:
+    parts = [_inline(file) for file in prompt.files]
+    return "\n\n".join([*parts, prompt.text] if prompt.text else parts)
+
+
+def _inline(file: File) -> str:
+    return in_words("cursor", file, hint="it takes text; name other files by their path")

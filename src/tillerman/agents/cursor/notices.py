@@ -1,0 +1,37 @@
+"""What the CLI says beside the work, as notices."""
+
+from __future__ import annotations
+
+from tillerman.agents.decoding.fields import Table, count, text
+from tillerman.core.events import Notice
+
+
+def connection(line: Table) -> Notice:
+    if text(line, "subtype") == "reconnected":
+        return Notice(level="info", kind="retry", text="connected to Cursor again")
+    said = f"the connection to Cursor is lost: trying again, attempt {count(line, 'attempt')}"
+    return Notice(level="warning", kind="retry", text=said)
+
+
+def retry(line: Table) -> Notice | None:
+    """Told once, as it starts; `resuming` follows at once."""
+    if text(line, "subtype") == "resuming":
+        return None
+    said = f"Cursor asks the model again, attempt {count(line, 'attempt')}"
+    return Notice(level="warning", kind="retry", text=said)
+
+
+def used_all_the_same(kind: str) -> Notice:
+    said = f"Cursor used its {kind} tool although it was withheld: this version is not held back"
+    return Notice(level="error", kind="settings", text=said)
+
+
+def system(line: Table) -> Notice | None:
+    match text(line, "subtype"):
+        case "background_shell_timeout":
+            said = "a command took long and runs on in the background"
+            return Notice(level="info", kind="session", text=said)
+        case "task_notification":
+            said = text(line, "summary") or text(line, "status") or "a background task changed"
+            return Notice(level="info", kind="session", text=said)
+    return None

@@ -1,0 +1,99 @@
+"""The conversations that the CLI keeps on disk, since its own list needs a terminal.
+
+`chats/<hash>/<id>/` is what it resumes; what was said is told by
+`projects/<the folder's name>/agent-transcripts/<id>/<id>.jsonl`, which the editor writes as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tillerman.agents.commands.json_files import headline, records
+from tillerman.agents.decoding.fields import Table, storable, table, tables, text
+from tillerman.core import tools
+from tillerman.core.agent_admin import NativeSession
+from tillerman.core.events import Event, MessageChunk, ToolFinished, ToolStarted, UserMessage
+from tillerman.core.timestamps import rfc3339
+
+_QUERY = re.compile(r"<user_query>(.*)</user_query>", re.DOTALL)  # beside what was attached
+_TOOLS = {
+    "Shell": "Bash",
+    "StrReplace": "Edit",
+    "ApplyPatch": "Edit",
+    "SemanticSearch": "SemSearch",
+}
+
+
+def sessions(home: Path, cwd: Path) -> list[NativeSession]:
+    """Those of a folder that can be resumed, the latest first."""
+    files = [file for file in _transcripts(home, cwd) if not lacks(home, file.stem)]
+    found = [_session(file, cwd) for file in files]
+    return sorted(found, key=lambda session: session.updated, reverse=True)
+
+
+def lacks(home: Path, native_id: str) -> bool:
+    """Whether the store is one that we know, and this conversation is not in it."""
+    ids = {folder.name for folder in home.glob("chats/*/*") if folder.is_dir()}
+    return bool(ids) and native_id not in ids
+
+
+def history(home: Path, session: NativeSession) -> Iterator[Event]:
+    """What was said and done; what came of a tool call is not kept."""
+    cwd = session.cwd or ""
+    for file in _transcripts(home, Path(cwd)):
+        if file.stem == session.native_id:
+            for number, record in enumerate(records(file)):
+                yield from _told(record, number, cwd)
+
+
+def _transcripts(home: Path, cwd: Path) -> list[Path]:
+    name = _slug(str(cwd.resolve()))
+    folders = [folder for folder in home.glob("projects/*") if _slug(folder.name) == name]
+    return [file for folder in folders for file in folder.glob("agent-transcripts/*/*.jsonl")]
+
+
+def _session(file: Path, cwd: Path) -> NativeSession:
+    updated = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    stamp = rfc3339(updated, "seconds")
+    said = filter(None, (_prompt(one) for one in records(file) if text(one, "role") == "user"))
+    return NativeSession(file.stem, headline(next(said, file.stem)), stamp, str(cwd))
+
+
+def _told(record: Table, number: int, cwd: str) -> Iterator[Event]:
+    if text(record, "role") == "user":
+        if prompt := _prompt(record):
+            yield UserMessage(text=prompt, how="imported")
+        return
+    for place, part in enumerate(tables(table(record, "message"), "content")):
+        match text(part, "type"):
+            case "text" if words := text(part, "text"):
+                yield MessageChunk(message_id=str(number), text=words)
+            case "tool_use":
+                yield from _used(part, f"{number}.{place}", cwd)
+
+
+def _used(part: Table, call_id: str, cwd: str) -> Iterator[Event]:
+    name, input = text(part, "name"), dict(storable(table(part, "input")))
+    tool = _TOOLS.get(name, name)
+    yield ToolStarted(
+        call_id=call_id,
+        tool=tool,
+        name=name,
+        title=tools.title(tool, input, name=name, cwd=cwd),
+        input=input,
+        paths=tools.paths_of(input),
+    )
+    yield ToolFinished(call_id=call_id, outcome="completed")
+
+
+def _prompt(record: Table) -> str:
+    said = "".join(text(part, "text") for part in tables(table(record, "message"), "content"))
+    query = _QUERY.search(said)
+    return (query[1] if query else said).strip()
+
+
+def _slug(path: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", path).strip("-")

@@ -1,0 +1,116 @@
+"""What is withheld from Cursor because nobody is asked about it.
+
+In print mode the CLI approves its tools by itself, and only its hooks ask. What they do not see, or
+all of it in a version that runs none of ours, is withheld before the turn begins where the preset
+would ask about it or deny it, twice: its tools are not offered to the model, and the permissions of
+the CLI deny them. What lies outside of the workspace cannot be told apart in this way, nor can a
+file be kept from a command that is allowed. A version that keeps to neither is told of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tillerman.core.agent import SessionSpec
+from tillerman.core.permission import INSTRUCTIONS, PROTECTED, PROTECTED_PREFIX
+
+
+class _Group(NamedTuple):
+    title: str
+    tools: tuple[str, ...]  # as they are called in events, without `ToolCall`
+    rules: tuple[str, ...]  # of `permissions.deny`
+
+
+_COMMANDS = _Group("commands", ("shell", "writeShellStdin"), ("Shell(*)", "Shell(**)"))
+_WRITES = _Group(
+    "writes", ("edit", "write", "delete", "applyAgentDiff"), ("Write(**)", "Write(/**)")
+)
+_SERVERS = _Group("MCP", ("mcp", "readMcpResource"), ("Mcp(*:*)",))
+_WEB = _Group("the web", ("webFetch", "webSearch", "fetch", "generateImage"), ("WebFetch(*)",))
+_THE_REST = _Group(
+    "any other tool",
+    ("read", "grep", "glob", "ls", "semSearch", "readLints", "task", "updateTodos"),
+    ("Read(**)", "Read(/**)"),
+)
+_SUBAGENTS = _Group("subagents", ("task",), ())
+_UNASKED = ("writeShellStdin", "applyAgentDiff", "readMcpResource", "generateImage")
+_WITHHELD: dict[str, tuple[_Group, ...]] = {
+    "auto": (),
+    "edits": (_COMMANDS, _SERVERS, _WEB),
+    "ask": (_COMMANDS, _WRITES, _SERVERS, _WEB),
+    "readonly": (_COMMANDS, _WRITES, _SERVERS, _WEB),
+    "none": (_COMMANDS, _WRITES, _SERVERS, _WEB, _THE_REST),
+}
+_PLANNING = (_COMMANDS, _WRITES, _SERVERS)
+
+
+class Approval(NamedTuple):
+    withheld: tuple[str, ...]  # for people
+    tools: tuple[str, ...]  # not offered to the model
+    rules: tuple[str, ...]  # added to those of the user's that deny
+
+    @classmethod
+    def of(cls, spec: SessionSpec, *, asked: bool) -> Approval:
+        """`asked`: its hooks ask us of all that they see."""
+        if asked:
+            return cls._besides_hooks(spec)
+        groups = _WITHHELD.get(spec.approve, _WITHHELD["none"])
+        if spec.mode != "agent":
+            groups += tuple(group for group in _PLANNING if group not in groups)
+        rules = [rule for group in groups for rule in group.rules]
+        rules += _named(PROTECTED) if _WRITES not in groups else ()
+        if spec.approve == "edits":
+            rules += _named(INSTRUCTIONS)
+        return cls(
+            tuple(group.title for group in groups),
+            tuple(tool for group in groups for tool in group.tools),
+            tuple(rules),
+        )
+
+    @classmethod
+    def _besides_hooks(cls, spec: SessionSpec) -> Approval:
+        unseen = () if spec.approve == "auto" else (_WEB, _SUBAGENTS)
+        groups = (*unseen, *(_PLANNING if spec.mode != "agent" else ()))
+        tools = [tool for group in groups for tool in group.tools]
+        return cls(
+            tuple(group.title for group in unseen),
+            tuple(dict.fromkeys([*tools, *_UNASKED])),
+            tuple(rule for group in groups for rule in group.rules),
+        )
+
+    @property
+    def commands(self) -> bool:
+        return _COMMANDS.title not in self.withheld
+
+    @property
+    def writes(self) -> bool:
+        return _WRITES.title not in self.withheld
+
+    def notice(self, preset: str, *, asked: bool) -> str:
+        """For people; empty if there is nothing to tell."""
+        if asked:
+            names = " and ".join(self.withheld)
+            told = f"no hook of Cursor's asks about {names}: withheld (approve = {preset})"
+            return told if names else ""
+        if not self.withheld:
+            return (
+                "Cursor does not ask in this channel: all but writes to protected files is allowed,"
+                " also outside of the workspace"
+            )
+        *others, last = self.withheld
+        names = f"{', '.join(others)} and {last}"
+        reads = last != _THE_REST.title
+        return f"Cursor cannot ask in this channel: {names} are withheld (approve = {preset})" + (
+            "; reads outside of the workspace are not" if reads else ""
+        )
+
+
+def _named(names: frozenset[str]) -> Iterator[str]:
+    for name in sorted(names):
+        yield f"Write(**/{name})"
+        yield f"Write(**/{name}/**)"
+        if name.endswith(".md"):
+            yield f"Write(**/{name.removesuffix('.md').upper()}.md)"
+    if names is PROTECTED:
+        yield f"Write(**/{PROTECTED_PREFIX}*)"

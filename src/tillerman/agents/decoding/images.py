@@ -1,0 +1,29 @@
+"""A picture that came as text: what the log says of it, and the bytes that are kept."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import NamedTuple
+
+from tillerman.core.events import Image
+from tillerman.core.wire import Keep
+
+
+class Picture(NamedTuple):
+    image: Image
+    keep: Keep
+
+
+def picture(mime: str, encoded: str) -> Picture | None:
+    """None when it does not decode."""
+    import hashlib  # it loads OpenSSL, and pictures are rare
+
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if not data:
+        return None
+    hash = hashlib.sha256(data).hexdigest()
+    return Picture(Image(mime or "application/octet-stream", hash), Keep(data))

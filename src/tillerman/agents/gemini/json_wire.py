@@ -1,0 +1,191 @@
+"""Gemini CLI's one-way stream of JSON lines: a process for each turn.
+
+It tells no thoughts and asks nobody. After a cut its answer is streamed again from the beginning,
+which nothing marks; and an end without a `result` is the only sign of a signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tillerman.agents.acp.tools import vocabulary
+from tillerman.agents.decoding.fields import Table, count, parse, storable, table, text
+from tillerman.agents.gemini import failures
+from tillerman.agents.gemini.launch import ROW, one_turn, unasked
+from tillerman.agents.stdio.line_decoder import unrecognized
+from tillerman.agents.stdio.one_way_wire import OneWay
+from tillerman.core import tools
+from tillerman.core.agent import Exit, Prompt, SessionSpec
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import (
+    AgentReady,
+    Content,
+    Diff,
+    Event,
+    MessageChunk,
+    Notice,
+    Text,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    UsageReported,
+)
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Launch
+
+_WITHHELD = {  # by approval mode
+    "default": "Gemini CLI can ask nobody over stream-json: changes and commands are withheld",
+    "auto_edit": "Gemini CLI can ask nobody over stream-json: commands are withheld",
+    "yolo": "Gemini CLI can ask nobody over stream-json: all its tools run unasked",
+}
+_DENIED = frozenset({"policy_violation", "stop_execution"})
+_PLANNING = "Access denied: plan path"
+_EXITS = {  # without a word on stdout
+    41: ("not_signed_in", ROW.login),
+    42: ("history_lost", "the agent no longer has this conversation: start a new session"),
+    55: ("agent_failed", "trust the folder in Gemini CLI, or set `agents.gemini.trust = true`"),
+}
+
+
+class GeminiStreamWire(OneWay):
+    def __init__(self, spec: SessionSpec) -> None:
+        self._cwd = str(spec.cwd)
+        self._withheld = _WITHHELD[unasked(spec)]
+        self._calls: dict[str, ToolStarted] = {}
+        self._messages = 0
+        self._speaking = False
+        self._error = ""
+
+    # -- host to agent -----------------------------------------------------------------------
+
+    def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
+        prompt = prompt or Prompt("")
+        if prompt.files:
+            raise Unsupported("gemini", "attachments over stream-json", hint="use its ACP surface")
+        self._calls, self._speaking, self._error = {}, False, ""
+        return one_turn(spec, prompt)
+
+    # -- agent to host -----------------------------------------------------------------------
+
+    def decode(self, line: bytes) -> Iterator[Event]:
+        said = parse(line)
+        if isinstance(said, str):
+            yield unrecognized(line, said)
+            return
+        match kind := text(said, "type"):
+            case "init":
+                if native_id := text(said, "session_id"):
+                    yield AgentReady(native_id=native_id, model=text(said, "model") or None)
+                if self._withheld:
+                    yield Notice(level="warning", kind="settings", text=self._withheld)
+                    self._withheld = ""
+            case "message":
+                yield from self._message(said)
+            case "tool_use":
+                yield from self._call(said)
+            case "tool_result":
+                yield from self._result(said)
+            case "error":
+                yield from self._complaint(said)
+            case "result":
+                yield from self._end(said)
+            case _:
+                yield unrecognized(line, f"a line of type {kind!r}")
+
+    def explain(self, exit: Exit, stderr: str) -> Failure | None:
+        """Why it ended without a result."""
+        if exit.code not in _EXITS:
+            return None
+        kind, hint = _EXITS[exit.code]
+        said = [line for line in stderr.splitlines() if line.strip()]
+        message = said[-1].strip() if said else f"the agent ended with exit code {exit.code}"
+        return Failure(kind=kind, message=message, hint=hint)  # type: ignore[arg-type]
+
+    def _message(self, said: Table) -> Iterator[Event]:
+        words = text(said, "content")
+        if text(said, "role") == "user" or not words:
+            return
+        if not self._speaking:
+            self._speaking = True
+            self._messages += 1
+        yield MessageChunk(message_id=str(self._messages), text=words)
+
+    def _call(self, said: Table) -> Iterator[Event]:
+        self._speaking = False
+        call_id, name = text(said, "tool_id"), text(said, "tool_name")
+        input = storable(table(said, "parameters"))
+        tool = vocabulary(name, "", input, ROW)
+        call = ToolStarted(
+            call_id=call_id,
+            tool=tool,
+            name=name,
+            title=tools.title(tool, input, name=name.removeprefix("mcp_"), cwd=self._cwd),
+            input=input,
+            paths=tools.paths_of(input),
+        )
+        self._calls[call_id] = call
+        yield call
+
+    def _result(self, said: Table) -> Iterator[Event]:
+        call = self._calls.pop(text(said, "tool_id"), None)
+        if call is None:
+            return
+        if text(said, "status") == "success":
+            yield ToolFinished(
+                call_id=call.call_id,
+                outcome="completed",
+                content=tuple(_content(call, text(said, "output"))),
+            )
+            return
+        error = table(said, "error")
+        words = text(error, "message") or text(said, "output")
+        yield ToolFinished(
+            call_id=call.call_id,
+            outcome="denied" if _denied(call, text(error, "type"), words) else "failed",
+            content=(Text(words),) if words else (),
+        )
+
+    def _complaint(self, said: Table) -> Iterator[Event]:
+        """An `error` before a result that fails is why; a warning stands for itself."""
+        words = text(said, "message")
+        if text(said, "severity") == "error":
+            self._error = words
+        elif words:
+            yield Notice(level="warning", kind="limit", text=words)
+
+    def _end(self, said: Table) -> Iterator[Event]:
+        for call_id in self._calls:
+            yield ToolFinished(call_id=call_id, outcome="cancelled")
+        self._calls = {}
+        yield _usage(table(said, "stats"))
+        if text(said, "status") == "success":
+            yield TurnEnded(reason="completed")
+        else:
+            yield TurnEnded(
+                reason="failed", failure=failures.of_result(table(said, "error"), self._error)
+            )
+
+
+def _denied(call: ToolStarted, kind: str, words: str) -> bool:
+    """A known tool is missing where the mode leaves nobody to ask."""
+    removed = kind == "tool_not_registered" and call.tool in tools.TOOLS
+    return kind in _DENIED or removed or words.startswith(_PLANNING)
+
+
+def _content(call: ToolStarted, output: str) -> Iterator[Content]:
+    """A change is told by its input alone."""
+    old, new = call.input.get("old_string"), call.input.get("new_string", call.input.get("content"))
+    if call.tool in tools.WRITES and call.paths and isinstance(new, str):
+        yield Diff(call.paths[0], old=old if isinstance(old, str) else None, new=new)
+    elif output:
+        yield Text(output)
+
+
+def _usage(stats: Table) -> UsageReported:
+    """Thoughts are in the total alone."""
+    asked, cached = count(stats, "input_tokens"), count(stats, "cached")
+    return UsageReported(
+        input_tokens=max(0, asked - cached),
+        output_tokens=max(count(stats, "output_tokens"), count(stats, "total_tokens") - asked),
+        cached_tokens=cached,
+    )

@@ -1,0 +1,54 @@
+"""The retries that Gemini CLI reports in its debug log alone: `Attempt 1 failed: …. Retrying …`.
+
+What it prints to stderr by itself it holds back until it ends; the log has a time before each line.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from tillerman.agents.acp import failures
+from tillerman.agents.gemini.launch import ROW
+from tillerman.agents.jsonrpc.peer import RpcError
+from tillerman.core.events import Notice
+
+_BEGINS = re.compile(r"^\[[^\]]+\] \[WARN\] Attempt (\d+) failed(?: with status (\d+))?[.:] ?")
+_RETRIES = re.compile(r"\.? ?Retrying (?:after (\d+)ms|with backoff)\.\.\.")
+_LINES = 8  # that a message may have
+
+
+class Retries:
+    """The message of an API error may have several lines: the last one says what comes next."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def read(self, line: str) -> Notice | None:
+        if not (_BEGINS.match(line) or self._lines):
+            return None
+        self._lines = [line] if _BEGINS.match(line) else [*self._lines, line]
+        if found := _RETRIES.search(line):
+            told = "\n".join(self._lines)
+            self._lines = []
+            return _notice(told, float(found[1]) / 1000 if found[1] else None)
+        if "Max attempts reached" in line or len(self._lines) == _LINES:
+            self._lines = []
+        return None
+
+
+def _notice(told: str, after: float | None) -> Notice:
+    attempt = _BEGINS.match(told)
+    assert attempt
+    status = int(attempt[2] or 0)
+    words = _RETRIES.split(told.removeprefix(attempt[0]))[0].strip()
+    words = words or f"status {status}"
+    failure = failures.failure(RpcError(status, words), ROW)
+    wait = "" if after is None else f" in {after:.1f} s"
+    return Notice(
+        level="warning",
+        kind="retry",
+        text=f"the model's API failed with {words}: trying again{wait}, attempt {attempt[1]}",
+        failure=replace(failure, retry_after=after if failure.kind == "rate_limited" else None),
+    )

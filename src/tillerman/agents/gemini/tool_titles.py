@@ -1,0 +1,87 @@
+"""What Gemini CLI tells of a call in words for people: over ACP it gives no tool's input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tillerman.agents.decoding.fields import Table
+
+_SEARCH = re.compile(
+    r"'(?P<pattern>.*)'(?: in (?P<include>.+?))?(?: within (?P<path>.+))?", re.DOTALL
+)
+_PROMPT = re.compile(r'Processing URLs and instructions from prompt: "(?P<prompt>.*)"', re.DOTALL)
+_PAGE = re.compile(r"Fetching content from: (?P<url>.*)", re.DOTALL)
+_QUERY = re.compile(r'Searching the web for: "(?P<query>.*)"', re.DOTALL)
+_PLAN_FILE = re.compile(r"Requesting plan approval for: (?P<plan_path>.+)", re.DOTALL)
+_CUT = "..."
+_SERVER = re.compile(r"(?P<tool>.+) \((?P<server>.+) MCP Server\)", re.DOTALL)
+_UNFIT = re.compile(r"[^a-zA-Z0-9_.:-]")  # for a tool's name; an underscore is in its place
+_PLACE = re.compile(r"\[in (?P<path>[^\]]+)\]")
+_PLAN = re.compile(r"/\.gemini/tmp/[^/]+/(?:[^/]+/)?plans/[\w-]+\.md$")
+
+
+def input(tool: str, title: str) -> Table:
+    reads = _TITLES.get(tool)
+    return reads(title) if reads else {}
+
+
+def command(title: str, *beside: str) -> Table:
+    """Whole, and the folder in which it would run, if it is not that of the session."""
+    place = next(filter(None, map(_PLACE.match, beside)), None)
+    return {"command": title} | ({"dir_path": place["path"]} if place else {})
+
+
+def server_tool(name: str, title: str) -> str:
+    """`mcp_SERVER_TOOL` as `mcp__SERVER__TOOL`: both are in the title, unless it is a command.
+
+    A title is the model's word then, and counts only if it fits the name. Gemini CLI itself parts a
+    name at its first underscore.
+    """
+    told = _SERVER.fullmatch(title)
+    if told and _UNFIT.sub("_", f"mcp_{told['server']}_{told['tool']}") == name:
+        return f"mcp__{told['server']}__{told['tool']}"
+    server, _, tool = name.removeprefix("mcp_").partition("_")
+    return f"mcp__{server}__{tool}"
+
+
+def is_plan(path: str) -> bool:
+    return _PLAN.search(path) is not None
+
+
+def _search(title: str) -> Table:
+    found = _SEARCH.fullmatch(title)
+    return {key: value for key, value in found.groupdict().items() if value} if found else {}
+
+
+def _fetch(title: str) -> Table:
+    """The words of a prompt that are addresses to the CLI too. Where there are several, or one may
+    be cut off, no single host is told: a rule that allows one must not speak for all."""
+    if page := _PAGE.fullmatch(title):
+        return page.groupdict()
+    told = _PROMPT.fullmatch(title)
+    prompt = told["prompt"] if told else _CUT
+    urls = [word for word in prompt.split() if "://" in word]
+    more = [_CUT] if prompt.endswith(_CUT) else []
+    input = {"prompt": prompt} if told else {}
+    return input | ({"url": " ".join(urls + more)} if urls or more else {})
+
+
+def _web(title: str) -> Table:
+    found = _QUERY.fullmatch(title)
+    return found.groupdict() if found else {}
+
+
+def _plan(title: str) -> Table:
+    found = _PLAN_FILE.fullmatch(title)
+    return found.groupdict() if found else {}
+
+
+_TITLES: dict[str, Callable[[str], Table]] = {
+    "list_directory": lambda title: {"path": title} if title else {},
+    "glob": _search,
+    "grep_search": _search,
+    "web_fetch": _fetch,
+    "google_web_search": _web,
+    "exit_plan_mode": _plan,
+}

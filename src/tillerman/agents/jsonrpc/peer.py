@@ -1,0 +1,128 @@
+"""One side of a JSON-RPC talk over lines, without I/O: what was heard becomes data, what is to be
+said becomes a message. Its order is the order of the lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tillerman.agents.decoding.fields import Table, count, parse, table, text
+from tillerman.core.events import Event
+from tillerman.core.wire import Keep, Reply
+
+METHOD_NOT_FOUND = -32601
+
+Id = str | int | float
+Said = Iterator[Event | Reply | Keep]
+
+
+class RpcError(NamedTuple):
+    code: int
+    message: str
+    data: Any = None
+
+
+class Asked(NamedTuple):
+    """A request of the other side: it waits for `Peer.result` or `Peer.error`."""
+
+    id: Id
+    method: str
+    params: Table
+
+    @property
+    def key(self) -> str:
+        """The id as a text: `1` and `"1"` are two."""
+        return msgspec.json.encode(self.id).decode()
+
+
+class Told(NamedTuple):
+    """A notification."""
+
+    method: str
+    params: Table
+
+
+class Answered(NamedTuple):
+    """The answer to a request of ours, for whom it was meant."""
+
+    then: Callable[[Any, RpcError | None], Said]
+    result: Any
+    error: RpcError | None
+
+    def pass_on(self) -> Said:
+        return self.then(self.result, self.error)
+
+
+class Nonsense(NamedTuple):
+    why: str
+
+
+Message = Asked | Told | Answered | Nonsense
+
+
+class Peer:
+    """`version`: whether messages carry the `jsonrpc` member."""
+
+    def __init__(self, *, version: bool = True) -> None:
+        self._envelope: Table = {"jsonrpc": "2.0"} if version else {}
+        self._waiting: dict[Id, Callable[[Any, RpcError | None], Said]] = {}
+        self._next = 0
+
+    def request(
+        self, method: str, params: Table, then: Callable[[Any, RpcError | None], Said]
+    ) -> Table:
+        """`then(result, error)` is for whoever hears the answer."""
+        id, self._next = self._next, self._next + 1
+        self._waiting[id] = then
+        return {**self._envelope, "id": id, "method": method, "params": params}
+
+    def notify(self, method: str, params: Table | None = None) -> Table:
+        message = {**self._envelope, "method": method}
+        return message if params is None else {**message, "params": params}
+
+    def result(self, asked: Asked, result: Any) -> Table:
+        return {**self._envelope, "id": asked.id, "result": result}
+
+    def error(self, asked: Asked, code: int, message: str) -> Table:
+        return {**self._envelope, "id": asked.id, "error": {"code": code, "message": message}}
+
+    def unknown(self, asked: Asked) -> Table:
+        return self.error(asked, METHOD_NOT_FOUND, f"{asked.method!r} is not supported")
+
+    def hear(self, line: bytes) -> Message:
+        message = parse(line)
+        if isinstance(message, str):
+            return Nonsense(message)
+        return self.understand(message)
+
+    def understand(self, message: Table) -> Message:
+        id, method = message.get("id"), text(message, "method")
+        if "id" in message and not _is_id(id):
+            return Nonsense(f"an id that is neither text nor number: {id!r}")
+        if method:
+            params = table(message, "params")
+            return Told(method, params) if "id" not in message else Asked(id, method, params)  # type: ignore[arg-type]
+        if "id" not in message or not ("result" in message or "error" in message):
+            return Nonsense("neither a request nor an answer")
+        then = self._waiting.pop(id, None)  # type: ignore[arg-type]
+        if then is None:
+            return Nonsense(f"an answer to a request that is not open: {id!r}")
+        return Answered(then, message.get("result"), _error(message))
+
+
+def _is_id(id: object) -> bool:
+    return isinstance(id, str | int | float) and not isinstance(id, bool)
+
+
+def _error(message: Table) -> RpcError | None:
+    if message.get("error") is None:
+        return None
+    error = table(message, "error")
+    code = error.get("code")
+    return RpcError(
+        code=code if type(code) is int else count(error, "code"),
+        message=text(error, "message") or "no reason was given",
+        data=error.get("data"),
+    )

@@ -1,0 +1,49 @@
+"""JSON-RPC requests one after the other, for what an agent tells besides prompting. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from tillerman.agents.decoding.fields import Table
+from tillerman.agents.jsonrpc.peer import Answered, Asked, Peer, RpcError, Said
+from tillerman.core.agent_admin import Dialog
+from tillerman.core.errors import TillermanError
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Refused(TillermanError):
+    def __init__(self, method: str, error: RpcError) -> None:
+        super().__init__(f"the agent refused {method!r}: {error.message}")
+        self.error = error
+
+
+def call(peer: Peer, method: str, params: Table, *, after: Sequence[Table] = ()) -> Dialog[Any]:
+    """Within a dialog: `result = yield from call(peer, "session/list", {"cwd": "/proj"})`.
+
+    `after`: messages that go out before it, such as `peer.notify("initialized")`. What the agent
+    asks meanwhile is declined, and what it tells is passed over.
+    """
+    messages = [*after, peer.request(method, params, _nothing)]
+    line = yield b"".join(map(_line, messages))
+    while True:
+        match peer.hear(line):
+            case Answered(result=result, error=None):
+                return result
+            case Answered(error=RpcError() as error):
+                raise Refused(method, error)
+            case Asked() as asked:
+                line = yield _line(peer.unknown(asked))
+            case _:
+                line = yield b""
+
+
+def _line(message: Table) -> bytes:
+    return _encode(message) + b"\n"
+
+
+def _nothing(result: Any, error: RpcError | None) -> Said:
+    return iter(())

@@ -1,0 +1,45 @@
+"""The embedded agent: a real child process that plays a script, and needs nothing installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from tillerman.agents.mock.wire import MockWire
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.agents.stdio.capability_check import refuse
+from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec
+from tillerman.core.agent_admin import Model, Run
+
+INFO = AgentInfo(
+    name="mock",
+    title="Mock",
+    can=frozenset({
+        "streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions",
+        "changed_input", "questions",
+        "modes", "model", "effort", "images", "system", "subagents", "background", "usage", "cost",
+    }),
+    variables=("TILLERMAN_MOCK_*",),
+    asks=frozenset({"write", "shell"}),
+)  # fmt: skip
+
+
+class MockAgent(StdioAgent):
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        """It is held to what it declares. The option `asks = false` declares that it asks about
+        nothing, for scripts whose steps say `"ask": false`."""
+        info = self.info
+        if spec.options.get("asks") is False:
+            info = replace(info, asks=frozenset())
+        refuse(info, spec)
+        return await StdioAgent(info, self.wire, grace=self._grace).open(spec, host)
+
+    async def models(self, run: Run) -> Sequence[Model]:
+        return [
+            Model("mock-quick", "Mock Quick", provider="tillerman", default=True, context=8_000),
+            Model("mock-deep", "Mock Deep", provider="tillerman", thinking=True, context=64_000),
+        ]
+
+
+agent = MockAgent(INFO, MockWire)

@@ -1,0 +1,1 @@
+"""What runs inside the mock's child process. Stdlib only: it never imports tillerman."""

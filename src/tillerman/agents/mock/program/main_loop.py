@@ -1,0 +1,74 @@
+"""The mock's life: waits for prompts, wakes for its background work, ends when hung up on."""
+
+# Importing pathlib would double the time to start.
+# ruff: noqa: PTH111
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from .history import Memory
+from .script import choose
+from .stdio import Host, HungUp
+from .turn import Turn, tell_tasks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .stdio import Message
+    from .turn import Task
+
+
+def main(words: list[str]) -> None:
+    flags = {name[2:]: value for name, value in zip(words[::2], words[1::2], strict=True)}
+    state = (
+        flags.get("state")
+        or os.environ.get("TILLERMAN_MOCK_STATE")
+        or os.path.expanduser("~/.local/state/tillerman/mock")
+    )
+    memory = Memory(state, flags.get("resume"), fork="fork" in flags)
+    host = Host({"model": "mock-quick", "mode": "agent", "effort": "", "system": "", **flags})
+    with contextlib.suppress(HungUp, BrokenPipeError):
+        live(host, memory)
+
+
+def live(host: Host, memory: Memory) -> None:
+    tasks: list[Task] = []
+    host.say("ready", native_id=memory.native_id, model=host.settings["model"])
+    while True:
+        left_over = bool(host.prompts)  # said in the middle of a turn that did not take them up
+        due = min((task[0] for task in tasks), default=None)
+        left = None if due is None else max(0.0, due - time.monotonic())
+        host.listen(left, lambda: host.interrupted or bool(host.prompts) or host.hung_up)
+        if host.hung_up and not host.prompts:
+            return
+        if host.interrupted:
+            host.interrupted = False
+            if host.prompts:
+                host.prompts.clear()
+                host.say("end", reason="cancelled")
+            elif tasks:
+                tasks.clear()
+                tell_tasks(host, tasks)
+        elif host.prompts:
+            if left_over:
+                host.say("took_up")
+            respond(host, memory, tasks, host.prompts.pop(0))
+        elif tasks:
+            task = min(tasks)
+            tasks.remove(task)
+            _, _, title, steps = task
+            host.say("woke")
+            tell_tasks(host, tasks)
+            Turn(host, memory, tasks, 0, {"text": title}).play(steps)
+
+
+def respond(host: Host, memory: Memory, tasks: list[Task], prompt: Message) -> None:
+    try:
+        steps, pace = choose(prompt["text"], memory, host.settings)
+    except ValueError as error:
+        steps, pace = [{"fail": "agent_failed", "message": f"mock: {error}"}], 0.0
+    if memory.lost:
+        why = f"mock: no conversation {memory.lost!r}"
+        steps, pace = [{"fail": "history_lost", "message": why}], 0.0
+    Turn(host, memory, tasks, pace, prompt).play(steps)

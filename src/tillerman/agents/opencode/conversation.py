@@ -1,0 +1,68 @@
+"""A conversation over ACP whose turns are counted by what OpenCode has stored of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from msgspec.structs import replace
+
+from tillerman.agents.opencode.stored_usage import Counted, counted, database
+from tillerman.agents.stdio.conversation import StdioConversation
+from tillerman.core.agent import Heard
+from tillerman.core.events import AgentReady, Event, TurnEnded, UsageReported
+
+_WATCHED = frozenset({AgentReady, TurnEnded})
+
+
+class CountedConversation(StdioConversation):
+    _native_id = ""
+    _before: Counted | None = None  # all that was counted before the turn; None: nobody knows
+
+    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+        async for batch in super().heard():
+            if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
+                yield batch
+            else:
+                yield [Heard(raw, await self._checked(e), kept) for raw, e, kept in batch]
+            del batch
+
+    async def _checked(self, events: Sequence[Event]) -> list[Event]:
+        checked: list[Event] = []
+        for event in events:
+            match event:
+                case AgentReady(native_id=native_id):
+                    self._native_id = native_id
+                    self._before = await self._counted()
+                    if not self._before and not self._spec.resume:
+                        self._before = Counted()  # it may store a session with its first prompt
+                case TurnEnded():
+                    last = checked[-1] if checked else None
+                    if isinstance(last, UsageReported):
+                        checked[-1:] = await self._used(last)
+                    else:
+                        checked += await self._used(None)
+            checked.append(event)
+        return checked
+
+    async def _used(self, reported: UsageReported | None) -> list[UsageReported]:
+        """What the turn took; as it was reported where the store does not tell."""
+        before, self._before = self._before, await self._counted()
+        if before is None or self._before is None:
+            return [reported] if reported else []
+        used = self._before.since(before)
+        if not reported and not any(used):
+            return []
+        reported = reported or UsageReported()
+        return [
+            replace(
+                reported,
+                input_tokens=used.input,
+                output_tokens=used.output,
+                cached_tokens=used.cached,
+                cost_usd=used.cost or reported.cost_usd,
+            )
+        ]
+
+    async def _counted(self) -> Counted | None:
+        return await asyncio.to_thread(counted, database(self._host.variable), self._native_id)

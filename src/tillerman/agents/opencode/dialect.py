@@ -1,0 +1,76 @@
+"""How OpenCode speaks ACP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.dialect import Dialect, Outcome
+from tillerman.agents.decoding.fields import Table, table, text
+from tillerman.agents.opencode.config import asking, environment
+from tillerman.agents.opencode.retries import LOGGED
+from tillerman.agents.opencode.tool_names import NAMES
+from tillerman.core.agent import SessionSpec
+from tillerman.core.wire import Launch
+
+if TYPE_CHECKING:  # the program is started before these are loaded
+    from tillerman.agents.jsonrpc.peer import RpcError
+    from tillerman.core.failure import Failure
+
+_NO_TOOL = "Invalid Tool"  # what it calls instead of one that the model made up
+
+ROW = Row(
+    name="opencode",
+    command=("opencode", "acp"),
+    title="OpenCode",
+    install="npm install -g opencode-ai",
+    login="run `opencode auth login`, or set the key of the model's provider",
+    variables=(
+        "OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_API_KEY", "GOOGLE_*",
+        "OPENROUTER_API_KEY", "GROQ_API_KEY", "DEEPSEEK_API_KEY", "XAI_API_KEY",
+        "MISTRAL_API_KEY", "AWS_*", "AZURE_*",
+    ),
+    tested=("1.18.33", "1.18.33"),
+    can=frozenset({"fork", "retries", "cost"}),
+    asks=frozenset({"read", "write", "shell", "network", "mcp"}),
+    modes={"agent": "build", "plan": "plan", "ask": "build"},
+    tool_name="title",
+    tools=NAMES,
+    usage="call",
+    stops=True,
+    drops_images=True,
+)  # fmt: skip
+
+
+class OpencodeDialect(Dialect):
+    def launch(self, spec: SessionSpec) -> Launch:
+        return Launch((*self.row.command, *LOGGED), env=environment(spec, asking()))
+
+    def preamble(self, spec: SessionSpec) -> str:
+        """The system prompt is among its instructions."""
+        return ""
+
+    def asks_early(self, call: Table) -> bool:
+        """Of what is no call, it asks by an id of its own."""
+        return not text(call, "toolCallId").startswith("per_")
+
+    def outcome(self, status: str, call: Table) -> Outcome | None:
+        from tillerman.agents.opencode import tools
+
+        raw = table(call, "rawOutput")
+        if text(call, "title") == _NO_TOOL:
+            return "failed"
+        if status == "failed":
+            return tools.outcome({"status": "error", "error": text(raw, "error")})
+        return tools.outcome({"status": status, **raw})
+
+    def failure(self, error: RpcError) -> Failure | None:
+        """`Internal error: ` and the provider's words, without a status."""
+        from tillerman.agents.opencode import failures
+
+        data = error.data if isinstance(error.data, dict) else {}
+        name = text(data, "errorName")
+        if not name:
+            return None
+        said = error.message.removeprefix("Internal error: ")
+        return failures.failure({"name": name, "data": {"message": said}})

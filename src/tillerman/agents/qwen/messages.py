@@ -1,0 +1,64 @@
+"""What one speaker says and thinks over the stream, each block once.
+
+A block comes in deltas and then whole; a subagent's comes only whole. An error of the API is put
+into the agent's mouth as a last piece of text, so such a piece is held back until it is known
+whether anything follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tillerman.core.events import Event, MessageChunk, ThoughtChunk
+
+_API_ERROR = "[API Error: "
+
+
+class Speech:
+    def __init__(self, parent: str | None) -> None:
+        self._parent = parent
+        self._message = ""
+        self._block = 0
+        self._streamed: set[str] = set()  # kinds, not repeated whole yet
+        self._held = ""
+
+    def begin(self, message_id: str) -> None:
+        self._message, self._block = message_id, 0
+        self._streamed.clear()
+
+    def hear(self, kind: str, text: str) -> Iterator[Event]:
+        """One more piece of a block: `text` or `thinking`."""
+        yield from self.release()
+        self._streamed.add(kind)
+        if kind == "text" and text.startswith(_API_ERROR):
+            self._held = text
+        elif text:
+            yield self._chunk(kind, text)
+
+    def whole(self, message_id: str, kind: str, text: str) -> Iterator[Event]:
+        if kind in self._streamed:
+            self._streamed.discard(kind)
+            self._block += 1
+            return
+        if message_id and message_id != self._message:
+            self.begin(message_id)
+        yield from self.hear(kind, text)
+        self._streamed.discard(kind)
+        self._block += 1
+
+    def release(self) -> Iterator[Event]:
+        """What was held back were its own words."""
+        held, self._held = self._held, ""
+        if held:
+            yield self._chunk("text", held)
+
+    def error(self) -> str:
+        """The API's words that were held back, if any; they are not the agent's."""
+        held, self._held = self._held, ""
+        return held.removeprefix(_API_ERROR).removesuffix("]")
+
+    def _chunk(self, kind: str, text: str) -> Event:
+        id = f"{self._message}:{self._block}"
+        if kind == "thinking":
+            return ThoughtChunk(message_id=id, text=text, parent=self._parent)
+        return MessageChunk(message_id=id, text=text, parent=self._parent)

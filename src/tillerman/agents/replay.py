@@ -1,0 +1,226 @@
+"""Plays a stored session back as an agent, at the speed it was recorded or as fast as it can.
+
+Options: `file` (entries as JSON lines: what `--json` prints and `sessions export` writes), `speed`
+(`recorded`, `full`, or a factor such as 2) and `ask` (requests wait for an answer again).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tillerman.agents.stdio.capability_check import refuse_unsupported
+from tillerman.core.agent import AgentInfo, Conversation, Heard, Host, Mode, Prompt, SessionSpec
+from tillerman.core.errors import Unsupported, UsageError
+from tillerman.core.events import (
+    AgentExited,
+    AgentReady,
+    AgentStarted,
+    Answer,
+    Event,
+    FilesChanged,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    TurnEnded,
+    TurnStarted,
+    UserMessage,
+    decode_event,
+)
+from tillerman.core.failure import Failure
+
+LONGEST_PAUSE = 2.0  # seconds; nobody wants to wait again for a lunch break
+
+INFO = AgentInfo(
+    name="replay",
+    title="Replay",
+    can=frozenset({
+        "streaming", "thinking", "resume", "cancel", "permissions", "questions", "subagents",
+        "background", "usage",
+    }),
+    runs_tools=False,
+)  # fmt: skip
+
+# The harness writes these itself, for this session as it did for that one.
+OURS = (AgentStarted, AgentReady, AgentExited, UserMessage, FilesChanged)
+
+
+class ReplayAgent:
+    info = INFO
+
+    async def open(self, spec: SessionSpec, host: Host) -> Conversation:
+        refuse_unsupported(self.info, spec)
+        file = spec.options.get("file")
+        if not file:
+            raise UsageError(
+                "there is nothing to replay", hint="name a session or a file: `replay:FILE`"
+            )
+        recording = Recording(Path(file))
+        return ReplayConversation(
+            recording,
+            after=int(spec.resume or 0),
+            speed=_factor(spec.options.get("speed", "recorded")),
+            ask=bool(spec.options.get("ask")),
+        )
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """An entry as far as a replay needs it; its event may be of a version that is not ours."""
+
+    at: str
+    event: msgspec.Raw
+
+
+class Recording:
+    """A file of entries, cut into scenes: a prompt, and all that followed until the next one."""
+
+    def __init__(self, path: Path) -> None:
+        self.model: str | None = None
+        self.scenes: list[list[tuple[float, Event]]] = []
+        try:
+            with path.open("rb") as file:
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        self._add(line, f"{path}:{number}")
+        except OSError as error:
+            raise UsageError(f"cannot read {path}: {error.strerror}") from error
+
+    def _add(self, line: bytes, where: str) -> None:
+        try:
+            moment = msgspec.json.decode(line, type=Moment)
+            at = datetime.fromisoformat(moment.at).timestamp()
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise UsageError(
+                f"{where} is not an entry of a session: {error}",
+                hint="`tillerman sessions export ID --format jsonl` writes such a file",
+            ) from error
+        event = decode_event(bytes(moment.event))
+        match event:
+            case TurnStarted(origin="prompt"):
+                self.scenes.append([(at, event)])
+            case AgentReady(model=str(model)):
+                self.model = model
+            case _ if self.scenes and not isinstance(event, OURS):
+                self.scenes[-1].append((at, event))
+
+
+class ReplayConversation:
+    asks = INFO.asks
+
+    def __init__(self, recording: Recording, *, after: int, speed: float | None, ask: bool) -> None:
+        self._recording = recording
+        self._scene = after
+        self._speed = speed
+        self._ask = ask
+        self._prompts: asyncio.Queue[Prompt | None] = asyncio.Queue()
+        self._cut = asyncio.Event()
+        self._answers: dict[str, asyncio.Event] = {}
+
+    async def prompt(self, prompt: Prompt) -> None:
+        self._cut.clear()
+        self._prompts.put_nowait(prompt)
+
+    async def steer(self, prompt: Prompt) -> None:
+        raise Unsupported(INFO.name, "steering", hint="queue the prompt instead")
+
+    async def answer(self, request_id: str, answer: Answer) -> None:
+        self._answers.setdefault(request_id, asyncio.Event()).set()
+
+    async def cancel(self) -> None:
+        self._cut.set()
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        raise Unsupported(INFO.name, "other settings than the recorded ones")
+
+    async def close(self) -> None:
+        self._cut.set()
+        self._prompts.put_nowait(None)
+
+    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+        yield [Heard(None, [AgentStarted(agent=INFO.name)])]
+        while await self._prompts.get():
+            self._scene += 1
+            ready = AgentReady(native_id=str(self._scene), model=self._recording.model)
+            yield [Heard(None, [ready])]
+            async for event in self._play():
+                yield [Heard(None, [event])]
+        yield [Heard(None, [AgentExited(code=0)])]
+
+    async def _play(self) -> AsyncIterator[Event]:
+        if self._scene > len(self._recording.scenes):
+            message = f"the recording has {len(self._recording.scenes)} prompts, not more"
+            yield TurnEnded(reason="failed", failure=Failure(kind="agent_failed", message=message))
+            return
+        ended = False
+        for (before, _), (at, event) in pairwise(self._recording.scenes[self._scene - 1]):
+            if await self._interrupted(at - before):
+                if not ended:
+                    yield TurnEnded(reason="cancelled")
+                return
+            match event:
+                case (
+                    PermissionRequested(request_id=request_id)
+                    | QuestionAsked(request_id=request_id)
+                ):
+                    self._answers.setdefault(request_id, asyncio.Event())
+                case RequestAnswered(request_id=request_id, by=by) if by != "withdrawn":
+                    if await self._answered(request_id):
+                        continue
+                case TurnStarted():
+                    ended = False
+                case TurnEnded():
+                    ended = True
+            yield event
+        if not ended:
+            failure = Failure(kind="stream_broken", message="the recording ends within the turn")
+            yield TurnEnded(reason="failed", failure=failure)
+
+    async def _interrupted(self, pause: float) -> bool:
+        """Waits as long as the agent did, unless the turn is cut short."""
+        if self._speed is None:
+            await asyncio.sleep(0)
+        elif pause > 0:
+            try:
+                async with asyncio.timeout(min(pause, LONGEST_PAUSE) / self._speed):
+                    await self._cut.wait()
+            except TimeoutError:
+                pass
+        return self._cut.is_set()
+
+    async def _answered(self, request_id: str) -> bool:
+        """Whether the host answers anew, so that the recorded answer does not count."""
+        answer = self._answers.setdefault(request_id, asyncio.Event())
+        if self._ask:
+            waits = [asyncio.create_task(event.wait()) for event in (answer, self._cut)]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+            return True
+        await asyncio.sleep(0)  # a host whose policy decides does so as it sees the request
+        return answer.is_set()
+
+
+def _factor(speed: Any) -> float | None:
+    """How many times as fast as it was; None: as fast as can be."""
+    if speed == "full":
+        return None
+    if speed == "recorded":
+        return 1.0
+    try:
+        factor = float(speed)
+    except (TypeError, ValueError):
+        factor = 0.0
+    if factor <= 0:
+        raise UsageError(
+            f"no such speed: {speed!r}", hint="say `recorded`, `full`, or a factor such as 2"
+        )
+    return factor
+
+
+agent = ReplayAgent()

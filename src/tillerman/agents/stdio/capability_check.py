@@ -1,0 +1,58 @@
+"""Refuses a session that asks more of an agent than it can do, or will keep to."""
+
+from __future__ import annotations
+
+from tillerman.core.agent import AgentInfo, SessionSpec
+from tillerman.core.errors import GateOpen, Unsupported
+from tillerman.core.tools import ToolClass
+
+# before every call, where anything is to be asked or denied
+MUST_ASK: tuple[ToolClass, ...] = ("write", "shell")
+
+
+def refuse(info: AgentInfo, spec: SessionSpec) -> None:
+    refuse_unsupported(info, spec)
+    refuse_open_gate(info, spec)
+
+
+def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
+    asked = {
+        "model": (spec.model, "choosing a model"),
+        "modes": (spec.mode != "agent", f"{spec.mode} mode"),
+        "resume": (spec.resume, "resuming a conversation"),
+        "fork": (spec.fork, "forking a conversation"),
+        "effort": (spec.effort, "levels of effort"),
+        "system": (spec.system, "a system prompt"),
+        "folders": (spec.folders, "extra folders"),
+        "mcp": (spec.servers, "MCP servers"),
+        "tools": (spec.allowed_tools or spec.denied_tools, "lists of tools"),
+        "schema": (spec.output_schema, "an output schema"),
+        "limits": (
+            spec.max_turns is not None or spec.max_cost is not None,
+            "limits on turns and cost",
+        ),
+    }
+    for word, (wanted, feature) in asked.items():
+        if wanted and word not in info.can:
+            raise Unsupported(
+                info.name, feature, hint=f"`tillerman agents {info.name}` tells what it can do"
+            )
+    if spec.effort and info.efforts and spec.effort not in info.efforts:
+        hint = f"it knows {', '.join(info.efforts)}"
+        raise Unsupported(info.name, f"an effort of {spec.effort!r}", hint=hint)
+    if spec.only_tools and info.can.isdisjoint({"tools", "permissions"}):
+        hint = "it does not ask before it acts either: use another agent, or no such profile"
+        raise Unsupported(info.name, "a list of tools", hint=hint)
+
+
+def refuse_open_gate(info: AgentInfo, spec: SessionSpec) -> None:
+    """An agent that does not declare that it asks is advisory, whoever wrote it."""
+    if spec.approve == "auto" or spec.accept_advisory:
+        return
+    if undeclared := undeclared_asks(info):
+        raise GateOpen(info.name, spec.approve, undeclared)
+
+
+def undeclared_asks(info: AgentInfo) -> list[ToolClass]:
+    """The classes of calls that it would have to ask about, and does not declare to."""
+    return [kind for kind in MUST_ASK if info.runs_tools and kind not in info.asks]

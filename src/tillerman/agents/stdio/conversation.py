@@ -1,0 +1,286 @@
+"""A conversation with a JSON-lines CLI that has one process for all turns."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from tillerman.agents.stdio.agent import found
+from tillerman.agents.stdio.line_decoder import Hearing
+from tillerman.agents.stdio.line_process import LineProcess
+from tillerman.agents.stdio.line_splitter import Line
+from tillerman.core.agent import AgentInfo, Exit, Heard, Host, Mode, Prompt, SessionSpec
+from tillerman.core.errors import SessionBusy, Unsupported
+from tillerman.core.events import (
+    AgentExited,
+    AgentStarted,
+    Answer,
+    Event,
+    MessageChunk,
+    ThoughtChunk,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from tillerman.core.failure import Failure
+from tillerman.core.tools import ToolClass
+from tillerman.core.wire import DecodesStderr, ExplainsExit, Launch, Wire
+
+_TURNS = frozenset({TurnStarted, TurnEnded})
+_WORK = frozenset({MessageChunk, ThoughtChunk, ToolStarted})
+CLOSE_GRACE = 2.0  # seconds
+LAST_LINE = 300  # characters
+READING = 1.0  # seconds for an agent to take what it is told
+
+
+class Talk:
+    """What conversations of both lifetimes share: a process, a wire, at most one open turn."""
+
+    def __init__(
+        self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
+    ) -> None:
+        self._info = info
+        self._wire = wire
+        self._spec = spec
+        self._host = host
+        self._grace = grace
+        self._hearing = Hearing(wire, host.line_cap)
+        self._process: LineProcess | None = None
+        self._turn_open = False
+        self._turn_over = asyncio.Event()
+        self._cancelling = False
+        self._interrupt: asyncio.Task[None] | None = None
+        self._saying: asyncio.Task[None] | None = None
+
+    @property
+    def asks(self) -> frozenset[ToolClass]:
+        return self._info.asks
+
+    async def answer(self, request_id: str, answer: Answer) -> None:
+        await self._send(self._wire.answer(request_id, answer))
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        self._spec = replace(
+            self._spec, model=model or self._spec.model, mode=mode or self._spec.mode
+        )
+        await self._send(self._wire.configure(model, mode))
+
+    async def cancel(self) -> None:
+        """The agent's own interrupt, then SIGTERM, then its whole tree."""
+        process = self._process
+        if not self._turn_open or process is None:
+            await self._send(self._wire.cancel())  # it may still work in the background
+            return
+        self._cancelling = True
+        # Not awaited: an agent that reads nothing must not keep us from what comes next.
+        self._interrupt = asyncio.create_task(self._send(self._wire.cancel()))
+        if not await self._ends_within(self._grace):
+            process.signal(signal.SIGTERM)
+            if not await self._ends_within(self._grace):
+                await process.kill()
+
+    def _program(self, prompt: Prompt | None) -> Launch:
+        launch = self._wire.launch(self._spec, prompt)
+        return found(self._info, self._spec, launch, self._host.find)
+
+    async def _start(self, launch: Launch) -> LineProcess:
+        self._process = await LineProcess.start(
+            self._host, launch.argv, cwd=self._spec.cwd, env=launch.env
+        )
+        return self._process
+
+    async def _send(self, messages: Iterable[dict[str, Any]]) -> None:
+        if self._process:
+            await self._process.send(list(messages))
+
+    async def _say(self, messages: Iterable[dict[str, Any]]) -> None:
+        """As `_send`, but an agent that reads nothing must not keep a cancel waiting."""
+        self._saying = asyncio.create_task(self._send(messages))
+        await asyncio.wait([self._saying], timeout=READING)
+        if self._saying.done():
+            self._saying.result()
+
+    def _opened(self) -> None:
+        self._turn_open = True
+        self._cancelling = False
+        self._turn_over.clear()
+
+    def _closed(self) -> None:
+        self._turn_open = False
+        self._turn_over.set()
+
+    async def _ends_within(self, seconds: float) -> bool:
+        try:
+            await asyncio.wait_for(self._turn_over.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _hear(self, process: LineProcess) -> AsyncIterator[list[Heard]]:
+        wire = self._wire
+        batches: AsyncIterator[list[Line] | str] = process.lines()
+        if isinstance(wire, DecodesStderr):
+            batches = process.lines_and_stderr()
+        async for batch in batches:
+            if isinstance(batch, str):
+                assert isinstance(wire, DecodesStderr)
+                if events := list(wire.decode_stderr(batch)):
+                    yield [Heard(batch.encode(), events)]
+                continue
+            heard, replies = self._hearing.understand(batch)
+            if replies:
+                await process.send(replies)
+            yield heard
+            del batch, heard, replies  # one long line in memory is enough while the next comes
+
+    def _exited(self, exit: Exit, process: LineProcess) -> AgentExited:
+        return AgentExited(code=exit.code, signal=exit.signal, detail=process.stderr_tail)
+
+    def _ending(self, said: TurnEnded | None, exit: Exit, process: LineProcess) -> TurnEnded:
+        wire = self._wire
+        why = wire.explain(exit, process.stderr_tail) if isinstance(wire, ExplainsExit) else None
+        last = _last_line(process.stderr_tail)
+        return reconcile(said, exit, cancelled=self._cancelling, why=why, last=last)
+
+
+class StdioConversation(Talk):
+    """One process for the whole conversation."""
+
+    _found_awake = False
+    _unheard = False  # prompted, and at work on nothing yet
+    _own_first = False  # it woke before it read the prompt
+
+    async def start(self) -> None:
+        await self._start(self._program(None))
+        await self._say(self._wire.greet())
+
+    def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
+        """Not a coroutine itself, so that it refuses before anybody is told of a new turn."""
+        if self._turn_open:
+            raise SessionBusy("the agent has just begun a turn by itself", hint="send it later")
+        messages = list(self._wire.prompt(prompt))  # it may refuse a file
+        self._opened()
+        self._unheard = True
+        return self._say(messages)
+
+    async def steer(self, prompt: Prompt) -> None:
+        if "steer" not in self._info.can:
+            raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
+        if not self._turn_open:
+            raise SessionBusy("the turn is just over", hint="send the words as a prompt")
+        await self._send(self._wire.prompt(prompt))
+
+    async def close(self) -> None:
+        """No more words: an idle agent ends by itself, any other is ended."""
+        if not (process := self._process):
+            return
+        self._cancelling = self._turn_open
+        process.close_stdin()
+        try:
+            await asyncio.wait_for(process.exit(), 0 if self._turn_open else CLOSE_GRACE)
+        except TimeoutError:
+            await process.kill()
+
+    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+        process = self._process
+        assert process is not None
+        yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
+        async for batch in self._hear(process):
+            said = {type(event) for heard in batch for event in heard.events}
+            if self._turn_open and said.isdisjoint(_TURNS):
+                self._unheard = self._unheard and said.isdisjoint(_WORK)
+                yield batch  # as nearly always
+            else:
+                yield [Heard(raw, list(self._turns_in(e)), kept) for raw, e, kept in batch]
+            del batch
+        exit = await process.exit()
+        last: list[Event] = [self._exited(exit, process)]
+        if self._turn_open:
+            last.append(self._ending(None, exit, process))
+            self._closed()
+        yield [Heard(None, last)]
+
+    def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:
+        """An agent that works outside of a turn woke, though it did not say so, or says it late.
+
+        One that woke when our prompt was on its way does its own work first: within the turn of
+        the prompt, which ends when that is answered too.
+        """
+        for event in events:
+            match event:
+                case TurnStarted() if self._found_awake:
+                    continue
+                case TurnStarted(origin="prompt"):  # it takes up words that waited
+                    yield from self._awake()
+                    continue
+                case TurnStarted() if self._unheard:
+                    self._unheard, self._own_first = False, True
+                    continue
+                case TurnStarted():
+                    self._opened()
+                case TurnEnded() if self._own_first and not self._cancelling:
+                    self._own_first = False
+                    continue
+                case TurnEnded():
+                    yield from self._awake()
+                    self._closed()
+                    self._found_awake = self._unheard = self._own_first = False
+                    if self._cancelling:  # that we stopped it counts, not what it makes of that
+                        yield TurnEnded(reason="cancelled")
+                        continue
+                case MessageChunk() | ThoughtChunk() | ToolStarted() if event.parent is None:
+                    self._unheard = False
+                    yield from self._awake()
+            yield event
+
+    def _awake(self) -> Iterator[Event]:
+        if not self._turn_open:
+            self._opened()
+            self._found_awake = True
+            yield TurnStarted(origin="agent")
+
+
+def reconcile(
+    said: TurnEnded | None,
+    exit: Exit,
+    *,
+    cancelled: bool,
+    why: Failure | None = None,
+    last: str = "",
+) -> TurnEnded:
+    """A turn's end from two sources: what the stream said, and how the process ended.
+    What it said after it was cancelled does not count.
+
+    `why`: what the process told of its end; `last`: its last line, where nobody understands that.
+    """
+    how = f"signal {exit.signal}" if exit.signal else f"exit code {exit.code}"
+    if cancelled:
+        return said if said and said.reason == "completed" else TurnEnded(reason="cancelled")
+    if said is None:
+        return TurnEnded(
+            reason="failed",
+            failure=why
+            or Failure(
+                kind="stream_broken" if exit.clean else "agent_crashed",
+                message=f"the agent ended without a result ({how})" + (last and f": {last}"),
+                hint="try again; `tillerman sessions show ID --json` has all of its last words",
+            ),
+        )
+    if said.reason == "completed" and not exit.clean:
+        return TurnEnded(
+            reason="failed",
+            failure=why
+            or Failure(
+                kind="agent_crashed", message=f"the agent reported success, then ended with {how}"
+            ),
+        )
+    return said
+
+
+def _last_line(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return lines[-1][-LAST_LINE:] if lines else ""

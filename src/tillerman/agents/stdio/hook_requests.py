@@ -1,0 +1,154 @@
+"""Where a conversation is asked by its program's hooks: each question is answered, or refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+from tillerman.agents.stdio.conversation import Talk
+from tillerman.agents.stdio.line_decoder import MAX_DEPTH, deeper_than, unrecognized
+from tillerman.agents.stdio.line_process import LineProcess
+from tillerman.core.agent import AgentInfo, Exit, Heard, Host, SessionSpec
+from tillerman.core.events import TurnEnded
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Wire
+from tillerman.hooks.protocol import HookReply, refusal
+from tillerman.hooks.server import HookAsked, HookServer, LendsHooks
+
+
+class Asking(Talk):
+    """For conversations of both lifetimes. `listen` first: the program must know where to ask."""
+
+    def __init__(
+        self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
+    ) -> None:
+        super().__init__(info, wire, spec, host, grace)
+        self._hooks: HookServer | None = None
+        self._news: asyncio.Queue[HookAsked | str] = asyncio.Queue()  # who asks, or who is gone
+        self._asking: dict[str, HookAsked] = {}
+        self._stuck: Failure | None = None
+        self._ending_it: asyncio.Task[Exit] | None = None
+
+    async def listen(self) -> HookServer:
+        assert isinstance(self._host, LendsHooks)
+        self._hooks = await self._host.hooks(self._came, self._overdue)
+        return self._hooks
+
+    async def _stop_listening(self) -> None:
+        if self._hooks:
+            await self._hooks.close()
+
+    # -- what differs ------------------------------------------------------------------------
+
+    def _may_ask(self) -> bool:
+        raise NotImplementedError
+
+    def _asked(self, asked: HookAsked) -> Heard:
+        raise NotImplementedError
+
+    def _withdrawn(self, ask: str) -> Heard:
+        raise NotImplementedError
+
+    def _told(self, batch: list[Heard]) -> list[Heard]:
+        """What the stream tells, with what that means for who asks."""
+        return batch
+
+    def _silence(self) -> list[Heard]:
+        """Neither a line nor a question has come for as long as `_patience` says."""
+        return []
+
+    def _last(self) -> list[Heard]:
+        """The stream is over."""
+        return []
+
+    @property
+    def _patience(self) -> float | None:
+        return None
+
+    # -- who asks ----------------------------------------------------------------------------
+
+    def _came(self, asked: HookAsked) -> None:
+        if not self._may_ask():
+            asked.reply(refusal("no turn is under way"))
+            return
+        self._asking[asked.id] = asked
+        asked.gone.add_done_callback(partial(self._left, asked.id))
+        self._news.put_nowait(asked)
+
+    def _left(self, ask: str, unanswered: asyncio.Future[bool]) -> None:
+        self._asking.pop(ask, None)
+        if not unanswered.cancelled() and unanswered.result():
+            self._news.put_nowait(ask)
+
+    def _reply(self, ask: str, reply: HookReply) -> None:
+        if asked := self._asking.get(ask):
+            asked.reply(reply)
+
+    def _dismiss(self, why: str) -> None:
+        for asked in list(self._asking.values()):
+            asked.reply(refusal(why))
+
+    def _overdue(self, pid: int | None) -> None:
+        """A hook that was stopped: when the agent gives up on it, it may go on as if allowed."""
+        if self._process is None or not self._turn_open:
+            return
+        who = f"process {pid}" if pid else "a process"
+        self._stuck = Failure(
+            kind="gate_bypassed",
+            message=f"a hook of {self._info.name} ({who}) neither waits for its answer nor ends:"
+            " the agent was ended before it could go on without one",
+            hint=f"something stops processes here; `tillerman doctor --gate {self._info.name}`",
+        )
+        self._ending_it = asyncio.create_task(self._process.kill())
+
+    # -- what is heard -----------------------------------------------------------------------
+
+    async def _hear(self, process: LineProcess) -> AsyncIterator[list[Heard]]:
+        """Lines and questions as they come; of two at once the line is first, since a question
+        is about a call that a line has told."""
+        lines = super()._hear(process)
+        line = asyncio.ensure_future(anext(lines))
+        news = asyncio.ensure_future(self._news.get())
+        try:
+            while True:
+                await asyncio.wait(
+                    {line, news}, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
+                )
+                if line.done():
+                    try:
+                        batch = line.result()
+                    except StopAsyncIteration:
+                        yield self._last()
+                        break
+                    line = asyncio.ensure_future(anext(lines))
+                    yield self._told(batch)
+                    del batch
+                elif news.done():
+                    who = news.result()
+                    news = asyncio.ensure_future(self._news.get())
+                    yield [self._consider(who)]
+                else:
+                    yield self._silence()
+        finally:
+            line.cancel()
+            news.cancel()
+
+    def _consider(self, who: HookAsked | str) -> Heard:
+        if isinstance(who, str):
+            return self._withdrawn(who)
+        if deeper_than(MAX_DEPTH, who.payload):
+            return self._refuse(who, f"nested deeper than {MAX_DEPTH} levels")
+        try:
+            return self._asked(who)
+        except Exception as error:  # a gate's mistake must not open it, nor end the turn
+            return self._refuse(who, f"{type(error).__name__} in the gate: {error}")
+
+    def _refuse(self, asked: HookAsked, why: str) -> Heard:
+        asked.reply(refusal(why))
+        return Heard(asked.payload, [unrecognized(asked.payload, why)])
+
+    def _ending(self, said: TurnEnded | None, exit: Exit, process: LineProcess) -> TurnEnded:
+        if self._stuck and not self._cancelling:
+            return TurnEnded(reason="failed", failure=self._stuck)
+        return super()._ending(said, exit, process)

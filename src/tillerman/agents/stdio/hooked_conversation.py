@@ -1,0 +1,69 @@
+"""A conversation with one process for all turns, whose hook asks before every call."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tillerman.agents.stdio.conversation import StdioConversation
+from tillerman.agents.stdio.hook_requests import Asking
+from tillerman.core.agent import AgentInfo, Heard, Host, SessionSpec
+from tillerman.core.events import Answer, Event, PermissionRequested
+from tillerman.core.wire import Wire
+from tillerman.hooks.protocol import HookReply
+from tillerman.hooks.server import HookAsked
+
+
+class HookedWire(Wire, Protocol):
+    def hooked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply: ...
+    def rule(self, ask: str, answer: Answer) -> HookReply | None: ...  # None: no hook asked this
+    def gone(self, ask: str) -> list[Event]: ...  # nobody waits any more for what was asked
+
+
+class HookedConversation(Asking, StdioConversation):
+    """`restless`: what it began in a turn may ask after it."""
+
+    def __init__(
+        self,
+        info: AgentInfo,
+        wire: HookedWire,
+        spec: SessionSpec,
+        host: Host,
+        grace: float,
+        *,
+        restless: bool = False,
+    ) -> None:
+        super().__init__(info, wire, spec, host, grace)
+        self._told_by = wire
+        self._restless = restless
+
+    async def answer(self, request_id: str, answer: Answer) -> None:
+        ruling = self._told_by.rule(request_id, answer)
+        if ruling is None:
+            await super().answer(request_id, answer)
+        else:
+            self._reply(request_id, ruling)
+
+    async def cancel(self) -> None:
+        self._dismiss("the turn was cancelled")
+        await super().cancel()
+
+    async def close(self) -> None:
+        self._dismiss("the session is over")
+        await super().close()
+        await self._stop_listening()
+
+    def _may_ask(self) -> bool:
+        return not self._cancelling and (self._turn_open or self._restless)
+
+    def _asked(self, asked: HookAsked) -> Heard:
+        match self._told_by.hooked(asked.id, asked.payload):
+            case HookReply(exit=0) as reply:  # it is not for anybody to decide
+                asked.reply(reply)
+                return Heard(None, ())
+            case HookReply() as reply:
+                return self._refuse(asked, reply.stderr.decode("utf-8", "replace").strip())
+            case event:
+                return Heard(asked.payload, [event])
+
+    def _withdrawn(self, ask: str) -> Heard:
+        return Heard(None, self._told_by.gone(ask))

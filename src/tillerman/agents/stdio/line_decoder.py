@@ -1,0 +1,133 @@
+"""What an agent's lines mean: its wire's word for it, or `Unrecognized`; never an exception."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Any
+
+from tillerman.agents.stdio.line_splitter import Line, Overlong, Tail
+from tillerman.core.agent import Heard
+from tillerman.core.events import Unrecognized
+from tillerman.core.wire import Keep, Reply, Wire
+
+MAX_DEPTH = 100
+NO_BRACKETS = bytes(set(range(256)) - set(b'{}[]"'))
+STEPS = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")  # as signed bytes: one in, one out
+BLOCK = 65536
+LONG = 1024 * 1024  # bytes; nothing shorter can take much memory
+MOST_DECODED = 36 * 1024 * 1024  # bytes of memory for one line
+VALUE = 64  # bytes of a small one
+SHOWN = 4096  # bytes of a long line that nobody understood
+WIDEST = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # one such character makes all take 4 bytes
+_NO_EVENTS = (Reply, Keep)
+WIDE = re.compile(rb"[\xc4-\xef]|\\u(?!00)")
+
+
+class Hearing:
+    def __init__(self, wire: Wire, line_cap: int) -> None:
+        self._wire = wire
+        self._line_cap = line_cap
+
+    def understand(self, lines: Iterable[Line]) -> tuple[list[Heard], list[dict[str, Any]]]:
+        """What was heard, and the messages that must go back at once."""
+        heard: list[Heard] = []
+        replies: list[dict[str, Any]] = []
+        for line in lines:
+            if type(line) is bytes:  # as nearly always
+                if line and not line.isspace():
+                    heard.append(self._decode(line, replies))
+                continue
+            match line:
+                case Overlong():
+                    heard.append(Heard(line.head, [self._overlong(line)]))
+                case Tail(data) if data.strip() and not _looks_whole(data):
+                    cut = unrecognized(data, "cut off: the agent ended within this line")
+                    heard.append(Heard(data, [cut]))
+                case Tail(data) if data.strip():
+                    heard.append(self._decode(data, replies))
+        return heard, replies
+
+    def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> Heard:
+        if len(raw) > MAX_DEPTH and _brackets(raw) > MAX_DEPTH and deeper_than(MAX_DEPTH, raw):
+            return Heard(raw, [unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")])
+        if len(raw) > LONG and (size := decoded_size(raw)) > MOST_DECODED:
+            return Heard(raw, [unrecognized(raw, f"would take {size >> 20} MB to decode")])
+        try:
+            said = list(self._wire.decode(raw))
+        except Exception as error:  # a wire's mistake must not end the turn
+            why = f"{type(error).__name__} in the wire: {error}"
+            return Heard(raw, [unrecognized(raw, why)])
+        if len(said) == 1 and type(said[0]) not in _NO_EVENTS:  # as nearly always
+            return Heard(raw, said)  # type: ignore[arg-type]
+        events = [one for one in said if not isinstance(one, _NO_EVENTS)]
+        replies += [one.message for one in said if isinstance(one, Reply)]
+        return Heard(raw, events, tuple(one.data for one in said if isinstance(one, Keep)))
+
+    def _overlong(self, line: Overlong) -> Unrecognized:
+        return Unrecognized(
+            raw=line.head.decode("utf-8", "replace"),
+            why=f"longer than {self._line_cap} bytes",
+            length=line.length,
+            sha256=line.sha256,
+            spill=line.spill,
+        )
+
+
+def _brackets(raw: bytes) -> int:
+    return raw.count(b"{") + raw.count(b"[")
+
+
+def deeper_than(levels: int, raw: bytes) -> bool:
+    """Whether JSON nests deeper: its readers have less stack left than whoever decodes it first."""
+    unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = b"".join(unescaped.translate(STEPS, NO_BRACKETS).split(b'"')[::2])
+    depth = 0
+    for start in range(0, len(brackets), BLOCK):
+        steps = memoryview(brackets[start : start + BLOCK]).cast("b")
+        if depth + max(accumulate(steps)) > levels:
+            return True
+        depth += sum(steps)
+    return False
+
+
+def decoded_size(raw: bytes) -> int:
+    """Bytes of memory that the values of a JSON text may take, at most."""
+    width = 4 if WIDEST.search(raw) else 2 if WIDE.search(raw) else 1
+    values = _values(raw)
+    if values * VALUE > MOST_DECODED:  # unless they stand in a text
+        values = _values_outside_strings(raw)
+    return len(raw) * width + values * VALUE
+
+
+def _values(json: bytes) -> int:
+    return json.count(b",") + 2 * (json.count(b"[") + json.count(b"{"))
+
+
+def _values_outside_strings(raw: bytes) -> int:
+    values, inside, start = 0, False, 0
+    while start < len(raw):
+        end = start + BLOCK
+        while raw[end - 1 : end] == b"\\":
+            end += 1  # a backslash stays with what it escapes
+        block = raw[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
+        parts = block.split(b'"')
+        values += sum(map(_values, parts[inside::2]))
+        inside ^= len(parts) % 2 == 0
+        start = end
+    return values
+
+
+def _looks_whole(raw: bytes) -> bool:
+    return raw.rstrip().endswith((b"}", b"]"))
+
+
+def unrecognized(raw: bytes, why: str) -> Unrecognized:
+    """Of a long line only the beginning: the session keeps the whole."""
+    if len(raw) <= LONG:
+        return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)
+    head = raw[:SHOWN].decode("utf-8", "replace")
+    sha256 = hashlib.sha256(raw).hexdigest()
+    return Unrecognized(raw=head, why=why, length=len(raw), sha256=sha256)

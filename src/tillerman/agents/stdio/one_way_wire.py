@@ -1,0 +1,31 @@
+"""A wire to a program that is told all at its start, one for each turn, and hears nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from tillerman.core.agent import Mode, Prompt
+    from tillerman.core.events import Answer
+
+
+class OneWay:
+    """What is left to write is `launch` and `decode`; a signal ends a turn that is cancelled."""
+
+    lifetime: ClassVar[Literal["session", "turn"]] = "turn"
+
+    def greet(self) -> Iterable[dict[str, Any]]:
+        return ()
+
+    def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
+        return ()
+
+    def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]:
+        return ()
+
+    def cancel(self) -> Iterable[dict[str, Any]]:
+        return ()
+
+    def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
+        return ()  # the next process is launched with it

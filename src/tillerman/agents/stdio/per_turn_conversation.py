@@ -1,0 +1,129 @@
+"""A conversation with a JSON-lines CLI that has a process for each turn."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from tillerman.agents.stdio.conversation import Talk
+from tillerman.agents.stdio.line_process import LineProcess
+from tillerman.core.agent import AgentInfo, Heard, Host, Prompt, SessionSpec
+from tillerman.core.errors import AgentError, TillermanError, Unsupported
+from tillerman.core.events import AgentReady, AgentStarted, TurnEnded
+from tillerman.core.failure import Failure
+from tillerman.core.wire import Launch, Wire
+
+
+class PerTurnConversation(Talk):
+    """The agent's own session id ties the processes together."""
+
+    def __init__(
+        self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
+    ) -> None:
+        super().__init__(info, wire, spec, host, grace)
+        self._started: asyncio.Queue[LineProcess | TurnEnded | None] = asyncio.Queue()
+        self._feeding: asyncio.Task[None] | None = None
+
+    def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
+        """Not a coroutine itself, so that it refuses before anybody is told of a new turn."""
+        launch = self._program(prompt)
+        for place in launch.places:
+            if place.instead is None and os.path.lexists(place.path):
+                raise AgentError(
+                    self._info.name,
+                    f"{self._info.name} needs a file of its own where there is one: {place.path}",
+                    hint="move it away, or add to it what the session needs",
+                )
+        return self._begin(launch)
+
+    async def _begin(self, launch: Launch) -> None:
+        try:
+            stdin = self._put(launch)
+            process = await self._start(launch)
+        except (OSError, TillermanError) as error:
+            self._host.take_back()
+            self._started.put_nowait(_not_started(error))
+            return
+        self._opened()
+        await self._send(self._wire.greet())
+        if stdin is not None:
+            # Not awaited: an agent that reads nothing must not keep a cancel waiting.
+            self._feeding = asyncio.create_task(_feed(process, stdin))
+        self._started.put_nowait(process)
+
+    def _put(self, launch: Launch) -> bytes | None:
+        """Files in place, and what goes in by stdin."""
+        before = b""
+        if launch.places:
+            self._spec.cwd.stat()  # else a project that is gone would be made again
+        for place in launch.places:
+            if self._host.put(place.path, place.content):
+                continue
+            if place.instead is None:
+                raise FileExistsError(0, "there is a file already, or none can be put", place.path)
+            before += place.instead
+        return before + (launch.stdin or b"") if before else launch.stdin
+
+    async def steer(self, prompt: Prompt) -> None:
+        raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
+
+    async def cancel(self) -> None:
+        if self._process and self._turn_open:
+            self._process.signal(signal.SIGINT)
+        await super().cancel()
+
+    async def close(self) -> None:
+        self._cancelling = self._turn_open
+        if self._process:
+            await self._process.kill()
+        self._started.put_nowait(None)
+
+    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+        while process := await self._started.get():
+            if isinstance(process, TurnEnded):
+                yield [Heard(None, [process])]
+                continue
+            yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
+            said: TurnEnded | None = None
+            async for batch in self._hear(process):
+                for event in [event for heard in batch for event in heard.events]:
+                    match event:
+                        case AgentReady(native_id=native_id):
+                            self._spec = replace(self._spec, resume=native_id, fork=False)
+                        case TurnEnded() if not self._cancelling:
+                            said = said or event
+                yield [_without_end(heard) for heard in batch]
+                del batch
+            exit = await process.exit()
+            self._host.take_back()
+            end = self._ending(said, exit, process)
+            self._closed()
+            yield [Heard(None, [self._exited(exit, process), end])]
+
+
+def _without_end(heard: Heard) -> Heard:
+    """The end is told when the process has ended too."""
+    raw, events, kept = heard
+    return Heard(raw, [event for event in events if not isinstance(event, TurnEnded)], kept)
+
+
+async def _feed(process: LineProcess, stdin: bytes) -> None:
+    await process.write(stdin)
+    process.close_stdin()
+
+
+def _not_started(error: OSError | TillermanError) -> TurnEnded:
+    what, hint = str(error), "`tillerman doctor` checks it"
+    if isinstance(error, TillermanError):
+        hint = error.hint
+    elif error.strerror:
+        what = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    message = f"the agent could not be started: {what}"
+    return TurnEnded(
+        reason="failed", failure=Failure(kind="agent_failed", message=message, hint=hint)
+    )

@@ -1,0 +1,126 @@
+"""Model names: the same for every agent, what each agent calls them, whose they are, their price.
+
+The table is `models.toml`; `[models]` of the config adds to it and changes it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from tillerman.core.errors import UsageError
+
+FILE = Path(__file__).with_name("model_table.toml")
+PRICE = "price"
+_DATED = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|\[1m\])+$")  # what agents append to a name
+
+
+class Price(NamedTuple):
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float
+    cached: float
+    date: str = ""  # of the table; "" when the user said it
+
+    def cost(self, input: int, output: int, cached: int) -> float:
+        dollars = input * self.input + output * self.output + cached * self.cached
+        return round(dollars / 1_000_000, 9)
+
+
+class Own(NamedTuple):
+    """What an agent is told, and why that may be wrong."""
+
+    name: str
+    warning: str = ""
+
+
+class Models(Struct, frozen=True):
+    rows: Mapping[str, Mapping[str, Any]]  # by unified name: agent -> its own name
+    rules: tuple[tuple[str, str], ...]  # pattern, agent
+    prices_of: str
+    priced_by_user: frozenset[str] = frozenset()
+
+    def own(self, agent: str, model: str) -> Own:
+        """A name that the table does not have goes through as it is."""
+        row = self.rows.get(model, {})
+        if agent in row:
+            return Own(str(row[agent]))
+        if self.knows(agent, model):
+            return Own(model)
+        others = [name for name in row if name != PRICE]
+        if others:
+            why = f"{model} is known as a model of {', '.join(others)}, not of {agent}"
+        elif any(agent in known for known in self.rows.values()):
+            why = f"{agent} is not known to have a model called {model}"
+        else:
+            return Own(model)  # the table says nothing of this agent's models
+        return Own(model, f"{why}: the name is passed on as it is")
+
+    def knows(self, agent: str, model: str) -> bool:
+        """By the unified name or by the agent's own, dated or not."""
+        plain = _DATED.sub("", model)
+        return agent in self.rows.get(model, {}) or any(
+            row.get(agent) in (model, plain) for row in self.rows.values()
+        )
+
+    def whose(self, model: str) -> tuple[str, ...]:
+        """Agents that are known to have it; else who is meant by such a name; else nobody."""
+        plain = _DATED.sub("", model)
+        having = [name for name in self.rows.get(model, {}) if name != PRICE]
+        for row in self.rows.values():
+            having += [n for n, own in row.items() if n != PRICE and own in (model, plain)]
+        if having:
+            return tuple(dict.fromkeys(having))
+        try:
+            return (self.agent_of(model),)
+        except UsageError:
+            return ()
+
+    def agent_of(self, model: str) -> str:
+        """Whose model it is, when nobody says which agent."""
+        for pattern, agent in self.rules:
+            if re.search(pattern, model, re.IGNORECASE):
+                return agent
+        for name in self.rows.get(model, {}):
+            if name != PRICE:
+                return name
+        known = ", ".join(sorted(self.rows))
+        raise UsageError(
+            f"no agent is known for model {model!r}",
+            hint=f"name the agent with -a, or one of these models: {known}",
+        )
+
+    def price(self, model: str) -> Price | None:
+        """Of a model by any of its names; None: not in the table."""
+        plain = _DATED.sub("", model)
+        for name, row in self.rows.items():
+            if PRICE in row and (name in (model, plain) or {model, plain} & _names(row)):
+                input, output, *cached = row[PRICE]
+                date = "" if name in self.priced_by_user else self.prices_of
+                return Price(input, output, cached[0] if cached else input, date)
+        return None
+
+
+def load_models(added: Mapping[str, Mapping[str, Any]] | None = None) -> Models:
+    """The table that comes with tillerman, and what the user's config adds to it."""
+    shipped = tomllib.loads(FILE.read_text("utf-8"))
+    rows: dict[str, dict[str, Any]] = shipped["models"]
+    added = added or {}
+    for name, row in added.items():
+        rows[name] = {**rows.get(name, {}), **row}
+    return Models(
+        rows=rows,
+        rules=tuple((rule["pattern"], rule["agent"]) for rule in shipped["infer"]),
+        prices_of=shipped["prices_of"],
+        priced_by_user=frozenset(name for name, row in added.items() if PRICE in row),
+    )
+
+
+def _names(row: Mapping[str, Any]) -> set[str]:
+    return {value for key, value in row.items() if key != PRICE}

@@ -1,0 +1,212 @@
+"""Profiles: agents of the user's own, one Markdown file each in `.tillerman/agents/`.
+
+The lines between the first two `---` are the front matter, `key: value`; what follows them is the
+system prompt. A project's count once it is trusted, and go before the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from tillerman.config.project_trust import project_folder, trust_state
+from tillerman.core.errors import ConfigError
+from tillerman.paths import Paths
+
+FOLDER = "agents"
+MODES = ("agent", "plan", "ask")
+COLORS = (
+    "red", "green", "yellow", "blue", "magenta", "cyan", "white", "black", "orange", "purple",
+    "pink", "grey",
+)  # fmt: skip
+LARGEST = 256 * 1024  # bytes
+_LISTS = frozenset({"agent", "tools"})
+_KEYS = frozenset({"name", "description", "model", "color", "agent", "mode", "tools"})
+
+
+class Profile(Struct, frozen=True):
+    name: str
+    path: str
+    layer: Literal["project", "user"]
+    description: str = ""
+    model: str | None = None
+    color: str | None = None
+    agents: tuple[str, ...] = ()  # in order; none: whoever has the model, or the config's
+    mode: Literal["agent", "plan", "ask"] | None = None
+    tools: tuple[str, ...] = ()  # the only ones it may use, if any are named
+    system: str = ""
+
+
+class Broken(Struct, frozen=True):
+    """A file that is none, or does not count, and why."""
+
+    name: str
+    path: str
+    problem: str
+    hint: str = ""
+
+
+def profile(paths: Paths, cwd: Path, name: str) -> Profile | None:
+    """None when there is no such file; ConfigError when it is broken or not trusted."""
+    withheld: Broken | None = None
+    for found in _files(paths, cwd):
+        if found.name != name:
+            continue
+        if found.data is None:
+            withheld = withheld or Broken(name, found.path, found.problem, found.hint)
+            continue
+        return parse(found.data, found.path, found.layer)
+    if withheld:
+        raise ConfigError(f"{withheld.path}: {withheld.problem}", hint=withheld.hint)
+    return None
+
+
+def profiles(paths: Paths, cwd: Path) -> Sequence[Profile | Broken]:
+    """All of them, by name; where two have the same, the one that counts."""
+    listed: dict[str, Profile | Broken] = {}
+    for found in _files(paths, cwd):
+        if isinstance(listed.get(found.name), Profile):
+            continue
+        if found.data is None:
+            listed.setdefault(found.name, Broken(found.name, found.path, found.problem, found.hint))
+            continue
+        try:
+            listed[found.name] = parse(found.data, found.path, found.layer)
+        except ConfigError as error:
+            listed[found.name] = Broken(found.name, found.path, error.message, error.hint)
+    return [listed[name] for name in sorted(listed)]
+
+
+class _File(Struct, frozen=True):
+    name: str
+    path: str
+    layer: Literal["project", "user"]
+    data: bytes | None = None  # None: it does not count
+    problem: str = ""
+    hint: str = ""
+
+
+def _files(paths: Paths, cwd: Path) -> Iterator[_File]:
+    """The project's first, then the user's."""
+    folder = project_folder(paths, cwd)
+    if folder:
+        state = trust_state(paths, folder)
+        for name, data in sorted(folder.files.items()):
+            if not (stem := _stem(name)):
+                continue
+            path = str(folder.path / name)
+            if state == "trusted":
+                yield _File(stem, path, "project", data)
+            else:
+                why = "changed since it was trusted" if state == "changed" else "not trusted"
+                hint = "look at it, then `tillerman trust` lets it count"
+                problem = f"this project's .tillerman/ is {why}"
+                yield _File(stem, path, "project", None, problem, hint)
+    for file in sorted((paths.config / FOLDER).glob("*.md")):
+        try:
+            with file.open("rb") as opened:
+                yield _File(file.stem, str(file), "user", opened.read(LARGEST + 1))
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror}"
+            yield _File(file.stem, str(file), "user", None, problem, "mend its permissions")
+
+
+def _stem(name: str) -> str:
+    folder, _, file = name.partition("/")
+    return file.removesuffix(".md") if folder == FOLDER and file.endswith(".md") else ""
+
+
+# -- one file --------------------------------------------------------------------------------------
+
+
+def parse(data: bytes, path: str, layer: Literal["project", "user"]) -> Profile:
+    if len(data) > LARGEST:
+        raise ConfigError(f"{path}: larger than {LARGEST // 1024} KB", hint="shorten it")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
+    lines = text.splitlines()
+    values, body = _front_matter(lines, path) if lines[:1] == ["---"] else ({}, 0)
+    stem = Path(path).stem
+    name, line = values.pop("name", (stem, 1))
+    if name != stem:
+        raise _wrong(path, line, f"its name is {name!r}, and the file's is {stem!r}", "make one")
+    given: dict[str, Any] = {}
+    for key, (value, line) in values.items():
+        given["agents" if key == "agent" else key] = _checked(key, value, path, line)
+    system = "\n".join(lines[body:]).strip()
+    return Profile(name=stem, path=path, layer=layer, system=system, **given)
+
+
+def _uncommented(value: str) -> str:
+    """A `#` after a value and a space begins a comment, unless the value is quoted."""
+    value = value.strip()
+    return value if value[:1] in ("'", '"') else value.partition(" #")[0]
+
+
+def _front_matter(lines: Sequence[str], path: str) -> tuple[dict[str, tuple[Any, int]], int]:
+    """Each key's value and line, and how many lines all of it takes."""
+    values: dict[str, tuple[Any, int]] = {}
+    last = ""
+    for number, line in enumerate(lines[1:], 2):
+        if line.strip() == "---":
+            return values, number
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if line.lstrip().startswith("- ") and last in _LISTS:
+            items, first = values[last]
+            values[last] = ([*items, *_items(_uncommented(line.lstrip()[2:]))], first)
+            continue
+        key, colon, value = line.partition(":")
+        last, value = key.strip(), _uncommented(value)
+        if not colon:
+            raise _wrong(
+                path, number, f"not `key: value`: {line.strip()!r}", "see `tillerman agents`"
+            )
+        if last not in _KEYS:
+            known = ", ".join(sorted(_KEYS))
+            raise _wrong(path, number, f"no key is called {last!r}", f"known: {known}")
+        if last in values:
+            raise _wrong(path, number, f"{last!r} is said twice", "leave one out")
+        values[last] = (_items(value) if last in _LISTS else _unquoted(value), number)
+    raise _wrong(path, len(lines), "the front matter has no end", "close it with `---`")
+
+
+def _checked(key: str, value: Any, path: str, line: int) -> Any:
+    if key == "mode" and value not in MODES:
+        raise _wrong(path, line, f"no mode is called {value!r}", f"known: {', '.join(MODES)}")
+    if key == "color" and value not in COLORS and not _is_hex(value):
+        known = ", ".join(COLORS)
+        raise _wrong(path, line, f"no colour is called {value!r}", f"#rrggbb, or one of {known}")
+    if key == "tools" and not any(value):
+        hint = "name those it may use, as in `tools: Read, Grep`, or leave the line out for all"
+        raise _wrong(path, line, "no tool is named", hint)
+    if key in _LISTS:
+        return tuple(value)
+    return value or None if key == "model" else value
+
+
+def _items(text: str) -> list[str]:
+    inner = text.strip().removeprefix("[").removesuffix("]")
+    return [_unquoted(item) for item in inner.split(",") if item.strip()]
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip()
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    return text
+
+
+def _is_hex(text: str) -> bool:
+    return (
+        len(text) == 7 and text[0] == "#" and all(c in "0123456789abcdefABCDEF" for c in text[1:])
+    )
+
+
+def _wrong(path: str, line: int, problem: str, hint: str) -> ConfigError:
+    return ConfigError(f"{path}:{line}: {problem}", hint=hint)

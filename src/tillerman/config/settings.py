@@ -1,0 +1,317 @@
+"""What can be set: the typed Config, each of its values with its kind, default and meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, get_args
+
+from msgspec import Struct, field
+
+from tillerman.config.value_types import (
+    Kind,
+    WrongKind,
+    choice,
+    count,
+    key_table,
+    model_rows,
+    names,
+    roster,
+    seconds,
+    size,
+    switch,
+    text,
+)
+from tillerman.core.errors import ConfigError
+from tillerman.core.session_options import (
+    Enforced,
+    Handoff,
+    Isolation,
+    Preset,
+    Protected,
+    RateLimit,
+    Supervision,
+)
+from tillerman.paths import Paths, find_paths
+
+if TYPE_CHECKING:
+    from tillerman.core.permission import Rule
+
+APPROVE: tuple[Preset, ...] = ("none", "readonly", "ask", "edits", "auto")  # strictest first
+ENFORCED: tuple[Enforced, ...] = get_args(Enforced)
+HANDOFF: tuple[Handoff, ...] = get_args(Handoff)
+PROTECTED: tuple[Protected, ...] = get_args(Protected)
+ISOLATION: tuple[Isolation, ...] = get_args(Isolation)  # strictest first
+NOTIFY = ("desktop", "bell", "none")
+PLACES = ("top", "bottom", "left", "right", "hidden")
+SUPERVISION: tuple[Supervision, ...] = get_args(Supervision)
+KB, MB = 1 << 10, 1 << 20
+
+
+class Env(Struct, frozen=True):
+    passed: tuple[str, ...] = ()
+
+
+class Limits(Struct, frozen=True):
+    tool_output: int = 50 * KB
+    spill: int = 256 * MB
+    turn_log: int = 256 * MB
+    line: int = 12 * MB
+    idle: float | None = 1800.0
+    total: float | None = None
+    request: float = 3600.0
+    turns: int | None = None
+    cost: float | None = None
+    tokens: int | None = None
+
+
+class Team(Struct, frozen=True):
+    """What happens when an agent of several cannot go on."""
+
+    handoff: Handoff = "limits"
+    rate_limit: RateLimit = "switch"
+    wait: float = 900.0
+
+
+class Until(Struct, frozen=True):
+    """A command that is run after each turn, and decides whether another one follows."""
+
+    command: str | None = None
+    rounds: int = 3
+
+
+class Prompts(Struct, frozen=True):
+    check: str | None = None
+
+
+class Workspace(Struct, frozen=True):
+    """The tools that tillerman gives agents besides their own."""
+
+    tools: bool = False
+    isolation: Isolation = "basic"
+
+
+class Enforcement(Struct, frozen=True):
+    """What the kernel holds of the rules, whatever an agent asks about."""
+
+    commands: Enforced = "auto"
+    protected: Protected = "auto"
+    paths: Enforced = "auto"
+
+
+class Output(Struct, frozen=True):
+    """Of a session with an output schema."""
+
+    repair: bool = False
+
+
+class Store(Struct, frozen=True):
+    keep_days: int | None = None
+
+
+class Screen(Struct, frozen=True):
+    """The terminal interface."""
+
+    theme: str = "tillerman-dark"
+    breadcrumb: str = "top"
+    notify: str = "desktop"
+    keys: Mapping[str, str] = field(default_factory=dict)  # what a key does -> the key
+
+
+class Source(Struct, frozen=True):
+    """Where a value came from."""
+
+    layer: str  # default, project, user, environment, flag
+    where: str = ""  # the file, the variable or the flag
+    line: int | None = None
+
+    def __str__(self) -> str:
+        if self.layer == "default":
+            return "default"
+        return f"{self.where}:{self.line}" if self.line else self.where
+
+
+class Withheld(Struct, frozen=True):
+    """A value of a project that is not trusted, and why it does not count."""
+
+    key: str
+    why: str
+
+
+class Config(Struct, frozen=True):
+    agent: str = "claude"  # or several, in order: `claude,codex`
+    model: str | None = None
+    approve: Preset = "ask"
+    accept_advisory: bool = False
+    supervision: Supervision = "auto"
+    color: str = "auto"
+    experimental_agents: bool = False
+    env: Env = Env()
+    limits: Limits = Limits()
+    store: Store = Store()
+    team: Team = Team()
+    prompts: Prompts = Prompts()
+    until: Until = Until()
+    output: Output = Output()
+    workspace: Workspace = Workspace()
+    enforcement: Enforcement = Enforcement()
+    screen: Screen = Screen()
+    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
+    rules: tuple[Rule, ...] = ()  # [[rules]]: the project's, then the user's
+    tightening: tuple[Rule, ...] = ()  # of a project that is not trusted
+    paths: Paths = field(default_factory=find_paths)
+    sources: Mapping[str, Source] = field(default_factory=dict)  # by dotted key; none: default
+    withheld: tuple[Withheld, ...] = ()
+
+
+class Setting(Struct, frozen=True):
+    """One key of a config file."""
+
+    key: str  # dotted, as in the file
+    kind: Kind
+    help: str
+
+    @property
+    def default(self) -> Any:
+        return value_at(Config(), self.key)
+
+    @property
+    def variable(self) -> str:
+        return "TILLERMAN_" + self.key.upper().replace(".", "_")
+
+
+_SETTINGS = (
+    Setting("agent", roster(), "that runs when none is named; of several, the first that can"),
+    Setting("model", text(), "that the agent is asked to use"),
+    Setting("approve", choice(APPROVE, strictest_first=True), "what is allowed without asking"),
+    Setting("accept_advisory", switch(), "whether agents may run for which that does not hold"),
+    Setting("supervision", choice(SUPERVISION), "how an agent's processes are kept together"),
+    Setting("color", choice(("auto", "always", "never")), "in the terminal"),
+    Setting("experimental_agents", switch(), "whether agents that nobody has tried can be used"),
+    Setting("env.pass", names(), "variables that agents get besides the usual"),
+    Setting("limits.tool_output", size(), "of a tool's result in its event"),
+    Setting("limits.spill", size(), "of one spill file"),
+    Setting("limits.turn_log", size(), "of all that one turn writes to the log"),
+    Setting("limits.line", size(64 * KB), "of one line that is still decoded"),
+    Setting("limits.idle", seconds(optional=True), "without a word, then the turn is ended"),
+    Setting("limits.total", seconds(optional=True), "of one turn"),
+    Setting(
+        "limits.request",
+        seconds(),
+        "until an unanswered request is denied; unset, 5m without a terminal",
+    ),
+    Setting("limits.turns", count(optional=True), "rounds of the model in one prompt"),
+    Setting("limits.cost", count(optional=True, fraction=True), "US dollars of one prompt"),
+    Setting("limits.tokens", count(optional=True), "read and written in one prompt"),
+    Setting("team.handoff", choice(HANDOFF), "when another agent goes on in the middle of a turn"),
+    Setting("team.rate_limit", choice(("switch", "wait")), "what a rate limit leads to"),
+    Setting("team.wait", seconds(), "for a rate limit to pass, at most"),
+    Setting("prompts.check", text(), "reads each prompt first; if it fails, nothing is sent"),
+    Setting("until.command", text(), "run after each turn; while it fails the agent is told why"),
+    Setting("until.rounds", count(), "how often it is told, for one prompt"),
+    Setting("output.repair", switch(), "whether an answer that fits no schema is asked for again"),
+    Setting(
+        "workspace.tools", switch(), "whether agents get files and processes of tillerman's too"
+    ),
+    Setting(
+        "workspace.isolation",
+        choice(ISOLATION, strictest_first=True),
+        "of their commands, at least",
+    ),
+    Setting(
+        "enforcement.commands",
+        choice(ENFORCED, strictest_first=True),
+        "whether the kernel stops denied commands; auto: for root",
+    ),
+    Setting(
+        "enforcement.protected",
+        choice(PROTECTED, strictest_first=True),
+        "how protected names are kept as they are; auto: mounts where possible",
+    ),
+    Setting(
+        "enforcement.paths",
+        choice(ENFORCED, strictest_first=True),
+        "whether files that rules deny to be read are hidden; auto: where possible",
+    ),
+    Setting(
+        "models", model_rows(), "names of models, added to the table that comes with tillerman"
+    ),
+    Setting("screen.theme", text(), "of the terminal interface; /theme shows them"),
+    Setting("screen.breadcrumb", choice(PLACES), "where it tells how far the branch is"),
+    Setting("screen.notify", choice(NOTIFY), "what calls a person when an agent waits unseen"),
+    Setting("screen.keys", key_table(), "keys of the terminal interface, by what they do"),
+    Setting("store.keep_days", count(optional=True), "then sessions are deleted; none keeps them"),
+)
+SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
+_SECTIONS: Mapping[str, type[Struct]] = {
+    "enforcement": Enforcement,
+    "env": Env,
+    "limits": Limits,
+    "output": Output,
+    "prompts": Prompts,
+    "screen": Screen,
+    "store": Store,
+    "team": Team,
+    "until": Until,
+    "workspace": Workspace,
+}
+_FIELD_NAMES = {"pass": "passed"}  # a keyword in Python
+_AGENT_KINDS = {
+    "acp": text(),
+    "binary": text(),
+    "model": text(),
+    "flags": names(),
+    "variables": names(),
+}
+
+
+def agent_kind(key: str) -> Kind | None:
+    """Of `agents.NAME.key`; an agent may have keys of its own, of any kind."""
+    return _AGENT_KINDS.get(key.split(".", 2)[2])
+
+
+def build(values: Mapping[str, Any], **besides: Any) -> Config:
+    """The Config of these values by dotted key; what is absent is default."""
+    agents: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        if key.startswith("agents."):
+            _, name, option = key.split(".", 2)
+            agents.setdefault(name, {})[option] = value
+    frozen = {name: MappingProxyType(options) for name, options in agents.items()}
+    given: dict[str, Any] = {"agents": MappingProxyType(frozen), **besides}
+    sections: dict[str, dict[str, Any]] = {name: {} for name in _SECTIONS}
+    for key in values.keys() & SETTINGS.keys():
+        section, _, name = key.rpartition(".")
+        into = sections[section] if section else given
+        into[_FIELD_NAMES.get(name, name)] = values[key]
+    given |= {name: _SECTIONS[name](**found) for name, found in sections.items()}
+    return Config(**given)
+
+
+def check_config(config: Config) -> None:
+    """One that was made in Python, by the same kinds as one that was read from files."""
+    for setting in _SETTINGS:
+        value = value_at(config, setting.key)
+        if value == setting.default:
+            continue
+        try:
+            is_right = (
+                setting.kind.read(list(value) if isinstance(value, tuple) else value) == value
+            )
+        except WrongKind:
+            is_right = False
+        if not is_right:  # a file may say "0" for no limit, or "no" for False
+            hint = f"it is {setting.kind.expected}"
+            raise ConfigError(f"{setting.key} cannot be {value!r}", hint=hint)
+
+
+def value_at(config: Config, key: str) -> Any:
+    """The value at a dotted key of `SETTINGS`, or `agents.NAME.OPTION`."""
+    if key.startswith("agents."):
+        _, name, option = key.split(".", 2)
+        return config.agents.get(name, {}).get(option)
+    at: Any = config
+    for part in key.split("."):
+        at = getattr(at, _FIELD_NAMES.get(part, part))
+    return at

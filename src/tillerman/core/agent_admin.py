@@ -1,0 +1,193 @@
+"""What an agent may tell besides prompting: it has the method, or it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct
+
+from tillerman.core.agent import Exit, Word
+
+if TYPE_CHECKING:
+    from tillerman.core.events import Event
+
+T = TypeVar("T")
+
+
+class Installed(Struct, frozen=True):
+    binary: str
+    path: str | None  # None: not installed
+    version: str | None
+    command: str  # that installs it
+
+
+class Account(Struct, frozen=True):
+    signed_in: bool
+    method: str | None = None  # api key, browser, token, variable
+    who: str | None = None
+    hint: str = ""
+
+
+class Model(Struct, frozen=True):
+    id: str
+    title: str
+    provider: str | None = None
+    default: bool = False
+    current: bool = False
+    thinking: bool = False
+    efforts: tuple[str, ...] = ()
+    context: int | None = None
+    shipped: bool = False  # from tillerman's own table: the agent cannot list its models
+
+
+class NativeSession(Struct, frozen=True):
+    native_id: str
+    title: str
+    updated: str  # UTC, RFC 3339; empty if unknown
+    cwd: str | None = None
+
+
+class McpServer(Struct, frozen=True):
+    name: str
+    status: str  # the agent's word: connected, disabled, needs approval, …
+    command: str = ""  # or its URL
+
+
+class McpTool(Struct, frozen=True):
+    name: str
+    description: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+class Ran(NamedTuple):
+    exit: Exit  # code 124: it was ended by the limit
+    stdout: bytes
+    stderr: bytes
+
+
+# Says bytes, is sent each line that came back, and returns what was found out. Without I/O.
+Dialog = Generator[bytes, bytes, T]
+
+
+class Run(Protocol):
+    """Runs a program of the agent's, supervised and bounded, in the user's home.
+
+    Not in a project: its settings could name programs that nobody has trusted yet.
+    """
+
+    def find(self, binary: str) -> str | None: ...
+    def variable(self, name: str) -> str | None: ...  # of the environment it runs programs in
+
+    async def __call__(
+        self,
+        argv: Sequence[Word],
+        *,
+        env: Mapping[str, str] = {},
+        input: bytes = b"",
+        limit: float = 20,
+    ) -> Ran: ...
+
+    async def dialog(
+        self,
+        argv: Sequence[Word],
+        dialog: Dialog[T],
+        *,
+        env: Mapping[str, str] = {},
+        limit: float = 20,
+    ) -> T:
+        """The program is ended when the dialog returns; `AgentError`: it said too little."""
+        ...
+
+
+@runtime_checkable
+class TellsInstall(Protocol):
+    async def installed(self, run: Run) -> Installed: ...
+
+
+@runtime_checkable
+class TellsAuth(Protocol):
+    async def account(self, run: Run) -> Account: ...
+
+
+@runtime_checkable
+class TellsAbout(Protocol):
+    async def about(self, run: Run) -> Mapping[str, str]: ...  # plan, endpoint, …: what it tells
+
+
+@runtime_checkable
+class TellsModels(Protocol):
+    async def models(self, run: Run) -> Sequence[Model]: ...
+
+
+@runtime_checkable
+class SignsIn(Protocol):
+    """The words to run on the user's terminal: signing in is between them and the agent."""
+
+    def login(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class SignsOut(Protocol):
+    def logout(self) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class TellsSessions(Protocol):
+    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]: ...
+
+
+@runtime_checkable
+class CreatesSessions(Protocol):
+    async def create_session(self, run: Run, cwd: Path) -> str: ...  # its native id
+
+
+@runtime_checkable
+class TellsHistory(Protocol):
+    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+        """What was said and done in it: `UserMessage(how="imported")`, chunks, tools; no turns."""
+        ...
+
+
+@runtime_checkable
+class ListsServers(Protocol):
+    async def mcp_servers(self, run: Run) -> Sequence[McpServer]: ...
+
+
+@runtime_checkable
+class ListsServerTools(Protocol):
+    async def mcp_tools(self, run: Run, name: str) -> Sequence[McpTool]: ...
+
+
+@runtime_checkable
+class ChangesServers(Protocol):
+    """For the user, not for a project. `config`: command, args, env; or type, url, headers.
+
+    Command lines are read by every user: a secret goes by `SecretFile`, stdin or the agent's file.
+    """
+
+    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None: ...
+    async def mcp_remove(self, run: Run, name: str) -> None: ...
+
+
+@runtime_checkable
+class SwitchesServers(Protocol):
+    async def mcp_switch(self, run: Run, name: str, on: bool) -> None: ...
+
+
+METHODS: dict[str, type] = {
+    "install": TellsInstall,
+    "auth": TellsAuth,
+    "about": TellsAbout,
+    "models": TellsModels,
+    "login": SignsIn,
+    "logout": SignsOut,
+    "sessions": TellsSessions,
+    "create": CreatesSessions,
+    "history": TellsHistory,
+    "servers": ListsServers,
+    "server-tools": ListsServerTools,
+    "server-add": ChangesServers,
+    "server-switch": SwitchesServers,
+}

@@ -1,0 +1,171 @@
+"""Errors a caller handles, each with a next step.
+
+TillermanError
+├── UsageError                 wrong words in a call or on the command line
+├── ConfigError                a config file or value is wrong
+├── AgentError                 names the agent
+│   ├── AgentNotInstalled
+│   ├── AgentUnknown
+│   ├── GateOpen               it would not ask before it acts
+│   ├── NotUsable              not installed, not signed in, or it did not say
+│   └── Unsupported            this agent cannot do that
+├── SessionError
+│   ├── SessionNotFound
+│   ├── SessionBusy            another process owns it, or a turn is under way
+│   ├── PromptRefused          by the user's own check
+│   ├── PromptWithdrawn        cancelled before its turn began
+│   └── RequestNotOpen         already answered, or never asked
+├── StoreError
+│   ├── StoreNewer             written by a newer tillerman
+│   ├── StoreDamaged
+│   ├── StoreReadOnly          it can be read, and not be written
+│   └── StorageFull
+├── SupervisionUnavailable     a level was asked for that this machine cannot give
+└── IsolationUnavailable       the same, of how far a command is kept from the machine
+
+What a reader of the log must see is an event (`TurnEnded(reason="failed")`), not an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class TillermanError(Exception):
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(TillermanError):
+    exit_code = 2
+
+
+class ConfigError(TillermanError):
+    exit_code = 2
+
+
+class AgentError(TillermanError):
+    def __init__(self, agent: str, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.agent = agent
+
+
+class AgentNotInstalled(AgentError):
+    exit_code = 3
+
+    def __init__(self, agent: str, *, binary: str, hint: str) -> None:
+        super().__init__(agent, f"{agent} is not installed: no `{binary}` on PATH", hint=hint)
+
+
+class NotUsable(AgentError):
+    exit_code = 3
+
+
+class AgentUnknown(AgentError):
+    exit_code = 2
+
+    def __init__(self, agent: str, known: list[str]) -> None:
+        from difflib import get_close_matches
+
+        near = get_close_matches(agent, known, n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+        super().__init__(agent, f"no agent is called {agent!r}", hint=hint)
+
+
+class Unsupported(AgentError):
+    exit_code = 2
+
+    def __init__(self, agent: str, feature: str, *, hint: str = "") -> None:
+        super().__init__(agent, f"{agent} does not support {feature}", hint=hint)
+        self.feature = feature
+
+
+class GateOpen(AgentError):
+    """What the policy says would not hold for this agent."""
+
+    exit_code = 4
+
+    def __init__(self, agent: str, approve: str, classes: Sequence[str]) -> None:
+        super().__init__(
+            agent,
+            f"{agent} does not declare that it asks before every {' and '.join(classes)} call: "
+            f"`{approve}` would not hold",
+            hint="--accept-advisory takes it as it is, --approve auto asks for nothing; "
+            "`tillerman doctor --gate` tells which agents hold",
+        )
+
+
+class SessionError(TillermanError):
+    pass
+
+
+class SessionNotFound(SessionError):
+    exit_code = 2
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"no session matches {session!r}", hint="`tillerman sessions list` shows them all"
+        )
+
+
+class SessionBusy(SessionError):
+    pass
+
+
+class PromptRefused(SessionError):
+    exit_code = 4
+
+    def __init__(self, command: str, why: str) -> None:
+        super().__init__(
+            f"`{command}` refuses this prompt: {why}",
+            hint="use other words, or another `prompts.check` in the config",
+        )
+
+
+class PromptWithdrawn(SessionError):
+    exit_code = 130
+
+
+class RequestNotOpen(SessionError):
+    def __init__(self, request_id: str) -> None:
+        super().__init__(
+            f"request {request_id!r} is not open: it was answered already, or never asked",
+            hint="`tillerman requests list` shows the open ones",
+        )
+
+
+class StoreError(TillermanError):
+    pass
+
+
+class StoreNewer(StoreError):
+    exit_code = 2
+
+
+class StoreDamaged(StoreError):
+    pass
+
+
+class StoreReadOnly(StoreError):
+    pass
+
+
+class StorageFull(StoreError):
+    pass
+
+
+class SupervisionUnavailable(TillermanError):
+    exit_code = 4
+
+
+class IsolationUnavailable(TillermanError):
+    exit_code = 4
+
+    def __init__(self, level: str, reason: str, hint: str) -> None:
+        super().__init__(f"isolation level {level} is not to be had here: {reason}", hint=hint)
+        self.level = level
+        self.reason = reason

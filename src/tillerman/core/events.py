@@ -1,0 +1,335 @@
+"""The event union: every fact of a session as frozen data, with its JSON encoding."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from tillerman.core.failure import Failure
+
+# -- parts ---------------------------------------------------------------------------------------
+
+
+class _Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value inside an event."""
+
+
+class Cut(_Part, frozen=True):
+    """What was left out of a text, and where the whole of it is."""
+
+    left_out: int  # bytes
+    spill: str | None = None  # file name under the session's spill folder
+
+
+class Text(_Part, frozen=True, tag="text"):
+    text: str
+    cut: Cut | None = None
+
+
+class Diff(_Part, frozen=True, tag="diff"):
+    """One file's change: a unified hunk text where the agent gives it, else old and new."""
+
+    path: str
+    patch: str | None = None
+    old: str | None = None
+    new: str | None = None
+
+
+class Image(_Part, frozen=True, tag="image"):
+    mime: str
+    hash: str  # sha256 of the bytes, kept in the store's attachments
+
+
+Content = Text | Diff | Image
+
+
+class PlanStep(_Part, frozen=True):
+    text: str
+    status: Literal["pending", "in_progress", "completed"] = "pending"
+
+
+class BackgroundTask(_Part, frozen=True):
+    """Work the agent left running: the session is not idle while one is open."""
+
+    task_id: str
+    title: str = ""
+    call_id: str | None = None
+
+
+class FileChange(_Part, frozen=True):
+    path: str
+    change: Literal["added", "modified", "deleted", "renamed"]
+    added: int | None = None  # lines; None when not text
+    removed: int | None = None
+    old_path: str | None = None
+
+
+class Option(_Part, frozen=True):
+    """One way to answer a permission request."""
+
+    id: str
+    label: str
+    kind: Literal["allow", "always", "deny"]
+
+
+ALLOW = Option("allow", "Allow", "allow")
+DENY = Option("deny", "Deny", "deny")
+
+
+class Choice(_Part, frozen=True):
+    label: str
+    description: str = ""
+
+
+class Question(_Part, frozen=True):
+    text: str
+    header: str = ""
+    choices: tuple[Choice, ...] = ()
+    many: bool = False
+
+
+class Answer(_Part, frozen=True):
+    """What was said to a request: an option's id, and what goes with it."""
+
+    option: str  # Option.id; "allow" or "deny" where the agent offers no others
+    note: str | None = None  # told to the agent with a deny
+    input: dict[str, Any] | None = None  # changed input, with an allow
+    answers: dict[str, str] | None = None  # question text -> chosen label(s) or free text
+    remember: Literal["session", "project"] | None = None  # as a rule, for what is like it
+
+
+class Attachment(_Part, frozen=True):
+    name: str
+    mime: str
+    hash: str  # sha256; the bytes are in the store
+    size: int
+
+
+class Enforced(_Part, frozen=True):
+    """How far a session is held to something: by the kernel, by restoring it, or not at all."""
+
+    what: Literal["protected names", "denied paths", "denied commands"]
+    state: Literal["enforced", "restored", "advisory"]
+    why: str = ""
+    paths: tuple[str, ...] = ()  # or patterns; none: all that no other row names
+
+
+# -- events --------------------------------------------------------------------------------------
+
+
+def _tag(name: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=_tag):
+    parent: str | None = None  # the tool call that a subagent works inside
+
+
+class AgentStarted(_Event, frozen=True):
+    """The agent's process runs, and this is what ends it for sure, and what it is held to."""
+
+    agent: str
+    version: str | None = None
+    supervision: str | None = None
+    enforcement: tuple[Enforced, ...] = ()
+
+
+class AgentReady(_Event, frozen=True):
+    """The agent told its own session id, which resumes it."""
+
+    native_id: str
+    model: str | None = None
+    version: str | None = None  # the agent's own, if it tells
+
+
+class AgentExited(_Event, frozen=True):
+    """The agent's process is gone. What it left open is ended right after."""
+
+    code: int | None = None
+    signal: int | None = None
+    detail: str = ""  # tail of stderr
+
+
+class TurnStarted(_Event, frozen=True):
+    origin: Literal["prompt", "agent"]
+    prompt: str | None = None
+    attachments: tuple[Attachment, ...] = ()
+
+
+class TurnEnded(_Event, frozen=True):
+    reason: Literal["completed", "failed", "cancelled"]
+    failure: Failure | None = None
+    result: Any = None  # structured output, when a schema was asked for
+
+
+class UserMessage(_Event, frozen=True):
+    """Words for the agent that are not a turn's prompt; a handoff's are ours."""
+
+    text: str
+    how: Literal["steer", "queued", "imported", "shell", "handoff", "repair"]
+
+
+class MessageChunk(_Event, frozen=True):
+    message_id: str
+    text: str
+
+
+class ThoughtChunk(_Event, frozen=True):
+    message_id: str
+    text: str
+
+
+class MessageWithdrawn(_Event, frozen=True):
+    """The chunks of this message no longer count: the agent starts it over."""
+
+    message_id: str
+
+
+class PlanChanged(_Event, frozen=True):
+    steps: tuple[PlanStep, ...]  # the whole plan each time
+
+
+class ToolStarted(_Event, frozen=True):
+    call_id: str
+    tool: str  # our vocabulary, core/tools.py
+    name: str  # the agent's own word
+    title: str
+    input: dict[str, Any] = msgspec.field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+
+
+class ToolUpdated(_Event, frozen=True):
+    call_id: str
+    title: str | None = None
+    content: tuple[Content, ...] = ()
+
+
+class ToolFinished(_Event, frozen=True):
+    call_id: str
+    outcome: Literal["completed", "failed", "denied", "cancelled"]
+    content: tuple[Content, ...] = ()
+
+
+class BackgroundChanged(_Event, frozen=True):
+    tasks: tuple[BackgroundTask, ...]  # all that run now; empty: none
+
+
+class PermissionRequested(_Event, frozen=True):
+    request_id: str
+    tool: str
+    title: str
+    input: dict[str, Any] = msgspec.field(default_factory=dict)
+    paths: tuple[str, ...] = ()
+    call_id: str | None = None
+    options: tuple[Option, ...] = (ALLOW, DENY)
+    reason: str = ""  # why the agent asks, in its words
+    changeable: bool = True  # it can be allowed with another input
+
+
+class QuestionAsked(_Event, frozen=True):
+    request_id: str
+    questions: tuple[Question, ...]
+    call_id: str | None = None
+
+
+class RequestAnswered(_Event, frozen=True):
+    request_id: str
+    answer: Answer
+    by: Literal["policy", "person", "timeout", "withdrawn"]
+    surface: str | None = None  # where the person was, or which rule decided
+    waits: bool = False  # nobody ran the session: it is for whoever asks the same again, once
+
+
+class UsageReported(_Event, frozen=True):
+    """What was used since the last report; those of one turn add up to what the turn used.
+
+    One that tells of a single call of the model says so: `begun` tells only the context that the
+    call reads, its tokens are in a later report; `done` tells what the call used.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+    priced: str | None = None  # the agent told no cost: date of the prices it was worked out by
+    context_used: int | None = None
+    context_limit: int | None = None
+    call: Literal["begun", "done"] | None = None  # None: of several, or the agent does not say
+
+
+class SettingsChanged(_Event, frozen=True):
+    model: str | None = None
+    mode: str | None = None
+    commands: tuple[str, ...] | None = None
+    title: str | None = None
+    approve: str | None = None  # the preset that requests are judged by
+    forgotten: str | None = None  # a rule that the session remembered, as people are told it
+
+
+class FilesChanged(_Event, frozen=True):
+    """What the turn changed on disk, whoever did it."""
+
+    files: tuple[FileChange, ...]
+    left_out: int = 0
+
+
+class Notice(_Event, frozen=True):
+    level: Literal["info", "warning", "error"]
+    kind: Literal[
+        "retry", "fallback", "truncated", "compaction", "stray", "storage", "settings", "limit",
+        "subagent", "session", "files", "version", "handoff", "policy",
+    ]  # fmt: skip
+    text: str
+    failure: Failure | None = None  # of a retry: what the agent tries again after
+
+
+class Unrecognized(_Event, frozen=True):
+    """A line nobody understood, kept: tomorrow's agent must not break today's log."""
+
+    raw: str
+    why: str = ""
+    length: int | None = None  # of the whole line, when raw is only its beginning
+    sha256: str | None = None
+    spill: str | None = None
+
+
+Event = (
+    AgentStarted | AgentReady | AgentExited | TurnStarted | TurnEnded | UserMessage
+    | MessageChunk | ThoughtChunk | MessageWithdrawn | PlanChanged
+    | ToolStarted | ToolUpdated | ToolFinished | BackgroundChanged
+    | PermissionRequested | QuestionAsked | RequestAnswered
+    | UsageReported | SettingsChanged | FilesChanged | Notice | Unrecognized
+)  # fmt: skip
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An event with its place in a session's log."""
+
+    session: str
+    seq: int  # from 1, no gaps
+    turn: int  # 0 before the first turn
+    at: str  # UTC, RFC 3339
+    event: Event
+
+
+# -- encoding ------------------------------------------------------------------------------------
+
+_encoder = msgspec.json.Encoder()
+_event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_entry_decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
+
+encode = _encoder.encode
+
+
+def decode_event(data: bytes | str) -> Event:
+    """A stored tag or shape this version does not know decodes to `Unrecognized`."""
+    try:
+        return _event_decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raw = data if isinstance(data, str) else data.decode("utf-8", "replace")
+        return Unrecognized(raw=raw, why=f"stored by another version: {error}")
+
+
+def decode_entry(data: bytes | str) -> Entry:
+    return _entry_decoder.decode(data)

@@ -1,0 +1,26 @@
+"""The policy: what an agent may do, by rules on commands, files, hosts, servers and modes."""
+
+from tillerman.core.permission.guarded_names import INSTRUCTIONS, PROTECTED, PROTECTED_PREFIX
+from tillerman.core.permission.path_location import PLACES, Context
+from tillerman.core.permission.policy import Decision, Explanation, Policy, Step
+from tillerman.core.permission.presets import OF_THE_LOOP, WORKSPACE
+from tillerman.core.permission.rules import STRICTNESS, Rule, Verdict
+from tillerman.core.session_options import Preset
+
+__all__ = [
+    "INSTRUCTIONS",
+    "OF_THE_LOOP",
+    "PLACES",
+    "PROTECTED",
+    "PROTECTED_PREFIX",
+    "STRICTNESS",
+    "WORKSPACE",
+    "Context",
+    "Decision",
+    "Explanation",
+    "Policy",
+    "Preset",
+    "Rule",
+    "Step",
+    "Verdict",
+]

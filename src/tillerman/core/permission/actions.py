@@ -1,0 +1,103 @@
+"""What a request would do, taken apart: each command, file, host and tool is judged by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission.action import Act, names_of
+from tillerman.core.permission.command_actions import command_acts
+from tillerman.core.permission.path_location import Context, Spot, spot, spot_of
+from tillerman.core.permission.search_paths import SEARCHES, reached, searched_tree
+from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess
+from tillerman.core.tools import READS, WRITES, class_of, paths_of
+
+_MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
+_PATH_LISTS = ("paths", "files", "file_paths")
+
+
+def acts_of(request: PermissionRequested, context: Context) -> list[Act]:
+    if request.tool == "Bash":
+        return list(command_acts(request, context))
+    names = names_of(request.tool)
+    if request.tool in READS | WRITES:
+        return list(_files(request, names, context))
+    kind = class_of(request.tool)
+    if kind == "network":
+        return [_network(request, names)]
+    spots = tuple(spot(path, context) for path in dict.fromkeys(named(request)))
+    server = server_of(request) if kind == "mcp" else None
+    told = server or request.tool
+    return [Act("call", request.tool, names, names, told, spots, server=server)]
+
+
+def server_of(request: PermissionRequested) -> str | None:
+    """`server.tool`; None for what nobody told."""
+    if request.tool != "MCP":
+        return request.tool
+    inside = request.title.removeprefix("MCP `").removesuffix("`")
+    if not inside or inside == request.title or "`" in inside:
+        return None
+    parts = inside.split("__", 2)
+    return f"{parts[1]}.{parts[2]}" if len(parts) == 3 and parts[0] == "mcp" else inside
+
+
+# -- files, hosts ----------------------------------------------------------------------------------
+
+
+def _files(request: PermissionRequested, names: frozenset[str], context: Context) -> Iterator[Act]:
+    tool = request.tool
+    paths = list(dict.fromkeys(named(request)))
+    for path in paths:
+        yield Act("file", tool, names, names, path, (_spot(request, path, context),))
+    if tree := searched_tree(tool, request.input, context):
+        yield Act("file", tool, names, names, tree.told, (tree,))
+    if not paths:
+        nowhere = Spot("", frozenset({"unnamed"}))
+        found = spot(".", context) if tool in SEARCHES else nowhere
+        yield Act("file", tool, names, names, tool, (found,))
+
+
+def _spot(request: PermissionRequested, path: str, context: Context) -> Spot:
+    """What deletes or moves a folder does so with all that is in it."""
+    if request.tool in ("Delete", "Rename"):
+        return spot_of(FileAccess(path, "remove", recursive=True), context)
+    if request.tool == "Read" and request.input.get("recursive") is True:
+        return spot_of(FileAccess(path, "read", recursive=True), context)
+    return spot(path, context)
+
+
+def named(request: PermissionRequested) -> Iterator[str]:
+    """The files that a call says it is about, wherever it says so."""
+    yield from request.paths
+    yield from paths_of(request.input)
+    for key in _MORE_PATHS:
+        value = request.input.get(key)
+        if isinstance(value, str) and value:
+            yield value
+    for key in _PATH_LISTS:
+        value = request.input.get(key)
+        if isinstance(value, list):
+            yield from (path for path in value if isinstance(path, str) and path)
+    if request.tool in SEARCHES:
+        yield from reached(request.tool, request.input)
+
+
+def _network(request: PermissionRequested, names: frozenset[str]) -> Act:
+    url = request.input.get("url")
+    host = host_of(url) if isinstance(url, str) else None
+    return Act("host", request.tool, names, names, host or request.tool, host=host)
+
+
+def host_of(url: str) -> str:
+    """The host that a request to this address goes to; a sign for one that readers disagree on."""
+    if "\\" in url or any(ord(c) <= 32 or ord(c) == 127 for c in url.strip()):
+        return HOLE
+    url = url.strip()
+    try:
+        parts = urlsplit(url if "://" in url else f"//{url}")
+        host = parts.hostname or ""
+    except ValueError:
+        return HOLE
+    return HOLE if parts.scheme == "file" else host.rstrip(".").lower() or HOLE

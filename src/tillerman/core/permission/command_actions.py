@@ -1,0 +1,247 @@
+"""What a command line would do, taken apart: its commands, and the files and hosts they reach."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission.action import Act, names_of
+from tillerman.core.permission.hidden_characters import hidden_characters, visible
+from tillerman.core.permission.listed_files import with_listed_files
+from tillerman.core.permission.path_location import (
+    HIDDEN,
+    UNREAD,
+    Context,
+    Spot,
+    holding,
+    spot,
+    spot_of,
+)
+from tillerman.core.permission.shell.parsed_script import (
+    HOLE,
+    SIGNS,
+    Command,
+    Directory,
+    FileAccess,
+    ParsedScript,
+    joined,
+    shown,
+)
+
+LINE_KEYS = ("command", "cmd", "script")  # where a shell's call has its command line
+# where a shell's call says which folder it runs in, however the words are put together
+_FOLDER_KEYS = frozenset({
+    "cwd", "currentdir", "currentdirectory", "dir", "directory", "dirpath", "folder",
+    "targetdirectory", "workdir", "workdirectory", "workingdir", "workingdirectory",
+    "workingfolder", "workspacedirectory",
+})  # fmt: skip
+_SHELL = names_of("Bash")
+_TOOLS = {"read": "Read", "mention": "Read", "write": "Write", "remove": "Delete"}
+_OUTSIDE = frozenset({"outside", "unnamed"})
+
+
+def load_reader() -> None:
+    """While there is time: it takes some milliseconds, and whoever asks about a command waits."""
+    import tillerman.core.permission.shell.reader  # noqa: F401
+
+
+def line_key(input: Mapping[str, Any]) -> str:
+    """The key of the command line; empty where there is none."""
+    return next((key for key in LINE_KEYS if input.get(key)), "")
+
+
+def script_of(request: PermissionRequested, start: str = "") -> tuple[str, ParsedScript]:
+    """The command line of a shell's call, and what it does; `start`: the path it runs in."""
+    from tillerman.core.permission.shell.reader import read, read_words  # most calls need no shell
+
+    key = line_key(request.input)
+    value = request.input.get(key)
+    if isinstance(value, str):
+        line, script = value, read(value, start)
+    elif isinstance(value, list):
+        words = [str(word) for word in value]
+        line, script = shlex.join(words), read_words(words)
+    else:
+        return "", ParsedScript()
+    others = {str(request.input[one]) for one in LINE_KEYS if request.input.get(one)}
+    if len(others) > 1:
+        script = replace(script, unread=(*script.unread, "two command lines in one call"))
+    return line, script
+
+
+def located(request: PermissionRequested, start: str = "") -> tuple[str, ParsedScript]:
+    """The same, from the folder that the call says it runs in."""
+    line, script = script_of(request, start)
+    starts = start_directories(request)
+    for one in starts:
+        line = f"cd {shlex.quote(one)} && {line}"  # allowed as a line at home, it is not there
+    return line, _moved(script, starts)
+
+
+def start_directories(request: PermissionRequested) -> list[str]:
+    """The folders that the agent would run it in; none where it names none."""
+    named = [
+        value if isinstance(value, str) else HOLE
+        for key, value in request.input.items()
+        if value and key.replace("_", "").replace("-", "").lower() in _FOLDER_KEYS
+    ]
+    return list(dict.fromkeys(named))
+
+
+def _start_path(request: PermissionRequested, context: Context) -> str:
+    """The absolute path that the line runs in; empty if it is not known."""
+    base = str(context.base or context.cwd)
+    match start_directories(request):
+        case []:
+            return base
+        case [one] if HOLE not in one and not one.startswith("~"):
+            return posixpath.join(base, one)
+    return ""
+
+
+def command_acts(request: PermissionRequested, context: Context) -> Iterator[Act]:
+    line, script = located(request, _start_path(request, context))
+    if (raw := request.input.get(line_key(request.input))) and isinstance(raw, str):
+        script = with_listed_files(raw, script, partial(_names_below, context))
+    for one in start_directories(request):
+        if not _is_within(one, context):
+            yield from _command(_to(one), line, context, resting=False)
+    yield from _unread(request, line, script)
+    if line.strip() and not (script.commands or script.redirections or script.unread):
+        yield Act("command", "Bash", _SHELL, _SHELL, line, line=line)
+    resting = [_rests(one, context) for one in script.commands]
+    for command, rests in zip(script.commands, resting, strict=True):
+        yield from _command(command, line, context, resting=rests and not all(resting))
+    for target in script.redirections:
+        tool = _TOOLS[target.kind]
+        found = spot_of(target, context)
+        yield Act("file", tool, names_of(tool) | _SHELL, _SHELL, found.told, (found,), line=line)
+    asked_for = request.input.get("networkApprovalContext")
+    if isinstance(asked_for, dict) and isinstance(host := asked_for.get("host"), str):
+        yield _host(host.lower(), line)
+
+
+def _names_below(context: Context, access: FileAccess) -> Iterator[str]:
+    """A name that nobody can rely on, where not all can be looked up on disk."""
+    if context.files is None or not SIGNS.isdisjoint(access.path):
+        yield " "
+        return
+    found = spot(access.path, context, folders=access.directories)
+    if not found.wholes:
+        yield " "
+    for folder in dict.fromkeys(found.wholes[1::2]):
+        listing = context.files.below(folder, frozenset())
+        yield from listing.by_name if listing.complete else (" ",)
+
+
+def _unread(request: PermissionRequested, line: str, script: ParsedScript) -> Iterator[Act]:
+    """What was not read to its end may run, write and reach anything."""
+    hidden = hidden_characters(line)
+    reasons = script.unread
+    if not line.strip():
+        reasons = ("there is no command that can be read",)
+    if not reasons and not hidden:
+        return
+    if hidden:
+        found = ", ".join(f"{visible(c)} {_times(count)}" for c, count in hidden.items())
+        told = f"{found} in `{visible(line)}`"
+        spots = (Spot(told, frozenset({HIDDEN})),)
+        whole = Command((), line, doubts=(f"characters that cannot be seen: {found}",))
+        yield Act("command", "Bash", _SHELL, _SHELL, visible(line), spots, whole, line)
+    if reasons:
+        whole = Command((), line, doubts=reasons)
+        yield Act("command", "Bash", _SHELL, _SHELL, visible(line), (), whole, line)
+        anywhere = Spot(reasons[0], frozenset({"unnamed", UNREAD}))
+        names = names_of("Write") | _SHELL
+        yield Act("file", "Write", names, _SHELL, "any file", (anywhere,), line=line, derived=True)
+        yield _host(HOLE, line)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _host(host: str, line: str) -> Act:
+    names = names_of("WebFetch") | _SHELL
+    return Act("host", "WebFetch", names, _SHELL, shown(host), host=host, line=line, derived=True)
+
+
+def _moved(script: ParsedScript, starts: Sequence[str]) -> ParsedScript:
+    """From each folder that it may run in."""
+    if not starts:
+        return script
+
+    def moved(directories: tuple[Directory, ...]) -> tuple[Directory, ...]:
+        return tuple(dict.fromkeys(_below(start, one) for start in starts for one in directories))
+
+    def accessed(access: FileAccess) -> FileAccess:
+        return replace(access, directories=moved(access.directories))
+
+    commands = tuple(
+        replace(
+            one,
+            accesses=tuple(map(accessed, one.accesses)),
+            directories=moved(one.directories),
+        )
+        for one in script.commands
+    )
+    return ParsedScript(commands, tuple(map(accessed, script.redirections)), script.unread)
+
+
+def _below(start: str, folder: Directory) -> Directory:
+    if folder is None or folder.startswith(("/", "~")):
+        return folder
+    return None if HOLE in start else posixpath.join(start, folder)
+
+
+def _is_within(folder: str, context: Context) -> bool:
+    return not spot(folder, context).places & _OUTSIDE
+
+
+def _to(folder: str) -> Command:
+    """To run a line elsewhere is to go there first."""
+    words = ("cd", folder)
+    return Command(words, joined(words), accesses=(FileAccess(folder, "read"),))
+
+
+def _rests(command: Command, context: Context) -> bool:
+    if command.effect != "none":
+        return False
+    return not any(spot_of(one, context).places & _OUTSIDE for one in command.accesses)
+
+
+def _command(command: Command, line: str, context: Context, *, resting: bool) -> Iterator[Act]:
+    spots = [spot_of(one, context) for one in command.accesses]
+    spots = _copied(command.accesses, spots, context)
+    yield Act(
+        "command", "Bash", _SHELL, _SHELL, shown(command.text), tuple(spots), command, line,
+        derived=command.inner or resting,
+    )  # fmt: skip
+    for access, found in zip(command.accesses, spots, strict=True):
+        tool = _TOOLS[access.kind]
+        names = names_of(tool) | _SHELL
+        yield Act("file", tool, names, _SHELL, found.told, (found,), line=line, derived=True)
+        if access.kind == "mention" and "protected" in found.places:
+            names = names_of("Write") | _SHELL
+            yield Act("file", "Write", names, _SHELL, found.told, (found,), line=line,
+                      derived=True, possible=True)  # fmt: skip
+    for host in command.hosts:
+        yield _host(host, line)
+
+
+def _copied(accesses: Sequence[FileAccess], spots: Sequence[Spot], context: Context) -> list[Spot]:
+    """Where a whole tree is written, the names in the trees that are read are written there."""
+    sources = [found.tree for access, found in zip(accesses, spots, strict=True)
+               if found.tree and access.kind in ("read", "remove")]  # fmt: skip
+    copied = list(spots)
+    for at, access in enumerate(accesses):
+        if access.recursive and access.kind == "write":
+            for tree in sources:
+                copied[at] = holding(copied[at], tree, context)
+    return copied

@@ -1,0 +1,334 @@
+"""Where in the world a path lies: inside the workspace or not, and whether its name is guarded."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from pathlib import PurePath
+from urllib.parse import unquote
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tillerman.core.agent import Mode
+from tillerman.core.permission import guarded_names
+from tillerman.core.permission.folder_contents import (
+    FileTree,
+    Starts,
+    Tree,
+    fold_path,
+    glob_pattern,
+)
+from tillerman.core.permission.patterns import path_glob
+from tillerman.core.permission.shell.parsed_script import (
+    HOLE,
+    SIGNS,
+    WRITTEN,
+    Directory,
+    FileAccess,
+    shown,
+)
+
+PLACES = ("inside", "outside", "protected", "instructions", "unnamed")
+# of what cannot be read to its end, or holds characters that cannot be seen; for rules of ours
+UNREAD, HIDDEN = "unread", "hidden"
+ALL_PLACES = frozenset({*PLACES, UNREAD, HIDDEN})
+_LONGEST, _LONGEST_NAME = 4_096, 255
+
+
+class Context(Struct, frozen=True):
+    """Where a request is judged. `resolve` follows links; without I/O it can only tidy a path.
+
+    `cwd` and `folders` are the workspace, and may lie in one another. `base` is what relative
+    paths begin at, where the agent went elsewhere.
+    """
+
+    cwd: PurePath
+    folders: tuple[PurePath, ...] = ()
+    base: PurePath | None = None
+    mode: Mode = "agent"
+    home: PurePath | None = None
+    resolve: Callable[[str], str] = posixpath.normpath
+    agent: str = ""
+    files: FileTree | None = None  # None: nothing is looked up on disk
+
+
+class Spot(Struct, frozen=True):
+    """A path in all its forms: as written and with links followed, from each possible folder."""
+
+    told: str
+    places: frozenset[str]  # all that hold of any form
+    wholes: tuple[str, ...] = ()
+    inners: tuple[str, ...] = ()  # the same seen from the workspace
+    # both, from each root that it lies in, as the laxest file system compares them
+    folded: tuple[tuple[str, str], ...] = ()
+    expanded: bool = False  # its globs were looked up on disk: it is these files and no others
+    tree: Tree | None = None  # with all that lies below
+    possible: bool = False  # of the tree some files are meant, and the line does not say which
+
+    def matches(self, pattern: str, home: PurePath | None, *, every: bool) -> bool:
+        """`every`: each form must match, letter for letter; else any will do, however spelled."""
+        if pattern in ALL_PLACES:
+            return self._is(pattern, every)
+        if not self.wholes:
+            return False
+        if pattern.startswith("~"):
+            if home is None:
+                return False
+            pattern = str(home) + pattern[1:]
+        if every:
+            return all(map(partial(_allowed, pattern), self.wholes, self.inners))
+        return any(_forbidden(pattern, whole, inner) for whole, inner in self.folded)
+
+    def _is(self, place: str, every: bool) -> bool:
+        if every and place == "inside":
+            return not self.places & {"outside", "unnamed"}
+        return place in self.places
+
+
+def _allowed(pattern: str, whole: str, inner: str) -> bool:
+    """Letter for letter."""
+    if pattern.startswith("/"):
+        return _fits(pattern, whole)
+    if "/" in pattern.rstrip("/"):
+        anchored = pattern.removeprefix("./")
+        return (_is_inside(inner) or anchored.startswith("../")) and _fits(anchored, inner)
+    parts = inner.split("/")
+    looked = parts[:-1] if pattern.endswith("/") else parts[-1:]
+    return _is_inside(inner) and any(_fits(pattern, part) for part in looked)
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return path_glob(pattern, False).fullmatch(text) is not None
+
+
+def _forbidden(pattern: str, whole: str, inner: str) -> bool:
+    """However it is spelled, and what lies below it."""
+    regex, kind = _lax(pattern)
+    match kind:
+        case "whole":
+            return regex.fullmatch(whole) is not None
+        case "inner":
+            return regex.fullmatch(inner) is not None
+    return any(regex.fullmatch(part) for part in inner.split("/") if part)
+
+
+@lru_cache(maxsize=8192)
+def _lax(pattern: str) -> tuple[re.Pattern[str], str]:
+    folded = fold_path(pattern.removesuffix("/**"))
+    if pattern.startswith("/"):
+        return path_glob(folded, True), "whole"
+    if "/" in pattern.rstrip("/"):
+        return path_glob(folded.removeprefix("./"), True), "inner"
+    return path_glob(folded, True), "name"
+
+
+def spot(
+    path: str,
+    context: Context,
+    *,
+    removed: bool = False,
+    folders: Sequence[Directory] = ("",),
+    told: str = "",
+) -> Spot:
+    told = told or shown(path[:_LONGEST])
+    if len(path) > _LONGEST or any(len(part) > _LONGEST_NAME for part in path.split("/")):
+        return Spot(told, frozenset({"outside"}))  # no file system has such a file
+    if HOLE in path:
+        return Spot(told, frozenset({"unnamed"}))
+    named: list[str] = []
+    for folder in folders:
+        if folder is None and not path.startswith(("/", "~")):
+            return Spot(told, frozenset({"unnamed"}))
+        base = _absolute(folder or "", str(context.base or context.cwd), context)
+        whole = _absolute(path, base, context) if base is not None else None
+        if whole is None:
+            return Spot(told, frozenset({"outside"}))
+        named.append(whole)
+    matches = _matches(named, context) if not SIGNS.isdisjoint(path) else None
+    return _placed(told, [*named, *(matches or ())], context, removed, matches is not None)
+
+
+def _matches(patterns: Sequence[str], context: Context) -> list[str] | None:
+    """The files on disk that globs stand for; None: nobody can tell."""
+    if context.files is None:
+        return None
+    found: list[str] = []
+    for pattern in patterns:
+        matched = context.files.glob(glob_pattern(pattern))
+        if matched is None:
+            return None
+        found += matched
+    return found
+
+
+def _placed(
+    told: str, named: Sequence[str], context: Context, removed: bool, expanded: bool
+) -> Spot:
+    wholes = [form for one in named for form in (posixpath.normpath(one), context.resolve(one))]
+    roots = [posixpath.normpath(str(root)) for root in (context.cwd, *context.folders)]
+    real = [context.resolve(root) for root in roots]
+    inners = [_inners(one, real if at % 2 else [*roots, *real]) for at, one in enumerate(wholes)]
+    seen = [(whole, inner) for whole, all in zip(wholes, inners, strict=True) for inner in all]
+    forms = tuple(dict.fromkeys(seen))
+    places: set[str] = set()
+    for whole, inner in forms:
+        places |= _places(whole, inner, removed)
+    if removed and context.home and str(context.home) in wholes:
+        places.add("protected")
+    folded = tuple(dict.fromkeys((fold_path(whole), fold_path(inner)) for whole, inner in forms))
+    return Spot(
+        told,
+        frozenset(places),
+        tuple(wholes),
+        tuple(all[0] for all in inners),
+        folded,
+        expanded=expanded,
+    )
+
+
+def spot_of(access: FileAccess, context: Context) -> Spot:
+    """Of a file, or a tree of files, that a command accesses."""
+    below = access.kind == "write" and posixpath.normpath(access.path) != "."
+    removed = (access.kind == "remove" or (access.recursive and below)) and not access.only
+    found = spot(access.path, context, folders=access.directories, removed=removed)
+    if not access.recursive or context.files is None:
+        return found
+    roots = [one for one in dict.fromkeys(found.wholes[1::2]) if SIGNS.isdisjoint(one)]
+    found = replace(
+        found,
+        possible=access.possible,
+        tree=Tree(context.files, roots, access, resolve=context.resolve),
+    )
+    return holding(found, found.tree, context) if access.kind in ("write", "remove") else found
+
+
+def holding(found: Spot, tree: Tree | None, context: Context) -> Spot:
+    """As protected, where it changes a tree with a protected name in it."""
+    if tree is None or "protected" in found.places:
+        return found
+    name, complete = tree.protected(lambda path: seen_from_workspace(path, context))
+    if name:
+        told = f"{found.told}, with {name} in it"
+        return replace(found, told=told, places=found.places | {"protected"})
+    if not complete:
+        told = f"{found.told}, with more files in it than were looked at"
+        return replace(found, told=told, places=found.places | {"unnamed"})
+    return found
+
+
+def relative_directories(directories: Sequence[Directory], context: Context) -> set[str | None]:
+    """Where a command may run, as seen from the workspace: "" is its root, None is unknown."""
+    found: set[str | None] = set()
+    for directory in directories:
+        base = str(context.base or context.cwd)
+        whole = None if directory is None else _absolute(directory, base, context)
+        if whole is None or HOLE in whole:
+            found.add(None)
+            continue
+        inner = posixpath.relpath(posixpath.normpath(whole), str(context.cwd))
+        found.add("" if inner == "." else inner)
+    return found
+
+
+def seen_from_workspace(path: str, context: Context) -> str:
+    roots = [context.resolve(str(root)) for root in (context.cwd, *context.folders)]
+    return _inners(path, roots)[0]
+
+
+def forbidden_below(pattern: str, tree: Tree, context: Context) -> Iterator[str]:
+    """The files of the tree that a pattern forbids, and the folders where all of it is reached."""
+    if pattern.startswith("~"):
+        pattern = f"{context.home or '/**'}{pattern[1:]}"
+    regex, kind = _lax(pattern)
+    roots = [context.resolve(str(root)) for root in (context.cwd, *context.folders)]
+    for folder, listing in tree.listings:
+        if kind == "name":
+            found = listing.named(regex)
+        elif kind == "whole":
+            found = listing.placed(regex, (("", fold_path(folder.rstrip("/") + "/")),))
+        else:
+            found = listing.placed(regex, _starts(folder, roots))
+        yield from tree.reached(folder, listing, found)
+    for target in tree.linked_files:
+        whole = fold_path(target)
+        if any(_forbidden(pattern, whole, fold_path(one)) for one in _inners(target, roots)):
+            yield target
+
+
+def may_lie_below(pattern: str, tree: Tree, context: Context) -> bool:
+    """Whether a pattern can be about any file of the tree, by the beginning of its words."""
+    if pattern.startswith("~") and context.home:
+        pattern = f"{context.home}{pattern[1:]}"
+    if not pattern.startswith("/"):
+        return True
+    head = fold_path(_HEAD.match(pattern)[0])  # type: ignore[index]
+    return any(
+        head.startswith(top) or top.startswith(head)
+        for top in (fold_path(one.rstrip("/")) + "/" for one in tree.folders)
+    )
+
+
+_HEAD = re.compile(r"[^*?\\]*")  # of a pattern, up to what stands for any text
+
+
+def _starts(folder: str, roots: Sequence[str]) -> Starts:
+    """How paths below a folder are seen from each root, which may lie below it as well."""
+    found: list[tuple[str, str]] = []
+    for root in roots:
+        inner, above = _inner(folder, root), _inner(root, folder)
+        if inner:
+            found.append(("", "" if inner == "." else f"{fold_path(inner)}/"))
+        elif above:
+            found.append((f"{fold_path(above)}/", ""))
+    outside = f"{fold_path(posixpath.relpath(folder, roots[0]))}/"
+    return tuple(dict.fromkeys(found)) if any(not cut for cut, _ in found) else (
+        *found, ("", outside))  # fmt: skip
+
+
+def _places(whole: str, inner: str, removed: bool) -> set[str]:
+    inside = _is_inside(inner)
+    found = {"inside" if inside else "outside"}
+    if inner == "." or inner.replace("../", "") == "..":
+        # to move or delete the root, or a folder that it lies in, moves every protected name in it
+        return found | {"protected"} if removed else found
+    parts = [guarded_names.plain(part) for part in (inner if inside else whole).split("/") if part]
+    if guarded_names.is_protected(parts, removed=removed) or any(map(_may_be_protected, parts)):
+        found.add("protected")
+    if parts and parts[-1] in guarded_names.INSTRUCTIONS:
+        found.add("instructions")
+    return found
+
+
+def _may_be_protected(part: str) -> bool:
+    return not SIGNS.isdisjoint(part) and guarded_names.may_be_protected(part.translate(WRITTEN))
+
+
+def _is_inside(inner: str) -> bool:
+    return inner != ".." and not inner.startswith("../")
+
+
+def _inners(path: str, roots: Sequence[str]) -> list[str]:
+    """From each root that it lies in; from the first where it lies in none."""
+    found = [inner for root in roots if (inner := _inner(path, root))]
+    return found or [posixpath.relpath(path, roots[0])]
+
+
+def _inner(path: str, root: str) -> str:
+    if path == root:
+        return "."
+    prefix = root.rstrip("/") + "/"
+    return path[len(prefix) :] if path.startswith(prefix) else ""
+
+
+def _absolute(path: str, base: str, context: Context) -> str | None:
+    """None for what cannot be a path, or not one that we can place."""
+    if "\0" in path:
+        return None
+    if path.startswith("file://"):
+        path = unquote(path.removeprefix("file://"))
+    if path == "~" or path.startswith("~/"):
+        return posixpath.join(str(context.home), path[2:]) if context.home else None
+    return None if path.startswith("~") else posixpath.join(base, path)

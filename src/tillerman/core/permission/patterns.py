@@ -1,0 +1,263 @@
+"""The patterns of rules: `*` in commands, names of servers and hosts; `*`, `**`, `?` in paths.
+
+A backslash takes the meaning from the next character.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from msgspec import Struct
+
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE, SIGNS, WRITTEN
+
+_SPECIAL = re.compile(r"([*?\\])")
+_MOST_STEPS = 200_000
+
+
+class Glob(Struct, frozen=True):
+    """The pieces of text between one `*` and the next; found one by one, so that no text and no
+    pattern takes long. `tail`: it ends in ` *`, which also stands for nothing."""
+
+    pieces: tuple[str, ...]
+    tail: bool
+
+    @property
+    def head(self) -> str:
+        return self.pieces[0].removesuffix(" ") if self.tail else self.pieces[0]
+
+    def surely(self, text: str) -> bool:
+        if not text.isascii():
+            text = text.translate(WRITTEN)
+        return self._fits(text) or (self.tail and self._fits(f"{text} "))
+
+    def _fits(self, text: str) -> bool:
+        first, *middle = self.pieces
+        if not middle:
+            return text == first
+        last = middle.pop()
+        if not text.startswith(first) or not text.endswith(last):
+            return False
+        at, end = len(first), len(text) - len(last)
+        for piece in middle:
+            found = text.find(piece, at, end)
+            if found < 0:
+                return False
+            at = found + len(piece)
+        return at <= end
+
+
+@lru_cache(maxsize=8192)
+def text_glob(pattern: str) -> Glob:
+    """For commands and names."""
+    pieces = [""]
+    for c, plain in _characters(pattern):
+        if c == "*" and not plain:
+            pieces.append("")
+        else:
+            pieces[-1] += c
+    tail = len(pieces) > 1 and pieces[-1] == "" and pieces[-2].endswith(" ")
+    return Glob(tuple(pieces), tail)
+
+
+def may_match(glob: Glob, pattern: str, text: str) -> bool:
+    """Whether a text with signs could come out as one that the pattern matches."""
+    first = min((at for at in map(text.find, SIGNS) if at >= 0), default=-1)
+    if first < 0:
+        return False
+    shared = min(first, len(glob.head))
+    if text[:shared] != glob.head[:shared]:
+        return False
+    tokens: list[str | None] = [
+        None if c == "*" and not plain else c for c, plain in _characters(pattern)
+    ]
+    if len(tokens) * len(text) > _MOST_STEPS:
+        return True
+    if tokens[-2:] == [" ", None] and _meet(tokens[:-2], text):
+        return True
+    return _meet(tokens, text)
+
+
+def _meet(tokens: list[str | None], text: str) -> bool:
+    """Both are patterns: does any text match both?"""
+    reached = _closed({0}, tokens)
+    for c in text:
+        if c in (HOLE, ANY):
+            reached = set(range(min(reached, default=0), len(tokens) + 1)) if reached else reached
+            continue
+        following: set[int] = set()
+        for at in reached:
+            if at < len(tokens):
+                token = tokens[at]
+                if token is None:
+                    following.add(at)
+                elif c in (token, ONE):
+                    following.add(at + 1)
+        reached = _closed(following, tokens)
+        if not reached:
+            return False
+    return len(tokens) in reached
+
+
+def _closed(places: set[int], tokens: list[str | None]) -> set[int]:
+    """A `*` may stand for nothing."""
+    found = set(places)
+    for at in sorted(places):
+        place = at
+        while place < len(tokens) and tokens[place] is None:
+            place += 1
+            found.add(place)
+    return found
+
+
+@lru_cache(maxsize=8192)
+def path_glob(pattern: str, below: bool) -> re.Pattern[str]:
+    """`below`: what lies in a folder that it matches is matched too.
+
+    Between one `**` and the next, the first place where the text fits will do, since what follows
+    may lie anywhere behind it: no other is tried, so that no pattern takes long.
+    """
+    rest = pattern.removesuffix("/")
+    first, *others = _runs(_characters(rest))
+    parts = [f"(?>{_within(first[1], True)})" if others else _within(first[1], False)]
+    for deep, run in others[:-1]:
+        parts.append(f"(?>{'(?:.*?/)??' if deep else '.*?'}{_within(run, True)})")
+    for deep, run in others[-1:]:
+        parts.append(f"{'(?:.*/)?' if deep else '.*'}{_within(run, False)}")
+    end = "(?:/.*)?" if below or rest != pattern else ""
+    return re.compile("".join(parts) + end, re.DOTALL)
+
+
+_Characters = list[tuple[str, bool]]
+
+
+def _runs(characters: _Characters) -> list[tuple[bool, _Characters]]:
+    """What stands between one `**` and the next; each with whether whole folders lie before it."""
+    runs: list[tuple[bool, _Characters]] = [(False, [])]
+    at = 0
+    while at < len(characters):
+        if characters[at : at + 2] != [("*", False)] * 2:
+            runs[-1][1].append(characters[at])
+            at += 1
+            continue
+        before, run = runs[-1]
+        begins = at == 0 or characters[at - 1][0] == "/"
+        deep = begins and characters[at + 2 : at + 3] == [("/", False)]
+        at += 3 if deep else 2
+        if not run and len(runs) > 1:  # `**/**/` is no more than one of them
+            runs.pop()
+            deep = deep and before
+        runs.append((deep, []))
+    return runs
+
+
+def _within(run: _Characters, followed: bool) -> str:
+    """Of names; `followed` by a `**`."""
+    parts: list[str] = []
+    at = 0
+    while at < len(run):
+        if run[at] == ("*", False):
+            text = _between_stars(run[at + 1 :], followed)
+            literal = "".join(map(_one, text or ()))
+            parts.append("[^/]*" if text is None else f"(?>[^/]*?{literal})")
+            at += len(text or ())
+        else:
+            parts.append(_one(run[at]))
+        at += 1
+    return "".join(parts)
+
+
+def _between_stars(following: _Characters, followed: bool) -> _Characters | None:
+    """The text up to the next `*`, if it is within one name."""
+    for at, (c, plain) in enumerate(following):
+        if c == "*" and not plain:
+            return following[:at]
+        if c == "/":
+            return None
+    return following if followed else None
+
+
+def paths_may_meet(pattern: str, path: str) -> bool:
+    """Whether a path with signs could come out as one that the pattern matches, or one below it."""
+    theirs = [_WILD.get(c, c) for c in path]
+    ours = [c if plain else {"*": _NAMES, "?": _LETTER}.get(c, c) for c, plain in _characters(
+        pattern.removesuffix("/"))]  # fmt: skip
+    for at in range(len(ours) - 1):  # `**/` may stand for nothing: here it is no more than `**`
+        if ours[at : at + 2] == [_NAMES, _NAMES]:
+            ours[at : at + 2] = [_ALL, _ALL]
+            if ours[at + 2 : at + 3] == ["/"]:
+                ours[at + 2] = _ALL
+    if len(ours) * len(theirs) > _MOST_STEPS:
+        return True
+    return _share(ours, theirs) or _share([*ours, "/", _ALL], theirs)
+
+
+# one letter of a name, any of them, and any text at all
+_LETTER, _NAMES, _ALL = "one", "names", "all"
+_WILD = {ONE: _LETTER, ANY: _NAMES, HOLE: _ALL}
+
+
+def _share(ours: list[str], theirs: list[str]) -> bool:
+    """Does any path match both? A glob of the shell begins no hidden name."""
+    seen = {(0, 0)}
+    todo = [(0, 0)]
+    while todo:
+        a, b = todo.pop()
+        if a == len(ours) and b == len(theirs):
+            return True
+        one = ours[a] if a < len(ours) else ""
+        other = theirs[b] if b < len(theirs) else ""
+        following: list[tuple[int, int]] = []
+        hidden = (
+            one == "." and other in (_LETTER, _NAMES) and _begins(ours, a) and _begins(theirs, b)
+        )
+        if one in (_NAMES, _ALL):
+            following.append((a + 1, b))
+            if other and (one == _ALL or other != "/"):
+                following.append((a, b + 1))
+        if other in (_NAMES, _ALL):
+            following.append((a, b + 1))
+            if one and not hidden and (other == _ALL or one != "/"):
+                following.append((a + 1, b))
+        if one and other and not hidden and (
+            one == other or ("/" not in (one, other) and _LETTER in (one, other))
+        ):  # fmt: skip
+            following.append((a + 1, b + 1))
+        for place in following:
+            if place not in seen:
+                seen.add(place)
+                todo.append(place)
+    return False
+
+
+def _begins(path: list[str], at: int) -> bool:
+    return at == 0 or path[at - 1] == "/"
+
+
+def escaped(text: str) -> str:
+    """A pattern for this text alone."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def is_pattern(pattern: str) -> bool:
+    """Whether it stands for more than one text."""
+    return any(c in "*?" and not plain for c, plain in _characters(pattern))
+
+
+def _characters(pattern: str) -> _Characters:
+    """Each with whether a backslash stood before it."""
+    rest = iter(pattern)
+    return [(next(rest, "\\"), True) if c == "\\" else (c, False) for c in rest]
+
+
+def _one(character: tuple[str, bool]) -> str:
+    """What the shell would expand looks to people like what they wrote."""
+    match character:
+        case ("?", False):
+            return "[^/]"
+        case ("*", _):
+            return rf"[*{ANY}]"
+        case ("?", _):
+            return rf"[?{ONE}]"
+    return re.escape(character[0])

@@ -1,0 +1,299 @@
+"""The policy: ordered rules that answer a permission request, or leave it to a person.
+
+The first rule that matches decides. A request that does several things is as strict as the
+strictest of them. Rules see what the agent says it will do: they are advice that stops honest
+mistakes and plain attacks, while isolation is the wall.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission.action import Act
+from tillerman.core.permission.actions import acts_of
+from tillerman.core.permission.command_actions import line_key, script_of
+from tillerman.core.permission.path_location import Context, seen_from_workspace
+from tillerman.core.permission.presets import NEVER_REWRITTEN, guards, preset
+from tillerman.core.permission.rule_index import index_of
+from tillerman.core.permission.rules import MOST_LEFT_OUT, STRICTNESS, Match, Rule, Verdict
+from tillerman.core.permission.search_paths import searching_without
+from tillerman.core.permission.shell.parsed_script import Command
+from tillerman.core.tools import WRITES
+
+
+class Decision(Struct, frozen=True):
+    verdict: Verdict
+    rule: str
+    note: str
+    source: str = "tillerman"  # where the rule is from
+    input: dict[str, Any] | None = None  # with "rewrite": all of the new one
+
+
+_DEFAULT = Decision("ask", "default", "no rule speaks of this")
+
+
+class Step(Struct, frozen=True):
+    """How one act was judged; `passed` are the rules that did not match before the one that did."""
+
+    act: Act
+    decision: Decision | None  # None: nothing speaks of it
+    passed: tuple[Rule, ...] = ()
+    by_table: bool = False  # a row of the table of programs decided
+
+
+class Explanation(Struct, frozen=True):
+    decision: Decision
+    steps: tuple[Step, ...]
+
+
+class _Judged(NamedTuple):
+    act: Act
+    rule: Rule | None
+    match: Match
+    decision: Decision
+
+
+class Policy(Struct, frozen=True):
+    """`caps` come before all others, then what is `remembered`, then `rules`; `tightening` count
+    only where they are stricter."""
+
+    rules: tuple[Rule, ...]
+    caps: tuple[Rule, ...] = ()
+    remembered: tuple[Rule, ...] = ()
+    tightening: tuple[Rule, ...] = ()
+
+    @classmethod
+    def preset(
+        cls,
+        name: str,
+        only: Collection[str] = (),
+        *,
+        rules: Iterable[Rule] = (),
+        tightening: Iterable[Rule] = (),
+    ) -> Policy:
+        """`only`: the tools that may be used at all, if any are named. `rules`: of config files."""
+        ordered = (*rules, *preset(name))
+        return cls(ordered, caps=guards(name, only), tightening=tuple(tightening))
+
+    def remembering(self, rules: Iterable[Rule]) -> Policy:
+        """With these before what config files and presets say."""
+        return replace(self, remembered=(*rules, *self.remembered))
+
+    def decide(self, request: PermissionRequested, context: Context) -> Decision:
+        judged = self._judged(request, context)
+        decision = _together(judged, request)
+        if decision.verdict == "ask" and any(one.match.files for one in judged):
+            return self._without_denied_files(request, judged, context) or decision
+        return decision
+
+    def _judged(self, request: PermissionRequested, context: Context) -> list[_Judged]:
+        judged = (self._judge(act, context) for act in acts_of(request, context))
+        return [one for one in judged if one]
+
+    def _without_denied_files(
+        self, request: PermissionRequested, judged: Sequence[_Judged], context: Context
+    ) -> Decision | None:
+        """The search made without the files for which it would be asked about; None where it
+        cannot be, or would be asked about even so."""
+        first = next(one for one in judged if one.match.files)
+        left_out: dict[str, None] = {}
+        narrowed = request
+        while new := [file for one in judged for file in one.match.files if file not in left_out]:
+            left_out |= dict.fromkeys(new)
+            if len(left_out) > MOST_LEFT_OUT:
+                return None
+            without = searching_without(request, left_out, context)
+            if without is None:
+                return None
+            narrowed = without
+            judged = self._judged(narrowed, context)
+        if _together(judged, narrowed).verdict != "allow":
+            return None
+        named = ", ".join(seen_from_workspace(one, context) for one in left_out)
+        rule, decision = first.rule, first.decision
+        note = f"{rule.note if rule else ''}: the search leaves out {named}".removeprefix(": ")
+        return Decision("rewrite", decision.rule, note, decision.source, narrowed.input)
+
+    def explain(self, request: PermissionRequested, context: Context) -> Explanation:
+        """The same decision, with how it came about."""
+        steps = []
+        for act in acts_of(request, context):
+            passed: list[Rule] = []
+            judged = self._judge(act, context, passed)
+            by_table = bool(judged and judged.rule and judged.rule.effects is not None)
+            decision = judged.decision if judged else None
+            steps.append(Step(act, decision, tuple(passed), by_table))
+        return Explanation(self.decide(request, context), tuple(steps))
+
+    def _judge(
+        self, act: Act, context: Context, passed: list[Rule] | None = None
+    ) -> _Judged | None:
+        found = None
+        for rules in (self.caps, self.remembered, self.rules):
+            answers = rules is self.remembered
+            if rules and (found := _first(rules, act, context, passed, answers=answers)):
+                break
+        tighter = _first(self.tightening, act, context, passed) if self.tightening else None
+        if tighter and (
+            found is None
+            or STRICTNESS[tighter.decision.verdict] > STRICTNESS[found.decision.verdict]
+        ):
+            return _without_rewrite(tighter)
+        if found or act.derived:
+            return found
+        return _Judged(act, None, Match("yes"), _DEFAULT)
+
+
+def _first(
+    rules: tuple[Rule, ...],
+    act: Act,
+    context: Context,
+    passed: list[Rule] | None,
+    *,
+    answers: bool = False,
+) -> _Judged | None:
+    """`answers`: the rules are what people answered, one request at a time."""
+    for place, rule in index_of(rules).about(act):
+        match = rule.matches(act, context)
+        if match.certainty != "no" and not (answers and _oversteps(rule, act)):
+            if passed is not None:
+                passed += rules[:place]
+            return _Judged(act, rule, match, _says(rule, act, match))
+    if passed is not None:
+        passed += rules
+    return None
+
+
+def _oversteps(rule: Rule, act: Act) -> bool:
+    """An answer counts above the guards only for the very file that it was about."""
+    if rule.verdict != "allow" or act.kind != "file" or act.tool not in WRITES:
+        return False
+    guarded = any(spot.places & {"outside", "protected"} for spot in act.spots)
+    return guarded and rule.line is None and not rule.is_exact
+
+
+def _says(rule: Rule, act: Act, match: Match) -> Decision:
+    if match.certainty == "maybe":
+        why = match.why or "not all is known"
+        note = f"{why}: it may be what {rule.name} forbids"
+        return Decision("ask", rule.name, note, rule.source)
+    note = rule.note
+    if match.why:
+        note = f"{note}: {match.why}"
+    elif rule.effects is not None and act.command and act.command.row:
+        note = f"`{act.command.row}` {_DOES[act.command.effect]}"
+    elif rule.source == "tillerman" and rule.paths and act.spots and act.spots[0].told:
+        note = f"{note}: {_meant(rule, act)}"
+    if rule.verdict == "ask" and act.command and act.command.doubts and not rule.paths:
+        note = f"{note}; not clear: {act.command.doubts[0]}"
+    return Decision(rule.verdict, rule.name, note, rule.source)
+
+
+def _meant(rule: Rule, act: Act) -> str:
+    """The file that the rule is about."""
+    found = (one.told for one in act.spots if one.places.intersection(rule.paths))
+    return next(found, act.spots[0].told)
+
+
+_DOES = {
+    "none": "prints or sets something of the shell's own",
+    "reads": "only reads",
+    "writes": "only reads and writes the files that it names",
+    "runs": "runs",
+}
+
+
+def _without_rewrite(judged: _Judged) -> _Judged:
+    """Whoever is not trusted may forbid a command, and not write another in its place."""
+    if judged.decision.verdict != "rewrite" or judged.rule is None:
+        return judged
+    return judged._replace(decision=_instead(judged.rule, judged.decision))
+
+
+# -- all acts of a request together ----------------------------------------------------------------
+
+
+def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decision:
+    if not judged:
+        return _DEFAULT
+    worst = max(judged, key=lambda one: (STRICTNESS[one.decision.verdict], not one.act.derived))
+    changed = [one for one in judged if one.decision.verdict == "rewrite"]
+    if not changed or worst.decision.verdict == "deny":
+        return worst.decision
+    if any(one.rule is not None and one.rule.name in NEVER_REWRITTEN for one in judged):
+        return worst.decision
+    rule, decision = changed[0].rule, changed[0].decision
+    assert rule is not None
+    input = _rewritten(changed, request)
+    # a person who is asked would answer about the input as it is
+    if input is None or worst.decision.verdict == "ask":
+        return _instead(rule, decision)
+    return replace(decision, input=input)
+
+
+def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict[str, Any] | None:
+    """None where the command does not stand in the line as it is, or the line would not do what
+    was judged."""
+    input = dict(request.input)
+    spans: dict[tuple[int, int], str] = {}
+    for act, rule, _, _ in changed:
+        if rule is None or rule.rewrite is None:
+            return None
+        if isinstance(rule.rewrite, dict):
+            input |= rule.rewrite
+        elif act.command is None or act.command.span is None or not rule.names(act.command):
+            return None
+        else:
+            spans[act.command.span] = rule.rewrite
+    if not spans:
+        return input
+    key = line_key(request.input)
+    if not isinstance(line := input.get(key), str) or line != request.input[key]:
+        return None
+    for (start, end), words in sorted(spans.items(), reverse=True):
+        line = line[:start] + words + line[end:]
+    input[key] = line
+    return input if _is_as_judged(request, replace(request, input=input), spans) else None
+
+
+def _is_as_judged(
+    old: PermissionRequested, new: PermissionRequested, spans: dict[tuple[int, int], str]
+) -> bool:
+    """Whether the new line, read again, is the old one with those commands in place of others."""
+    _, before = script_of(old)
+    _, after = script_of(new)
+    if before.unread or after.unread:
+        return False
+    expected: list[Command] = []
+    redirections = Counter(before.redirections)
+    for command in before.commands:
+        words = spans.get(command.span) if command.span else None
+        if words is None:
+            expected.append(command)
+            continue
+        _, put = script_of(replace(new, input={"command": words}))
+        if put.unread:
+            return False
+        there = command.directories
+        expected += (replace(one, directories=there) for one in put.commands)
+        redirections.update(replace(one, directories=there) for one in put.redirections)
+    if Counter(after.redirections) != redirections:
+        return False
+    return list(map(_essence, expected)) == list(map(_essence, after.commands))
+
+
+def _essence(command: Command) -> tuple[Any, ...]:
+    return command.words, command.text, command.doubts, command.inner, command.directories
+
+
+def _instead(rule: Rule, decision: Decision) -> Decision:
+    words = rule.rewrite
+    if isinstance(words, dict):
+        words = ", ".join(f"{key} = {value!r}" for key, value in words.items())
+    return replace(decision, verdict="deny", note=rule.note or f"use `{words}` instead")

@@ -1,0 +1,166 @@
+"""The presets, as data: what goes on without a word, and what goes on at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import get_args
+
+from msgspec.structs import replace
+
+from tillerman.core.agent import Mode
+from tillerman.core.errors import UsageError
+from tillerman.core.permission.path_location import HIDDEN, UNREAD
+from tillerman.core.permission.rules import Rule
+from tillerman.core.permission.shell.parsed_script import Effect
+from tillerman.core.session_options import Preset
+from tillerman.core.tools import READS, WRITES
+
+OF_THE_LOOP = frozenset({"TodoWrite", "ExitPlanMode", "Question"})  # they touch nothing
+_PLANNING: frozenset[Mode] = frozenset({"plan", "ask"})
+_SUBAGENT = frozenset({"Task"})
+_READING: frozenset[Effect] = frozenset({"none", "reads"})
+_EDITING: frozenset[Effect] = frozenset({"none", "reads", "writes"})
+
+
+def guards(name: str, only: Collection[str] = ()) -> tuple[Rule, ...]:
+    """What no rule loosens: the mode, a profile's list of tools, and presets that cap."""
+    rules: tuple[Rule, ...] = _MODES if name != "none" else ()
+    if only:
+        tools = frozenset(only) | OF_THE_LOOP
+        rules += (Rule("profile.tools", "deny", "this profile has no such tool", besides=tools),)
+    return (*rules, *_CAPS.get(name, ()), _HIDDEN)
+
+
+def preset(name: str) -> tuple[Rule, ...]:
+    rules = _PRESETS.get(name)
+    if rules is None:
+        known = ", ".join(get_args(Preset))
+        raise UsageError(f"no preset is called {name!r}", hint=f"presets: {known}")
+    return rules
+
+
+_MODES = (
+    Rule(
+        "mode.writes",
+        "deny",
+        "this mode changes no files",
+        tools=frozenset({"write"}),
+        modes=_PLANNING,
+    ),
+    Rule(
+        "mode.commands",
+        "deny",
+        "this mode runs no commands but those that only read",
+        tools=frozenset({"shell"}),
+        modes=_PLANNING,
+        spares=_READING,
+    ),
+    Rule(
+        "mode.network",
+        "deny",
+        "this mode reads in the workspace alone",
+        tools=frozenset({"network"}),
+        modes=_PLANNING,
+    ),
+    Rule(
+        "mode.servers",
+        "deny",
+        "this mode uses no tools that may change something",
+        tools=frozenset({"mcp"}),
+        modes=_PLANNING,
+    ),
+    Rule(
+        "mode.leave",
+        "ask",
+        "a person decides when planning ends",
+        tools=frozenset({"ExitPlanMode"}),
+        modes=_PLANNING,
+    ),
+)
+_CAPS: dict[str, tuple[Rule, ...]] = {
+    "readonly": (
+        Rule(
+            "readonly.rest",
+            "deny",
+            "only reads inside the workspace are allowed",
+            besides=READS | _SUBAGENT | OF_THE_LOOP - {"ExitPlanMode"},
+            spares=_READING,
+        ),
+    ),
+    "none": (Rule("none.all", "deny", "no tool is allowed"),),
+}
+_HIDDEN = Rule(
+    "guard.hidden", "ask", "characters that cannot be seen, or look like others", paths=(HIDDEN,)
+)
+NEVER_REWRITTEN = frozenset({"guard.hidden", "guard.unread"})
+_OUTSIDE = Rule(
+    "guard.outside", "deny", "writes outside the workspace", tools=WRITES, paths=("outside",)
+)
+_PROTECTED = Rule(
+    "guard.protected",
+    "deny",
+    "writes to files that configure agents or start programs",
+    tools=WRITES,
+    paths=("protected",),
+)
+_UNREAD = Rule(
+    "guard.unread",
+    "ask",
+    "not all of the line could be read: it may run and write anything",
+    tools=WRITES,
+    paths=(UNREAD,),
+)
+_UNNAMED = Rule(
+    "guard.unnamed", "ask", "a write that names no file", tools=WRITES, paths=("unnamed",)
+)
+_READS = Rule("reads", "allow", "reads inside the workspace", tools=READS, paths=("inside",))
+_HARMLESS = Rule("harmless", "allow", "changes nothing", tools=frozenset({"TodoWrite", "Question"}))
+_SUBAGENTS = Rule("subagents", "allow", "its own calls are judged one by one", tools=_SUBAGENT)
+WORKSPACE = Rule(
+    "workspace", "allow", "tillerman's own tools are judged one by one", servers=("tillerman.*",)
+)
+_READING_COMMANDS = Rule(
+    "reads.commands",
+    "allow",
+    "a command that only reads inside the workspace",
+    tools=frozenset({"shell"}),
+    effects=_READING,
+)
+_FREE = (_PROTECTED, _OUTSIDE, _UNREAD, _UNNAMED, _READS, _READING_COMMANDS, _HARMLESS, _SUBAGENTS)
+
+_PRESETS: dict[str, tuple[Rule, ...]] = {
+    "ask": (*_FREE, Rule("ask.rest", "ask", "only reads inside the workspace need no approval")),
+    "edits": (
+        *_FREE,
+        Rule(
+            "edits.instructions",
+            "ask",
+            "writes to a file that instructs agents",
+            tools=WRITES,
+            paths=("instructions",),
+        ),
+        Rule(
+            "edits.writes", "allow", "writes inside the workspace", tools=WRITES, paths=("inside",)
+        ),
+        Rule(
+            "edits.commands",
+            "allow",
+            "a command that only writes inside the workspace",
+            tools=frozenset({"shell"}),
+            effects=_EDITING,
+        ),
+        Rule("edits.rest", "ask", "only reads and edits inside the workspace need no approval"),
+    ),
+    "auto": (
+        _PROTECTED,
+        replace(_OUTSIDE, verdict="ask"),
+        _UNREAD,
+        _UNNAMED,
+        Rule("auto.rest", "allow", "everything that no guard denies"),
+    ),
+    "readonly": (
+        *_FREE,
+        Rule("readonly.rest", "deny", "only reads inside the workspace are allowed"),
+    ),
+    "none": _CAPS["none"],
+}

@@ -1,0 +1,316 @@
+"""One rule of a policy: what it matches, and what it says of that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+from msgspec import Struct
+
+from tillerman.core.agent import Mode
+from tillerman.core.permission.action import Act
+from tillerman.core.permission.path_location import (
+    ALL_PLACES,
+    Context,
+    Spot,
+    forbidden_below,
+    may_lie_below,
+    relative_directories,
+    seen_from_workspace,
+)
+from tillerman.core.permission.patterns import is_pattern, may_match, paths_may_meet, text_glob
+from tillerman.core.permission.shell.parsed_script import HOLE, Command, Effect, is_open, shown
+from tillerman.core.tools import READS
+
+Verdict = Literal["allow", "deny", "ask", "rewrite"]
+
+
+class Match(NamedTuple):
+    certainty: Literal["no", "maybe", "yes"]
+    why: str = ""  # it is not certain, or not as it seems
+    files: tuple[str, ...] = ()  # in the tree that is read: without them there is no match
+
+
+_NO, _MAYBE, _YES = Match("no"), Match("maybe"), Match("yes")
+_CERTAINTY = ("no", "maybe", "yes")
+
+MOST_LEFT_OUT = 40  # files that a search is made without; above, somebody is asked
+STRICTNESS: Mapping[str, int] = {"allow": 0, "rewrite": 1, "ask": 2, "deny": 3}
+
+
+class Rule(Struct, frozen=True, omit_defaults=True):
+    """What is left out matches everything.
+
+    A rule that allows must match for certain; one that forbids, asks or rewrites also through
+    every other reading, and is a question where it only may match.
+    """
+
+    name: str
+    verdict: Verdict
+    note: str = ""  # why, for the agent that was denied and the person who is asked
+    agents: tuple[str, ...] = ()
+    tools: frozenset[str] | None = None  # by name or by class
+    besides: frozenset[str] | None = None  # any call but of these
+    commands: tuple[str, ...] = ()
+    line: str | None = None  # a whole command line, letter for letter
+    paths: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
+    modes: frozenset[Mode] | None = None
+    rewrite: str | dict[str, Any] | None = None  # the command, or keys of the input
+    source: str = "tillerman"
+    directory: str | None = None  # commands that run there, as seen from the workspace; "" is it
+    # commands that do no more than this by the table of programs, to files in the workspace alone
+    effects: frozenset[Effect] | None = None
+    spares: frozenset[Effect] = frozenset()  # it is not about such commands
+
+    @property
+    def told(self) -> str:
+        """For people, in one line."""
+        what = [*(f"`{_plain(one)}`" for one in self.commands)]
+        if self.line is not None:
+            what.append(f"`{' '.join(self.line.split())}`, just as it is")
+        if self.directory:
+            what.append(f"in {self.directory}")
+        if self.servers:
+            what.append(f"tool {', '.join(map(_plain, self.servers))}")
+        elif self.tools and not what:
+            what.append(", ".join(_TOLD.get(one, one) for one in sorted(self.tools)))
+        if self.paths:
+            what = [*(what or ["any use"]), f"of {', '.join(map(_plain, self.paths))}"]
+        if self.hosts:
+            what = [*(what or ["requests"]), f"to {', '.join(self.hosts)}"]
+        if self.agents:
+            what.append(f"by {', '.join(self.agents)}")
+        if self.modes:
+            what.append(f"in mode {' or '.join(sorted(self.modes))}")
+        return f"{self.verdict} {' '.join(what) or 'everything'}"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its paths are files by their whole names, and no patterns."""
+        return bool(self.paths) and not any(
+            path in ALL_PLACES or path.endswith("/") or is_pattern(path) for path in self.paths
+        )
+
+    def speaks_of(self, act: Act) -> bool:
+        """Whether it may be about something that only stands in the words of a command."""
+        if not act.derived or self.line is not None:
+            return True
+        match act.kind:
+            case "file":
+                return bool(self.paths)
+            case "host":
+                return bool(self.hosts)
+        if act.command and act.command.inner:
+            return bool(self.commands) and self.verdict != "allow"
+        return bool(self.commands)
+
+    def concerns(self, act: Act) -> bool:
+        """Whether it can match an act of this sort, whatever its words."""
+        if self.tools is not None and not self.tools & act.names:
+            return False
+        if self.besides is not None and self.besides & act.call:
+            return False
+        return not (
+            (self.commands and act.kind != "command")
+            or (self.hosts and act.kind != "host")
+            or (self.servers and "mcp" not in act.names)
+            or (self.paths and act.kind == "host")
+        )
+
+    def matches(self, act: Act, context: Context) -> Match:
+        if self.modes is not None and context.mode not in self.modes:
+            return _NO
+        if self.agents and context.agent not in self.agents:
+            return _NO
+        if self.besides is not None and self.besides & act.call:
+            return _NO
+        if self.tools is not None and not self._is_of(act):
+            return _NO
+        if self.spares and _does_only(act, self.spares):
+            return _NO
+        if self.effects is not None and not _does_only(act, self.effects):
+            return _NO
+        if self.line is not None:
+            return _YES if act.line == self.line else _NO
+        match = _YES
+        if self.commands:
+            match = self._command(act, context)
+        if self.paths and match is not _NO:
+            match = min(match, self._path(act, context), key=_certainty)
+        if self.hosts and match is not _NO:
+            match = min(match, self._host(act), key=_certainty)
+        elif self.servers and match is not _NO:
+            match = min(match, self._server(act), key=_certainty)
+        if act.possible and match.certainty == "yes":
+            match = Match("maybe", f"it names {act.told}, and nobody can tell what it does with it")
+        return _NO if match.certainty == "maybe" and self.verdict == "allow" else match
+
+    def names(self, command: Command) -> bool:
+        """Whether it is this command itself that the rule matches, not another reading of it."""
+        return any(text_glob(one).surely(command.text) for one in self.commands)
+
+    def _is_of(self, act: Act) -> bool:
+        assert self.tools is not None
+        if not self.tools & act.names:
+            return False
+        if self.verdict != "allow" or act.kind != "file" or self.paths or act.names == act.call:
+            return True
+        # that commands are allowed says nothing of files that they are made to write elsewhere
+        guarded = {"outside", "protected", "instructions"}
+        if self.line is None:
+            guarded.add("unnamed")
+        return bool(self.tools & {act.tool}) or not (guarded & act.spots[0].places)
+
+    def _command(self, act: Act, context: Context) -> Match:
+        command = act.command
+        if act.kind != "command" or command is None:
+            return _NO
+        if self.verdict == "allow":
+            allowed = any(_allowed(one, command) for one in self.commands)
+            return _YES if allowed and self._is_there(command, context) else _NO
+        readings = (command.text, *command.others)
+        globs = [(text_glob(one), one) for one in self.commands]
+        if any(glob.surely(text) for glob, _ in globs for text in readings):
+            return _YES if self._is_there(command, context) else _NO
+        if command.doubts:
+            return Match("maybe", command.doubts[0])
+        if any(may_match(*glob, text) for glob in globs for text in readings):
+            return _MAYBE
+        for text in command.passed:
+            if any(glob.surely(text) for glob, _ in globs):
+                return Match("maybe", f"{command.words[0]} may run `{shown(text)}`")
+        return _NO
+
+    def _is_there(self, command: Command, context: Context) -> bool:
+        if self.directory is None:
+            return True
+        return relative_directories(command.directories, context) == {self.directory}
+
+    def _path(self, act: Act, context: Context) -> Match:
+        every = self.verdict == "allow"
+        if not act.spots or (every and act.kind == "command"):
+            return _NO
+        if every and act.kind == "call" and not (self.tools or self.servers):
+            return _NO  # what a tool of somebody's does with a path, nobody knows
+        fits = [
+            any(spot.matches(path, context.home, every=every) for path in self.paths)
+            for spot in act.spots
+        ]
+        if every:
+            return _YES if all(fits) else _NO
+        matched = [spot for spot, fit in zip(act.spots, fits, strict=True) if fit]
+        if any(not spot.possible for spot in matched):
+            return _YES
+        if matched:
+            return Match("maybe", f"which files it changes is not told: {matched[0].told}")
+        for spot in act.spots:
+            if spot.tree and (match := self._below(spot, context)) is not _NO:
+                return match
+        may = any(_may_be(path, spot, context) for path in self.paths for spot in act.spots)
+        return _MAYBE if may else _NO
+
+    def _below(self, spot: Spot, context: Context) -> Match:
+        """A tree that is changed is changed with all that lies in it; one that is read may be read
+        but for that, so somebody is asked."""
+        assert spot.tree is not None
+        if not spot.tree.opens_files:
+            return _NO
+        patterns = [
+            one
+            for one in self.paths
+            if one not in ALL_PLACES and may_lie_below(one, spot.tree, context)
+        ]
+        for pattern in patterns:
+            found = tuple(islice(forbidden_below(pattern, spot.tree, context), MOST_LEFT_OUT + 1))
+            if found:
+                why = f"{seen_from_workspace(found[0], context)} lies in {spot.told}"
+                if spot.possible:
+                    return Match("maybe", why)
+                return Match("maybe", why, found) if spot.tree.is_read else Match("yes", why)
+        if patterns and not spot.tree.complete:
+            return Match("maybe", f"{spot.told} holds more files than were looked at")
+        return _NO
+
+    def _host(self, act: Act) -> Match:
+        if act.kind != "host" or act.host is None:
+            return _NO
+        if HOLE in act.host:
+            return _MAYBE
+        return _YES if any(_is_host(one, act.host) for one in self.hosts) else _NO
+
+    def _server(self, act: Act) -> Match:
+        if "mcp" not in act.names:
+            return _NO
+        if act.server is None:
+            return _MAYBE
+        name = act.server if self.verdict == "allow" else act.server.casefold()
+        patterns = self.servers if self.verdict == "allow" else map(str.casefold, self.servers)
+        return _YES if any(text_glob(one).surely(name) for one in patterns) else _NO
+
+
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_TOLD = {
+    "read": "reads",
+    "write": "writes",
+    "shell": "commands",
+    "network": "requests",
+    "mcp": "tools of MCP servers",
+}
+
+
+def _certainty(match: Match) -> int:
+    return _CERTAINTY.index(match.certainty)
+
+
+def _does_only(act: Act, effects: frozenset[Effect]) -> bool:
+    """Whether it is a command with no other effect, or a file of one, inside the workspace."""
+    if any(spot.places & _ELSEWHERE for spot in act.spots):
+        return False
+    if act.kind == "command":
+        command = act.command
+        return command is not None and not command.doubts and command.effect in effects
+    return act.kind == "file" and act.call == _OF_SHELL and act.tool in READS and "reads" in effects
+
+
+_ELSEWHERE = frozenset({"outside", "unnamed", "hidden", "unread"})
+_OF_SHELL = frozenset({"Bash", "shell"})
+
+
+def _may_be(pattern: str, spot: Spot, context: Context) -> bool:
+    """What only the running shell knows may be any file; a glob, what it could come to."""
+    if pattern in ALL_PLACES or spot.expanded:
+        return False  # a spot knows all the places that it may be in
+    if not spot.wholes:
+        return True
+    if pattern.startswith("~"):
+        pattern = f"{context.home or '/**'}{pattern[1:]}"
+    folded = pattern.casefold()
+    for whole, inner in spot.folded:
+        if not is_open(whole):
+            continue
+        if folded.startswith("/"):
+            found = paths_may_meet(folded, whole)
+        elif "/" in folded.rstrip("/"):
+            found = paths_may_meet(folded.removeprefix("./"), inner)
+        else:
+            found = any(paths_may_meet(folded, part) for part in inner.split("/") if is_open(part))
+        if found:
+            return True
+    return False
+
+
+def _allowed(pattern: str, command: Command) -> bool:
+    return not command.doubts and text_glob(pattern).surely(command.text)
+
+
+def _is_host(pattern: str, host: str) -> bool:
+    pattern = pattern.lower().rstrip(".")
+    return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
+
+
+def _plain(pattern: str) -> str:
+    return _ESCAPED.sub(r"\1", pattern)

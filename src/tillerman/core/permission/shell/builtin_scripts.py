@@ -1,0 +1,210 @@
+"""Builtins that run commands: eval, source, trap, alias, command, exec and others."""
+
+from __future__ import annotations
+
+import re
+
+from tillerman.core.permission.shell.command_execution import Call
+from tillerman.core.permission.shell.evaluation import Outcome, either
+from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined
+from tillerman.core.permission.shell.shell_programs import is_stdin, may_be_device
+from tillerman.core.permission.shell.shell_state import ShellState, join
+from tillerman.core.permission.shell.word_expansion import PROCESS_FILE
+
+_AT_THE_END = frozenset({"EXIT", "0"})
+_ALIAS = re.compile(r"([\w.,@%+-]+)=([\w ./=,:@%+~-]*)", re.DOTALL)
+_RESERVED = frozenset({
+    "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "for", "case", "esac", "in",
+    "select", "function", "time", "coproc", "{", "}", "!", "[[",
+})  # fmt: skip
+
+
+def evaluate(call: Call) -> Outcome:
+    rest = call.words[2:] if call.words[1:2] == ["--"] else call.words[1:]
+    text = " ".join(rest)
+    before = len(call.execution.findings.commands)
+    readings = call.execution.shell.readings
+    call.execution.shell.readings = (*readings, *call.context.others, joined(call.words))
+    outcome = call.execution.script(text, call.state, computed=call.context.computed)
+    call.execution.shell.readings = readings
+    if len(call.execution.findings.commands) == before:
+        doubts = ("commands computed at run time",) if is_open(text) else ()
+        call.execution.note(call, "runs" if doubts else "none", doubts=doubts)
+    return Outcome(outcome.ok, outcome.failed)
+
+
+def source(call: Call) -> Outcome:
+    rest = call.words[2:] if call.words[1:2] == ["--"] else call.words[1:]
+    execution, state = call.execution, call.state
+    if not rest:
+        execution.note(call)
+        return either(state)
+    path = rest[0]
+    inside = state.changed(positional=tuple(rest[1:])) if rest[1:] else state
+    stdin = is_stdin(path, state.directories)
+    if stdin and state.stdin.text is not None:
+        execution.note(call, "runs")
+        return execution.script(
+            state.stdin.text, inside, computed=not state.stdin.certain or call.context.computed
+        )
+    if is_open(path) or stdin or may_be_device(path, state.directories):
+        doubts = ("commands read from what is not known",)
+        execution.note(call, "runs", (FileAccess(path, "read"),), doubts)
+        if call.context.computed or (path != PROCESS_FILE and not is_open(path)):
+            execution.shell.unread(doubts[0])
+        return either(join(state, state.lost()) or state)
+    paths = [path, *_in_search_path(path, state)]
+    index = execution.note(call, "runs", tuple(FileAccess(one, "read") for one in paths))
+    for one in paths:
+        if is_open(one):
+            execution.shell.unread("commands read from what is not known")
+        execution.source_file(one, state, index)
+    return either(state)
+
+
+def _in_search_path(name: str, state: ShellState) -> list[str]:
+    """Where `source` looks for a name without a slash, if the line itself set PATH."""
+    value = state.variables.get("PATH")
+    if value is None or "/" in name:
+        return []
+    folders = value.split(":") if isinstance(value, str) else value
+    return [f"{folder}/{name}" for folder in folders if folder]
+
+
+def trap(call: Call) -> Outcome:
+    """The script runs when nobody knows; after each command, for DEBUG."""
+    execution = call.execution
+    execution.note(call)
+    rest = [word for word in call.words[1:] if word != "--"]
+    if len(rest) < 2 or rest[0] in ("", "-") or rest[0].startswith("-"):
+        return either(call.state)
+    script, signals = rest[0], rest[1:]
+    if is_open(script):
+        execution.shell.unread("a trap whose command is computed at run time")
+    if any(one.upper() not in _AT_THE_END for one in signals) and _changes_shell(script, call):
+        execution.shell.unread("a trap that changes the shell between commands")
+    execution.shell.traps.append((script, call.state))
+    return either(call.state)
+
+
+def _changes_shell(script: str, call: Call) -> bool:
+    """Whether the shell goes on in another state; one that ends does not go on."""
+    shell = call.execution.shell
+    escapes, shell.escapes = shell.escapes, []
+    after = call.execution.script(script, call.state).after
+    leaves, shell.escapes = shell.escapes, escapes
+    return bool(leaves) or (after is not None and after.key() != call.state.key())
+
+
+def alias(call: Call) -> Outcome:
+    """Names that stand for other words, where the shell looks at them."""
+    execution, state = call.execution, call.state
+    found = dict(state.aliases)
+    defined = [word for word in call.words[1:] if "=" in word or is_open(word)]
+    for word in defined:
+        match = _ALIAS.fullmatch(word)
+        value = word.partition("=")[2]
+        execution.script(value, state)
+        if match is None or match[1] in _RESERVED or match[2].endswith(" ") or word[:1] == "-":
+            execution.shell.unread("an alias that changes how a line is read")
+        else:
+            found[match[1]] = match[2]
+    doubts = ("a name is given another meaning",) if defined else ()
+    execution.note(call, doubts=doubts)
+    return either(state.changed(aliases=found))
+
+
+def command(call: Call) -> Outcome:
+    at = 1
+    while at < len(call.words) and call.words[at].startswith("-"):
+        word = call.words[at]
+        at += 1
+        if word == "--":
+            break
+        if is_open(word):
+            call.execution.shell.unread("arguments of command that are not known")
+        if "v" in word or "V" in word:
+            call.execution.note(call)
+            return either(call.state)
+    return _inner(call, call.words[at:])
+
+
+def builtin(call: Call) -> Outcome:
+    rest = call.words[2:] if call.words[1:2] == ["--"] else call.words[1:]
+    return _inner(call, rest)
+
+
+def prefix(call: Call) -> Outcome:
+    return _inner(call, call.words[1:])
+
+
+def repeat(call: Call) -> Outcome:
+    outcome = _inner(call, call.words[2:])
+    after = join(call.state, outcome.after) or call.state
+    return either(after.widened(call.state))
+
+
+def _inner(call: Call, words: list[str]) -> Outcome:
+    """The rest of its words, functions left aside."""
+    if not words:
+        call.execution.note(call)
+        return either(call.state)
+    context = call.context._replace(
+        others=(*call.context.others, joined(call.words)),
+        span=None,
+        depth=call.context.depth + 1,
+    )
+    outcome = call.execution.builtin_or_program(words, call.state, context, call.assignments)
+    if is_open(words[0]):
+        return either(join(call.state, call.state.lost()) or call.state)
+    return outcome
+
+
+def execute(call: Call) -> Outcome:
+    """In place of the shell; without a command, only its redirections stay."""
+    at = 1
+    while at < len(call.words) and call.words[at].startswith("-") and call.words[at] != "-":
+        word = call.words[at]
+        at += 1
+        if word == "--":
+            break
+        if is_open(word) or word[1:].strip("cla"):
+            call.execution.shell.unread("arguments of exec that are not known")
+        at += word.endswith("a")
+    words = call.words[at:]
+    if not words:
+        call.execution.note(call)
+        return either(call.state)
+    context = call.context._replace(
+        others=(*call.context.others, joined(call.words)), span=None, depth=call.context.depth + 1
+    )
+    call.execution.program(words, call.state, context)
+    return either(call.state)
+
+
+def jobs(call: Call) -> Outcome:
+    if call.words[1:2] == ["-x"] and call.words[2:]:
+        return _inner(call, call.words[2:])
+    call.execution.note(call)
+    return either(call.state)
+
+
+def complete(call: Call) -> Outcome:
+    """`-C` is a command, `-W` is expanded, `-F` is a function."""
+    execution = call.execution
+    execution.note(call)
+    flags = [word for word in call.words[1:] if word.startswith("-") or is_open(word)]
+    for at, word in enumerate(call.words[:-1]):
+        if word.startswith("-") and word.endswith("C"):
+            run_later(call, f"{call.words[at + 1]} {HOLE}")
+    if any(is_open(flag) or set("FW") & set(flag) for flag in flags) or any(
+        "$" in word or "`" in word for word in call.words[1:]
+    ):
+        execution.shell.unread(f"{call.words[0]} may evaluate text as commands")
+    return either(call.state)
+
+
+def run_later(call: Call, text: str) -> ShellState:
+    """A command that the shell completes with words of its own."""
+    outcome = call.execution.script(text, call.state, computed=call.context.computed)
+    return join(call.state, outcome.after) or call.state

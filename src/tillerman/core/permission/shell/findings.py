@@ -1,0 +1,158 @@
+"""What has been found of a line so far: commands, accesses, and what could not be read."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from tillerman.core.permission.shell.arithmetic import ArithmeticNames
+from tillerman.core.permission.shell.made_links import Link, through_links
+from tillerman.core.permission.shell.parsed_script import (
+    HOLE,
+    Command,
+    FileAccess,
+    ParsedScript,
+    is_open,
+)
+from tillerman.core.permission.shell.programs.invocation import Invocation, StdinSource
+from tillerman.core.permission.shell.shell_state import Directories, below
+from tillerman.core.permission.shell.syntax import UnparsableCommand
+
+MOST_COMMANDS = 500
+_MOST_STEPS = 20_000
+_MODES = frozenset({"chmod", "chown", "chgrp"})  # leave what is in a file
+NO_FILE = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|fd/\d+|zero|urandom|random)")
+
+
+class WrittenFile(NamedTuple):
+    path: str
+    directories: Directories
+    text: str | None  # None: not known
+    place: int = -1  # of a command that may have written it
+
+
+class RunFile(NamedTuple):
+    """A file of commands that the command at `place` runs; `in_shell`: in this shell itself."""
+
+    path: str
+    directories: Directories
+    place: int
+    in_shell: bool
+
+
+class Findings:
+    """Shared by all that reads one line in one dialect."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+        self.redirections: list[FileAccess] = []
+        self.reasons: dict[str, None] = {}
+        self.arithmetic = ArithmeticNames()
+        self.dialects_differ = False  # in a text that was read, of the line or inside of it
+        self._links: list[Link] = []
+        self._places: list[int] = []  # of each redirection: commands that came before it
+        self.written: list[WrittenFile] = []
+        self.run: list[RunFile] = []
+        self.directories: set[str | None] = {""}  # all that the line was ever in
+        self.characters = 0  # of scripts inside of others
+        self.described: dict[tuple[tuple[str, ...], StdinSource], Invocation] = {}
+        self._steps = 0
+
+    def unread(self, reason: str) -> None:
+        self.reasons[reason] = None
+
+    def step(self) -> None:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise UnparsableCommand("too many steps")
+
+    def add(self, command: Command) -> int:
+        """The place of it."""
+        if len(self.commands) >= MOST_COMMANDS:
+            raise UnparsableCommand(f"more than {MOST_COMMANDS} commands")
+        self.commands.append(command)
+        place = len(self.commands) - 1
+        for access in command.accesses:
+            if access.kind == "mention" or (access.kind == "write" and command.row not in _MODES):
+                named = place if access.kind == "mention" else -1
+                self.written.append(WrittenFile(access.path, access.directories, None, named))
+        if any(doubt.startswith("a script of ") for doubt in command.doubts):
+            self.written.append(WrittenFile(HOLE, command.directories, None, place))
+        return place
+
+    def access(self, access: FileAccess, text: str | None = None) -> None:
+        """Of a redirection; `text` is what it writes, if known."""
+        if NO_FILE.fullmatch(access.path):
+            return
+        if len(self.redirections) >= MOST_COMMANDS:
+            raise UnparsableCommand(f"more than {MOST_COMMANDS} redirections")
+        self.redirections.append(access)
+        self._places.append(len(self.commands) + 1)
+        if access.kind == "write":
+            self.written.append(WrittenFile(access.path, access.directories, text))
+
+    def doubt(self, place: int, reason: str) -> None:
+        command = self.commands[place]
+        doubts = tuple(dict.fromkeys((*command.doubts, reason)))
+        self.commands[place] = replace(command, doubts=doubts)
+
+    def texts_written_to(self, run: RunFile) -> list[str | None] | None:
+        """What the line wrote to a file that it runs; None if it did not write there."""
+        found = [
+            one.text
+            for one in self.written
+            if one.place < run.place
+            and (is_open(one.path) or is_open(run.path) or _may_be_same(run, one))
+        ]
+        return found or None
+
+    def link(
+        self, target: str, name: str, directories: Directories, words: list[str], *, again: bool
+    ) -> None:
+        """From the next command on, `name` may lead to `target`; `again`: in all of a loop."""
+        known = not is_open(target) and not is_open(name)
+        place = -1 if again and known else len(self.commands)
+        self._links.append(Link(target, name, directories, place, tuple(words)))
+
+    def script(self) -> ParsedScript:
+        for reason in self.arithmetic.unread():
+            self.unread(reason)
+        commands, redirections = self.commands, self.redirections
+        if self._links:
+            commands = [
+                replace(
+                    one, accesses=tuple(through_links(one.accesses, self._links, at, one.words))
+                )
+                for at, one in enumerate(commands)
+            ]
+            redirections = [
+                found
+                for one, at in zip(redirections, self._places, strict=True)
+                for found in through_links([one], self._links, at)
+            ]
+        if len(commands) > 1:
+            commands = list(dict.fromkeys(commands))
+        if doubts := tuple(self.arithmetic.doubts()):
+            commands = [*commands, Command(("((",), "((…))", doubts=doubts)]
+        unread = tuple(self.reasons)
+        if unread:
+            commands = [replace(one, span=None) for one in commands]
+        return ParsedScript(tuple(commands), tuple(dict.fromkeys(redirections)), unread)
+
+
+def _may_be_same(run: RunFile, written: WrittenFile) -> bool:
+    """By the last name where a directory is not known, or one of them is told from elsewhere."""
+    wholes = {below(base, run.path) for base in run.directories}
+    others = {below(base, written.path) for base in written.directories}
+    if None in wholes or None in others or len({_origin(one) for one in wholes | others}) > 1:
+        return posixpath.basename(run.path) == posixpath.basename(written.path)
+    return not {posixpath.normpath(one or "") for one in wholes}.isdisjoint(
+        posixpath.normpath(one or "") for one in others
+    )
+
+
+def _origin(path: str | None) -> str:
+    return path[0] if path and path[0] in "/~" else ""

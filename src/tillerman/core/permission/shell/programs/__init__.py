@@ -1,0 +1,6 @@
+"""What external programs do with their words: a table of programs, and what applies it."""
+
+from tillerman.core.permission.shell.programs.describe import describe
+from tillerman.core.permission.shell.programs.invocation import Invocation, Run, StdinSource
+
+__all__ = ["Invocation", "Run", "StdinSource", "describe"]

@@ -1,0 +1,187 @@
+"""What the arguments of git's commands come to, where no option grammar tells."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+
+from tillerman.core.permission.shell.parsed_script import HOLE, joined
+from tillerman.core.permission.shell.programs.row import Draft
+
+# Settings of a repository that name no program, no file and no other place to fetch from.
+_RUNS_NOTHING = re.compile(
+    r"user\.(name|email)|init\.defaultbranch|pull\.(rebase|ff)|push\.(default|autosetupremote)"
+    r"|fetch\.(prune|prunetags)|rebase\.(autosquash|autostash|updaterefs)|merge\.(ff|conflictstyle)"
+    r"|rerere\.\w+|color\.[\w.]+|advice\.\w+|core\.(autocrlf|eol|filemode|ignorecase|quotepath)"
+    r"|branch\.[^\n]+\.(remote|merge|rebase)|commit\.(verbose|status)"
+)
+
+
+def shows(draft: Draft) -> None:
+    """`log` prints file contents only when asked; each file that is named counts all the same."""
+    shows = "patch" in draft.parsed.marks
+    named = any(one.kind == "read" for one in draft.accesses)
+    if shows and not (named and draft.parsed.plain):
+        draft.access(".", "read", recursive=True)
+    for option, value in draft.parsed.values:
+        if option.name == "-L":
+            draft.access(value.rpartition(":")[2], "read")
+
+
+def diff(draft: Draft) -> None:
+    if "untracked" in draft.parsed.marks:
+        return
+    if not draft.parsed.plain:  # the words may be revisions alone
+        draft.access(".", "read", recursive=True)
+
+
+def show(draft: Draft) -> None:
+    words = draft.parsed.operands
+    if not words or (any(":" not in word.lstrip(":") for word in words) and not draft.parsed.plain):
+        draft.access(".", "read", recursive=True)
+
+
+def cat_file(draft: Draft) -> None:
+    if any(word.startswith("--batch") for word in draft.words[1:]):
+        draft.access(".", "read", recursive=True)
+
+
+def grep(draft: Draft) -> None:
+    """Words behind the pattern may be revisions as well as files."""
+    operands = draft.parsed.operands
+    files = operands if "given" in draft.parsed.marks else operands[1:]
+    if not files:
+        draft.access(".", "read", recursive=True)
+
+
+def lists(draft: Draft) -> None:
+    """Of branch and tag, the forms that list; a name among the operands makes or changes one."""
+    marks = draft.parsed.marks
+    if (draft.parsed.operands and "lists" not in marks) or "changes" in marks:
+        draft.at_least("runs")
+
+
+def config(draft: Draft) -> None:
+    """A setting of git can start programs: to write one is to write the file that holds it."""
+    marks, operands = draft.parsed.marks, draft.parsed.operands
+    if draft.parsed.unknown:
+        draft.at_least("runs")
+    reads = "gets" in marks or operands[:1] in (["get"], ["list"]) or not operands
+    edits = "changes" in marks or operands[:1] in (["set"], ["unset"], ["edit"], ["rename-section"])
+    if reads and not edits:
+        return
+    if not edits and len(operands) < 2 and not draft.parsed.open:
+        return
+    file = draft.parsed.value("--file")
+    if operands[:1] == ["set"]:
+        operands = operands[1:]
+    own = not marks & {"global", "system", "runs"} and file is None
+    if own and operands and _RUNS_NOTHING.fullmatch(operands[0].lower()):
+        draft.at_least("runs")
+        return
+    if "global" in marks:
+        file = "~/.gitconfig"
+    elif "system" in marks:
+        file = "/etc/gitconfig"
+    draft.access(file or ".git/config", "write")
+
+
+def init(draft: Draft) -> None:
+    """It makes a repository, or adds to one what a template has, hooks among that."""
+    folder = next(iter(draft.parsed.operands), ".")
+    draft.access(folder, "write")
+    if draft.parsed.value("--template"):
+        draft.access(posixpath.join(folder, ".git/hooks"), "write")
+
+
+def pathspecs(draft: Draft) -> None:
+    """What git writes out of its own store: files that are named, and all tracked ones below."""
+    for path in draft.parsed.operands:
+        plain = re.sub(r"^:(\(.*?\)|[/!^]+)?", "", path)
+        draft.some_below(plain or ".")
+
+
+def checkout_index(draft: Draft) -> None:
+    if "all" in draft.parsed.marks and draft.parsed.value("--prefix") is None:
+        draft.some_below(".")
+
+
+def clean(draft: Draft) -> None:
+    if "dry" in draft.parsed.marks:
+        draft.effect = "reads"
+        draft.accesses.clear()
+    elif not draft.parsed.operands:
+        draft.some_below(".", "remove")
+
+
+def patched_files(draft: Draft) -> None:
+    """The files that a patch changes, where the line itself holds the patch."""
+    text = draft.stdin.text
+    if text is None or draft.parsed.operands or draft.parsed.value("--input") is not None:
+        draft.some_below(".")
+        return
+    for line in text.splitlines():
+        head, _, rest = line.partition(" ")
+        if head in ("+++", "---", "***") or line.startswith(("rename to ", "copy to ")):
+            path = rest.partition("\t")[0].removeprefix("to ").strip()
+            if path and path != "/dev/null":
+                draft.access(path, "write")
+                draft.access(path.partition("/")[2], "write")
+
+
+def bisect(draft: Draft) -> None:
+    operands = draft.words[1:]
+    if operands[:1] == ["run"]:
+        draft.doubt("git bisect can run any program")
+        draft.run(operands[1:], "whole")
+
+
+def submodule(draft: Draft) -> None:
+    words = [word for word in draft.words[1:] if word not in ("--quiet", "-q", "--recursive")]
+    if words[:1] == ["foreach"]:
+        draft.doubt("git submodule can run any program")
+        draft.script(_shell_text(words[1:]))
+    elif words[:1] == ["add"]:
+        operands = [word for word in words[1:] if not word.startswith("-")]
+        for path in operands[1:] or [posixpath.basename(operands[0])] if operands else []:
+            draft.access(path.removesuffix(".git"), "write", recursive=True)
+        draft.access(".gitmodules", "write")
+
+
+def _shell_text(words: Sequence[str]) -> str:
+    text = words[0] if len(words) == 1 else joined(words)
+    return text.replace(HOLE, "$_")
+
+
+def clone(draft: Draft) -> None:
+    operands = draft.parsed.operands
+    if len(operands) == 1:
+        name = posixpath.basename(operands[0].rstrip("/")).removesuffix(".git")
+        draft.access(name.rpartition(":")[2], "write", recursive=True)
+    for word in operands[:1]:
+        if "ext::" in word:
+            draft.doubt("ext:: of git can run any program")
+
+
+def remote_helper(draft: Draft) -> None:
+    if any("ext::" in word for word in draft.words[1:]):
+        draft.doubt("ext:: of git can run any program")
+
+
+def filters(draft: Draft) -> None:
+    draft.doubt(f"{draft.program} can run any program")
+    draft.mention(draft.words[1:])
+    for at, word in enumerate(draft.words):
+        if word in ("-x", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter",
+                    "--env-filter", "--commit-filter", "--tag-name-filter"):  # fmt: skip
+            draft.script(_shell_text(draft.words[at + 1 : at + 2] or [""]))
+        elif word.startswith("--extcmd="):
+            draft.script(word.partition("=")[2])
+
+
+def mv(draft: Draft) -> None:
+    operands = draft.parsed.operands
+    for path in operands[:-1]:
+        draft.access(posixpath.join(operands[-1], posixpath.basename(path.rstrip("/"))), "write",
+                     recursive=True)  # fmt: skip

@@ -1,0 +1,166 @@
+"""Option grammars as data, and one getopt that reads words by them.
+
+A grammar is a text of tokens: `-a` and `--all` are flags, `-abc` is three of them, `-a|--all` one
+under two names, `-o|--output=write` takes a value, `--color?=text` may have one attached. Marks
+follow a colon: `-r|--recursive:recursive`. What the value is (its role) and what a mark means is
+told in `roles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Literal, NamedTuple
+
+from tillerman.core.permission.shell.parsed_script import SIGNS
+
+Style = Literal["getopt", "posix", "single"]
+# getopt: options may follow operands. posix: they end at the first operand. single: names of
+# several letters stand behind one dash (`java -version`), and nothing is clustered.
+
+
+class Option(NamedTuple):
+    name: str
+    takes: Literal["nothing", "value", "attached"] = "nothing"
+    role: str = ""
+    marks: tuple[str, ...] = ()
+
+
+class Parsed:
+    """Words of one command, sorted by a grammar."""
+
+    def __init__(self) -> None:
+        self.operands: list[str] = []
+        self.values: list[tuple[Option, str]] = []
+        self.marks: set[str] = set()
+        self.unknown: list[str] = []  # options that the grammar does not have
+        self.open = False  # a word known only at run time stands where options are read
+        self.rest = 0  # index of the first word behind the options; posix only
+        self.plain = False  # `--` was seen
+
+    def value(self, name: str) -> str | None:
+        """The last value given for the option of this name."""
+        return next((text for option, text in reversed(self.values) if option.name == name), None)
+
+    def add(self, option: Option, value: str | None = None) -> None:
+        self.marks.update(option.marks)
+        if value is not None:
+            self.values.append((option, value))
+
+
+@cache
+def grammar(spec: str, style: Style = "getopt") -> Mapping[str, Option]:
+    """By name with its dashes; `-#` stands for a number behind a dash."""
+    found: dict[str, Option] = {}
+    for token in spec.split():
+        head, _, marks = token.partition(":")
+        names, equals, role = head.partition("=")
+        attached = names.endswith("?")
+        takes: Literal["nothing", "value", "attached"] = (
+            "nothing" if not equals else "attached" if attached else "value"
+        )
+        aliases = names.removesuffix("?").split("|")
+        expanded = [name for one in aliases for name in _each(one, style)]
+        canonical = max(expanded, key=len) if "|" in names else ""
+        marked = tuple(marks.split(",")) if marks else ()
+        for name in expanded:
+            found.setdefault(name, Option(canonical or name, takes, role, marked))
+    return found
+
+
+def _each(name: str, style: Style) -> Iterator[str]:
+    if style == "single" or name.startswith("--"):
+        yield name
+    else:
+        yield from (f"-{letter}" for letter in name[1:])
+
+
+def parse(words: Sequence[str], options: Mapping[str, Option], style: Style = "getopt") -> Parsed:
+    """`words` without the program's name."""
+    parsed = Parsed()
+    at = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word == "--":
+            parsed.plain = True
+            break
+        if word[:1] in SIGNS and word:
+            parsed.open = True
+        elif word[:1] == "-" and word != "-":
+            at += read_option(word, words[at : at + 1], options, style, parsed)
+            continue
+        if style == "posix":
+            at -= 1
+            break
+        parsed.operands.append(word)
+    parsed.operands += words[at:]
+    parsed.rest = at
+    return parsed
+
+
+def read_option(
+    word: str,
+    following: Sequence[str],
+    options: Mapping[str, Option],
+    style: Style,
+    parsed: Parsed,
+) -> int:
+    """Adds one word of options; how many of the following words it takes."""
+    if word.startswith("--") or style == "single":
+        return _long(word, following, options, style, parsed)
+    if "-#" in options and word[1:].isdigit():
+        parsed.add(options["-#"])
+        return 0
+    for place in range(1, len(word)):
+        option = options.get(f"-{word[place]}")
+        if option is None:
+            parsed.unknown.append(word)
+            return 0
+        attached = word[place + 1 :]
+        if option.takes == "value":
+            parsed.add(option, attached or (following[0] if following else ""))
+            return int(not attached)
+        if option.takes == "attached":
+            parsed.add(option, attached)
+            return 0
+        parsed.add(option)
+    return 0
+
+
+def _long(
+    word: str,
+    following: Sequence[str],
+    options: Mapping[str, Option],
+    style: Style,
+    parsed: Parsed,
+) -> int:
+    name, equals, value = word.partition("=")
+    candidates = _named(name, options, style)
+    if len(candidates) != 1:
+        parsed.unknown.append(word)
+        given = value if equals else following[0] if following else ""
+        for one in candidates:  # the program may know fewer options, and take it for this one
+            parsed.add(one, given if one.takes == "value" or (equals and one.role) else None)
+        return 0
+    (option,) = candidates
+    if equals and option.takes == "nothing":
+        parsed.unknown.append(word)
+        return 0
+    if option.takes == "value" and not equals:
+        parsed.add(option, following[0] if following else "")
+        return 1
+    parsed.add(option, value if option.takes != "nothing" else None)
+    return 0
+
+
+def _named(name: str, options: Mapping[str, Option], style: Style) -> list[Option]:
+    """Long options may be cut short, as far as they stay different from all others."""
+    if name in options:
+        return [options[name]]
+    if style == "single":
+        other = name[1:] if name.startswith("--") else f"-{name}"
+        return [options[other]] if other in options else []
+    if len(name) < 3:
+        return []
+    return list(dict.fromkeys(one for full, one in options.items() if full.startswith(name)))

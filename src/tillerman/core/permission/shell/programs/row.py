@@ -1,0 +1,159 @@
+"""A row of the program table, and the draft of what one command does by it."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tillerman.core.permission.shell.parsed_script import Effect, FileAccess
+from tillerman.core.permission.shell.programs.code_text import named_files, passed_commands
+from tillerman.core.permission.shell.programs.invocation import Invocation, Judged, Run, StdinSource
+from tillerman.core.permission.shell.programs.mentions import below, mentioned
+from tillerman.core.permission.shell.programs.options import Parsed, Style
+
+_ORDER: tuple[Effect, ...] = ("none", "reads", "writes", "runs")
+Kind = Literal["read", "write", "remove", "mention"]
+
+
+class Row(Struct, frozen=True):
+    """How one program, or one subcommand of it, takes its words, and what it does with them."""
+
+    names: str  # `grep|egrep`, `git log`
+    effect: Effect = "runs"
+    operands: str = ""  # roles in order, `*` behind the one that may repeat: `text read*`
+    options: str = ""
+    style: Style = "getopt"
+    when: tuple[tuple[str, str], ...] = ()  # (mark, operands): with this mark they are these
+    default: str = ""  # what it reads without operands
+    needs: str = ""  # the mark without which there is no default
+    command: Judged | None = None  # behind its options stands a command that it runs
+    skip: int = 0  # operands before that command
+    shell: bool = False  # it hands the command to a shell
+    remote: bool = False  # and runs it on other files than ours
+    hosts: bool = False  # its operands may be hosts
+    skips_hidden: bool = False
+    tracked: bool = False
+    follows_links: bool = False
+    names_only: bool = False
+    assignments: bool = False  # NAME=VALUE may stand before its command
+    passes: bool = False  # it may run commands that its words name, in ways that no row tells
+    own: bool = False  # `refine` reads all of its words
+    everywhere: bool = False  # its options may also follow its subcommands
+    refine: Callable[[Draft], None] | None = None
+    samples: tuple[str, ...] = ()  # of rows that only read: lines that the tests run
+
+
+class Draft:
+    """What is known so far of one command; `refine` of a row adds what no grammar tells."""
+
+    def __init__(self, words: Sequence[str], row: Row, stdin: StdinSource, parsed: Parsed) -> None:
+        self.words = words  # without the options before a subcommand
+        self.program = words[0]
+        self.row = row
+        self.stdin = stdin
+        self.parsed = parsed
+        self.effect: Effect = row.effect
+        self.accesses: list[FileAccess] = []
+        self.hosts: list[str] = []
+        self.runs: list[Run] = []
+        self.doubts: list[str] = []
+        self.links: list[tuple[str, str]] = []
+        self.others: list[str] = []
+        self.directory = ""  # where it changes to first
+        self.only: list[str] = []
+
+    def at_least(self, effect: Effect) -> None:
+        self.effect = max(self.effect, effect, key=_ORDER.index)
+
+    def doubt(self, why: str) -> None:
+        self.doubts.append(why)
+        self.effect = "runs"
+
+    def some_below(self, folder: str, kind: Kind = "write") -> None:
+        """It changes files below a folder, and something else than the line says which: of the
+        working directory some, of a folder that is named for it any."""
+        self.access(folder, kind, recursive=True)
+        if self.accesses and posixpath.normpath(folder) == ".":
+            self.accesses[-1] = replace(self.accesses[-1], possible=True)
+
+    def access(self, path: str, kind: Kind, *, recursive: bool = False) -> None:
+        if path in ("", "-") or (kind == "read" and path.startswith(("http://", "https://"))):
+            return
+        self.at_least("writes" if kind in ("write", "remove") else "reads")
+        row = self.row
+        searched = recursive and kind == "read"
+        found = FileAccess(
+            path,
+            kind,
+            recursive,
+            only=tuple(self.only) if searched else (),
+            skips_hidden=searched and row.skips_hidden and "hidden" not in self.parsed.marks,
+            tracked=recursive and row.tracked and "untracked" not in self.parsed.marks,
+            follows_links=recursive and self._follows_links,
+            names_only=searched and self._names_only,
+        )
+        self.accesses.append(found)
+
+    @property
+    def _follows_links(self) -> bool:
+        marks = self.parsed.marks
+        return "follows" in marks or (self.row.follows_links and "keeps" not in marks)
+
+    @property
+    def _names_only(self) -> bool:
+        marks = self.parsed.marks
+        return "names" in marks or (self.row.names_only and "doubt" not in marks)
+
+    def mention(self, words: Sequence[str]) -> None:
+        for word in words:
+            for path in mentioned(word):
+                self.access(path, "mention")
+
+    def code(self, text: str) -> None:
+        """Code that it runs: the files that are named there."""
+        for path in named_files(text):
+            self.access(path, "mention")
+
+    def run(
+        self,
+        words: Sequence[str],
+        judged: Judged,
+        *,
+        remote: bool = False,
+        environment: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.at_least("runs")
+        self.runs.append(
+            Run(tuple(words), judged=judged, remote=remote, environment=tuple(environment))
+        )
+
+    def script(self, text: str, judged: Judged = "whole", *, remote: bool = False) -> None:
+        self.at_least("runs")
+        self.runs.append(Run(script=text, judged=judged, remote=remote))
+
+    def finish(self, text: str, others: Sequence[str]) -> Invocation:
+        directory = self.directory
+        accesses = [replace(one, path=below(directory, one.path)) for one in self.accesses]
+        if directory:
+            accesses.append(FileAccess(directory, "read"))
+        return Invocation(
+            text,
+            tuple(dict.fromkeys([*others, *self.others])),
+            self.effect,
+            self.program,
+            tuple(dict.fromkeys(accesses)),
+            tuple(dict.fromkeys(self.hosts)),
+            tuple(self._moved(run) for run in self.runs),
+            tuple(dict.fromkeys(self.doubts)),
+            passed_commands(self.words) if self.row.passes else (),
+            tuple((below(directory, a), below(directory, b)) for a, b in self.links),
+        )
+
+    def _moved(self, run: Run) -> Run:
+        if not self.directory or run.directory is not None:
+            return run
+        return replace(run, directory=self.directory)

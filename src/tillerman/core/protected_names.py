@@ -1,0 +1,60 @@
+"""Names of files that start programs or instruct agents, wherever in a workspace they lie.
+
+Apart from the policy, since every session needs them before its agent starts.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Files that start programs or loosen an agent. All of `.git`: its config and hooks are commands,
+# and a `.git` file can point at others.
+PROTECTED = frozenset({
+    ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".agents", ".mcp.json",
+    ".copilot", ".windsurf", ".continue", ".roo", ".cline", ".kiro", ".junie", ".zed", ".amp",
+    ".aider.conf.yml", "opencode.json", "opencode.jsonc",
+    ".vscode", ".idea", ".devcontainer", ".devcontainer.json",
+    ".git", ".gitmodules", ".gitconfig", ".githooks", ".husky", ".lefthook", "lefthook.yml",
+    ".lefthook.yml", "lefthook.yaml", ".overcommit.yml",
+    ".pre-commit-config.yaml", ".pre-commit-config.yml", ".pre-commit-hooks.yaml",
+    ".gitlab-ci.yml", ".gitlab-ci.yaml", ".circleci", ".travis.yml", ".travis.yaml", "jenkinsfile",
+    "azure-pipelines.yml", "azure-pipelines.yaml", ".azure-pipelines", "bitbucket-pipelines.yml",
+    ".drone.yml", ".drone.star", "appveyor.yml", ".appveyor.yml", ".buildkite", ".woodpecker",
+    ".woodpecker.yml", ".woodpecker.yaml", ".teamcity", ".gitea", ".forgejo", ".cirrus.yml",
+    ".cirrus.star", ".semaphore", "buildspec.yml", "buildspec.yaml", "cloudbuild.yaml",
+    "cloudbuild.yml", "codemagic.yaml", ".bitrise.yml", "bitrise.yml", ".builds", ".build.yml",
+    ".tekton", ".harness", ".screwdriver.yaml", "wercker.yml", ".tillerman",
+})  # fmt: skip
+PROTECTED_PREFIX = ".env"
+_PROTECTED_IN = {".github": frozenset({"workflows", "actions", "hooks", "agents"})}
+
+# Files that steer an agent by words.
+INSTRUCTIONS = frozenset({
+    "agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md",
+    ".cursorrules", ".windsurfrules", ".clinerules", "copilot-instructions.md",
+})  # fmt: skip
+
+
+def is_protected(names: list[str], *, removed: bool = False) -> bool:
+    """`names`: the parts of a path, plain. To take away a folder takes away what is in it."""
+    for at, name in enumerate(names):
+        if name in PROTECTED or name.startswith(PROTECTED_PREFIX):
+            return True
+        if inside := _PROTECTED_IN.get(name):
+            following = names[at + 1 : at + 2]
+            if (removed and not following) or inside.intersection(following):
+                return True
+    return False
+
+
+def is_significant(name: str) -> bool:
+    """Whether a path can be protected for the sake of this part, plain."""
+    return name in PROTECTED or name in _PROTECTED_IN or name.startswith(PROTECTED_PREFIX)
+
+
+def plain(name: str) -> str:
+    """A name as the laxest file system compares it: no case, no invisible characters."""
+    if name.isascii() and name.isprintable():
+        return name.lower().rstrip(" .") or name
+    visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    return unicodedata.normalize("NFC", visible.casefold()).rstrip(" .")

@@ -1,0 +1,184 @@
+"""The options of a session: the values that each may have, checked alike for every surface.
+
+An unknown word in an option that restricts an agent must never be taken for "no restriction".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, TypedDict, get_args
+
+from msgspec import Struct
+
+from tillerman.core.agent import Mode
+from tillerman.core.errors import UsageError
+
+Preset = Literal["ask", "edits", "auto", "readonly", "none"]
+Isolation = Literal["high", "medium", "basic"]  # strictest first
+Supervision = Literal["auto", "namespace", "cgroup", "subreaper", "group"]
+WhenBusy = Literal["queue", "refuse", "steer"]  # what becomes of a prompt within a turn
+Remember = Literal["session", "project"]  # where an answer becomes a rule
+Handoff = Literal["never", "limits", "always"]
+RateLimit = Literal["switch", "wait"]
+Enforced = Literal["on", "auto", "off"]  # strictest first
+Protected = Literal["mounts", "auto", "watch"]  # strictest first
+
+
+class ResumeOptions(TypedDict, total=False):
+    """What a session that goes on may be started with. None means: not given."""
+
+    approve: Preset | None
+    accept_advisory: bool | None
+    mode: Mode | None
+    model: str | None
+    effort: str | None
+    system: str | None
+    env: Sequence[str]
+    folders: Sequence[Path]
+    servers: Mapping[str, Mapping[str, Any]]
+    allowed_tools: Sequence[str]
+    denied_tools: Sequence[str]
+    tools: Sequence[str]
+    output_schema: Mapping[str, Any] | None
+    repair_output: bool | None
+    flags: Sequence[str]
+    options: Mapping[str, Any]
+    max_turns: int | None
+    max_cost: float | None
+    max_tokens: int | None
+    accept_unpriced: bool
+    timeout: float | None
+    request_timeout: float | None
+    unattended: bool
+    workspace_tools: bool | None
+
+
+class StartOptions(ResumeOptions, total=False):
+    cwd: Path | str
+
+
+class ServeOptions(TypedDict, total=False):
+    approve: Preset | None
+    isolation: Isolation | None
+    request_timeout: float | None
+    env: Sequence[str]
+
+
+class _Values(Struct, frozen=True):
+    expected: str
+    include: Callable[[object], bool]
+    choices: tuple[str, ...] = ()
+
+
+def check_options(given: Mapping[str, object]) -> None:
+    """Raises `UsageError` for the first option that is unknown, or has a value it cannot have."""
+    for name, value in given.items():
+        values = OPTIONS.get(name)
+        if values is None:
+            raise UsageError(f"no option is called {name!r}", hint=_near(name, tuple(OPTIONS)))
+        if value is not None and not values.include(value):
+            raise UsageError(
+                f"{name} cannot be {value!r}: it is {values.expected}",
+                hint=_near(value, values.choices),
+            )
+
+
+def check_required(**given: object) -> None:
+    """As `check_options`, where None is not a value either."""
+    check_options(given)
+    for name, value in given.items():
+        if value is None:
+            raise UsageError(f"{name} cannot be None: it is {OPTIONS[name].expected}")
+
+
+def _near(word: object, known: Sequence[str]) -> str:
+    if not known:
+        return ""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word.strip().lower(), known, n=2) if isinstance(word, str) else []
+    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+
+
+def _choice(words: object) -> _Values:
+    known: tuple[str, ...] = get_args(words)
+    return _Values(
+        f"one of {', '.join(known)}", lambda value: isinstance(value, str) and value in known, known
+    )
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isfinite(value) and value > 0
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
+
+def _are(kind: type | tuple[type, ...]) -> Callable[[object], bool]:
+    def include(value: object) -> bool:
+        return isinstance(value, list | tuple) and all(isinstance(one, kind) for one in value)
+
+    return include
+
+
+_NAME = _Values("a text that is not empty", lambda value: isinstance(value, str) and value != "")
+_TEXT = _Values("a text", lambda value: isinstance(value, str))
+_SWITCH = _Values("True or False", lambda value: isinstance(value, bool))
+_SECONDS = _Values("a number of seconds above 0", _is_number)
+_COUNT = _Values("a whole number above 0", _is_count)
+_TEXTS = _Values("a list of texts", _are(str))
+_FOLDERS = _Values("a list of paths", _are((str, os.PathLike)))
+_TABLE = _Values("a mapping with texts as keys", _is_table)
+_TABLES = _Values(
+    "a mapping of names to mappings",
+    lambda value: _is_table(value) and all(map(_is_table, value.values())),  # type: ignore[attr-defined]
+)
+
+OPTIONS: Mapping[str, _Values] = {
+    "approve": _choice(Preset),
+    "mode": _choice(Mode),
+    "isolation": _choice(Isolation),
+    "supervision": _choice(Supervision),
+    "when_busy": _choice(WhenBusy),
+    "remember": _choice(Remember),
+    "accept_advisory": _SWITCH,
+    "accept_unpriced": _SWITCH,
+    "repair_output": _SWITCH,
+    "fork": _SWITCH,
+    "unattended": _SWITCH,
+    "workspace_tools": _SWITCH,
+    "alone": _SWITCH,
+    "agent": _NAME,
+    "session": _NAME,
+    "model": _NAME,
+    "effort": _NAME,
+    "resume": _NAME,
+    "title": _TEXT,
+    "system": _TEXT,
+    "cwd": _Values("a path", lambda value: isinstance(value, str | os.PathLike) and value != ""),
+    "env": _TEXTS,
+    "tools": _TEXTS,
+    "allowed_tools": _TEXTS,
+    "denied_tools": _TEXTS,
+    "only_tools": _TEXTS,
+    "flags": _TEXTS,
+    "folders": _FOLDERS,
+    "servers": _TABLES,
+    "options": _TABLE,
+    "output_schema": _TABLE,
+    "max_turns": _COUNT,
+    "max_tokens": _COUNT,
+    "max_cost": _Values("a number of US dollars above 0", _is_number),
+    "timeout": _SECONDS,
+    "request_timeout": _SECONDS,
+}

@@ -1,0 +1,23 @@
+"""What was used, added up: a turn may be reported in parts, and done by several agents."""
+
+from __future__ import annotations
+
+from tillerman.core.events import UsageReported
+
+
+def added(before: UsageReported | None, now: UsageReported) -> UsageReported:
+    """The context is that of the last report which told it; a cost that nobody told is none."""
+    if before is None:
+        return now
+    costs = [usage.cost_usd for usage in (before, now) if usage.cost_usd is not None]
+    told = now if now.context_used is not None else before
+    return UsageReported(
+        parent=now.parent,
+        input_tokens=before.input_tokens + now.input_tokens,
+        output_tokens=before.output_tokens + now.output_tokens,
+        cached_tokens=before.cached_tokens + now.cached_tokens,
+        cost_usd=round(sum(costs), 9) if costs else None,
+        priced=now.priced or before.priced,
+        context_used=told.context_used,
+        context_limit=told.context_limit,
+    )

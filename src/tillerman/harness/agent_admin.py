@@ -1,0 +1,316 @@
+"""What agents tell besides prompting, asked through their own commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tillerman import agents
+from tillerman.agents.commands.runner import Errands
+from tillerman.config import Config, Paths
+from tillerman.core.agent import Agent
+from tillerman.core.agent_admin import (
+    Account,
+    ChangesServers,
+    CreatesSessions,
+    Installed,
+    ListsServers,
+    ListsServerTools,
+    McpServer,
+    McpTool,
+    Model,
+    NativeSession,
+    SignsIn,
+    SignsOut,
+    SwitchesServers,
+    TellsAbout,
+    TellsAuth,
+    TellsHistory,
+    TellsInstall,
+    TellsModels,
+    TellsSessions,
+)
+from tillerman.core.capabilities import capabilities
+from tillerman.core.errors import AgentNotInstalled, TillermanError, Unsupported
+from tillerman.core.events import Event
+from tillerman.core.version_check import warning
+from tillerman.supervision.environment import child_environment
+from tillerman.supervision.linux.which import find_program
+from tillerman.supervision.secrets.mcp_server_secrets import secrets_of_servers
+
+PATIENCE = 30.0  # seconds for one agent to tell about itself
+DESKTOP = (  # what a sign-in needs to open a browser
+    "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "BROWSER", "DBUS_SESSION_BUS_ADDRESS",
+    "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME",
+)  # fmt: skip
+
+
+class Report(Struct, frozen=True):
+    """What is known of an agent without prompting it."""
+
+    name: str
+    title: str
+    can: tuple[str, ...] = ()
+    install: str = ""  # the command that installs it
+    tested: tuple[str, str] | None = None  # oldest and newest version that were
+    installed: Installed | None = None  # None: nothing to install, or it could not be told
+    account: Account | None = None  # None: it cannot tell, or it is not installed
+    problem: str = ""
+    notice: str = ""  # its version is not one of those tested
+
+    @property
+    def present(self) -> bool:
+        return self.installed is None or self.installed.path is not None
+
+    @property
+    def ready(self) -> bool:
+        signed_in = self.account is None or self.account.signed_in
+        return self.present and signed_in and not self.problem
+
+
+class Management:
+    """Runs each agent's commands in the user's home, under supervision and with bounds."""
+
+    def __init__(self, config: Config, paths: Paths) -> None:
+        self._config = config
+        self._paths = paths
+
+    def names(self) -> list[str]:
+        config = self._config
+        return list(agents.available(config.agents, experimental=config.experimental_agents))
+
+    def agent(self, name: str) -> Agent:
+        config = self._config
+        return agents.load(name, config.agents, experimental=config.experimental_agents)
+
+    def able(self, part: type) -> list[str]:
+        """Names of the agents that have it, `part` being a protocol of the port."""
+        return [name for name in self.names() if isinstance(self._loaded(name), part)]
+
+    def environment(self, agent: Agent, passed: Sequence[str] = ()) -> dict[str, str]:
+        """The variables that the agent's programs get."""
+        more = [*self._config.env.passed, *passed]
+        return child_environment(os.environ, agent.info.variables, more).variables
+
+    @asynccontextmanager
+    async def errands(
+        self, agent: Agent, private: Sequence[tuple[str, str]] = ()
+    ) -> AsyncIterator[Errands]:
+        """`private`: names and values that must not stand on a command line."""
+        async with Errands(
+            self.environment(agent),
+            agent=agent.info.name,
+            binaries=self._binaries(agent),
+            cwd=Path.home(),
+            records=self._paths.spawns,
+            marker=f"errands-{secrets.token_hex(4)}",
+            private=private,
+        ) as errands:
+            yield errands
+
+    # -- the agent -------------------------------------------------------------------------------
+
+    async def installed(self, name: str) -> Installed | None:
+        """None for an agent that needs nothing installed."""
+        agent = self.agent(name)
+        async with self.errands(agent) as run:
+            return await _installed(agent, run)
+
+    async def account(self, name: str) -> Account | None:
+        """None for an agent that cannot tell."""
+        agent = self.agent(name)
+        if not isinstance(agent, TellsAuth):
+            return None
+        async with self.errands(agent) as run:
+            return await agent.account(run)
+
+    async def about(self, name: str) -> Mapping[str, str]:
+        agent = self.agent(name)
+        if not isinstance(agent, TellsAbout):
+            raise _unable(agent, "telling about itself")
+        async with self.errands(agent) as run:
+            return await agent.about(run)
+
+    async def models(self, name: str) -> Sequence[Model]:
+        """Of an agent that does not list its own, those in tillerman's table and the config."""
+        agent = self.agent(name)
+        if isinstance(agent, TellsModels):
+            async with self.errands(agent) as run:
+                return await agent.models(run)
+        if known := self._known_models(name):
+            return known
+        raise _unable(agent, "listing its models")
+
+    def lists_models(self) -> list[str]:
+        """Names of the agents whose models are known one way or the other."""
+        able = self.able(TellsModels)
+        return [name for name in self.names() if name in able or self._known_models(name)]
+
+    def _known_models(self, name: str) -> list[Model]:
+        from tillerman.config.model_table import load_models
+
+        rows = load_models(self._config.models).rows
+        return [
+            Model(str(row[name]), title, shipped=True) for title, row in rows.items() if name in row
+        ]
+
+    def login(self, name: str) -> Sequence[str]:
+        """The words to run on the user's terminal."""
+        agent = self.agent(name)
+        if not isinstance(agent, SignsIn):
+            how = agent.info.sign_in and f"{agent.info.sign_in}; then: tillerman status {name}"
+            raise _unable(agent, "signing in by a command", how)
+        return self._words(agent, agent.login())
+
+    def logout(self, name: str) -> Sequence[str]:
+        agent = self.agent(name)
+        if not isinstance(agent, SignsOut):
+            how = agent.info.sign_in and "unset the variable, or sign out in the program itself"
+            raise _unable(agent, "signing out by a command", how)
+        return self._words(agent, agent.logout())
+
+    async def report(self, name: str, *, patience: float = PATIENCE) -> Report:
+        """Never fails: what goes wrong is the report's problem."""
+        try:
+            agent = self.agent(name)
+        except Exception as error:  # a third party's module may fail in any way
+            return Report(name, name, problem=f"cannot be loaded: {type(error).__name__}: {error}")
+        info = agent.info
+        can = tuple(sorted(capabilities(agent)))
+        report = Report(name, info.title, can, info.install, info.tested)
+        try:
+            async with asyncio.timeout(patience), self.errands(agent) as run:
+                report = replace(report, installed=_found(agent, run))
+                if installed := await _installed(agent, run):
+                    notice = warning(info.title, info.tested, installed.version)
+                    report = replace(report, installed=installed, notice=notice)
+                if report.present and isinstance(agent, TellsAuth):
+                    report = replace(report, account=await agent.account(run))
+        except TimeoutError:
+            report = replace(report, problem=f"it did not answer within {patience:g} s")
+        except TillermanError as error:
+            report = replace(report, problem=error.message)
+        except Exception as error:
+            report = replace(report, problem=f"{type(error).__name__}: {error}")
+        return report
+
+    async def full_report(self, name: str) -> tuple[Report, Mapping[str, str]]:
+        """With what the agent tells about itself, where it can."""
+        report = await self.report(name)
+        if not report.ready or not isinstance(self.agent(name), TellsAbout):
+            return report, {}
+        try:
+            return report, await self.about(name)
+        except TillermanError as error:
+            return report, {"problem": error.message}
+
+    # -- its sessions ----------------------------------------------------------------------------
+
+    async def native_sessions(self, name: str, cwd: Path) -> Sequence[NativeSession]:
+        agent = self.agent(name)
+        if not isinstance(agent, TellsSessions):
+            raise _unable(agent, "listing its own sessions")
+        async with self.errands(agent) as run:
+            return await agent.native_sessions(run, cwd)
+
+    async def native_history(self, name: str, session: NativeSession) -> Sequence[Event]:
+        """Empty where the agent cannot tell it."""
+        agent = self.agent(name)
+        if not isinstance(agent, TellsHistory):
+            return []
+        async with self.errands(agent) as run:
+            return await agent.native_history(run, session)
+
+    async def create_session(self, name: str, cwd: Path) -> str:
+        agent = self.agent(name)
+        if not isinstance(agent, CreatesSessions):
+            raise _unable(agent, "making a session before any prompt")
+        async with self.errands(agent) as run:
+            return await agent.create_session(run, cwd)
+
+    # -- its MCP servers -------------------------------------------------------------------------
+
+    async def mcp_servers(self, name: str) -> Sequence[McpServer]:
+        agent = self.agent(name)
+        if not isinstance(agent, ListsServers):
+            raise _unable(agent, "listing its MCP servers")
+        async with self.errands(agent) as run:
+            return await agent.mcp_servers(run)
+
+    async def mcp_tools(self, name: str, server: str) -> Sequence[McpTool]:
+        agent = self.agent(name)
+        if not isinstance(agent, ListsServerTools):
+            raise _unable(agent, "listing the tools of an MCP server")
+        async with self.errands(agent) as run:
+            return await agent.mcp_tools(run, server)
+
+    async def mcp_add(
+        self, name: str, server: str, config: Mapping[str, Any], *, openly: bool = False
+    ) -> None:
+        """Raises `WouldShow` before a secret of `config` stands on a command line, or `openly`."""
+        agent = self.agent(name)
+        if not isinstance(agent, ChangesServers):
+            raise _unable(agent, "adding MCP servers")
+        private = [] if openly else secrets_of_servers({server: config})
+        async with self.errands(agent, private) as run:
+            await agent.mcp_add(run, server, config)
+
+    async def mcp_remove(self, name: str, server: str) -> None:
+        agent = self.agent(name)
+        if not isinstance(agent, ChangesServers):
+            raise _unable(agent, "removing MCP servers")
+        async with self.errands(agent) as run:
+            await agent.mcp_remove(run, server)
+
+    async def mcp_switch(self, name: str, server: str, on: bool) -> None:
+        agent = self.agent(name)
+        if not isinstance(agent, SwitchesServers):
+            raise _unable(agent, f"{'enabling' if on else 'disabling'} MCP servers")
+        async with self.errands(agent) as run:
+            await agent.mcp_switch(run, server, on)
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _loaded(self, name: str) -> Agent | None:
+        try:
+            return self.agent(name)
+        except Exception:  # `report` tells about it
+            return None
+
+    def _binaries(self, agent: Agent) -> dict[str, str]:
+        binary = self._config.agents.get(agent.info.name, {}).get("binary")
+        return {agent.info.binary: binary} if agent.info.binary and binary else {}
+
+    def _words(self, agent: Agent, words: Sequence[str]) -> list[str]:
+        """With the program's path; `AgentNotInstalled` where there is none."""
+        program, *rest = words
+        path = self.environment(agent).get("PATH")
+        found = find_program(self._binaries(agent).get(program, program), path)
+        if found is None:
+            raise AgentNotInstalled(agent.info.name, binary=program, hint=agent.info.install)
+        return [found, *rest]
+
+
+async def _installed(agent: Agent, run: Errands) -> Installed | None:
+    if isinstance(agent, TellsInstall):
+        return await agent.installed(run)
+    return _found(agent, run)
+
+
+def _found(agent: Agent, run: Errands) -> Installed | None:
+    """As much as is known without running it."""
+    binary = agent.info.binary
+    return Installed(binary, run.find(binary), None, agent.info.install) if binary else None
+
+
+def _unable(agent: Agent, what: str, hint: str = "") -> Unsupported:
+    name = agent.info.name
+    return Unsupported(name, what, hint=hint or f"`tillerman agents {name}` tells what it can do")

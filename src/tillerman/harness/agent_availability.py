@@ -1,0 +1,76 @@
+"""Which agents can be used now: asked in parallel, remembered briefly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tillerman.core.errors import NotUsable
+from tillerman.harness.agent_admin import Management, Report
+
+FRESH = 60.0  # seconds for which an agent that could be used still can
+
+
+class Availability:
+    """Only that one can be used is remembered: who signs in is not told for a minute that they are
+    not, and whoever was signed out meanwhile is found out by the first prompt.
+    """
+
+    def __init__(self, management: Management, cache: Path) -> None:
+        self._management = management
+        self._file = cache / "usable.json"
+        self._asked: dict[str, asyncio.Task[None]] = {}
+
+    def look(self, names: Sequence[str]) -> None:
+        """Begins to find out about all of them."""
+        usable = self._usable()
+        for name in names:
+            task = self._asked.get(name)
+            if name not in usable and (task is None or task.done()):
+                self._asked[name] = asyncio.create_task(self._ask(name))
+                self._asked[name].add_done_callback(
+                    lambda task: task.cancelled() or task.exception()
+                )
+
+    async def check(self, name: str) -> None:
+        """Raises `NotUsable`."""
+        if name in self._usable():
+            return
+        self.look([name])
+        await asyncio.shield(self._asked[name])
+
+    async def _ask(self, name: str) -> None:
+        report = await self._management.report(name)
+        if report.ready:
+            self._remember(name)
+            return
+        hint = report.install if not report.present else ""
+        if report.account and not report.account.signed_in:
+            hint = report.account.hint
+        raise NotUsable(name, _problem(report), hint=hint or "`tillerman doctor` tells more")
+
+    def _usable(self) -> dict[str, float]:
+        with suppress(OSError, ValueError, AttributeError, TypeError):
+            found = json.loads(self._file.read_bytes())
+            now = time.time()
+            return {name: at for name, at in found.items() if 0 <= now - at < FRESH}
+        return {}
+
+    def _remember(self, name: str) -> None:
+        with suppress(OSError):  # then it is asked again
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = self._file.with_suffix(f".{name}")
+            draft.write_text(json.dumps({**self._usable(), name: time.time()}))
+            draft.replace(self._file)
+
+
+def _problem(report: Report) -> str:
+    if report.problem:
+        return f"{report.name} cannot be used: {report.problem}"
+    if not report.present:
+        return f"{report.name} is not installed"
+    return f"{report.name} is not signed in"

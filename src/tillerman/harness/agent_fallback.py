@@ -1,0 +1,100 @@
+"""The agents of a session: the first that can be used starts, the others stand by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tillerman.agents.stdio.capability_check import refuse_open_gate
+from tillerman.core.errors import AgentNotInstalled, NotUsable, TillermanError
+from tillerman.core.events import Notice
+from tillerman.core.failure import FailureKind
+from tillerman.sessions.fallback.policy import FAILED, UNUSABLE, Relay
+from tillerman.sessions.run_settings import Order, Rules
+from tillerman.supervision.linux.which import find_program
+
+if TYPE_CHECKING:
+    from tillerman.harness.agent_availability import Availability
+
+
+class Team:
+    """`order` makes what an agent of that name would run. `substitutes` go on for a single agent
+    that turns out not to be installed or signed in, and for no other reason."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        order: Callable[[str], Order],
+        availability: Callable[[], Availability],
+        substitutes: Sequence[str] = (),
+    ) -> None:
+        self._names = names
+        self._substitutes = substitutes
+        self._order = order
+        self._availability = availability
+
+    async def first(self, rules: Rules) -> tuple[Order, Relay]:
+        """Of one agent alone only its program is looked for: its start reports all else."""
+        if len(self._names) > 1:
+            return await self._first_of(self._names, rules, FAILED)
+        made = self._order(self._names[0])
+        try:
+            refuse_missing(made)
+        except AgentNotInstalled as error:
+            return await self._first_of(self._substitutes, rules, UNUSABLE, [error])
+        return made, Relay(rules, self._substitutes, self._called, UNUSABLE)
+
+    async def _first_of(
+        self,
+        names: Sequence[str],
+        rules: Rules,
+        kinds: frozenset[FailureKind],
+        passed_over: Sequence[TillermanError] = (),
+    ) -> tuple[Order, Relay]:
+        errors = list(passed_over)
+        self._availability().look(names)
+        for place, name in enumerate(names):
+            try:
+                made = await self._called(name)
+            except TillermanError as error:
+                errors.append(error)
+                continue
+            notices = tuple(_passed_over(error, made) for error in errors)
+            terms = replace(made.terms, notices=(*notices, *made.terms.notices))
+            others = Relay(rules, names[place + 1 :], self._called, kinds)
+            return made._replace(terms=terms), others
+        raise errors[0] if len(errors) == 1 else _nobody(errors)
+
+    def standing_by(self, names: Sequence[str], rules: Rules) -> Relay:
+        return Relay(rules, names, self._called)
+
+    async def _called(self, name: str) -> Order:
+        made = self._order(name)
+        await self._availability().check(name)
+        refuse_open_gate(made.agent.info, made.spec)
+        return made
+
+
+def refuse_missing(made: Order) -> None:
+    """Raises `AgentNotInstalled`: what else is wrong with an agent that is not there tells less."""
+    info = made.agent.info
+    binary = made.spec.options.get("binary") or info.binary
+    path = made.terms.environment.get("PATH")
+    if binary and find_program(str(binary), path) is None:
+        raise AgentNotInstalled(info.name, binary=str(binary), hint=info.install)
+
+
+def _passed_over(error: TillermanError, made: Order) -> Notice:
+    text = f"{error.message}: {made.agent.info.name} is used instead"
+    return Notice(level="warning", kind="fallback", text=text)
+
+
+def _nobody(errors: Sequence[TillermanError]) -> TillermanError:
+    """The first one's error, since that agent was wanted most, with what is wrong with the rest."""
+    first, *rest = errors
+    message = "; ".join([first.message, *(error.message for error in rest)])
+    error = NotUsable(getattr(first, "agent", ""), message, hint=first.hint)
+    error.exit_code = first.exit_code
+    return error

@@ -1,0 +1,96 @@
+"""What the gate holds on an agent that is installed, found by canaries before a scripted model.
+
+All of it happens in folders of its own with a made-up key: nothing of the user's is read or
+changed, no model is paid, and nothing goes further than loopback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from tillerman.core.agent import Agent, SessionSpec
+from tillerman.core.errors import TillermanError
+from tillerman.core.tools import ToolClass
+from tillerman.paths import find_paths
+from tillerman.sessions.run_settings import Limits, Terms
+from tillerman.sessions.service import Sessions
+from tillerman.store.database import Database
+
+if TYPE_CHECKING:
+    from tillerman.testing.cli_setups import Stage
+    from tillerman.testing.gate_probe.probes import Hold, Song
+
+PATIENCE = 240.0  # seconds for all canaries of an agent
+_LIMITS = Limits(turn=60, request=20)
+
+
+class Proof(Struct, frozen=True):
+    agent: str
+    version: str = ""
+    holds: dict[ToolClass, Hold] = {}  # of the classes that it has tools of
+    found: dict[str, str] = {}  # by call: what was wrong with it
+    problem: str = ""  # why nothing could be found out
+
+
+async def prove(agent: Agent, program: str, version: str) -> Proof:
+    from tillerman.testing.cli_setups import STAGES  # few come here, and it loads a web server
+
+    name = agent.info.name
+    stage = STAGES.get(name)
+    if stage is None:
+        return Proof(name, version, problem="it cannot be put before a scripted model")
+    try:
+        async with asyncio.timeout(PATIENCE):
+            songs = await _sung(agent, stage, program, version)
+    except TimeoutError:
+        return Proof(name, version, problem=f"its canaries took longer than {PATIENCE:g} s")
+    except TillermanError as error:
+        return Proof(name, version, problem=error.message)
+    from tillerman.testing.gate_probe.probes import holds
+
+    found = {f"{song.kind}: {song.name}": song.trouble for song in songs if song.trouble}
+    return Proof(name, version, holds(songs), found)
+
+
+async def _sung(agent: Agent, stage: Stage, program: str, version: str) -> list[Song]:
+    from tillerman.testing.gate_probe.probes import NOBODY, Aviary
+    from tillerman.testing.model_double.server import ModelDouble
+
+    with tempfile.TemporaryDirectory(
+        prefix="tillerman-gate-", ignore_cleanup_errors=True
+    ) as folder:
+        place = Path(folder).resolve()
+        home, project, scratch = (place / name for name in ("home", "project", "scratch"))
+        for made in (home, project, scratch):
+            made.mkdir()
+        async with ModelDouble() as double:
+            stage.prepare(home, double.base_url)
+            aviary = Aviary(stage, version, double, project=project, marks=place / "marks")
+            environment = stage.clean_environment(
+                double.base_url,
+                version,
+                home=home,
+                path=os.environ.get("PATH", os.defpath),
+                scratch=scratch,
+            )
+            spec = SessionSpec(
+                cwd=project,
+                model=stage.model,
+                servers=aviary.servers,
+                options={**stage.options, "binary": program},
+            )
+            terms = Terms(tools=NOBODY, environment=environment, limits=_LIMITS)
+            paths = find_paths({"TILLERMAN_HOME": str(place / "tillerman")})
+            database = Database.open(paths.store)
+            sessions = Sessions(paths, database)
+            try:
+                return await aviary.sing(await sessions.start(agent, spec, terms))
+            finally:
+                await sessions.close()
+                database.close()

@@ -1,0 +1,364 @@
+"""The composition root: a Config becomes a Harness. The only wiring in the program."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from msgspec import convert, to_builtins
+from msgspec.structs import replace
+
+from tillerman import agents
+from tillerman.agents.stdio.capability_check import refuse_open_gate
+from tillerman.config import Config, Paths, check_config, find_paths, load
+from tillerman.core.agent import Agent
+from tillerman.core.errors import ConfigError, StoreDamaged, StoreReadOnly, UsageError
+from tillerman.core.events import Notice
+from tillerman.core.session_options import (
+    ResumeOptions,
+    ServeOptions,
+    StartOptions,
+    check_options,
+    check_required,
+)
+from tillerman.harness.agent_fallback import Team, refuse_missing
+from tillerman.harness.agent_selection import Roster, roster
+from tillerman.harness.launch_plan import order
+from tillerman.sessions.prestart import HeadStart
+from tillerman.sessions.run_settings import Order, Rules
+from tillerman.sessions.service import Sessions
+from tillerman.sessions.session import AttachedSession, Session
+from tillerman.store.database import Database
+from tillerman.store.session_row import SessionRow
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from tillerman.core.agent_admin import Account, Installed, Model
+    from tillerman.harness.agent_admin import Management
+    from tillerman.harness.agent_availability import Availability
+    from tillerman.sessions.workspace_tools.tool_runner import Workbench
+    from tillerman.store.salvage import Report
+
+
+@asynccontextmanager
+async def open_harness(
+    *, config: Config | None = None, cwd: Path | str = ".", paths: Paths | None = None
+) -> AsyncIterator[Harness]:
+    """Opens the user's store with the config that counts in `cwd`; closes what was started."""
+    folder = _folder(cwd)
+    paths = paths or find_paths()
+    if config:
+        check_config(config)
+    database, mended = _open_store(paths.store)
+    harness = Harness(config or load(folder, paths=paths), paths, database, folder)
+    harness.follows_folder = config is None
+    harness.mended = mended
+    if paths.hooks.is_dir() and not database.is_read_only:
+        from tillerman.hooks.backup_journal import Journal
+        from tillerman.hooks.install import repair
+
+        repair(Journal(paths.hooks))
+    try:
+        if not database.is_read_only:
+            await harness.sessions.recover()
+            await harness.sessions.expire(harness.config.store.keep_days)
+        yield harness
+    finally:
+        await harness.sessions.close()
+        database.close()
+
+
+def _folder(cwd: Path | str) -> Path:
+    try:
+        return Path(cwd).resolve()
+    except FileNotFoundError:
+        raise UsageError("the current folder is gone", hint="`cd` to one that is there") from None
+
+
+def _open_store(path: Path) -> tuple[Database, Report | None]:
+    try:
+        return Database.open(path), None
+    except StoreReadOnly:
+        if not path.exists():
+            raise
+        return Database.open_current(path), None
+    except StoreDamaged:
+        from tillerman.store.salvage import open_mended
+
+        return open_mended(path)
+
+
+class Harness:
+    """Everything a surface needs: sessions to start and find, agents to ask."""
+
+    def __init__(self, config: Config, paths: Paths, database: Database, cwd: Path) -> None:
+        self.config = config
+        self.paths = paths
+        self.cwd = cwd
+        self.follows_folder = False  # a session of another folder runs under that one's config
+        self.mended: Report | None = None  # what was saved of a damaged store, to be told
+        self.sessions = Sessions(paths, database, serve_tools)
+
+    # -- sessions --------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        agent: str | None = None,
+        *,
+        title: str | None = None,
+        head: HeadStart | None = None,
+        **options: Unpack[StartOptions],
+    ) -> Session:
+        """A new session with an agent, a profile, or the first that can be used of `one,two`."""
+        check_options({"agent": agent, "title": title, **options})
+        wishes: dict[str, Any] = {**options}
+        said = {"cwd": self.cwd, **wishes}
+        who = roster(self.config, agent, wishes.get("model"), Path(said["cwd"]))
+        made, relay = await self._team(self.config, who, said).first(_rules(self.config))
+        refuse_open_gate(made.agent.info, made.spec)
+        if made.terms.bench:
+            _need_sdk()
+        return await self.sessions.start(
+            *made, title=title, head=head, relay=relay, settings=_settings(who)
+        )
+
+    async def serve(
+        self, *, cwd: Path | None = None, resume: str | None = None, **options: Unpack[ServeOptions]
+    ) -> Session:
+        """A session for MCP clients: nobody is prompted in it, and its `bench` is for them.
+
+        One of this folder whose processes still run, and that nobody serves, is gone on with.
+        """
+        check_options({"cwd": cwd, "resume": resume, **options})
+        from tillerman.harness.launch_plan import guest_order
+        from tillerman.mcp.external_client import INFO, Guest
+
+        _need_sdk()
+        folder = cwd or self.cwd
+        made = guest_order(self.config, Guest(), cwd=folder, **options)
+        row = self.find(resume) if resume else await self.sessions.left_running(INFO.name, folder)
+        if row is None:
+            title = f"MCP server of {folder.name}"
+            return await self.sessions.start(*made, title=title, settings={"served": True})
+        if row.agent != INFO.name or Path(row.cwd) != made.spec.cwd:
+            raise UsageError(
+                f"session {row.id} was no server of {folder}",
+                hint="leave out --resume, or go to the folder that it served",
+            )
+        return await self.sessions.resume(row, *made)
+
+    async def resume(
+        self, session: str, *, fork: bool = False, **options: Unpack[ResumeOptions]
+    ) -> Session:
+        """Goes on with a session: its id, the beginning of it, or `last`."""
+        check_required(session=session, fork=fork)
+        check_options(options)
+        row = self._at_home(session)
+        if row.settings.get("served"):
+            raise UsageError(
+                f"session {row.id} is of an MCP client, with no agent to go on",
+                hint=f"`tillerman mcp serve --resume {row.id}` serves it again",
+            )
+        if fork:
+            row = await self.sessions.fork(row)
+        config = self._config_of(row)
+        kept = _kept(row)
+        if "model" in self.agent(row.agent).info.can:
+            kept["model"] = row.model
+        given = {name: value for name, value in options.items() if value is not None}
+        who, notices = _roster_of(row, config)
+        said = {**kept, **given, "cwd": row.cwd}
+        if who.profile is None and (tools := row.settings.get("tools")):
+            said["tools"] = tuple(tools)  # whoever took the profile away: it holds
+        others = who.names[who.names.index(row.agent) + 1 :]
+        team = self._team(config, who, said)
+        made = self._order(config, row.agent, who, said, alone=True)
+        if not given.get("model"):  # the agent told it: there is nothing to warn of
+            made = made._replace(terms=replace(made.terms, notices=()))
+        made = _with_notices(made, notices)
+        relay = team.standing_by(others, _rules(config))
+        refuse_missing(made)
+        refuse_open_gate(made.agent.info, made.spec)
+        return await self.sessions.resume(row, *made, relay=relay)
+
+    async def handoff(self, session: str, agent: str, **options: Unpack[ResumeOptions]) -> Session:
+        """Another agent goes on with the session, from an account of what was said and done.
+
+        `agent` as in `start`. The next prompt tells it what to do.
+        """
+        check_required(session=session, agent=agent)
+        check_options(options)
+        row = self._at_home(session)
+        config = self._config_of(row)
+        who = roster(config, agent, None, Path(row.cwd))
+        if who.names[0] == row.agent:
+            raise UsageError(
+                f"session {row.id} is with {row.agent} already",
+                hint=f"`tillerman run --resume {row.id}` goes on with it",
+            )
+        kept = _kept(row)
+        del kept["accept_advisory"]  # it was said of the agent that had the session
+        given = {name: value for name, value in options.items() if value is not None}
+        said = {**kept, **given, "cwd": row.cwd}
+        made, relay = await self._team(config, who, said).first(_rules(config))
+        text = f"{row.agent} hands over to {made.agent.info.name}"
+        made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
+        settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
+        settings["accept_advisory"] = made.spec.accept_advisory
+        refuse_open_gate(made.agent.info, made.spec)
+        return await self.sessions.resume(row, *made, relay=relay, settings=settings)
+
+    def _at_home(self, session: str) -> SessionRow:
+        """The session, if the folder that it works in is still there."""
+        row = self.find(session)
+        if not Path(row.cwd).is_dir():
+            raise UsageError(
+                f"the folder of session {row.id} is gone: {row.cwd}",
+                hint=f"`tillerman sessions show {row.id}` still shows what was said",
+            )
+        return row
+
+    def _config_of(self, row: SessionRow) -> Config:
+        if self.follows_folder and Path(row.cwd) != self.cwd:
+            return load(Path(row.cwd), paths=self.paths)
+        return self.config
+
+    def _team(self, config: Config, who: Roster, said: dict[str, Any]) -> Team:
+        def make(name: str) -> Order:
+            return self._order(config, name, who, said)
+
+        return Team(who.names, make, lambda: self._availability, who.substitutes)
+
+    @cached_property
+    def _availability(self) -> Availability:
+        from tillerman.harness.agent_availability import (
+            Availability,  # nobody asks about one agent alone
+        )
+
+        return Availability(self.management, self.paths.cache)
+
+    def attach(self, session: str) -> AttachedSession:
+        """A session that another process runs, to follow, answer, prompt or cancel it."""
+        return self.sessions.attach(self.find(session))
+
+    def find(self, session: str) -> SessionRow:
+        """By id, by the beginning of one, or `last`, which is the newest of this folder."""
+        return self.sessions.catalog.get(session, cwd=str(self.cwd))
+
+    # -- agents ----------------------------------------------------------------------------------
+
+    def agents(self) -> list[str]:
+        config = self.config
+        return list(agents.available(config.agents, experimental=config.experimental_agents))
+
+    def agent(self, name: str) -> Agent:
+        config = self.config
+        return agents.load(name, config.agents, experimental=config.experimental_agents)
+
+    @cached_property
+    def management(self) -> Management:
+        """What agents tell besides prompting."""
+        from tillerman.harness.agent_admin import Management  # not on the way to an agent's start
+
+        return Management(self.config, self.paths)
+
+    async def installed(self, name: str) -> Installed | None:
+        """None for an agent that needs nothing installed."""
+        return await self.management.installed(name)
+
+    async def account(self, name: str) -> Account | None:
+        """None for an agent that cannot tell."""
+        return await self.management.account(name)
+
+    async def models(self, name: str) -> Sequence[Model]:
+        return await self.management.models(name)
+
+    def _order(
+        self,
+        config: Config,
+        agent: str,
+        who: Roster,
+        said: dict[str, Any],
+        *,
+        alone: bool = False,
+    ) -> Order:
+        """`replay:SESSION` and `replay:FILE` name what is played, `acp:COMMAND` what is run."""
+        wishes = {**who.wishes(said), "alone": alone or len(who.names) == 1}
+        if agent.startswith(agents.AD_HOC):
+            return order(config, agent, **wishes)
+        name, _, argument = agent.partition(":")
+        if argument and name != "replay":
+            raise UsageError(f"agent {name!r} takes no `:{argument}`")
+        if argument:
+            options = {**wishes.get("options", {}), "file": str(self._recording(argument))}
+            wishes = {**wishes, "options": options}
+        return order(config, name, **wishes)
+
+    def _recording(self, argument: str) -> Path:
+        if (file := Path(argument)).is_file():
+            return file.resolve()
+        return self.sessions.record(self.find(argument))
+
+
+async def serve_tools(
+    bench: Workbench, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    from tillerman.mcp.direct_calls import DirectCalls  # they take a second to load
+    from tillerman.mcp.line_transport import serve_lines
+    from tillerman.mcp.server import workspace_server
+
+    await serve_lines(workspace_server(bench), reader, writer, DirectCalls(bench))
+
+
+def _need_sdk() -> None:
+    if not find_spec("mcp"):
+        raise UsageError("the MCP SDK is not installed", hint="pip install 'tillerman[mcp]'")
+
+
+def _kept(row: SessionRow) -> dict[str, Any]:
+    """What was wished of it, and holds until somebody wishes otherwise."""
+    names = ("approve", "accept_advisory", "workspace_tools")
+    return {"mode": row.mode} | {name: row.settings.get(name) for name in names}
+
+
+def _rules(config: Config) -> Rules:
+    return convert(to_builtins(config.team), Rules)
+
+
+def _settings(who: Roster) -> dict[str, Any]:
+    """What is kept of it for a resume."""
+    kept: dict[str, Any] = {}
+    if who.profile:
+        kept["profile"] = who.profile.name
+        kept["tools"] = list(who.profile.tools)
+    if len(who.names) > 1:
+        kept["agents"] = list(who.names)
+    return kept
+
+
+def _roster_of(row: SessionRow, config: Config) -> tuple[Roster, list[Notice]]:
+    """Who was asked for when the session began, as far as that still stands."""
+    names = [str(name) for name in row.settings.get("agents", ())]
+    names = names if row.agent in names else [row.agent]
+    if not (name := row.settings.get("profile")):
+        return Roster(tuple(names)), []
+    from tillerman.config.profiles import profile
+
+    try:
+        if found := profile(config.paths, Path(row.cwd), str(name)):
+            return Roster(tuple(names), found), []
+        why = "it is gone"
+    except ConfigError as error:
+        why = error.message
+    text = f"the session goes on without profile {name}: {why}"
+    return Roster(tuple(names)), [Notice(level="warning", kind="settings", text=text)]
+
+
+def _with_notices(made: Order, notices: Sequence[Notice]) -> Order:
+    terms = replace(made.terms, notices=(*notices, *made.terms.notices))
+    return made._replace(terms=terms)

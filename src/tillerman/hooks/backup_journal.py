@@ -1,0 +1,124 @@
+"""What files were before hooks were put into them, on disk before the first byte is changed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from tillerman.core.errors import ConfigError
+from tillerman.core.json_fields import Table
+from tillerman.paths import private_folder
+
+PATIENCE = 1.0  # seconds: who only mends a file has it for milliseconds
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    agent: str
+    file: str  # with links followed
+    original: bytes | None = None  # None: there was no file
+    written: bytes
+    entries: dict[str, Table] = {}  # ours, by event; none in a file that is ours as a whole
+    frame: Table = {}
+    folders: tuple[str, ...] = ()  # made for it, the outermost first
+    comments: bool = False
+    stays: bool = False  # until it is removed by name; else as long as its owner lives
+
+
+class Journal:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def records(self) -> list[Record]:
+        """Those that can be read; what is not whole was never begun."""
+        found = []
+        with contextlib.suppress(FileNotFoundError):
+            for path in sorted(self._folder.glob("*.json")):
+                with contextlib.suppress(OSError, msgspec.MsgspecError):
+                    found.append(msgspec.json.decode(path.read_bytes(), type=Record))
+        return found
+
+    def get(self, file: Path) -> Record | None:
+        return next((one for one in self.records() if one.file == str(file)), None)
+
+    def write(self, record: Record) -> None:
+        put(self._path(Path(record.file), "json"), msgspec.json.encode(record), 0o600)
+
+    def drop(self, record: Record) -> None:
+        self._path(Path(record.file), "json").unlink(missing_ok=True)
+        sync_folder(self._folder)
+
+    @contextlib.contextmanager
+    def held(self, file: Path, patience: float = PATIENCE) -> Iterator[None]:
+        """No other tillerman touches the file meanwhile. Raises where one does for longer.
+
+        The kernel lets go of it when its process ends, however that happens.
+        """
+        private_folder(self._folder)
+        lock = os.open(self._path(file, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if not _locked(lock, patience):
+                owner = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+                raise ConfigError(
+                    f"another tillerman (process {owner or 'unknown'}) has its hooks in {file}",
+                    hint="wait for its session to end",
+                )
+            os.truncate(lock, 0)
+            os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(lock)
+
+    def _path(self, file: Path, suffix: str) -> Path:
+        return self._folder / f"{sha256(os.fsencode(file)).hexdigest()[:24]}.{suffix}"
+
+
+def _locked(lock: int, patience: float) -> bool:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+
+
+def put(file: Path, data: bytes, mode: int | None = None) -> None:
+    """Whole or not at all, and on disk; a file that is there gives its mode and its owner."""
+    draft = draft_of(file)
+    draft.unlink(missing_ok=True)  # of a tillerman that was killed
+    found = file.stat() if file.exists() else None
+    made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with os.fdopen(made, "wb") as out:
+        if found:
+            os.fchmod(made, found.st_mode & 0o7777)
+            if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+                with contextlib.suppress(PermissionError):
+                    os.fchown(made, found.st_uid, found.st_gid)
+        elif mode is not None:
+            os.fchmod(made, mode)
+        out.write(data)
+        out.flush()
+        os.fsync(made)
+    draft.replace(file)
+    sync_folder(file.parent)
+
+
+def draft_of(file: Path) -> Path:
+    return file.with_name(f".{file.name}.tillerman")
+
+
+def sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

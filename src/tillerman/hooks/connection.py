@@ -1,0 +1,229 @@
+"""One shim that asks: its question is read, answered once, and its leaving seen.
+
+A shim holds its end of the connection for as long as it lives. So an open connection is a living
+process, and one that is open past its time is a process that was stopped: the CLI behind it would
+soon go on without an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+
+from tillerman.hooks.peer_credentials import peer_of
+from tillerman.hooks.protocol import (
+    HEADER_CAP,
+    HookReply,
+    Question,
+    read_question,
+    refusal,
+    write_answer,
+)
+from tillerman.hooks.socket_folder import Tokens
+
+_SHORT = 1 / 8  # of a deadline is its grace where that is less: a CLI's own timeout comes soon
+
+
+class Limits(msgspec.Struct, frozen=True):
+    asks: int = 256  # open at once
+    visits: int = 1024  # connections
+    held: int = 64 * 1024 * 1024  # bytes of all payloads
+    arrival: float = 10.0  # seconds until a question must be whole
+    leaving: float = 10.0  # seconds that an answered shim has to print and end
+    grace: float = 2.0  # beyond its deadline or these, counted while we run ourselves
+
+
+class HookAsked:
+    """A question that a shim waits on."""
+
+    def __init__(self, visit: Visit, question: Question, payload: bytes) -> None:
+        self.id = f"hook-{os.urandom(8).hex()}"
+        self.agent = question.agent
+        self.event = question.event
+        self.observing = question.observing
+        self.deadline = question.deadline
+        self.payload = payload
+        self.gone: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        """Done when the shim is gone; true if it had no answer by then: the ask is withdrawn."""
+        self._visit = visit
+
+    def reply(self, reply: HookReply) -> bool:
+        """False where nobody hears it: it was answered before, or the shim is gone."""
+        return self._visit.answer(reply)
+
+
+class Reception:
+    """What all visits share: who is there, how much they hold, and whom their questions go to."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        limits: Limits,
+        asked: Callable[[HookAsked], None],
+        overdue: Callable[[int | None], None],
+    ) -> None:
+        self.tokens = tokens
+        self.limits = limits
+        self.arrival = limits.arrival
+        self.asked = asked
+        self.overdue = overdue
+        self.visits: set[Visit] = set()
+        self.open = 0
+        self.held = 0
+
+    def dismiss(self) -> None:
+        for visit in list(self.visits):
+            visit.drop()
+
+
+class Visit(asyncio.Protocol):
+    def __init__(self, reception: Reception) -> None:
+        self._reception = reception
+        self._transport: asyncio.Transport | None = None
+        self._pid: int | None = None
+        self._came = bytearray()
+        self._question: Question | None = None
+        self._asked: HookAsked | None = None
+        self._settled = False  # answered, refused, or too late for either
+        self._timer: asyncio.TimerHandle | None = None
+        self._due_at = 0.0
+
+    def answer(self, reply: HookReply) -> bool:
+        if self._settled or self._transport is None:
+            return False
+        self._settle()
+        self._send(reply)
+        return True
+
+    def drop(self) -> None:
+        """Ends the connection; for a shim without an answer that is a deny."""
+        if self._transport:
+            self._transport.abort()
+        self._over()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._reception.visits.add(self)
+        if len(self._reception.visits) > self._reception.limits.visits or not self._is_welcome():
+            self.drop()
+        else:
+            self._expect(self._reception.arrival)
+
+    def data_received(self, data: bytes) -> None:
+        if self._asked:
+            self.drop()  # no shim says more than it announced
+        elif not self._settled:  # else it was refused already, and may finish its sentence
+            self._came += data
+            self._read()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._over()
+
+    def _is_welcome(self) -> bool:
+        assert self._transport
+        try:
+            peer = peer_of(self._transport.get_extra_info("socket"))
+        except OSError:
+            return False
+        self._pid = peer.pid
+        return peer.is_us
+
+    def _read(self) -> None:
+        if self._question is None:
+            self._read_line()
+        if self._settled or self._question is None or len(self._came) < self._question.length:
+            return
+        if len(self._came) > self._question.length:
+            self.drop()
+        else:
+            self._ask(self._question)
+
+    def _read_line(self) -> None:
+        from hmac import compare_digest
+
+        end = self._came.find(b"\n", 0, HEADER_CAP)
+        if end < 0 and len(self._came) < HEADER_CAP:
+            return
+        question = read_question(bytes(self._came[: max(end, 0)]))
+        if question is None or not compare_digest(question.token, self._reception.tokens.ask):
+            self.drop()
+            return
+        del self._came[: end + 1]
+        self._question = question
+        self._reception.held += question.length
+        if self._reception.held > self._reception.limits.held:
+            self._settle()
+            self._send(refusal("too much is asked at once"))
+
+    def _ask(self, question: Question) -> None:
+        self._asked = HookAsked(self, question, bytes(self._came))
+        self._came.clear()
+        self._reception.open += 1
+        self._expect(question.deadline)
+        if self._reception.open > self._reception.limits.asks:
+            self.answer(refusal("too many questions are open"))
+        else:
+            self._reception.asked(self._asked)
+
+    def _send(self, reply: HookReply) -> None:
+        assert self._transport and self._question
+        answer = write_answer(self._reception.tokens.answer, self._question.nonce, reply)
+        self._transport.write(self._wrapped(answer))
+        with contextlib.suppress(OSError):  # it died a moment ago; that will be told
+            self._transport.write_eof()
+        left = self._due_at - asyncio.get_running_loop().time()
+        self._expect(min(self._reception.limits.leaving, max(left, 0.0)))
+
+    def _wrapped(self, answer: bytes) -> bytes:
+        return answer
+
+    def _expect(self, seconds: float) -> None:
+        """What the visit is at is over by then."""
+        loop = asyncio.get_running_loop()
+        self._stop_timer()
+        self._due_at = loop.time() + seconds
+        self._timer = loop.call_at(self._due_at, self._due)
+
+    def _due(self) -> None:
+        if self._asked and not self._settled:
+            self._settle()  # the shim's own deadline has denied by now
+            self._tell_gone(withdrawn=True)
+        whole = self._question.deadline if self._question else self._reception.arrival
+        grace = min(self._reception.limits.grace, whole * _SHORT)
+        self._timer = asyncio.get_running_loop().call_later(grace, self._late)
+
+    def _late(self) -> None:
+        self.drop()
+        self._reception.overdue(self._pid)
+
+    def _settle(self) -> None:
+        self._settled = True
+        if self._asked:
+            self._reception.open -= 1
+
+    def _over(self) -> None:
+        if self._transport is None:
+            return
+        self._transport = None
+        self._stop_timer()
+        self._reception.visits.discard(self)
+        if self._question:
+            self._reception.held -= self._question.length
+        withdrawn = not self._settled
+        if withdrawn:
+            self._settle()
+        self._tell_gone(withdrawn=withdrawn)
+
+    def _tell_gone(self, *, withdrawn: bool) -> None:
+        if self._asked and not self._asked.gone.done():
+            self._asked.gone.set_result(withdrawn)
+
+    def _stop_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None

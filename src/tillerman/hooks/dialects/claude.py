@@ -1,0 +1,20 @@
+"""Claude Code's hooks. What fails in its own way is ignored: only exit 2 and a deny hold a call."""
+
+from __future__ import annotations
+
+from tillerman.hooks.dialects import tool_names
+from tillerman.hooks.dialects.claude_family import Nested
+from tillerman.hooks.dialects.dialect import Place
+
+
+class Claude(Nested):
+    NAMES = tool_names.CLAUDE
+    PLACE = Place(
+        project=".claude/settings.local.json",
+        user=".claude/settings.json",
+        moved=("CLAUDE_CONFIG_DIR", ".claude"),
+        trust="in a new folder, `claude` asks whether to trust it",
+    )
+
+
+dialect = Claude()

@@ -1,0 +1,157 @@
+"""The form that Claude Code gave hooks and others took over, each with differences of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from tillerman.core.events import PermissionRequested
+from tillerman.core.json_fields import Table
+from tillerman.core.version_check import numbers
+from tillerman.hooks.dialects import hook_events
+from tillerman.hooks.dialects.dialect import BRIEF, Place
+from tillerman.hooks.dialects.hook_events import Kind
+from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable, reply, table_of, typed
+from tillerman.hooks.protocol import HookReply, refusal
+
+
+class Nested:
+    """A CLI whose hooks are told and answered like those of Claude Code."""
+
+    EVENTS: ClassVar[Mapping[str, Kind]] = {
+        "SessionStart": Kind(hook_events.SessionStart),
+        "SessionEnd": Kind(hook_events.SessionEnd),
+        "UserPromptSubmit": Kind(hook_events.PromptSubmit),
+        "PreToolUse": Kind(hook_events.BeforeTool),
+        "PermissionRequest": Kind(hook_events.PermissionAsked),
+        "PostToolUse": Kind(hook_events.AfterTool),
+        "PostToolUseFailure": Kind(hook_events.ToolFailed),
+        "Stop": Kind(hook_events.TurnEnd),
+        "SubagentStart": Kind(hook_events.SubagentStart),
+        "SubagentStop": Kind(hook_events.SubagentStop),
+        "PreCompact": Kind(hook_events.Compaction),
+        "Notification": Kind(hook_events.Notification),
+    }
+    CALLS: ClassVar[tuple[str, ...]] = ("PreToolUse",)
+    CHANGES_INPUT: ClassVar[frozenset[str]] = frozenset({"PreToolUse"})
+    NAMES: ClassVar[Mapping[str, str]] = {}  # its tools
+    INPUT: ClassVar[Mapping[str, str]] = {}  # keys of their input for which we have another word
+    UNIT: ClassVar[int] = 1  # of its time limits in a second
+    PLACE: ClassVar[Place]
+
+    @property
+    def GATES(self) -> frozenset[str]:
+        gates = (hook_events.BeforeTool, hook_events.PermissionAsked, hook_events.PromptSubmit)
+        return frozenset(name for name, kind in self.EVENTS.items() if kind.told in gates)
+
+    def known(self, version: str | None) -> frozenset[str]:
+        """The names that this version knows; of one that nobody knows, those of the oldest."""
+        own = numbers(version or "") or (0,)
+        return frozenset(n for n, kind in self.EVENTS.items() if numbers(kind.since) <= own)
+
+    def read(self, event: str, payload: bytes) -> HookEvent:
+        given = table_of(payload)
+        if isinstance(given, str):
+            return Unreadable(event=event, why=given)
+        if event not in self.EVENTS:
+            return Unreadable(event=event, rest=given, why=f"no hook {event!r} is known")
+        return typed(self.EVENTS[event].told, event, self.plain(given))
+
+    def plain(self, given: Table) -> Table:
+        """What it told, under the keys of `told`."""
+        return given
+
+    def request_of(self, event: HookEvent, request_id: str) -> PermissionRequested | None:
+        return hook_events.request(event, request_id, names=self.NAMES, keys=self.INPUT)
+
+    # -- replies -----------------------------------------------------------------------------------
+
+    def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
+        match event:
+            case hook_events.BeforeTool():
+                return _decision(event, "allow", "allowed by tillerman", input)
+            case hook_events.PermissionAsked():
+                return _specific(event, decision={"behavior": "allow"})
+            case Unreadable():
+                return refusal(event.why)
+        return self.nothing(event)
+
+    def deny(self, event: HookEvent, message: str) -> HookReply:
+        match event:
+            case hook_events.BeforeTool():
+                return _decision(event, "deny", message)
+            case hook_events.PermissionAsked():
+                return _specific(event, decision={"behavior": "deny", "message": message})
+            case hook_events.PromptSubmit():
+                return reply({"decision": "block", "reason": message})
+        return refusal(message)
+
+    def ask(self, event: HookEvent, message: str) -> HookReply:
+        """It asks its own person; where nobody is there, the call does not run."""
+        match event:
+            case hook_events.BeforeTool():
+                return _decision(event, "ask", message)
+            case hook_events.PermissionAsked():
+                return self.nothing(event)  # it is asking already
+        return self.deny(event, message)
+
+    def nothing(self, event: HookEvent) -> HookReply:
+        return HookReply()
+
+    def context(
+        self, event: HookEvent, words: str = "", *, environment: Mapping[str, str] | None = None
+    ) -> HookReply:
+        """Words for the model. No variables: none of these CLIs takes them from a reply."""
+        takes = (
+            hook_events.SessionStart
+            | hook_events.PromptSubmit
+            | hook_events.BeforeTool
+            | hook_events.AfterTool
+        )
+        if isinstance(event, takes) and words:
+            return _specific(event, additionalContext=words)
+        return self.nothing(event)
+
+    def go_on(self, event: HookEvent, message: str) -> HookReply:
+        """The next prompt, at the end of a turn."""
+        if isinstance(event, hook_events.TurnEnd | hook_events.SubagentStop):
+            return reply({"decision": "block", "reason": message})
+        return self.nothing(event)
+
+    # -- its file ----------------------------------------------------------------------------------
+
+    def entry(self, event: str, command: str, *, timeout: int) -> Table:
+        """One of the list that `hooks.EVENT` is; `timeout` in seconds."""
+        seconds = timeout if event in self.GATES else min(timeout, BRIEF)
+        hook = {"type": "command", "command": command, "timeout": seconds * self.UNIT}
+        return {"hooks": [hook]}
+
+    def config(
+        self, commands: Mapping[str, str], version: str | None = None, *, timeout: int = 600
+    ) -> dict[str, bytes]:
+        """A whole file of settings, by its usual name, with the events this version knows."""
+        hooks = {
+            event: [self.entry(event, command, timeout=timeout)]
+            for event, command in commands.items()
+            if event in self.known(version)
+        }
+        made = msgspec.json.encode({**self.PLACE.frame, "hooks": hooks})
+        return {self.PLACE.file: msgspec.json.format(made)}
+
+
+def _decision(
+    event: HookEvent,
+    decision: Literal["allow", "deny", "ask"],
+    reason: str,
+    input: Table | None = None,
+) -> HookReply:
+    said: Table = {"permissionDecision": decision, "permissionDecisionReason": reason}
+    if input is not None:
+        said["updatedInput"] = input
+    return _specific(event, **said)
+
+
+def _specific(event: HookEvent, **said: Any) -> HookReply:
+    return reply({"hookSpecificOutput": {"hookEventName": event.event, **said}})

@@ -1,0 +1,84 @@
+"""Codex's hooks: Claude's form, where to allow is to say nothing, and nobody is asked.
+
+It runs a hook once its person has trusted it, and counts exit 2 only with words on stderr.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from tillerman.core import tools
+from tillerman.core.events import PermissionRequested
+from tillerman.core.json_fields import Table, text
+from tillerman.hooks.dialects import hook_events, tool_names
+from tillerman.hooks.dialects.claude_family import Nested
+from tillerman.hooks.dialects.dialect import Place
+from tillerman.hooks.dialects.hook_events import Kind
+from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable
+from tillerman.hooks.protocol import HookReply
+
+_FILES = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+
+
+class Codex(Nested):
+    EVENTS: ClassVar = {
+        "SessionStart": Kind(hook_events.SessionStart),
+        "UserPromptSubmit": Kind(hook_events.PromptSubmit),
+        "PreToolUse": Kind(hook_events.BeforeTool),
+        "PermissionRequest": Kind(hook_events.PermissionAsked),
+        "PostToolUse": Kind(hook_events.AfterTool),
+        "Stop": Kind(hook_events.TurnEnd),
+        "SubagentStart": Kind(hook_events.SubagentStart),
+        "SubagentStop": Kind(hook_events.SubagentStop),
+        "PreCompact": Kind(hook_events.Compaction),
+    }
+    NAMES = tool_names.CODEX
+    PLACE = Place(
+        project=".codex/hooks.json",
+        user=".codex/hooks.json",
+        moved=("CODEX_HOME", ".codex"),
+        trust="start `codex` once and trust them under `/hooks`: it runs no others",
+    )
+
+    def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
+        plain = isinstance(event, hook_events.BeforeTool) and input is None
+        return self.nothing(event) if plain else super().allow(event, input=input)
+
+    def ask(self, event: HookEvent, message: str) -> HookReply:
+        return super().ask(event, message) if _asking(event) else self.deny(event, message)
+
+    def request_of(self, event: HookEvent, request_id: str) -> PermissionRequested | None:
+        """A patch names its files in its text."""
+        request = super().request_of(event, request_id)
+        named = (
+            isinstance(event, hook_events.BeforeTool | hook_events.PermissionAsked)
+            and event.tool_name
+        )
+        if request is None or named != "apply_patch":
+            return request
+        patch = text(request.input, "command")
+        changes = _FILES.findall(patch)
+        tool = _tool({change for change, _ in changes})
+        paths = tuple(dict.fromkeys(path for _, path in changes))
+        input = {"patch": patch, "paths": list(paths)}
+        if len(paths) == 1:
+            input["file_path"] = paths[0]
+        title = tools.title(tool, {"edits": [{"file_path": path} for path in paths]})
+        return replace(request, tool=tool, title=title, input=input, paths=paths)
+
+
+def _asking(event: HookEvent) -> bool:
+    return isinstance(event, hook_events.PermissionAsked | Unreadable)
+
+
+def _tool(changes: set[str]) -> str:
+    """Of a patch that does several things, the one word that covers them."""
+    if changes == {"Add"}:
+        return "Write"
+    return "Delete" if changes == {"Delete"} else "Edit"
+
+
+dialect = Codex()

@@ -1,0 +1,97 @@
+"""GitHub Copilot CLI's hooks: flat entries and replies, and camel case; a timeout is an allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from tillerman.core.json_fields import Table, parse
+from tillerman.hooks.dialects import hook_events, tool_names
+from tillerman.hooks.dialects.claude_family import Nested
+from tillerman.hooks.dialects.dialect import BRIEF, Place
+from tillerman.hooks.dialects.hook_events import Kind
+from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable, reply
+from tillerman.hooks.protocol import HookReply, refusal
+
+_KEYS = {
+    "sessionId": "session_id",
+    "transcriptPath": "transcript_path",
+    "toolName": "tool_name",
+    "toolArgs": "tool_input",
+    "toolInput": "tool_input",
+    "toolResult": "tool_response",
+}
+
+
+class Copilot(Nested):
+    EVENTS: ClassVar = {
+        "sessionStart": Kind(hook_events.SessionStart),
+        "sessionEnd": Kind(hook_events.SessionEnd),
+        "userPromptSubmitted": Kind(hook_events.PromptSubmit),
+        "preToolUse": Kind(hook_events.BeforeTool),
+        "permissionRequest": Kind(hook_events.PermissionAsked),
+        "postToolUse": Kind(hook_events.AfterTool),
+        "postToolUseFailure": Kind(hook_events.ToolFailed),
+        "agentStop": Kind(hook_events.TurnEnd),
+        "subagentStart": Kind(hook_events.SubagentStart),
+        "subagentStop": Kind(hook_events.SubagentStop),
+        "preCompact": Kind(hook_events.Compaction),
+        "notification": Kind(hook_events.Notification),
+    }
+    CALLS = ("preToolUse",)
+    CHANGES_INPUT = frozenset({"preToolUse"})
+    NAMES = tool_names.COPILOT
+    PLACE = Place(
+        project=".github/hooks/tillerman.json",
+        user=".copilot/hooks/tillerman.json",
+        frame={"version": 1},
+        moved=("COPILOT_HOME", ".copilot"),
+        trust="those of a project count once `copilot` was told to trust the folder",
+    )
+
+    def plain(self, given: Table) -> Table:
+        plain = {_KEYS.get(key, key): value for key, value in given.items()}
+        if isinstance(input := plain.get("tool_input"), str):  # older versions
+            plain["tool_input"] = parse(input.encode("utf-8", "replace"))
+        return plain
+
+    def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
+        match event:
+            case hook_events.BeforeTool():
+                changed = {} if input is None else {"modifiedArgs": input}
+                return reply({"permissionDecision": "allow", **changed})
+            case hook_events.PermissionAsked():
+                return reply({"behavior": "allow"})
+            case Unreadable():
+                return refusal(event.why)
+        return self.nothing(event)
+
+    def deny(self, event: HookEvent, message: str) -> HookReply:
+        match event:
+            case hook_events.BeforeTool():
+                return reply({"permissionDecision": "deny", "permissionDecisionReason": message})
+            case hook_events.PermissionAsked():
+                return reply({"behavior": "deny", "message": message})
+        return refusal(message)
+
+    def ask(self, event: HookEvent, message: str) -> HookReply:
+        match event:
+            case hook_events.BeforeTool():
+                return reply({"permissionDecision": "ask", "permissionDecisionReason": message})
+            case hook_events.PermissionAsked():
+                return self.nothing(event)
+        return self.deny(event, message)
+
+    def context(
+        self, event: HookEvent, words: str = "", *, environment: Mapping[str, str] | None = None
+    ) -> HookReply:
+        if isinstance(event, hook_events.SessionStart | hook_events.AfterTool) and words:
+            return reply({"additionalContext": words})
+        return self.nothing(event)
+
+    def entry(self, event: str, command: str, *, timeout: int) -> Table:
+        seconds = timeout if event in self.GATES else min(timeout, BRIEF)
+        return {"type": "command", "bash": command, "timeoutSec": seconds}
+
+
+dialect = Copilot()

@@ -1,0 +1,238 @@
+"""Cursor's hooks: 21 events, a flat hooks.json that one unknown name voids, replies of its own.
+
+A reply that fails is no deny for Cursor, unless the entry says `failClosed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from tillerman.core import tools
+from tillerman.core.events import PermissionRequested
+from tillerman.core.json_fields import Table, parse, text
+from tillerman.core.version_check import numbers
+from tillerman.hooks.dialects import cursor_events as events
+from tillerman.hooks.dialects import tool_names
+from tillerman.hooks.dialects.cursor_events import CursorEvent
+from tillerman.hooks.dialects.dialect import BRIEF, Place
+from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable, reply, table_of, typed
+from tillerman.hooks.protocol import HookReply, refusal
+
+MCP = "MCP:"  # before the name of a server's tool
+
+_FIRST = "0"  # with the six that hooks began with
+_EARLY = "2026.01.28"
+_LATE = "2026.09.28"
+
+
+class Kind(NamedTuple):
+    told: type[CursorEvent]
+    read: type[events.Reply]
+    since: str = _EARLY
+
+
+EVENTS: Mapping[str, Kind] = {
+    "sessionStart": Kind(events.SessionStart, events.Opening),
+    "sessionEnd": Kind(events.SessionEnd, events.Nothing),
+    "beforeSubmitPrompt": Kind(events.BeforeSubmitPrompt, events.Submission, _FIRST),
+    "preToolUse": Kind(events.PreToolUse, events.Permission),
+    "postToolUse": Kind(events.PostToolUse, events.Aftermath),
+    "postToolUseFailure": Kind(events.PostToolUseFailure, events.Nothing),
+    "beforeShellExecution": Kind(events.BeforeShellExecution, events.Permission, _FIRST),
+    "afterShellExecution": Kind(events.AfterShellExecution, events.Nothing),
+    "beforeMCPExecution": Kind(events.BeforeMCPExecution, events.Permission, _FIRST),
+    "afterMCPExecution": Kind(events.AfterMCPExecution, events.Nothing),
+    "beforeReadFile": Kind(events.BeforeReadFile, events.Permission, _FIRST),
+    "afterFileEdit": Kind(events.AfterFileEdit, events.Nothing, _FIRST),
+    "subagentStart": Kind(events.SubagentStart, events.Permission),
+    "subagentStop": Kind(events.SubagentStop, events.FollowUp),
+    "preCompact": Kind(events.PreCompact, events.Remark),
+    "stop": Kind(events.Stop, events.FollowUp, _FIRST),
+    "afterAgentResponse": Kind(events.AfterAgentResponse, events.Nothing),
+    "afterAgentThought": Kind(events.AfterAgentThought, events.Nothing),
+    "beforeTabFileRead": Kind(events.BeforeTabFileRead, events.Permission),
+    "afterTabFileEdit": Kind(events.AfterTabFileEdit, events.Nothing),
+    "workspaceOpen": Kind(events.WorkspaceOpen, events.Plugins, _LATE),
+}  # fmt: skip
+
+# What does not happen without an answer.
+GATES = frozenset(
+    name for name, kind in EVENTS.items() if kind.read in (events.Permission, events.Submission)
+)
+# The gates before a call of the agent: with these, each is judged by one of them at least.
+CALLS = ("preToolUse", "beforeShellExecution", "beforeMCPExecution", "beforeReadFile",
+         "subagentStart")  # fmt: skip
+CHANGES_INPUT = frozenset({"preToolUse"})
+_CAN_ASK = (events.BeforeShellExecution, events.BeforeMCPExecution)
+PLACE = Place(
+    project=".cursor/hooks.json",
+    user=".cursor/hooks.json",
+    frame={"version": 1},
+    trust="those of a project count in a folder that Cursor trusts",
+)
+
+
+def known(version: str | None) -> frozenset[str]:
+    """The names that may stand in a file for this version of the CLI."""
+    own = numbers(version or "") or numbers(_EARLY)
+    return frozenset(name for name, kind in EVENTS.items() if numbers(kind.since) <= own)
+
+
+def read(event: str, payload: bytes) -> HookEvent:
+    """`event` is what our own command line says; what Cursor says counts more."""
+    given = table_of(payload)
+    if isinstance(given, str):
+        return Unreadable(event=event, why=given)
+    name = text(given, "hook_event_name")
+    name = name if name in EVENTS else event
+    if name not in EVENTS:
+        return Unreadable(event=name, rest=given, why=f"Cursor has no event {name!r} that we know")
+    return typed(EVENTS[name].told, name, given)
+
+
+# -- replies ---------------------------------------------------------------------------------------
+
+
+def allow(event: HookEvent, *, input: Table | None = None) -> HookReply:
+    match event:
+        case events.PreToolUse():
+            return reply(events.Permission(permission="allow", updated_input=input))
+        case events.BeforeSubmitPrompt():
+            return reply(events.Submission(go_on=True))
+        case Unreadable():
+            return refusal(event.why)
+    if event.event in GATES:
+        return reply(events.Permission(permission="allow"))
+    return nothing(event)
+
+
+def deny(event: HookEvent, message: str) -> HookReply:
+    match event:
+        case events.BeforeSubmitPrompt():
+            return reply(events.Submission(go_on=False, user_message=message))
+        case events.BeforeReadFile() | events.BeforeTabFileRead() | events.SubagentStart():
+            return reply(events.Permission(permission="deny", user_message=message))
+        case CursorEvent() if event.event in GATES:
+            told = events.Permission(permission="deny", user_message=message, agent_message=message)
+            return reply(told)
+    return refusal(message)
+
+
+def ask(event: HookEvent, message: str) -> HookReply:
+    """The CLI's own question where it has one, else a deny.
+
+    It has one for commands and MCP calls, at an event of their own that follows `preToolUse`.
+    """
+    if isinstance(event, CursorEvent) and not event.alone:
+        if isinstance(event, _CAN_ASK):
+            return reply(events.Permission(permission="ask", user_message=message))
+        if isinstance(event, events.PreToolUse) and _asked_later(event):
+            return nothing(event)
+    return deny(event, message)
+
+
+def nothing(event: HookEvent) -> HookReply:
+    return HookReply()
+
+
+def context(
+    event: HookEvent, words: str = "", *, environment: Mapping[str, str] | None = None
+) -> HookReply:
+    """Words for the model after a tool; at a session's start also variables for its commands."""
+    match event:
+        case events.SessionStart():
+            env = dict(environment or {})
+            return reply(events.Opening(env=env, additional_context=words or None))
+        case events.PostToolUse():
+            return reply(events.Aftermath(additional_context=words or None))
+    return nothing(event)
+
+
+def go_on(event: HookEvent, message: str) -> HookReply:
+    """The next prompt, at the end of a turn. `-p` never asks for it."""
+    if isinstance(event, events.Stop | events.SubagentStop):
+        return reply(events.FollowUp(followup_message=message))
+    return nothing(event)
+
+
+# -- what is asked ---------------------------------------------------------------------------------
+
+
+def request_of(event: HookEvent, request_id: str) -> PermissionRequested | None:
+    """None for what is no call of a tool."""
+    match event:
+        case events.PreToolUse():
+            name = event.tool_name
+            tool = "MCP" if name.startswith(MCP) else tool_names.CURSOR.get(name, name)
+            input, shown = event.tool_input, name.removeprefix(MCP)
+            call, why = event.tool_use_id, event.agent_message or ""
+        case events.BeforeShellExecution():
+            tool, shown, call, why = "Bash", "Shell", "", ""
+            input = {"command": event.command, "cwd": event.cwd}
+        case events.BeforeMCPExecution():
+            tool, shown, call, why = "MCP", event.tool_name, "", event.url or event.command
+            given = parse(event.tool_input.encode("utf-8", "replace"))
+            input = given if isinstance(given, dict) else {"arguments": event.tool_input}
+        case events.BeforeReadFile() | events.BeforeTabFileRead():
+            tool, shown, call, why = "Read", "Read", "", ""
+            input = {"file_path": event.file_path}
+        case events.SubagentStart():
+            tool, shown, call, why = "Task", "Task", event.tool_call_id, ""
+            input = {"description": event.task, "subagent_type": event.subagent_type}
+        case _:
+            return None
+    cwd = next(iter(event.workspace_roots), "")
+    return PermissionRequested(
+        request_id=request_id,
+        tool=tool,
+        title=tools.title(tool, input, name=shown, cwd=cwd),
+        input=input,
+        paths=tools.paths_of(input),
+        call_id=call_id(call) or None,
+        reason=why,
+    )
+
+
+def call_id(id: str) -> str:
+    """It holds a newline, which has no place in what may be printed."""
+    return id.replace("\n", "/")
+
+
+def _asked_later(event: events.PreToolUse) -> bool:
+    return event.tool_name == "Shell" or event.tool_name.startswith(MCP)
+
+
+# -- its files -------------------------------------------------------------------------------------
+
+
+def entry(event: str, command: str, *, timeout: int) -> Table:
+    """One of the list that `hooks.EVENT` is; `timeout` in seconds."""
+    if event in GATES:
+        return {"command": command, "timeout": timeout, "failClosed": True}
+    return {"command": command, "timeout": min(timeout, BRIEF)}
+
+
+def config(
+    commands: Mapping[str, str], version: str | None = None, *, timeout: int = 600
+) -> dict[str, bytes]:
+    """A plugin for `--plugin-dir`, by path in its folder, with the events this version knows."""
+    hooks = {
+        event: [entry(event, command, timeout=timeout)]
+        for event, command in commands.items()
+        if event in known(version)
+    }
+    about = {
+        "name": "tillerman",
+        "version": "1.0.0",
+        "description": "Asks tillerman before a tool runs",
+        "hooks": "./hooks/hooks.json",
+    }
+    return {
+        ".cursor-plugin/plugin.json": msgspec.json.format(msgspec.json.encode(about)),
+        "hooks/hooks.json": msgspec.json.format(
+            msgspec.json.encode({"version": 1, "hooks": hooks})
+        ),
+    }

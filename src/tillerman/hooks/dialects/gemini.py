@@ -1,0 +1,74 @@
+"""Gemini CLI's hooks: events and replies of its own, told in Claude's keys, in milliseconds.
+
+They do not fire when it speaks ACP, and those of a project only where it trusts the folder.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tillerman.core.json_fields import Table
+from tillerman.hooks.dialects import hook_events, tool_names
+from tillerman.hooks.dialects.claude_family import Nested
+from tillerman.hooks.dialects.dialect import Place
+from tillerman.hooks.dialects.hook_events import Kind
+from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable, reply
+from tillerman.hooks.protocol import HookReply, refusal
+
+
+class Gemini(Nested):
+    EVENTS: ClassVar = {
+        "SessionStart": Kind(hook_events.SessionStart),
+        "SessionEnd": Kind(hook_events.SessionEnd),
+        "BeforeAgent": Kind(hook_events.PromptSubmit),
+        "BeforeTool": Kind(hook_events.BeforeTool),
+        "AfterTool": Kind(hook_events.AfterTool),
+        "AfterAgent": Kind(hook_events.TurnEnd),
+        "PreCompress": Kind(hook_events.Compaction),
+        "Notification": Kind(hook_events.Notification),
+    }
+    CALLS = ("BeforeTool",)
+    CHANGES_INPUT = frozenset({"BeforeTool"})
+    NAMES = tool_names.GEMINI
+    INPUT: ClassVar = {"dir_path": "path"}
+    UNIT = 1000
+    PLACE = Place(
+        project=".gemini/settings.json",
+        user=".gemini/settings.json",
+        comments=True,
+        moved=("GEMINI_CLI_HOME", ""),
+        trust="those of a project count once `gemini` was told to trust the folder",
+    )
+
+    def plain(self, given: Table) -> Table:
+        said = given.get("prompt_response")
+        return given if said is None else given | {"last_assistant_message": said}
+
+    def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
+        if isinstance(event, Unreadable):
+            return refusal(event.why)
+        if not isinstance(event, hook_events.BeforeTool):
+            return self.nothing(event)
+        said: Table = {"decision": "allow"}
+        if input is not None:
+            said["hookSpecificOutput"] = {"hookEventName": event.event, "tool_input": input}
+        return reply(said)
+
+    def deny(self, event: HookEvent, message: str) -> HookReply:
+        if isinstance(event, hook_events.BeforeTool | hook_events.PromptSubmit):
+            return reply({"decision": "deny", "reason": message})
+        return refusal(message)
+
+    def ask(self, event: HookEvent, message: str) -> HookReply:
+        """Where nobody is there, its run ends here."""
+        if isinstance(event, hook_events.BeforeTool):
+            return reply({"decision": "ask", "reason": message})
+        return self.deny(event, message)
+
+    def go_on(self, event: HookEvent, message: str) -> HookReply:
+        if isinstance(event, hook_events.TurnEnd):
+            return reply({"decision": "deny", "reason": message})
+        return self.nothing(event)
+
+
+dialect = Gemini()

@@ -1,0 +1,132 @@
+"""What CLIs other than Cursor tell their hooks, typed by what it means, under one set of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec import field
+
+from tillerman.core import tools
+from tillerman.core.events import PermissionRequested
+from tillerman.core.json_fields import Table, text
+from tillerman.hooks.dialects.payload_codec import HookEvent
+
+
+class Told(HookEvent, frozen=True, kw_only=True):
+    session_id: str = ""
+    transcript_path: str | None = None
+    cwd: str = ""
+    permission_mode: str = ""
+    agent_id: str | None = None  # of a subagent
+    agent_type: str | None = None
+
+
+class SessionStart(Told, frozen=True, kw_only=True):
+    source: str = ""
+    model: str = ""
+
+
+class SessionEnd(Told, frozen=True, kw_only=True):
+    reason: str = ""
+
+
+class PromptSubmit(Told, frozen=True, kw_only=True):
+    prompt: str
+
+
+class BeforeTool(Told, frozen=True, kw_only=True):
+    tool_name: str
+    tool_input: Table
+    tool_use_id: str = ""
+    tool_call_id: str = ""  # the model's own, where the CLI makes another
+    mcp_context: Table = field(default_factory=dict)
+
+
+class PermissionAsked(Told, frozen=True, kw_only=True):
+    """The CLI is about to ask a person."""
+
+    tool_name: str
+    tool_input: Table
+    tool_use_id: str = ""
+
+
+class AfterTool(Told, frozen=True, kw_only=True):
+    tool_name: str
+    tool_input: Table = field(default_factory=dict)
+    tool_response: Any = None
+    tool_use_id: str = ""
+    tool_call_id: str = ""
+    duration_ms: float = 0
+
+
+class ToolFailed(Told, frozen=True, kw_only=True):
+    tool_name: str
+    tool_input: Table = field(default_factory=dict)
+    error: Any = None
+    is_interrupt: bool = False
+    tool_use_id: str = ""
+    tool_call_id: str = ""
+    duration_ms: float = 0
+
+
+class TurnEnd(Told, frozen=True, kw_only=True):
+    """`stop_hook_active`: this end follows one at which a hook said to go on."""
+
+    stop_hook_active: bool = False
+    last_assistant_message: str = ""
+
+
+class SubagentStart(Told, frozen=True, kw_only=True):
+    pass
+
+
+class SubagentStop(Told, frozen=True, kw_only=True):
+    stop_hook_active: bool = False
+    last_assistant_message: str = ""
+
+
+class Compaction(Told, frozen=True, kw_only=True):
+    trigger: str = ""
+
+
+class Notification(Told, frozen=True, kw_only=True):
+    message: str = ""
+    notification_type: str = ""
+
+
+class Kind(NamedTuple):
+    told: type[Told]
+    since: str = "0"  # the first version whose config may name it
+
+
+def request(
+    event: HookEvent, request_id: str, *, names: Mapping[str, str], keys: Mapping[str, str]
+) -> PermissionRequested | None:
+    """`names` are the CLI's for the tools, `keys` those of their input where ours differ."""
+    if not isinstance(event, BeforeTool | PermissionAsked):
+        return None
+    tool, name = vocabulary(event.tool_name, names)
+    if isinstance(event, BeforeTool) and (server := text(event.mcp_context, "server_name")):
+        tool, name = "MCP", f"{server}.{text(event.mcp_context, 'tool_name')}"
+    renamed = {} if tool == "Bash" else keys  # the folder that a shell runs in is no file of its
+    input = {renamed.get(key, key): value for key, value in event.tool_input.items()}
+    call = event.tool_use_id
+    if isinstance(event, BeforeTool):
+        call = event.tool_call_id or call
+    return PermissionRequested(
+        request_id=request_id,
+        tool=tool,
+        title=tools.title(tool, input, name=name, cwd=event.cwd),
+        input=input,
+        paths=tools.paths_of(input),
+        call_id=call or None,
+    )
+
+
+def vocabulary(name: str, names: Mapping[str, str]) -> tuple[str, str]:
+    """Our word for the tool, and the name that people know it by."""
+    parts = name.split("__", 2)
+    if len(parts) == 3 and parts[0] == "mcp":
+        return "MCP", f"{parts[1]}.{parts[2]}"
+    return names.get(name, name), name

@@ -1,0 +1,72 @@
+"""What a CLI writes to a hook's stdin, as a typed event, and a typed reply as what it reads."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from tillerman.core.json_fields import Table, parse, storable
+from tillerman.hooks.protocol import HookReply
+
+_BOM = b"\xef\xbb\xbf"  # some CLIs write it on Windows
+
+
+class HookEvent(Struct, frozen=True, kw_only=True):
+    """What one run of a hook was told.
+
+    A field with a default may be missing or of another type; what has none must be right, since
+    it is judged by it. Keys that this version does not know are in `rest`.
+    """
+
+    event: str  # the CLI's name of it
+    rest: Table = field(default_factory=dict)
+
+
+class Unreadable(HookEvent, frozen=True, kw_only=True):
+    """An event that nobody knows, or that does not tell what it must."""
+
+    why: str
+
+
+E = TypeVar("E", bound=HookEvent)
+
+
+def table_of(payload: bytes) -> Table | str:
+    """The object on stdin, or why it is none."""
+    found = parse(payload.removeprefix(_BOM))
+    return storable(found) if isinstance(found, dict) else found
+
+
+def typed(kind: type[E], event: str, given: Table) -> E | Unreadable:
+    known: dict[str, Any] = {}
+    for name, key, type_, required in _fields(kind):
+        if key not in given:
+            if required:
+                return Unreadable(event=event, rest=given, why=f"{event} tells no {key}")
+            continue
+        try:
+            known[name] = msgspec.convert(given[key], type_)
+        except msgspec.ValidationError as error:
+            if required:
+                return Unreadable(event=event, rest=given, why=f"{event}, {key}: {error}")
+    keys = {key for _, key, _, _ in _fields(kind)} | {"hook_event_name"}
+    rest = {key: value for key, value in given.items() if key not in keys}
+    return kind(**known, event=event, rest=rest)
+
+
+@cache
+def _fields(kind: type[HookEvent]) -> tuple[tuple[str, str, Any, bool], ...]:
+    return tuple(
+        (field.name, field.encode_name, field.type, field.required)
+        for field in msgspec.structs.fields(kind)
+        if field.name not in ("event", "rest")
+    )
+
+
+def reply(said: object) -> HookReply:
+    """The object on stdout, or nothing at all where it says nothing."""
+    out = msgspec.json.encode(said)
+    return HookReply() if out == b"{}" else HookReply(stdout=out)

@@ -1,0 +1,245 @@
+"""Hooks in a CLI's own file: merged in, put back byte for byte, mended after a crash.
+
+The journal has the file's bytes before it is touched. Whatever is killed, the next `repair` finds
+the file as it was, as we wrote it, or edited since: then only our entries are taken out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from tillerman.core.errors import ConfigError
+from tillerman.core.json_fields import Table
+from tillerman.hooks import settings_entries as texts
+from tillerman.hooks.backup_journal import Journal, Record, draft_of, put
+from tillerman.hooks.command_pattern import is_our_code
+from tillerman.hooks.jsonc_editor import Invalid
+
+Outcome = Literal["restored", "edited", "gone"]  # the last: its owner removed the whole file
+
+
+class Hooks(Struct, frozen=True):
+    """What is to be in a file: entries in its `hooks`, or all of it."""
+
+    agent: str
+    file: Path
+    entries: Mapping[str, Table] = {}
+    frame: Mapping[str, object] = {}
+    comments: bool = False
+    whole: bytes | None = None
+    within: Path | None = None  # no link may lead out of here
+
+
+def install(hooks: Hooks, journal: Journal) -> Record:
+    """Puts them in until `remove`. What cannot be merged is refused and left alone."""
+    file = _followed(hooks)
+    with journal.held(file):
+        return _install(hooks, file, journal, stays=True)
+
+
+@contextlib.contextmanager
+def installed(hooks: Hooks, journal: Journal) -> Iterator[Record]:
+    """Puts them in for a while; if we are killed, the next `repair` takes them out."""
+    file = _followed(hooks)
+    with journal.held(file):
+        record = _install(hooks, file, journal, stays=False)
+        try:
+            yield record
+        finally:
+            _undo(record, journal)
+
+
+def remove(file: Path, journal: Journal, hooks: Hooks | None = None) -> Outcome | None:
+    """None: we have nothing there. `hooks` tells ours by their shape where the journal has no
+    word of them: the project was moved since."""
+    file = Path(os.path.realpath(file))
+    with journal.held(file):
+        record = journal.get(file)
+        if record:
+            return _undo(record, journal)
+        return _remove_strays(hooks, file) if hooks else None
+
+
+def _remove_strays(hooks: Hooks, file: Path) -> Outcome | None:
+    found = _read(file)
+    if found is None:
+        return None
+    try:
+        left = _before(hooks, found)
+        if left == found:
+            return None
+    except Invalid:
+        return None  # what cannot be read has nothing that we could tell for ours
+    with _told_of(file):
+        _put_back(file, left)
+    return "edited"
+
+
+def repair(journal: Journal) -> dict[str, Outcome]:
+    """Puts back what a tillerman left that was killed, by file."""
+    done: dict[str, Outcome] = {}
+    for found in journal.records():
+        with contextlib.suppress(ConfigError, OSError), journal.held(Path(found.file), 0):
+            record = journal.get(Path(found.file))
+            if record and not (record.stays and _read(Path(record.file)) != record.original):
+                done[record.file] = _undo(record, journal)
+    return done
+
+
+# -- in and out ------------------------------------------------------------------------------------
+
+
+def _install(hooks: Hooks, file: Path, journal: Journal, *, stays: bool) -> Record:
+    if journal.get(file):
+        raise ConfigError(
+            f"{file} has hooks of tillerman already",
+            hint=f"`tillerman hooks remove {hooks.agent}` takes them out",
+        )
+    if file.is_file() and file.stat().st_nlink > 1:
+        raise ConfigError(
+            f"{file} has another name by a hard link, which a new file would not keep",
+            hint="make it a symbolic link, or a file of its own; it was not touched",
+        )
+    try:
+        original = _before(hooks, _read(file))
+        written = _written(hooks, original)
+    except Invalid as error:
+        raise ConfigError(
+            f"{file} cannot be merged with: {error}", hint="mend the file; it was not touched"
+        ) from None
+    record = Record(
+        agent=hooks.agent,
+        file=str(file),
+        original=original,
+        written=written,
+        entries=dict(hooks.entries),
+        frame=dict(hooks.frame),
+        folders=tuple(_missing(file.parent)),
+        comments=hooks.comments,
+        stays=stays,
+    )
+    try:
+        with _told_of(file):
+            journal.write(record)
+            for folder in record.folders:
+                Path(folder).mkdir()
+            put(file, record.written)
+    except ConfigError:
+        _undo(record, journal)
+        raise
+    return record
+
+
+def _before(hooks: Hooks, found: bytes | None) -> bytes | None:
+    """The file without what is ours in it already, should the journal have been lost."""
+    if found is None or found == hooks.whole:
+        return None
+    if hooks.whole is not None:
+        return None if is_our_code(found, hooks.agent) else found
+    if texts.is_empty(found):
+        return found
+    left = texts.removed(found, hooks.entries, None, comments=hooks.comments)
+    left = texts.without_ours(left, hooks.agent, comments=hooks.comments)
+    bare = texts.is_bare(left, dict(hooks.frame), comments=hooks.comments)
+    return None if bare and left != found else left
+
+
+def _written(hooks: Hooks, original: bytes | None) -> bytes:
+    if hooks.whole is None:
+        frame = dict(hooks.frame)
+        return texts.added(original, hooks.entries, frame, comments=hooks.comments)
+    if original is not None:
+        raise Invalid("it is there, and not ours")
+    return hooks.whole
+
+
+def _undo(record: Record, journal: Journal) -> Outcome:
+    with _told_of(Path(record.file)):
+        return _take_out(record, journal)
+
+
+def _take_out(record: Record, journal: Journal) -> Outcome:
+    file = Path(record.file)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        draft_of(file).unlink()
+    found = _read(file)
+    outcome: Outcome = "restored"
+    if found == record.written and found != record.original:
+        _put_back(file, record.original)
+    elif found is None and record.original is not None:
+        outcome = "gone"
+    elif found != record.original and found is not None:
+        outcome = "edited"
+        _put_back(file, _without_ours(record, found))
+    for folder in reversed(record.folders):
+        with contextlib.suppress(OSError):  # somebody else has put something into it
+            Path(folder).rmdir()
+    journal.drop(record)
+    return outcome
+
+
+def _without_ours(record: Record, found: bytes) -> bytes | None:
+    if not record.entries:
+        return found
+    try:
+        left = texts.removed(found, record.entries, record.original, comments=record.comments)
+        bare = texts.is_bare(left, record.frame, comments=record.comments)
+    except Invalid as error:
+        raise ConfigError(
+            f"{record.file} was edited and cannot be read any more: {error}",
+            hint="mend it and try again, or take out the hooks of tillerman by hand",
+        ) from None
+    return None if record.original is None and bare else left
+
+
+def _put_back(file: Path, data: bytes | None) -> None:
+    if data is None:
+        file.unlink(missing_ok=True)
+    elif data != _read(file):
+        put(file, data)
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _followed(hooks: Hooks) -> Path:
+    """The file itself, wherever a link leads."""
+    file = Path(os.path.realpath(hooks.file))
+    if hooks.within and not file.is_relative_to(os.path.realpath(hooks.within)):
+        raise ConfigError(
+            f"{hooks.file} leads out of the project, to {file}",
+            hint=f"`tillerman hooks install --user {hooks.agent}` sets them for all your projects",
+        )
+    return file
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _told_of(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror}") from None
+
+
+def _missing(folder: Path) -> list[str]:
+    """The folders above a file that are not there, the outermost first."""
+    missing = []
+    while not folder.exists():
+        missing.append(str(folder))
+        folder = folder.parent
+    return missing[::-1]

@@ -1,0 +1,83 @@
+"""What goes over a hook's socket: one question and one answer, each a line followed by bytes.
+
+    tillerman1 <ask token> <nonce> <agent> <event> <deadline in ms> <length>\\n payload
+    tillerman1 <answer token> <nonce> <exit> <stdout length> <stderr length>\\n stdout stderr EOF
+
+The shim's two forms, `client.py` and `shim.c`, write the first and read the second by themselves:
+they run on every tool call and load nothing of this package.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+PAYLOAD_CAP = 16 * 1024 * 1024  # of what a CLI says to its hook
+REPLY_CAP = 32 * 1024 * 1024  # a changed input may be escaped twice on its way back
+HEADER_CAP = 512
+TOKEN_BYTES = 32
+NAME = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}"
+
+_QUESTION = re.compile(
+    rb"tillerman1 ([0-9a-f]{64}) ([0-9a-f]{32}) (%b) (-?)(%b) ([0-9]{1,9}) ([0-9]{1,9})"
+    % (NAME.encode(), NAME.encode())
+)
+
+
+class HookReply(msgspec.Struct, frozen=True):
+    """What the CLI is to get from its hook. A command that gates knows two exits: 0 and 2."""
+
+    stdout: bytes = b""
+    stderr: bytes = b""
+    exit: int = 0
+
+
+class Question(msgspec.Struct, frozen=True):
+    """The line of a shim that asks; its payload follows."""
+
+    token: bytes
+    nonce: bytes
+    agent: str
+    event: str
+    observing: bool  # nobody is held up by it
+    deadline: float  # seconds that the shim will still wait
+    length: int
+
+
+def is_name(word: str) -> bool:
+    """Can it stand for an agent or an event on a command line and in a question?"""
+    return re.fullmatch(NAME, word) is not None
+
+
+def refusal(reason: str) -> HookReply:
+    """A deny that every CLI understands."""
+    return HookReply(stderr=f"tillerman: {reason}\n".encode(), exit=2)
+
+
+def read_question(line: bytes) -> Question | None:
+    """None for whatever is not exactly a question, or announces more than may come."""
+    found = _QUESTION.fullmatch(line)
+    if found is None:
+        return None
+    token, nonce, agent, observing, event, deadline, length = found.groups()
+    if int(length) > PAYLOAD_CAP:
+        return None
+    return Question(
+        token=token,
+        nonce=nonce,
+        agent=agent.decode(),
+        event=event.decode(),
+        observing=bool(observing),
+        deadline=int(deadline) / 1000,
+        length=int(length),
+    )
+
+
+def write_answer(token: bytes, nonce: bytes, reply: HookReply) -> bytes:
+    if len(reply.stdout) + len(reply.stderr) > REPLY_CAP:
+        reply = refusal("the answer is too long for a hook")
+    if reply.exit not in range(256):
+        reply = refusal(f"no program ends with {reply.exit}")
+    sizes = f"{reply.exit} {len(reply.stdout)} {len(reply.stderr)}".encode()
+    return b"tillerman1 %b %b %b\n%b%b" % (token, nonce, sizes, reply.stdout, reply.stderr)

@@ -1,0 +1,173 @@
+"""The shim as a Python script: asks the harness for a CLI's hook, and blocks if anything is wrong.
+
+    python -I -S client.py FOLDER AGENT EVENT DEADLINE_S
+
+The CLI's words on stdin go to the server in FOLDER; what it answers is printed, and its exit taken.
+Whatever else happens is said on stderr and ends with 2. An EVENT with a `-` before it only
+observes: then trouble is silent, and ends with 0.
+
+It runs on every tool call, so it imports only what the interpreter has loaded by itself anyway, and
+`_socket`. `shim.c` is the same program.
+"""
+
+import _socket
+import _thread
+import sys
+import time
+
+try:
+    import posix as os
+except ImportError:
+    import os  # type: ignore[no-redef]
+
+PAYLOAD_CAP = 16 * 1024 * 1024
+REPLY_CAP = 32 * 1024 * 1024 + 1024
+PIECE = 256 * 1024
+
+
+class Trouble(Exception):
+    pass
+
+
+def main(words: list[str]) -> None:
+    begin = time.monotonic()
+    if len(words) != 4:
+        os._exit(trouble("usage: FOLDER AGENT EVENT DEADLINE_S", observing=False))
+    folder, agent, event, seconds = words
+    observing = event.startswith("-")
+    try:
+        for number in (0, 1, 2):
+            os.fstat(number)  # must be open: else the socket would get its number, and our words
+        limit = float(seconds)
+        if not 0 < limit <= 86400:
+            raise Trouble(f"no deadline: {seconds}")
+        _thread.start_new_thread(watch, (limit, observing))
+        payload = read_stdin()
+        ask, answer = enter(folder)
+        nonce = os.urandom(16).hex()
+        left = int((begin + limit - time.monotonic()) * 1000)
+        head = f"tillerman1 {ask} {nonce} {agent} {event} {max(left, 1)} {len(payload)}\n"
+        connection, port = meet()  # open until we end: that is how the server sees that we live
+        heard = converse(connection, port, head.encode() + payload)
+        code, out, error = read_answer(heard, answer, nonce)
+        if time.monotonic() >= begin + limit:
+            raise Trouble(f"no answer within {limit} s")
+        write(1, out)
+        write(2, error)
+    except OSError as why:
+        code = trouble(f"tillerman could not be asked: {why}", observing=observing)
+    except BaseException as why:  # a traceback would end with 1, which blocks nobody
+        code = trouble(str(why) or type(why).__name__, observing=observing)
+    os._exit(code)
+
+
+def watch(seconds: float, observing: bool) -> None:
+    """Sleeps by the monotonic clock, and ends the process whatever it is waiting for."""
+    time.sleep(seconds)
+    os._exit(trouble(f"no answer within {seconds} s", observing=observing))
+
+
+def trouble(reason: str, *, observing: bool) -> int:
+    """Says why, and the exit that blocks; an observer does neither."""
+    if observing:
+        return 0
+    try:  # noqa: SIM105  contextlib is dear here
+        write(2, f"tillerman: {reason}\n".encode(errors="replace"))
+    except OSError:
+        pass  # nobody reads it; the exit still says it
+    return 2
+
+
+def read_stdin() -> bytes:
+    pieces, size = [], 0
+    while piece := os.read(0, PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > PAYLOAD_CAP:
+            raise Trouble("the hook was told too much")
+    return b"".join(pieces)
+
+
+def enter(folder: str) -> tuple[str, str]:
+    """Goes into the folder once it is known to be the user's alone; the tokens that lie there."""
+    if hasattr(os, "getuid"):
+        number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        check_owner(number, folder)
+        os.fchdir(number)
+        number = os.open("key", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        check_owner(number, "the key")
+    else:
+        os.chdir(folder)
+        number = os.open("key", os.O_RDONLY)
+    tokens = os.read(number, 256).decode("ascii").split(" ")
+    if len(tokens) != 2 or len(tokens[0]) != 64 or len(tokens[1]) != 65 or tokens[1][64] != "\n":
+        raise Trouble("the key is damaged")
+    return tokens[0], tokens[1][:64]
+
+
+def check_owner(number: int, name: str) -> None:
+    found = os.fstat(number)
+    if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise Trouble(f"{name} is not for this user alone")
+
+
+def meet() -> tuple[_socket.socket, int]:
+    """The server's socket; or, where there is none, its port on loopback, which speaks HTTP."""
+    try:
+        return connect_here(), 0
+    except FileNotFoundError:
+        port = int(os.read(os.open("port", os.O_RDONLY), 16))
+    connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    connection.connect(("127.0.0.1", port))
+    return connection, port
+
+
+def connect_here() -> _socket.socket:
+    if not hasattr(_socket, "AF_UNIX"):
+        raise FileNotFoundError
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    connection.connect("socket")
+    if sys.platform == "darwin":
+        told = connection.getsockopt(0, 1, 8)  # SOL_LOCAL, LOCAL_PEERCRED: version, uid
+    else:
+        told = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, uid, gid
+    if int.from_bytes(told[4:8], sys.byteorder) != os.geteuid():
+        raise Trouble("somebody else listens in the server's place")
+    return connection
+
+
+def converse(connection: _socket.socket, port: int, question: bytes) -> bytes:
+    if port:
+        head = f"POST /hook HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {len(question)}"
+        question = head.encode() + b"\r\n\r\n" + question
+    connection.sendall(question)
+    pieces, size = [], 0
+    while piece := connection.recv(PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > REPLY_CAP:
+            raise Trouble("the answer is too long")
+    heard = b"".join(pieces)
+    return heard.partition(b"\r\n\r\n")[2] if port else heard
+
+
+def read_answer(heard: bytes, token: str, nonce: str) -> tuple[int, bytes, bytes]:
+    head, end, rest = heard.partition(b"\n")
+    words = head.split(b" ")
+    if not end or words[:3] != [b"tillerman1", token.encode(), nonce.encode()]:
+        raise Trouble("the answer is not from tillerman" if heard else "tillerman gave no answer")
+    if len(words) != 6 or not all(word.isdigit() and len(word) < 10 for word in words[3:]):
+        raise Trouble("the answer is damaged")
+    code, out, error = (int(word) for word in words[3:])
+    if code > 255 or len(rest) != out + error:
+        raise Trouble("the answer is damaged")
+    return code, rest[:out], rest[out:]
+
+
+def write(number: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(number, data) :]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,149 @@
+"""Tool calls that come as lines, answered without the SDK's dispatcher.
+
+The SDK takes longer to pass a call on than most calls take. All that needs more than a request and
+its result is left to it: progress, questions to the client's user, other protocols, and whatever
+is unusual in a message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import msgspec
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, JSONRPCMessage, JSONRPCResponse
+
+from tillerman.core.errors import TillermanError
+from tillerman.sessions.workspace_tools.tool_runner import Done, Workbench
+
+META = "tillerman/result"
+
+_logger = logging.getLogger(__name__)
+
+
+class _Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    arguments: dict[str, Any] | None = None
+
+
+class _Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    jsonrpc: Literal["2.0"]
+    id: int | str
+    method: Literal["tools/call"]
+    params: _Arguments
+
+
+class _Message(msgspec.Struct, frozen=True):
+    method: str
+    id: int | str | None = None
+    params: dict[str, Any] = {}
+
+
+_UNREADABLE = (msgspec.DecodeError, RecursionError)  # the latter of what is nested too deep
+_calls = msgspec.json.Decoder(_Call)
+_messages = msgspec.json.Decoder(_Message)
+
+
+class DirectCalls:
+    """Of one connection. `asks`: what the policy leaves to a person, the client's user is asked."""
+
+    def __init__(self, bench: Workbench, *, asks: bool = False) -> None:
+        self._bench = bench
+        self._asks = asks
+        self._hello: int | str | None = None  # id of the client's `initialize`
+        self._greeted = False  # it was answered
+        self._open = False
+        self._running: dict[int | str, asyncio.Task[None]] = {}
+
+    def start(self, line: bytes, write: Callable[[bytes], Awaitable[None]]) -> bool:
+        """False: the line is for the SDK."""
+        if self._open:
+            with contextlib.suppress(*_UNREADABLE):
+                call = _calls.decode(line)
+                if (key := _key(call.id)) in self._running:
+                    return False
+                self._running[key] = asyncio.create_task(self._answer(key, call, write))
+                return True
+        self._note(line)
+        return False
+
+    def sent(self, message: JSONRPCMessage) -> None:
+        """The SDK sends this to the client."""
+        if not self._greeted and isinstance(message, JSONRPCResponse):
+            self._greeted = message.id == self._hello
+
+    async def close(self, write: Callable[[bytes], Awaitable[None]]) -> None:
+        """The client is gone, or the server stops: as the SDK, it answers what was not done."""
+        running = dict(self._running)
+        for task in running.values():
+            task.cancel()
+        await asyncio.gather(*running.values(), return_exceptions=True)
+        for key in running:
+            await write(_error(key, CONNECTION_CLOSED, "Connection closed"))
+
+    def _note(self, line: bytes) -> None:
+        try:
+            message = _messages.decode(line)
+        except _UNREADABLE:
+            return  # an answer, or nothing that matters here
+        match message.method:
+            case "initialize":
+                able = message.params.get("capabilities")
+                self._open = self._greeted = False
+                self._hello = message.id
+                if self._asks and (not isinstance(able, dict) or "elicitation" in able):
+                    self._hello = None
+            case "notifications/initialized":
+                self._open = self._greeted
+            case "notifications/cancelled":
+                asked = message.params.get("requestId")
+                if isinstance(asked, int | str) and (task := self._running.get(_key(asked))):
+                    task.cancel()
+
+    async def _answer(
+        self, key: int | str, call: _Call, write: Callable[[bytes], Awaitable[None]]
+    ) -> None:
+        try:
+            try:
+                done = await self._bench.call(call.params.name, call.params.arguments or {})
+            except TillermanError as error:
+                done = Done.refused(error)
+            answer = msgspec.json.encode({"jsonrpc": "2.0", "id": call.id, "result": result(done)})
+        except Exception:
+            _logger.exception("%s failed", call.params.name)
+            answer = _error(
+                call.id, INTERNAL_ERROR, "tillerman failed at this, by a bug of its own"
+            )
+        finally:
+            self._running.pop(key, None)
+        await write(answer)
+
+
+def result(done: Done) -> dict[str, Any]:
+    """As the SDK would write it. What programs want goes into `_meta`: clients show models
+    structured content in place of the text, and a page of escaped lines reads badly."""
+    content: list[dict[str, str]] = [{"type": "text", "text": done.text}]
+    if done.image:
+        image = {"type": "image", "data": done.image.data, "mimeType": done.image.mime}
+        content.append(image)
+    return {
+        "_meta": {META: done.data},
+        "content": content,
+        "isError": done.outcome != "completed",
+    }
+
+
+def _error(request: int | str, code: int, message: str) -> bytes:
+    error = {"code": code, "message": message}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": request, "error": error})
+
+
+def _key(request: int | str) -> int | str:
+    """Some clients name a request by the text of its number."""
+    try:
+        return int(request)
+    except ValueError:
+        return request

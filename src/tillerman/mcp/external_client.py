@@ -1,0 +1,58 @@
+"""The one who works in a served workspace: an MCP client, whom nobody here prompts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any
+
+from tillerman.core.agent import AgentInfo, Heard, Host, Mode, Prompt, SessionSpec
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import AgentExited, AgentStarted, Answer, Event, TurnEnded, TurnStarted
+
+INFO = AgentInfo(name="mcp", title="MCP client", can=frozenset({"modes"}), prompted=False,
+                 runs_tools=False)  # fmt: skip
+
+
+class Guest:
+    info = INFO
+
+    async def open(self, spec: SessionSpec, host: Host) -> Visit:
+        return Visit(host.level)
+
+
+class Visit:
+    """One turn of the client's own, from the first word to the last."""
+
+    asks = INFO.asks
+
+    def __init__(self, level: str) -> None:
+        self._level = level
+        self._over = asyncio.Event()
+
+    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+        yield _say(AgentStarted(agent=INFO.name, supervision=self._level))
+        yield _say(TurnStarted(origin="agent"))
+        await self._over.wait()
+        yield _say(TurnEnded(reason="completed"))
+        yield _say(AgentExited(code=0))
+
+    def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
+        raise Unsupported(INFO.name, "prompts")
+
+    async def steer(self, prompt: Prompt) -> None:
+        await self.prompt(prompt)
+
+    async def answer(self, request_id: str, answer: Answer) -> None: ...
+
+    async def cancel(self) -> None:
+        self._over.set()
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None: ...
+
+    async def close(self) -> None:
+        self._over.set()
+
+
+def _say(event: Event) -> Sequence[Heard]:
+    return [Heard(None, [event])]

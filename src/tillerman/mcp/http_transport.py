@@ -1,0 +1,182 @@
+"""MCP over streamable HTTP: on loopback alone, and not a byte of it without the token."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from tillerman.core.errors import UsageError
+from tillerman.mcp import connections, request_ids
+from tillerman.mcp.clients import IDLE, TOKEN, Clients
+from tillerman.paths import private_folder
+from tillerman.sessions.remote.private_socket import LONGEST_LINE
+
+PATH = "/mcp"
+HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def token(path: Path) -> str:
+    """The one in the file, made when there is none. The file is the user's alone."""
+    private_folder(path.parent)
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        pass
+    else:
+        with os.fdopen(number, "w") as file:
+            file.write(secrets.token_hex(32) + "\n")
+    found = path.stat()
+    said = path.read_text().strip()
+    if found.st_uid != os.getuid() or found.st_mode & 0o077 or len(said) < 64:
+        raise UsageError(f"{path} is no token of yours alone", hint="delete it: a new one is made")
+    return said
+
+
+def listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen()  # who is told of it may come at once
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise UsageError(f"cannot listen on port {port}: {error}", hint="take another") from None
+    return listener
+
+
+async def serve_http(
+    server: Server[Any], listener: socket.socket, tokens: Mapping[str, str], clients: Clients
+) -> None:
+    """Until this task is cancelled. `tokens` by their names."""
+    port = listener.getsockname()[1]
+    hosts = [f"{host}:{port}" for host in HOSTS]
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=LONGEST_LINE,
+        session_idle_timeout=IDLE,
+        transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[]),
+    )
+    config = connections.Config(
+        guarded(app, hosts, tokens, clients),
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=1,
+        server_header=False,
+    )
+    running = connections.Server(config)
+    serving = asyncio.ensure_future(running.serve([listener]))
+    try:
+        await asyncio.shield(serving)
+    finally:
+        running.should_exit = True
+        await asyncio.wait([serving])
+
+
+def guarded(app: App, hosts: list[str], tokens: Mapping[str, str], clients: Clients) -> App:
+    """Who has no token, or comes from a web page, or by another name, hears nothing of it."""
+    checked = with_checked_ids(app)
+
+    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await app(scope, receive, send)
+        elif why := refusal(scope, hosts):
+            await _answer(send, *why)
+        elif (name := token_of(scope, tokens)) is not None:
+            scope[TOKEN] = name
+            with clients.request(scope):
+                await checked(scope, receive, send)
+        else:
+            await _answer(send, 401, "the token is missing or wrong")
+
+    return guard
+
+
+def with_checked_ids(app: App) -> App:
+    """A request whose id is none is answered here: the server would take it for a notification."""
+
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
+        length = int(dict(scope["headers"]).get(b"content-length", b"0"))
+        if scope["method"] != "POST" or length > LONGEST_LINE:
+            await app(scope, receive, send)
+            return
+        parts: list[MutableMapping[str, Any]] = []
+        size, more = 0, True
+        while more and size <= LONGEST_LINE:
+            parts.append(await receive())
+            if parts[-1]["type"] == "http.disconnect":
+                return
+            size += len(parts[-1].get("body", b""))
+            more = parts[-1].get("more_body", False)
+        if not more and (error := request_ids.refusal(b"".join(p.get("body", b"") for p in parts))):
+            await _send(send, 400, error, b"application/json")
+            return
+        parts.reverse()
+
+        async def replay() -> MutableMapping[str, Any]:
+            return parts.pop() if parts else await receive()
+
+        await app(scope, replay, send)
+
+    return check
+
+
+def refusal(scope: Scope, hosts: list[str]) -> tuple[int, str] | None:
+    headers = _headers(scope)
+    named = [host.encode() for host in hosts]
+    if len(headers.get(b"host", ())) != 1 or headers[b"host"][0] not in named:
+        return 421, "this is not the host you asked for"
+    if b"origin" in headers or headers.get(b"sec-fetch-site", [b"none"]) != [b"none"]:
+        return 403, "not for web pages"
+    return None
+
+
+def token_of(scope: Scope, tokens: Mapping[str, str]) -> str | None:
+    """The name of the token that it came with; each is compared, whichever it is."""
+    given = _headers(scope).get(b"authorization", ())
+    found = None
+    for name, secret in tokens.items():
+        expected = b"Bearer " + secret.encode()
+        if len(given) == 1 and hmac.compare_digest(given[0], expected):
+            found = name
+    return found
+
+
+def _headers(scope: Scope) -> dict[bytes, list[bytes]]:
+    found: dict[bytes, list[bytes]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.lower(), []).append(value)
+    return found
+
+
+async def _answer(send: Send, status: int, text: str) -> None:
+    """The connection ends with it: nobody waits for the rest of a request that is refused."""
+    more = [(b"connection", b"close")]
+    if status == 401:
+        more.append((b"www-authenticate", b"Bearer"))
+    await _send(send, status, text.encode() + b"\n", b"text/plain; charset=utf-8", more)
+
+
+async def _send(
+    send: Send,
+    status: int,
+    body: bytes,
+    kind: bytes,
+    more: Sequence[tuple[bytes, bytes]] = (),
+) -> None:
+    head = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *more]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})

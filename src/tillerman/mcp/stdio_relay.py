@@ -1,0 +1,66 @@
+"""The program an agent starts as its MCP server: passes lines on to the harness, and back.
+
+It stands alone, on the C halves of the standard library: an agent starts one for each session, and
+the real server, which takes a second to load, runs once. Who may connect is for the harness to
+say, by the user that the socket tells it.
+"""
+
+# ruff: noqa: T201
+
+import _socket as socket
+import os
+import select
+import sys
+
+CHUNK = 65536
+CLOSED = "it ended, or does not admit this process"
+
+
+def main(path: str) -> int:
+    harness = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        harness.connect(path)
+    except OSError as error:
+        return gone(error.strerror or str(error))
+    ready = select.poll()
+    ready.register(0, select.POLLIN)
+    ready.register(harness.fileno(), select.POLLIN)
+    asking = True
+    while True:
+        events = {number for number, _ in ready.poll()}
+        try:
+            if harness.fileno() in events:
+                said = harness.recv(CHUNK)
+                if not said:
+                    return gone(CLOSED) if asking else 0
+                write(1, said)
+            if 0 in events:
+                asked = os.read(0, CHUNK)
+                if asked:
+                    harness.sendall(asked)
+                else:
+                    asking = False
+                    ready.unregister(0)
+                    harness.shutdown(socket.SHUT_WR)
+        except ConnectionError:
+            return gone(CLOSED)
+
+
+def gone(why: str) -> int:
+    print(f"tillerman: the session is gone: {why}", file=sys.stderr)
+    return 1
+
+
+def write(number: int, data: bytes) -> None:
+    try:
+        while data:
+            data = data[os.write(number, data) :]
+    except BrokenPipeError:
+        sys.exit(0)  # the agent is gone: nobody is left to be told
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.exit(0)

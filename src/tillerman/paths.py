@@ -1,0 +1,176 @@
+"""Where tillerman keeps its files: the XDG folders, or one folder named by TILLERMAN_HOME."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tillerman.core.errors import ConfigError
+
+LONGEST_SOCKET = 107  # bytes of a path in sockaddr_un, without its final NUL
+
+
+class Paths(NamedTuple):
+    """The folders, and what is where in them."""
+
+    config: Path  # folder of the user's config.toml
+    state: Path
+    cache: Path
+    sockets: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.config / "config.toml"
+
+    @property
+    def store(self) -> Path:
+        return self.state / "store.db"
+
+    @property
+    def spill(self) -> Path:
+        return self.state / "spill"
+
+    @property
+    def leases(self) -> Path:
+        return self.state / "leases"
+
+    @property
+    def spawns(self) -> Path:
+        return self.state / "spawns"
+
+    @property
+    def processes(self) -> Path:
+        """What workspace processes wrote, in a folder for each, in one for each session."""
+        return self.state / "processes"
+
+    @property
+    def quarantine(self) -> Path:
+        """What was undone at protected names, in a folder for each session."""
+        return self.state / "protected" / "undone"
+
+    @property
+    def accepted(self) -> Path:
+        """States of protected names that are known to be right."""
+        return self.state / "protected" / "accepted"
+
+    @property
+    def exports(self) -> Path:
+        """What was exported from workspaces, in a folder for each session."""
+        return self.state / "exports"
+
+    @property
+    def file_locks(self) -> Path:
+        """Held by whoever replaces a file of a workspace."""
+        return self.state / "file_locks"
+
+    @property
+    def worktrees(self) -> Path:
+        return self.state / "worktrees"
+
+    @property
+    def logs(self) -> Path:
+        return self.state / "logs"
+
+    @property
+    def hooks(self) -> Path:
+        """What files were before hooks were put into them."""
+        return self.state / "hooks"
+
+    @property
+    def trust(self) -> Path:
+        return self.state / "trust"
+
+    @property
+    def remembered(self) -> Path:
+        return self.state / "remembered"
+
+    @property
+    def watchers(self) -> Path:
+        return self.state / "watchers"
+
+    def socket(self, name: str) -> Path:
+        """A path that a socket can be bound to, in a folder that is made for the user alone.
+
+        The same for all processes of the user; short whatever the folders are called.
+        """
+        path = self.sockets / f"{name}.sock"
+        if len(os.fsencode(path)) > LONGEST_SOCKET:
+            from hashlib import sha256
+
+            folder = Path("/tmp") / f"tillerman-{os.getuid()}"
+            path = folder / f"{sha256(os.fsencode(path)).hexdigest()[:24]}.sock"
+        private_folder(path.parent)
+        return path
+
+
+def find_paths(environment: Mapping[str, str] = os.environ) -> Paths:
+    if (user := environment.get("HOME")) and not user.startswith("/"):
+        # or each folder that tillerman is started in would have a store and rules of its own
+        raise ConfigError(
+            f"HOME is not an absolute path: {user}", hint="set HOME to the whole path of your home"
+        )
+    if home := environment.get("TILLERMAN_HOME"):
+        root = Path(home).expanduser().absolute()
+        return Paths(root, root / "state", root / "cache", root / "sockets")
+    state = _xdg(environment, "XDG_STATE_HOME", ".local/state")
+    runtime = environment.get("XDG_RUNTIME_DIR", "")
+    return Paths(
+        config=_xdg(environment, "XDG_CONFIG_HOME", ".config"),
+        state=state,
+        cache=_xdg(environment, "XDG_CACHE_HOME", ".cache"),
+        sockets=Path(runtime) / "tillerman" if _is_private(runtime) else state / "sockets",
+    )
+
+
+def private_folder(path: Path) -> Path:
+    """Makes the folder for the user alone; refuses one that belongs to somebody else."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+        return path
+    except FileExistsError:
+        found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise ConfigError(
+            f"{path} is not a folder of yours", hint="move it away, or set TILLERMAN_HOME"
+        )
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        path.chmod(0o700)
+    return path
+
+
+def _xdg(environment: Mapping[str, str], variable: str, default: str) -> Path:
+    folder = environment.get(variable, "")
+    if not folder.startswith("/"):  # the XDG specification: a relative one does not count
+        folder = os.path.join(environment.get("HOME") or os.path.expanduser("~"), default)  # noqa: PTH111, PTH118
+    return Path(folder) / "tillerman"
+
+
+def _is_private(folder: str) -> bool:
+    if not folder.startswith("/"):
+        return False
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return False
+    private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+    return private and found.st_uid == os.getuid()
+
+
+def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """All of it or nothing, whatever happens meanwhile; on disk when this returns."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(made, "wb") as file:
+            os.fchmod(made, mode)
+            file.write(data)
+            file.flush()
+            os.fsync(made)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

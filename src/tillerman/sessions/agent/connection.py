@@ -1,0 +1,139 @@
+"""The line to an agent: opened when needed, anew when it broke, passed on to another agent."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Callable, Sequence
+
+from msgspec.structs import replace
+
+from tillerman.agents.stdio.capability_check import refuse_open_gate
+from tillerman.core.agent import Agent, Conversation, Heard, Host, SessionSpec
+from tillerman.core.errors import AgentError
+from tillerman.core.events import TurnEnded
+from tillerman.core.failure import Failure
+from tillerman.sessions.run_settings import Order, Terms
+
+_LONG = "a system prompt or MCP config is longer than a command line may be"
+
+
+class Connection:
+    """`opened` is called before anything is heard of an agent, `heard` gets all that it says, and
+    `lost` what a turn that is still open ended with."""
+
+    def __init__(
+        self,
+        order: Order,
+        native_id: str | None,
+        host: Callable[[Terms], Host],
+        *,
+        heard: Callable[[Sequence[Heard]], Awaitable[None]],
+        lost: Callable[[TurnEnded], Awaitable[None]],
+        opened: Callable[[Agent, SessionSpec], None],
+    ) -> None:
+        self.agent: Agent = order.agent
+        self._preset = order.terms.approve
+        self.spec: SessionSpec = replace(order.spec, approve=self._preset)
+        self.model = order.spec.model  # or what the agent says that it is
+        self.native_id = native_id
+        self.conversation: Conversation | None = None
+        self.blank = native_id is None  # the agent remembers nothing of the session
+        self._make_host = host
+        self._host = host(order.terms)
+        self._heard = heard
+        self._lost = lost
+        self._opened = opened
+        self._opening: asyncio.Task[Conversation] | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    @property
+    def host(self) -> Host:
+        return self._host
+
+    @property
+    def begun(self) -> bool:
+        """It is open, or about to be."""
+        return self._opening is not None
+
+    def approve(self, preset: str) -> None:
+        """For this agent, and any that follows it in the session."""
+        self._preset = preset
+        self.spec = replace(self.spec, approve=preset)
+
+    def warm(self) -> None:
+        """Starts the agent before there is a prompt; what goes wrong is told by the prompt."""
+        self._opening = asyncio.create_task(self._connect())
+        self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def open(self) -> Conversation:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._connect())
+        try:
+            return await asyncio.shield(self._opening)
+        except Exception:
+            self._opening = None
+            raise
+
+    async def pass_to(self, order: Order) -> None:
+        """Another agent, from here on; returns when all that the last one said is heard."""
+        await self.forget()
+        self.agent, self.spec = order.agent, self._approved(order)
+        self.model = order.spec.model
+        self._host = self._make_host(order.terms)
+
+    async def forget(self) -> None:
+        """Ends the conversation; the next one begins anew and knows nothing of it."""
+        conversation, self.conversation, self._opening = self.conversation, None, None
+        if conversation:
+            await asyncio.shield(conversation.close())  # it must end, whoever stops waiting for it
+        if self._listening:
+            await asyncio.wait([self._listening])
+        self.native_id, self.blank = None, True
+
+    async def close(self) -> None:
+        if self._opening:
+            await asyncio.wait([self._opening])
+        if self.conversation:
+            await self.conversation.close()
+        if self._listening:
+            await self._listening
+
+    def _approved(self, order: Order) -> SessionSpec:
+        return replace(order.spec, approve=self._preset)
+
+    async def _connect(self) -> Conversation:
+        spec, can = self.spec, self.agent.info.can
+        if self.native_id and "resume" in can and (not spec.fork or "fork" in can):
+            spec = replace(spec, resume=self.native_id)
+        else:
+            spec, self.blank = replace(spec, fork=False), True
+        refuse_open_gate(self.agent.info, spec)
+        try:
+            self.conversation = await self.agent.open(spec, self._host)
+        except OSError as error:
+            raise AgentError(
+                self.agent.info.name,
+                f"{self.agent.info.name} cannot be started: {error.strerror or error}",
+                hint=_LONG if error.errno == errno.E2BIG else "`tillerman doctor` checks it",
+            ) from error
+        self._opened(self.agent, spec)
+        self._listening = asyncio.create_task(self._listen(self.conversation))
+        return self.conversation
+
+    async def _listen(self, conversation: Conversation) -> None:
+        try:
+            async for batch in conversation.heard():
+                await self._heard(batch)
+                del batch
+        except Exception as error:
+            await conversation.close()
+            await self._end(conversation, f"{type(error).__name__}: {error}")
+            raise
+        await self._end(conversation, "the agent ended without a result")
+
+    async def _end(self, conversation: Conversation, message: str) -> None:
+        if self.conversation is conversation:
+            self.conversation = self._opening = None
+        failure = Failure(kind="stream_broken", message=message)
+        await self._lost(TurnEnded(reason="failed", failure=failure))

@@ -1,0 +1,105 @@
+"""What a session is set to: mode, model and version, by a person's word and by its agent's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tillerman.agents.stdio.capability_check import refuse_open_gate, undeclared_asks
+from tillerman.core.agent import Mode, Prompt
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import AgentReady, Event, Notice, SettingsChanged
+from tillerman.core.permission import Context
+from tillerman.core.session_options import Preset
+from tillerman.core.session_titles import added_words, is_of_added_words
+from tillerman.core.version_check import warning
+from tillerman.sessions.agent.connection import Connection
+from tillerman.sessions.log.event_writer import Scribe
+
+if TYPE_CHECKING:
+    from tillerman.config.model_table import Models
+
+
+class Bearing:
+    def __init__(
+        self, context: Context, line: Connection, log: Scribe, models: Callable[[], Models]
+    ) -> None:
+        self._context = context
+        self._line = line
+        self._log = log
+        self._models = models
+        self._version: str | None = None  # of the agent, as far as it told
+        self._prompt = self._added = ""
+
+    @property
+    def context(self) -> Context:
+        """What requests are judged in; of the agent that asks now."""
+        return replace(self._context, agent=self._line.agent.info.name)
+
+    async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
+        """The mode is ours to keep, so it counts at once; the agent tells when it took a model."""
+        if mode:
+            self.set_mode(mode)
+        if model:
+            own = self._models().own(self._line.agent.info.name, model)
+            if own.warning:
+                self._log.say(Notice(level="warning", kind="settings", text=own.warning))
+            model = own.name
+            self._line.spec = replace(self._line.spec, model=model)
+        if self._line.begun:
+            conversation = await self._line.open()  # it may have begun with what was set before
+            await conversation.configure(model=model, mode=mode)
+        elif model:
+            self._log.say(SettingsChanged(model=model))
+
+    def approve(self, preset: Preset) -> None:
+        """Counts at once; refused of an agent that it would not reach before it starts anew."""
+        info, spec = self._line.agent.info, replace(self._line.spec, approve=preset)
+        refuse_open_gate(info, spec)
+        asks = not undeclared_asks(info) and "surface" not in spec.options
+        if self._line.begun and (info.preset_at_launch or not asks):
+            raise Unsupported(
+                info.title, "another preset while it runs", hint="resume the session with --approve"
+            )
+        self._line.approve(preset)
+        self._log.say(SettingsChanged(approve=preset))
+
+    def set_mode(self, mode: Mode) -> None:
+        self._line.spec = replace(self._line.spec, mode=mode)
+        self._context = replace(self._context, mode=mode)
+        self._log.say(SettingsChanged(mode=mode))
+
+    def prompted(self, prompt: Prompt, sent: str = "") -> None:
+        """What the agent is prompted with; `sent` is what it gets besides the user's words."""
+        self._prompt, self._added = prompt.text, added_words(prompt, sent)
+
+    def without_foreign_title(self, event: SettingsChanged) -> SettingsChanged:
+        """A session is called after what its user says, not after what we added to it."""
+        if event.title and is_of_added_words(event.title, self._prompt, self._added):
+            return replace(event, title=None)
+        return event
+
+    def knows(self, event: Event) -> bool:
+        """It confirms what we have told already, or says nothing."""
+        return event in (SettingsChanged(mode=self._context.mode), SettingsChanged())
+
+    def changed(self, event: SettingsChanged) -> None:
+        self._line.model = event.model or self._line.model
+        mode = event.mode
+        if mode in ("plan", "ask", self._line.spec.mode):  # tighter, or what a person set
+            self._context = replace(self._context, mode=mode)
+
+    def ready(self, event: AgentReady) -> None:
+        self._line.model = event.model or self._line.model
+        self._line.native_id = event.native_id
+        self._line.spec = replace(self._line.spec, fork=False)
+        if event.version != self._version:
+            self._version = event.version
+            self._judge_version(event.version)
+
+    def _judge_version(self, version: str | None) -> None:
+        info = self._line.agent.info
+        if text := warning(info.title, info.tested, version):
+            self._log.say(Notice(level="warning", kind="version", text=text))

@@ -1,0 +1,104 @@
+"""The rules on commands that a session's exec gates judge by, and what they refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tillerman.core.events import Enforced, Notice
+from tillerman.supervision.exec_gate.settings import (
+    ExecRefused,
+    GateState,
+    exec_policy,
+    gate_settings,
+    may_be_enforced,
+    refusal_text,
+    rule_state,
+)
+
+if TYPE_CHECKING:
+    from tillerman.core.permission import Rule
+    from tillerman.sessions.run_settings import Terms
+    from tillerman.sessions.runner.runner import Runner
+    from tillerman.supervision.client.warden_client import Warden
+
+_MOST_TEXTS = 1_000
+
+
+class ExecRules:
+    """`runner` is the session that they are of: its agent, its answers, its log."""
+
+    def __init__(self, terms: Terms, workspace: Path, runner: Callable[[], Runner]) -> None:
+        self.terms = terms
+        self._workspace = workspace
+        self._runner = runner
+        self._wardens: list[Warden] = []
+        self._counts: dict[str, int] = {}
+
+    def enforcement(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        """Of a program that is started now, with this environment."""
+        wanted = self.terms.enforcement.commands
+        if not may_be_enforced(wanted):
+            return {}
+        runner = self._runner()
+        settings = gate_settings(
+            wanted,
+            rules=(*runner.remembered_rules(), *self.terms.rules),
+            tightening=self.terms.tightening,
+            agent=runner.agent,
+            workspace=self._workspace,
+            path=environment.get("PATH"),
+        )
+        return {"exec": settings} if settings else {}
+
+    def attach(self, warden: Warden) -> None:
+        """Reports what this warden's gate refuses, and keeps its rules up to date."""
+        self._wardens = [one for one in self._wardens if not one.lost] + [warden]
+        warden.watch_execs(self._reported)
+        if warden.exec_gate.enforced:  # another harness started it, by rules of its time
+            self.update(self._runner().remembered_rules())
+
+    def update(self, remembered: Sequence[Rule]) -> None:
+        """Other answers are remembered from now on."""
+        judging = [warden for warden in self._wardens if warden.exec_gate.enforced]
+        if not judging:
+            return
+        rules = (*remembered, *self.terms.rules)
+        agent = self._runner().agent
+        policy = exec_policy(rules, self.terms.tightening, agent, self._workspace)
+        for warden in judging:
+            warden.update_exec_policy(policy)
+
+    def states(self) -> tuple[Enforced, ...]:
+        """How far the session is held to rules that deny commands."""
+        rules = (*self.terms.rules, *self.terms.tightening)
+        denied = [rule for rule in rules if rule.verdict == "deny" and rule.commands]
+        found: dict[tuple[bool, str], list[str]] = {}
+        gate = self._wardens[0].exec_gate if self._wardens else None
+        for rule in denied:
+            state = rule_state(rule, self.terms.enforcement.commands, gate)
+            found.setdefault((state.enforced, state.reason), []).extend(rule.commands)
+        return tuple(
+            Enforced(
+                "denied commands", "enforced" if enforced else "advisory", reason, tuple(commands)
+            )
+            for (enforced, reason), commands in found.items()
+        )
+
+    def _reported(self, report: GateState | ExecRefused) -> None:
+        if isinstance(report, ExecRefused):
+            self._refused(report)
+        elif not report.enforced:
+            text = f"rules that deny commands are only advice: {report.reason}"
+            self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text))
+
+    def _refused(self, refused: ExecRefused) -> None:
+        """The same again only now and then: a loop may try it for ever."""
+        text = refusal_text(refused)
+        if len(self._counts) >= _MOST_TEXTS:
+            self._counts.clear()
+        count = self._counts[text] = self._counts.get(text, 0) + 1
+        if str(count).strip("0") == "1":
+            times = f" ({count} times by now)" if count > 1 else ""
+            self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text + times))

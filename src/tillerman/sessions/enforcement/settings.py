@@ -1,0 +1,39 @@
+"""What the kernel holds a session's programs to: denied commands, protected names, denied paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tillerman.core.events import Enforced
+
+if TYPE_CHECKING:
+    from tillerman.sessions.enforcement.exec_rules import ExecRules
+    from tillerman.sessions.enforcement.protection import Protection
+    from tillerman.supervision.client.warden_client import Warden
+
+
+class SessionEnforcement:
+    def __init__(self, commands: ExecRules, protection: Protection) -> None:
+        self.commands = commands
+        self.protection = protection
+
+    def attach(self, warden: Warden) -> None:
+        """Of programs that are about to start. `SupervisionUnavailable` where it cannot do what is
+        required."""
+        self.commands.attach(warden)
+        self.protection.attach(warden)
+
+    def enforcement(
+        self, environment: Mapping[str, str], *, commands: bool = True
+    ) -> dict[str, Any]:
+        """For a program that is started now; one of the user's own may run any `commands`."""
+        judged = self.commands.enforcement(environment) if commands else {}
+        return {**judged, **self.protection.enforcement()}
+
+    def started(self, failed: dict[str, str]) -> None:
+        """What a keeper could not mount."""
+        self.protection.started(failed)
+
+    def states(self) -> tuple[Enforced, ...]:
+        return (*self.protection.states(), *self.commands.states())

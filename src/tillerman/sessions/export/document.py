@@ -1,0 +1,94 @@
+"""What a session's documents say, in whichever form they say it."""
+
+from __future__ import annotations
+
+import json
+
+from tillerman.core.events import FileChange, PermissionRequested, Text
+from tillerman.core.transcript import Transcript
+from tillerman.core.transcript_blocks import Call, Request, Turn
+
+DEEPEST = 20  # calls inside calls; below that they are counted, not shown
+MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
+
+
+def title(transcript: Transcript, name: str | None) -> str:
+    """The `name` that its user gave it counts first."""
+    prompts = (turn.prompt for turn in transcript.turns if turn.prompt)
+    words = name or transcript.title or next(prompts, "") or f"Session {transcript.session}"
+    line = " ".join(words.split())
+    return line if len(line) <= 80 else line[:79] + "…"
+
+
+def facts(transcript: Transcript) -> list[tuple[str, str]]:
+    totals = transcript.totals
+    agent = " ".join(filter(None, (transcript.agent, transcript.version)))
+    tokens = f"{totals.input_tokens} in, {totals.output_tokens} out"
+    cost = "" if totals.cost_usd is None else f"${totals.cost_usd:.4f}"
+    facts = [
+        ("Session", transcript.session),
+        ("Agent", agent),
+        ("Model", transcript.model or ""),
+        ("Mode", transcript.mode or ""),
+        ("Tokens", tokens if totals.input_tokens or totals.output_tokens else ""),
+        ("Cost", cost),
+        ("Unrecognized lines", str(transcript.unrecognized or "")),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def ending(turn: Turn) -> str:
+    told: list[str] = [turn.status]
+    if turn.failure:
+        told.append(f"({turn.failure.kind}): {turn.failure.message}")
+    if turn.duration is not None:
+        told.append(f"after {turn.duration:.1f} s")
+    if turn.usage and turn.usage.cost_usd is not None:
+        told.append(f"for ${turn.usage.cost_usd:.4f}")
+    return " ".join(told)
+
+
+def _change(file: FileChange) -> str:
+    counts = "" if file.added is None else f" +{file.added} −{file.removed or 0}"
+    name = f"{file.old_path} → {file.path}" if file.old_path else file.path
+    return f"{file.change} {name}{counts}"
+
+
+def changes(turn: Turn) -> list[str]:
+    told = [_change(file) for file in turn.files]
+    return [*told, f"and {turn.files_left_out} more"] if turn.files_left_out else told
+
+
+def asked(request: Request) -> str:
+    asked = request.asked
+    if isinstance(asked, PermissionRequested):
+        return asked.title
+    return " / ".join(question.text for question in asked.questions)
+
+
+def answered(request: Request) -> str:
+    if request.open:
+        return "open"
+    answer, by = request.answer, request.by
+    if by == "withdrawn":
+        return "withdrawn"
+    words = [answer.option if answer else "no answer", f"by {by}"]
+    if request.surface:
+        words.append(f"({request.surface})")
+    if answer and answer.note:
+        words.append(f"— {answer.note}")
+    if answer and answer.answers:
+        words.append("— " + "; ".join(answer.answers.values()))
+    return " ".join(words)
+
+
+def cut(text: Text) -> str:
+    if text.cut is None:
+        return ""
+    where = f", kept in {text.cut.spill}" if text.cut.spill else ""
+    return f"… {text.cut.left_out} bytes left out{where}"
+
+
+def input_of(call: Call) -> str:
+    """What the title does not already say."""
+    return json.dumps(call.input, indent=2, ensure_ascii=False) if call.input else ""

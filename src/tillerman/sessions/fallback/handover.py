@@ -1,0 +1,178 @@
+"""Who works for a session: its agent, then the next ones, each told what was before it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from msgspec.structs import replace
+
+from tillerman.core.agent import Conversation, Prompt
+from tillerman.core.errors import AgentError, AgentNotInstalled, PromptWithdrawn
+from tillerman.core.events import Notice, UserMessage
+from tillerman.core.failure import Failure, FailureKind
+from tillerman.sessions.agent.connection import Connection
+from tillerman.sessions.fallback.policy import Found, Relay, Replay, Switch, Wait
+from tillerman.sessions.fallback.turn_snapshot import Outlook
+from tillerman.sessions.limits.usage_meter import Meter
+from tillerman.sessions.log.event_writer import Scribe
+from tillerman.sessions.run_settings import Order
+from tillerman.sessions.runner.output_check import Repair
+
+GO_ON = Prompt("Go on where you stopped: the rate limit is over.")
+LEAST_COST = 0.01  # US dollars; an agent that may spend nothing would not begin
+
+
+class Succession:
+    def __init__(
+        self,
+        line: Connection,
+        relay: Relay,
+        outlook: Outlook,
+        meter: Meter,
+        log: Scribe,
+        notices: Sequence[Notice],
+    ) -> None:
+        self._line = line
+        self._relay = relay
+        self._outlook = outlook
+        self._meter = meter
+        self._log = log
+        self._untold = list(notices)
+        self._meeting: asyncio.Task[Conversation] | None = None
+
+    def news(self) -> list[Notice]:
+        """What there is to tell, now that there is a turn to tell it in."""
+        told, self._untold = self._untold, []
+        return told
+
+    async def meet(self) -> Conversation:
+        """The agent, or the first of the others that can be started."""
+        self._meeting = meeting = asyncio.create_task(self._first())
+        try:
+            await asyncio.wait([meeting])
+        finally:
+            meeting.cancel()
+            self._meeting = None
+        if meeting.cancelled():
+            raise PromptWithdrawn("cancelled before the agent had started")
+        return meeting.result()
+
+    def give_up(self) -> None:
+        """Ends the wait for an agent; it goes on starting, for the next prompt."""
+        if self._meeting:
+            self._meeting.cancel()
+
+    async def _first(self) -> Conversation:
+        while True:
+            try:
+                return await self._call()
+            except AgentError as error:
+                if not self._relay.covers(as_failure(error)):
+                    raise
+                found = await self._relay.next()
+                if found.order is None:
+                    raise
+                self._untold += self._takes_over(error.message, found)
+                await self.pass_to(found.order)
+
+    async def _call(self) -> Conversation:
+        """An agent that died since its last turn is started again; one that dies at once is not."""
+        for _ in range(2):
+            conversation, _ = await asyncio.gather(self._line.open(), self._outlook.look())
+            if conversation is self._line.conversation:
+                break
+        return conversation
+
+    async def pass_to(self, order: Order) -> None:
+        """What a person set and what was spent count for the next agent too."""
+        spec = replace(order.spec, mode=self._line.spec.mode)
+        if spec.max_cost is not None:
+            spec = replace(spec, max_cost=max(LEAST_COST, spec.max_cost - self._meter.cost))
+        await self._line.pass_to(order._replace(spec=spec))
+        self._untold += order.terms.notices
+
+    async def reminded(self, prompt: Prompt) -> tuple[Prompt, UserMessage | None]:
+        """The prompt for an agent, with an account of what was before if it remembers nothing."""
+        if not self._line.blank or not (past := await self._log.past()):
+            return prompt, None
+        told = past.earlier()
+        return replace(prompt, text=f"{told}\n{prompt.text}"), UserMessage(text=told, how="handoff")
+
+    async def next_prompt(
+        self,
+        way: Wait | Switch | Repair | Replay,
+        why: str,
+        raw: bytes | None,
+        *,
+        asked: Prompt,
+        begun: Callable[[], bool],
+        first: bool,
+    ) -> Prompt | None:
+        """What whoever goes on is told after an agent stopped; None: there is nobody.
+
+        `asked` is what the turn began with, `begun` whether something was said or done in it by
+        now, `first` that there was none before it.
+        """
+        match way:
+            case Wait(seconds):
+                self._log.say(self._waits(seconds), raw)
+                await asyncio.sleep(seconds)
+                return GO_ON if begun() else asked
+            case Repair(text):
+                self._log.say(_warning("retry", f"{why}: it is asked once more"), raw)
+                self._log.say(UserMessage(text=text, how="repair"))
+                return Prompt(text)
+            case Replay():
+                self._log.say(self._replays(why), raw)
+                await self._line.forget()
+                prompt, told = await self.reminded(asked)
+                if told:
+                    self._log.say(told)
+                return prompt
+            case Switch():
+                found = await self._relay.next()
+                self._log.say_all(self._takes_over(why, found), raw)
+                if found.order is None:
+                    return None
+                await self.pass_to(found.order)
+                return asked if first and not begun() else await self._unfinished(asked, why)
+
+    async def _unfinished(self, asked: Prompt, why: str) -> Prompt:
+        files = await self._outlook.so_far()
+        told = (await self._log.past()).unfinished(why, files)
+        self._log.say(UserMessage(text=told, how="handoff"))
+        return replace(asked, text=told)
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def _takes_over(self, why: str, found: Found) -> list[Notice]:
+        """Who it is and why, or why it is nobody."""
+        passed_over = "passed over" if found.order else "nobody goes on"
+        notices = [_warning("fallback", f"{passed_over}: {one}") for one in found.passed_over]
+        if found.order:
+            names = self._line.agent.info.name, found.order.agent.info.name
+            text = f"{names[0]} cannot go on ({why}): {names[1]} takes over"
+            notices.insert(0, _warning("fallback", text))
+        return notices
+
+    def _replays(self, why: str) -> Notice:
+        title = self._line.agent.info.title
+        text = f"{title} cannot resume its own conversation ({why}): it starts anew, with an "
+        return _warning("handoff", text + "account of what was said so far")
+
+    def _waits(self, seconds: float) -> Notice:
+        name = self._line.agent.info.name
+        return _warning("retry", f"{name} is rate limited: it is asked again in {seconds:g} s")
+
+
+def as_failure(error: AgentError) -> Failure:
+    kind: FailureKind = "agent_failed"
+    if isinstance(error, AgentNotInstalled):
+        kind = "not_installed"
+    return Failure(kind=kind, message=error.message, hint=error.hint)
+
+
+def _warning(kind: Literal["fallback", "retry", "handoff"], text: str) -> Notice:
+    return Notice(level="warning", kind=kind, text=text)

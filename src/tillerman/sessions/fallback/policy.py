@@ -1,0 +1,113 @@
+"""Who goes on when an agent cannot: itself after a while, or the next agent, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from tillerman.core.errors import TillermanError
+from tillerman.core.failure import Failure, FailureKind
+from tillerman.sessions.run_settings import Order, Rules
+
+PATIENCE = 30.0  # seconds before a rate limit is tried again that does not say when it ends
+MOST_WAITS = 30  # in one turn: a limit that is always just over would be tried without end
+
+# An agent that fails so has not done the task; another one may.
+FAILED: frozenset[FailureKind] = frozenset({
+    "not_installed", "not_signed_in", "rate_limited", "billing", "model_not_found", "api_error",
+    "stream_broken", "agent_failed", "agent_crashed",
+})  # fmt: skip
+UNUSABLE: frozenset[FailureKind] = frozenset({"not_installed", "not_signed_in"})
+# And so, it was stopped by something that lies outside of the task.
+_STOPPED: frozenset[FailureKind] = frozenset(
+    {"not_signed_in", "rate_limited", "billing", "api_error"}
+)
+
+
+class Wait(NamedTuple):
+    seconds: float
+
+
+class Switch(NamedTuple):
+    """To whoever is next, if anybody is."""
+
+
+class Replay(NamedTuple):
+    """The same agent starts anew, with an account of what its own history no longer has."""
+
+
+class Found(NamedTuple):
+    order: Order | None
+    passed_over: Sequence[str]  # why others were not taken
+
+
+class Relay:
+    """One per session. Each agent is called once."""
+
+    def __init__(
+        self,
+        rules: Rules | None = None,
+        others: Sequence[str] = (),
+        call: Callable[[str], Awaitable[Order]] | None = None,
+        kinds: frozenset[FailureKind] = FAILED,
+    ) -> None:
+        """`kinds`: of failures after which another agent goes on, before anything is visible."""
+        self._rules = rules or Rules()
+        self._kinds = kinds
+        self._others = list(others)
+        self._call = call
+        self._waited = 0.0
+        self._waits = 0
+
+    def begin(self) -> None:
+        """A new turn."""
+        self._waited = 0.0
+        self._waits = 0
+
+    def way_on(self, failure: Failure, *, visible: bool) -> Wait | Switch | None:
+        """`visible`: something was said or done in this turn already."""
+        if failure.kind == "rate_limited" and self._rules.rate_limit == "wait":
+            seconds = max(0.0, failure.retry_after or PATIENCE)
+            if self._waited + seconds <= self._rules.wait and self._waits < MOST_WAITS:
+                self._waited += seconds
+                self._waits += 1
+                return Wait(seconds)
+        return Switch() if self._can_switch(failure, visible) else None
+
+    def stops_retries(self, failure: Failure, *, visible: bool) -> bool:
+        """Whether an agent that waits for its rate limit by itself is to stop: for another one, or
+        because it would wait longer than the user does."""
+        if self._rules.rate_limit == "switch" and self._can_switch(failure, visible):
+            return True
+        return self._waited + (failure.retry_after or 0.0) > self._rules.wait
+
+    def _can_switch(self, failure: Failure, visible: bool) -> bool:
+        if not self._others:
+            return False
+        if failure.kind not in self._kinds:
+            return False
+        return not visible or self._passes_on(failure)
+
+    def covers(self, failure: Failure) -> bool:
+        """Whether others stand by for an agent that could not even be started."""
+        return failure.kind in self._kinds
+
+    async def next(self) -> Found:
+        passed_over: list[str] = []
+        while self._others and self._call:
+            name = self._others.pop(0)
+            try:
+                return Found(await self._call(name), passed_over)
+            except TillermanError as error:
+                passed_over.append(error.message)
+        return Found(None, passed_over)
+
+    def _passes_on(self, failure: Failure) -> bool:
+        match self._rules.handoff:
+            case "always":
+                return failure.kind in FAILED
+            case "limits":
+                refused = failure.kind == "api_error" and 400 <= (failure.status or 500) < 500
+                return failure.kind in _STOPPED and not refused
+            case "never":
+                return False

@@ -1,0 +1,47 @@
+"""An agent that tries again by itself: stopped where no retry helps, or another agent can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tillerman.core.events import Notice, TurnEnded
+from tillerman.core.failure import NO_RETRY_HELPS, Failure
+from tillerman.sessions.fallback.policy import Relay
+
+
+class RetryWatch:
+    """`stop` ends the agent's turn; `ending` then gives it the reason for which it was stopped."""
+
+    def __init__(self, relay: Relay, stop: Callable[[], None]) -> None:
+        self._relay = relay
+        self._stop = stop
+        self.begin_turn()
+
+    def begin_turn(self) -> None:
+        self._refusals = 0
+        self._reason: Failure | None = None
+
+    def clear(self) -> None:
+        """Somebody else ends the turn, for another reason."""
+        self._reason = None
+
+    def observe(self, retry: Notice, *, visible: bool) -> None:
+        """`visible`: something was said or done in this turn already."""
+        failure = retry.failure
+        if failure and self._reason is None and self._must_stop(failure, visible):
+            self._reason = failure
+            self._stop()
+
+    def ending(self, event: TurnEnded, *, visible: bool) -> TurnEnded:
+        reason, self._reason = self._reason, None
+        if reason is None or (event.reason == "completed" and visible):
+            return event
+        return TurnEnded(reason="failed", failure=reason)
+
+    def _must_stop(self, failure: Failure, visible: bool) -> bool:
+        if failure.kind == "not_signed_in":  # the first retry may come with a renewed token
+            self._refusals += 1
+            return self._refusals > 1
+        if failure.kind == "rate_limited":
+            return self._relay.stops_retries(failure, visible=visible)
+        return failure.kind in NO_RETRY_HELPS

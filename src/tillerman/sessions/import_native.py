@@ -1,0 +1,113 @@
+"""A conversation that an agent kept by itself, taken over as a session of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tillerman.core.agent import Heard
+from tillerman.core.agent_admin import NativeSession
+from tillerman.core.errors import UsageError
+from tillerman.core.events import AgentReady, Entry, Event, MessageChunk, UserMessage
+from tillerman.core.timestamps import rfc3339
+from tillerman.sessions.agent.host import SpillFile
+from tillerman.sessions.log.disk_budget import Budget
+from tillerman.sessions.log.sanitizer import Intake
+from tillerman.sessions.prestart import new_session
+from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.service import Sessions
+from tillerman.store.search import Role
+from tillerman.store.session_row import SessionRow
+from tillerman.supervision.secrets import Secrets
+
+_MOST = 100_000  # sessions of one agent that are looked through
+
+
+async def adopt(
+    sessions: Sessions,
+    agent: str,
+    native: NativeSession,
+    history: Sequence[Event],
+    terms: Terms,
+    spill_folder: Path,
+) -> SessionRow:
+    """Resuming it goes on with the agent's own conversation; the history is for people.
+
+    What is kept of it is redacted and capped, as all that an agent says. No turn of ours: all of
+    it stands before the first.
+    """
+    _refuse_twice(sessions, agent, native)
+    secrets = Secrets()
+    for name, value in terms.secrets:
+        secrets.register(name, value)
+    now = rfc3339(datetime.now(UTC))
+    row = SessionRow(
+        id=new_session(),
+        agent=agent,
+        cwd=native.cwd or str(Path.cwd()),
+        created_at=now,
+        title=secrets.redact_text(native.title) or None,
+        settings={"approve": terms.approve},
+    )
+    events = list(_kept(history, secrets, terms, spill_folder / row.id, row.cwd))
+    told = [AgentReady(native_id=native.native_id), *events]
+    entries = [
+        Entry(session=row.id, seq=seq, turn=0, at=now, event=event)
+        for seq, event in enumerate(told, 1)
+    ]
+    await asyncio.wrap_future(sessions.catalog.create(row))
+    await asyncio.wrap_future(sessions.log.append([(None, entries)]))
+    await asyncio.wrap_future(sessions.search.index(row.id, 0, list(_said(events))))
+    return sessions.catalog.get(row.id)
+
+
+def _refuse_twice(sessions: Sessions, agent: str, native: NativeSession) -> None:
+    for row in sessions.catalog.list(agent=agent, limit=_MOST):
+        if row.native_id == native.native_id and row.forked_from is None:
+            raise UsageError(
+                f"session {row.id} is that conversation already",
+                hint=f"`tillerman run --resume {row.id}` goes on with it",
+            )
+
+
+def _kept(
+    history: Sequence[Event], secrets: Secrets, terms: Terms, folder: Path, cwd: str
+) -> Iterator[Event]:
+    budget = Budget(terms.turn_cap)
+    numbers = itertools.count(1)
+
+    def spill() -> SpillFile:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"{next(numbers):05}"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        return SpillFile(path.name, fd, terms.spill_cap, secrets, budget)
+
+    intake = Intake(secrets, output_cap=terms.output_cap, budget=budget, spill=spill, cwd=cwd)
+    for event in history:
+        for heard in intake.take([Heard(None, [event])]):
+            yield from heard.events
+    yield from intake.rest()
+
+
+def _said(events: Sequence[Event]) -> Iterator[tuple[Role, str]]:
+    """Whole messages, to be found by their words."""
+    for (kind, _), group in itertools.groupby(events, _message):
+        words = [e.text for e in group if isinstance(e, UserMessage | MessageChunk)]
+        match kind:
+            case "user":
+                yield from (("user", text) for text in words)
+            case "agent":
+                yield "agent", "".join(words)
+
+
+def _message(event: Event) -> tuple[str, str]:
+    match event:
+        case UserMessage():
+            return "user", ""
+        case MessageChunk(message_id=message_id):
+            return "agent", message_id
+    return "", ""

@@ -1,0 +1,55 @@
+"""One owner per session: a file lock that dies with its process."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+from tillerman.core.errors import StoreReadOnly
+
+
+class Lease:
+    def __init__(self, path: Path, fd: int) -> None:
+        self._path = path
+        self._fd = fd
+
+    @classmethod
+    def take(cls, folder: Path, session: str) -> Lease | None:
+        """None while another process holds it."""
+        path = folder / f"{session}.lock"
+        while True:
+            fd = _open(path)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(fd)
+                return None
+            if _is_at(path, fd):
+                return cls(path, fd)
+            os.close(fd)  # its last holder took the file away in between
+
+    def release(self) -> None:
+        self._path.unlink(missing_ok=True)
+        os.close(self._fd)
+
+
+def _open(path: Path) -> int:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        raise StoreReadOnly(
+            f"no session can run: {path} cannot be written: {error.strerror}",
+            hint="check who owns the folder; what is stored there can still be listed and shown",
+        ) from error
+
+
+def _is_at(path: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False

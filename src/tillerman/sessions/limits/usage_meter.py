@@ -1,0 +1,165 @@
+"""What one prompt has used, held against its limits, whatever the agent itself can limit.
+
+A turn that the agent begins by itself counts with the prompt before it. What a call of the model
+will have used is told by some agents only when the turn is over: until then it counts as little as
+it can be, the context that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from tillerman.core.events import Event, UsageReported
+from tillerman.core.failure import Failure
+from tillerman.core.usage_totals import added
+from tillerman.sessions.limits.model_calls import SHOWN, Rounds
+from tillerman.sessions.run_settings import Limits
+
+if TYPE_CHECKING:
+    from tillerman.config.model_table import Models
+
+_ITS_MODEL = "its model"
+
+
+class Meter:
+    def __init__(self, limits: Limits, models: Callable[[], Models]) -> None:
+        self._limits = limits
+        self._models = models
+        counted = (limits.cost, limits.tokens, limits.turns) != (None, None, None)
+        self.watches: frozenset[type] = SHOWN if counted else frozenset()
+        self.begin()
+
+    def begin(self) -> None:
+        """A new prompt."""
+        self._used: UsageReported | None = None
+        self._rounds = Rounds()
+        self._clear_open()
+
+    def begin_turn(self) -> None:
+        """Of the agent, or of another one: how it tells its calls is not known yet."""
+        self._rounds = self._rounds.anew()
+        self._clear_open()
+
+    def _clear_open(self) -> None:
+        self._open_tokens = 0  # of calls whose tokens will be told later, at least
+        self._open_cost = 0.0
+        self._context = 0  # that the last of them read
+        self._unpriced = ""  # their model, if it has no price
+
+    @property
+    def cost(self) -> float:
+        told = (self._used.cost_usd if self._used else None) or 0.0
+        return told + self._open_cost
+
+    def gap(self, agent: str) -> str:
+        """Why a limit cannot be held for now, if it cannot."""
+        cost, tokens = self._limits.cost is not None, self._limits.tokens is not None
+        if (cost or tokens) and self._rounds.untold > 1:
+            flags = " and ".join(["--max-cost"] * cost + ["--max-tokens"] * tokens)
+            return (
+                f"{agent} has not told yet what it uses: {flags} cannot stop it until it does, "
+                "--max-turns and --timeout can"
+            )
+        if cost and self._unpriced and not self._limits.accept_unpriced:
+            return f"no price is known for {self._unpriced}: --max-cost cannot stop {agent} yet"
+        return ""
+
+    def check_price(self, model: str | None) -> Failure | None:
+        """Of an agent that reports no cost: why a limit on it cannot be held, if it cannot."""
+        limit = self._limits.cost
+        if limit is None or (model and self._models().price(model)):
+            return None
+        return no_price(model, limit)
+
+    def priced(self, usage: UsageReported, model: str | None) -> UsageReported:
+        """With the cost by the table of prices, where the agent tells none."""
+        tokens = (usage.input_tokens, usage.output_tokens, usage.cached_tokens)
+        if usage.cost_usd is not None or not model or not any(tokens):
+            return usage
+        price = self._models().price(model)
+        if price is None:
+            return usage
+        return replace(usage, cost_usd=price.cost(*tokens), priced=price.date or "config")
+
+    def use(self, usage: UsageReported, model: str | None) -> Failure | None:
+        """Why the agent must stop now, if it must. A subagent's part is in its agent's report."""
+        if usage.parent is not None:
+            return None
+        self._rounds.told(usage)
+        self._used = added(self._used, _nothing_given_back(usage))
+        if usage.call == "begun":
+            self._read(usage.context_used or 0, model)
+        elif _tokens(usage):
+            self._clear_open()
+            limits = self._limits
+            if usage.cost_usd is None and limits.cost is not None and not limits.accept_unpriced:
+                return no_price(model, limits.cost)
+        return self.over()
+
+    def count(self, event: Event) -> Failure | None:
+        """As `use`, of an event that `watches` names."""
+        if event.parent is None:
+            self._rounds.shown(event)
+        return self.over()
+
+    def over(self) -> Failure | None:
+        """Which limit is passed, if one is."""
+        limits, least = self._limits, "at least " if self._open_tokens else ""
+        tokens = self._open_tokens + (_tokens(self._used) if self._used else 0)
+        if limits.cost is not None and self.cost > limits.cost:
+            message = f"{least}${self.cost:.4g} were spent, more than {limits.cost:g}"
+            return Failure(kind="cost_limit", message=message, hint=_hint("--max-cost"))
+        if limits.tokens is not None and tokens > limits.tokens:
+            message = f"{least}{tokens} tokens were used, more than {limits.tokens}"
+            return Failure(kind="token_limit", message=message, hint=_hint("--max-tokens"))
+        rounds = self._rounds.count
+        if limits.turns is not None and rounds > limits.turns:
+            message = f"the agent began round {rounds} of at most {limits.turns}"
+            return Failure(kind="turn_limit", message=message, hint=_hint("--max-turns"))
+        return None
+
+    def _read(self, context: int, model: str | None) -> None:
+        """A call reads so much: what the one before it read may have come from a cache."""
+        new, self._context = max(0, context - self._context), context
+        self._open_tokens += context
+        if self._limits.cost is None:
+            return
+        if price := self._models().price(model) if model else None:
+            self._open_cost += price.cost(new, 0, context - new)
+        else:
+            self._unpriced = model or _ITS_MODEL
+
+
+def _tokens(usage: UsageReported) -> int:
+    return usage.input_tokens + usage.output_tokens + usage.cached_tokens
+
+
+def _nothing_given_back(usage: UsageReported) -> UsageReported:
+    """An agent that tells less than nothing would lift its own limit."""
+    if min(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost_usd or 0) >= 0:
+        return usage
+    return replace(
+        usage,
+        input_tokens=max(0, usage.input_tokens),
+        output_tokens=max(0, usage.output_tokens),
+        cached_tokens=max(0, usage.cached_tokens),
+        cost_usd=None if usage.cost_usd is None else max(0.0, usage.cost_usd),
+    )
+
+
+def no_price(model: str | None, limit: float) -> Failure:
+    """Better than to go on without a limit that was asked for."""
+    name = model or _ITS_MODEL
+    return Failure(
+        kind="cost_limit",
+        message=f"what is spent cannot be held to {limit:g}: no price is known for {name}",
+        hint="give its price under [models] in the config, limit it by --max-tokens, or go on "
+        "without the limit: --accept-unpriced",
+    )
+
+
+def _hint(flag: str) -> str:
+    return f"raise {flag}, or prompt again to go on"

@@ -1,0 +1,86 @@
+"""What is kept beside the log: attached files by hash, and whole messages to search in.
+
+The agent gets a file as it is; what is kept of it is redacted as everything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from io import StringIO
+
+from tillerman.core.agent import File
+from tillerman.core.events import (
+    Attachment,
+    Event,
+    MessageChunk,
+    MessageWithdrawn,
+    TurnStarted,
+    UserMessage,
+)
+from tillerman.store.attachments import Attachments
+from tillerman.store.search import Role, Search
+from tillerman.supervision.secrets import Secrets
+
+_INDEXED = frozenset({TurnStarted, UserMessage, MessageChunk, MessageWithdrawn})
+MOST_TEXT = 1024 * 1024  # characters of one turn that are indexed
+MESSAGE_COST = 1024  # bytes of memory that a message takes besides its text
+
+
+class Shelf:
+    def __init__(
+        self, session: str, search: Search, attachments: Attachments, secrets: Secrets
+    ) -> None:
+        self._session = session
+        self._secrets = secrets
+        self._search = search
+        self._attachments = attachments
+        self._said: defaultdict[int, list[tuple[Role, str]]] = defaultdict(list)
+        self._messages: defaultdict[int, dict[str, StringIO]] = defaultdict(dict)
+        self._sizes: defaultdict[int, int] = defaultdict(int)
+
+    def keep(self, files: Sequence[File]) -> tuple[Attachment, ...]:
+        kept = []
+        for file in files:
+            data = self._secrets.redact(file.data)
+            self._attachments.put(self._session, data)
+            name = hashlib.sha256(data).hexdigest()
+            kept.append(Attachment(file.name, file.mime, name, len(file.data)))
+        return tuple(kept)
+
+    def keep_bytes(self, pictures: Sequence[bytes]) -> None:
+        for data in pictures:
+            self._attachments.put(self._session, data)
+
+    def note(self, turn: int, event: Event) -> None:
+        if type(event) not in _INDEXED:
+            return
+        match event:
+            case MessageChunk(message_id=message_id, text=text):
+                if self._sizes[turn] < MOST_TEXT:
+                    self._hear(turn, message_id, text)
+            case UserMessage(how="handoff"):
+                pass  # it tells again what is found where it was said
+            case TurnStarted(prompt=str(text)) | UserMessage(text=text):
+                self._said[turn].append(("user", text))
+            case MessageWithdrawn(message_id=message_id):
+                self._messages[turn].pop(message_id, None)
+
+    def _hear(self, turn: int, message_id: str, text: str) -> None:
+        messages, size = self._messages[turn], self._sizes[turn]
+        if message_id not in messages:
+            messages[message_id] = StringIO()
+            size += MESSAGE_COST
+        messages[message_id].write(text[: MOST_TEXT - size])
+        self._sizes[turn] = size + len(text)
+
+    def index(self, turn: int | None) -> None:
+        """The turn is over: its messages can be found from now on."""
+        if turn is None:
+            return
+        said = self._said.pop(turn, [])
+        said += [("agent", said.getvalue()) for said in self._messages.pop(turn, {}).values()]
+        self._sizes.pop(turn, None)
+        if said:
+            self._search.index(self._session, turn, said)

@@ -1,0 +1,111 @@
+"""Past from the log, then live, no gap: readers are woken and read on from where they are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from tillerman.core.events import Entry
+from tillerman.store.event_log import EventLog
+
+RECENT_BYTES = 4 * 1024 * 1024  # kept in memory, so that a reader that keeps up reads no file
+READ_BYTES = 64 * 1024  # of them, once every reader has them: for one that is about to come
+PAGE_COST = 1024  # bytes of memory that a page takes besides its entries
+
+
+class Broadcast:
+    """What is published here is durable already."""
+
+    def __init__(self, session: str, log: EventLog, last_seq: int) -> None:
+        self._session = session
+        self._log = log
+        self._recent: deque[tuple[Sequence[Entry], int]] = deque()  # pages with their bytes
+        self._recent_bytes = 0
+        self._read: dict[object, int] = {}  # the last number that each reader has
+        self._last = last_seq
+        self._closed = False
+        self._failure: BaseException | None = None
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    @property
+    def last_seq(self) -> int:
+        return self._last
+
+    def publish(self, entries: Sequence[Entry], size: int) -> None:
+        size += PAGE_COST
+        self._recent.append((entries, size))
+        self._recent_bytes += size
+        self._forget(min(self._read.values(), default=self._last))
+        self._last = entries[-1].seq
+        self.wake()
+
+    def _forget(self, read: int) -> None:
+        """What every reader has is left to the log: many sessions share one memory."""
+        while self._recent_bytes > READ_BYTES:
+            page, size = self._recent[0]
+            if page[-1].seq > read and self._recent_bytes <= RECENT_BYTES:
+                break
+            self._recent.popleft()
+            self._recent_bytes -= size
+
+    def close(self) -> None:
+        self._closed = True
+        self.wake()
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing more will be durable: readers are told why after all that is."""
+        self._failure = error
+        self.close()
+
+    async def entries(self, since: int = 0) -> AsyncIterator[Entry]:
+        async for page in self.pages(since):
+            for entry in page:
+                yield entry
+
+    async def pages(
+        self, since: int = 0, *, until: Callable[[], bool] | None = None
+    ) -> AsyncIterator[Sequence[Entry]]:
+        """All that is new each time, in order; ends with the session, or once `until` holds."""
+        reader = object()
+        try:
+            while True:
+                self._read[reader] = since
+                if since < self._last:
+                    page = self._page(since)
+                    since = page[-1].seq
+                    yield page
+                elif self._failure:
+                    raise self._failure
+                elif self._closed or (until and until()):
+                    return
+                else:
+                    await self.news(since)
+        finally:
+            del self._read[reader]
+
+    async def news(self, since: int) -> int:
+        """Waits until something after `since` is there, or the end; returns the last number."""
+        if since >= self._last and not self._closed:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.add(waiter)
+            try:
+                await waiter
+            finally:
+                self._waiters.discard(waiter)
+        return self._last
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def _page(self, since: int) -> Sequence[Entry]:
+        for page, _ in reversed(self._recent):
+            if page[0].seq <= since + 1:
+                return page[since + 1 - page[0].seq :]
+        return self._log.page(self._session, since)
+
+    def wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)

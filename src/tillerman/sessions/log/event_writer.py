@@ -1,0 +1,113 @@
+"""Writes down what happens in a session: each event under its turn, clean, and easy to find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tillerman.core.agent import File, Heard
+from tillerman.core.events import Attachment, Entry, Event, Notice
+from tillerman.core.handoff_summary import Account, account
+from tillerman.sessions.log.appender import Journal
+from tillerman.sessions.log.attachment_indexer import Shelf
+from tillerman.sessions.log.sanitizer import Intake, Words
+from tillerman.sessions.log.turn_numbers import Turns
+from tillerman.store.group_commit import Storage
+
+Said = tuple[bytes | None, Sequence[Event]]  # a line, and what it meant
+
+_NO_SPACE = Notice(
+    level="error",
+    kind="storage",
+    text="no space left for the log: the agent is held back until some is free",
+)
+_SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: it goes on")
+
+
+class Scribe:
+    """`entries` reads the log from its beginning."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        intake: Intake,
+        shelf: Shelf,
+        turns: Turns,
+        entries: Callable[[], Iterable[Entry]],
+    ) -> None:
+        self.journal = journal
+        self._intake = intake
+        self._shelf = shelf
+        self._turns = turns
+        self._entries = entries
+
+    def write(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
+        turn = self._turns.of(event)
+        self.journal.write(turn, event, raw, more_follows=more_follows)
+        self._shelf.note(turn, event)
+
+    def say(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
+        """An event of our own making, or one that we may have changed."""
+        self.write(self._intake.clean(event), raw, more_follows=more_follows)
+
+    def say_all(self, events: Iterable[Event], raw: bytes | None = None) -> None:
+        for event in events:
+            self.say(event, raw)
+
+    def take(self, batch: Sequence[Heard]) -> Iterator[Said]:
+        """What an agent said, as it may be written; its pictures are kept already."""
+        return self._with_pictures(self._intake.take(batch))
+
+    def take_at_once(self, batch: Sequence[Heard]) -> Words | Iterator[Said]:
+        """As `take`, but words stay together, for `write_words`."""
+        taken = self._intake.take_at_once(batch)
+        return taken if isinstance(taken, Words) else self._with_pictures(taken)
+
+    def write_words(self, words: Words) -> None:
+        """As `write` of each piece."""
+        turn = self._turns.of(words.whole)
+        self.journal.write_words(turn, words)
+        self._shelf.note(turn, words.whole)
+
+    def _with_pictures(self, taken: Iterator[Heard]) -> Iterator[Said]:
+        for raw, events, pictures in taken:
+            if pictures:
+                self._shelf.keep_bytes(pictures)
+            yield raw, events
+            del raw, events, pictures
+
+    def keep(self, files: Sequence[File]) -> tuple[Attachment, ...]:
+        return self._shelf.keep(files)
+
+    def begin_turn(self) -> None:
+        self._turns.begin()
+        self._intake.new_turn()
+
+    def let_go(self) -> None:
+        """Nothing else is coming: what was held back is written."""
+        for event in self._intake.rest():
+            self.write(event)
+
+    def end_turn(self) -> None:
+        self._shelf.index(self._turns.end())
+
+    def storage_changed(self, storage: Storage) -> None:
+        """Told in the log, so that whoever reads it knows why the agent stands still."""
+        if storage == "full" and self._turns:
+            self.journal.write_urgent(self._turns.current, _NO_SPACE)
+        elif storage == "ok" and self._turns:
+            self.write(_SPACE_AGAIN)
+
+    async def last_said(self) -> str:
+        """What the agent said last, in the newest turn."""
+        from tillerman.core.transcript import fold
+        from tillerman.core.turn_result import final_text
+
+        self.let_go()
+        await self.journal.durable()
+        turns = fold(self._entries()).turns
+        return final_text(turns[-1]) if turns else ""
+
+    async def past(self) -> Account:
+        """What the log says by now."""
+        await self.journal.durable()
+        return account(self._entries())

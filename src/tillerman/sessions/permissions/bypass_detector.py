@@ -1,0 +1,143 @@
+"""Holds an agent to its word: a call of a class that it asks about runs with our answer alone.
+
+It goes by what the agent says of itself, and raises no alarm that could be false. So a call is not
+held against it that it reports as denied, whatever it says came of it: agents report a refusal as
+completed or failed, with words of theirs. Nor is one that never ends, or is of a tool without a
+class. A denial takes back what was allowed only if it was for the very same: a part of a command
+may be denied, and the command go on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+
+from msgspec.structs import replace
+
+from tillerman.core.events import (
+    Event,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    Text,
+    ToolFinished,
+    ToolStarted,
+)
+from tillerman.core.failure import Failure
+from tillerman.core.tools import TOOLS, ToolClass, class_of
+from tillerman.sessions.permissions.session_rules import denies
+
+WATCHES: frozenset[type] = frozenset({ToolStarted, ToolFinished})
+
+# An agent refuses some calls by itself, unasked: a tool that is not there, an input that does not
+# fit. Only of a command that failed is it certain that it ran.
+_EXIT_CODE = re.compile(
+    r"^((command|process) )?exit(ed with)? (code|status):? -?\d|\bexit code:? -?\d+\s*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+class Gate:
+    """`bypassed` is called once for each agent that is opened, when a call ran that was not
+    allowed: nobody had been asked, or the answer was no."""
+
+    def __init__(self, bypassed: Callable[[Failure], None]) -> None:
+        self._bypassed = bypassed
+        self._agent = ""
+        self._asks: Collection[ToolClass] = frozenset()
+        self._calls: dict[str, tuple[ToolClass, str]] = {}  # that began, with their titles
+        self._allowed: dict[str, PermissionRequested] = {}  # without their inputs
+        self._spent: set[str] = set()  # calls that ended since they were allowed
+        self._revoked: set[str] = set()
+        self._denied: set[str] = set()
+        self._unnamed: list[ToolClass] = []  # what was allowed in a request that names no call
+
+    def opened(self, agent: str, asks: Collection[ToolClass]) -> None:
+        """An agent, or the same one anew: nothing that was allowed holds for its calls."""
+        self._agent = agent
+        self._asks = asks
+        self._calls.clear()
+        self._allowed.clear()
+        self._spent.clear()
+        self._revoked.clear()
+        self._denied.clear()
+        self._unnamed.clear()
+
+    def answered(
+        self, request: PermissionRequested | QuestionAsked, event: RequestAnswered
+    ) -> None:
+        if not self._asks or isinstance(request, QuestionAsked):
+            return
+        call_id = request.call_id or ""
+        if event.by == "withdrawn" or denies(request, event.answer):
+            self._denied.add(call_id)
+            earlier = self._allowed.get(call_id)
+            if event.by != "withdrawn" and earlier and _same(earlier, request):
+                self._revoked.add(call_id)
+        elif call_id:
+            self._allowed[call_id] = replace(request, input={}, paths=(), options=())
+            self._revoked.discard(call_id)
+            self._spent = {one for one in self._spent if call_id not in _ids(one)}
+        elif kind := class_of(request.tool):
+            self._unnamed.append(kind)
+
+    def turn_ended(self) -> None:
+        """What was allowed in it to no call by name was for one of its calls."""
+        self._unnamed.clear()
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case ToolStarted(call_id=call_id, tool=tool, title=title):
+                # a tool that we have no word for may be of the agent's own mind
+                kind = class_of(tool) if tool in TOOLS else None
+                if kind and kind in self._asks:
+                    self._calls[call_id] = kind, title
+            case ToolFinished(call_id=call_id) if call_id in self._calls:
+                kind, title = self._calls.pop(call_id)
+                if _ran(event, kind) and not self._may_run(event, kind):
+                    self._calls.clear()
+                    self._asks = frozenset()
+                    denied = not self._denied.isdisjoint(_ids(call_id))
+                    self._bypassed(self._failure(title, denied=denied))
+
+    def _may_run(self, event: ToolFinished, kind: ToolClass) -> bool:
+        for one in _ids(event.call_id) & self._allowed.keys():
+            # where a command failed in a sandbox, it ran, and was not let out
+            held = one not in self._revoked or event.outcome == "failed"
+            if held and event.call_id not in self._spent and _covers(self._allowed[one], kind):
+                self._spent.add(event.call_id)
+                return True
+        if kind in self._unnamed:
+            self._unnamed.remove(kind)
+            return True
+        return False
+
+    def _failure(self, title: str, *, denied: bool) -> Failure:
+        how = "though that was denied" if denied else "without asking"
+        return Failure(
+            kind="gate_bypassed",
+            message=f"{self._agent} ran {title} {how}",
+            hint="its processes were ended; check what it changed, run `tillerman doctor --gate`",
+        )
+
+
+def _ran(event: ToolFinished, kind: ToolClass) -> bool:
+    if event.outcome == "failed" and kind == "shell":
+        return any(_EXIT_CODE.search(p.text) for p in event.content if isinstance(p, Text))
+    return event.outcome == "completed"
+
+
+def _same(one: PermissionRequested, other: PermissionRequested) -> bool:
+    return (one.tool, one.title) == (other.tool, other.title)
+
+
+def _covers(allowed: PermissionRequested, kind: ToolClass) -> bool:
+    """A command may do anything, and what we have no word for may have been a command."""
+    if allowed.tool not in TOOLS or allowed.tool == "Bash":
+        return True
+    return kind in (class_of(allowed.tool), "read")
+
+
+def _ids(call_id: str) -> set[str]:
+    """That it may have been asked about by: `ID:1` is the second part of what was asked as one."""
+    return {call_id, call_id.rpartition(":")[0] or call_id}

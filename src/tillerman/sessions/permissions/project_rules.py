@@ -1,0 +1,169 @@
+"""What a user said "always" to in a project: rules in the user's state, never in the project."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec.structs import fields, replace
+
+from tillerman.config.project_trust import repository
+from tillerman.core.errors import ConfigError, UsageError
+from tillerman.core.permission import Rule
+from tillerman.core.permission.patterns import escaped
+from tillerman.core.timestamps import rfc3339
+from tillerman.paths import Paths, private_folder, write_whole
+
+_HEAD = """\
+# What was answered with "always" in this project, newest first.
+# `tillerman requests remembered` shows it, `tillerman requests forget` takes a rule away.
+"""
+_KEYS = {"at", *(field.name for field in fields(Rule))}
+_TRIES, _PAUSE = 500, 0.01  # seconds between two; a holder has it for a few milliseconds
+
+
+class Kept(Struct, frozen=True):
+    rule: Rule
+    at: str  # UTC, RFC 3339; empty: nobody wrote it down
+
+
+class Remembered:
+    """Of one project, read again whenever its file changed: another session may add to it.
+
+    `cwd` is where in the project somebody works.
+    """
+
+    def __init__(self, folder: Path, project: Path, cwd: Path | None = None) -> None:
+        self.project = project
+        self._cwd = cwd or project
+        self._folder = folder
+        self.path = folder / f"{_name(project)}.toml"
+        self._seen: tuple[int, ...] | None = None
+        self._kept: tuple[Kept, ...] = ()
+
+    @classmethod
+    def of(cls, paths: Paths, cwd: Path | str) -> Remembered:
+        return cls(paths.remembered, project_of(cwd), Path(cwd))
+
+    def rules(self) -> tuple[Rule, ...]:
+        """While the file is damaged: what it said before."""
+        with suppress(ConfigError):
+            self.kept()
+        return tuple(kept.rule for kept in self._kept)
+
+    def kept(self) -> tuple[Kept, ...]:
+        """Newest first; `ConfigError` when the file is damaged."""
+        try:
+            found = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            self._seen, self._kept = None, ()
+            return ()
+        except OSError as error:
+            raise self._damaged(str(error.strerror)) from None
+        seen = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if seen != self._seen:
+            self._kept = tuple(map(self._rule, self._read()))
+            self._seen = seen
+        return self._kept
+
+    def add(self, rule: Rule) -> None:
+        """In front of the others, since the first that matches counts."""
+        rule = for_project(rule, self._cwd)
+        now = rfc3339(datetime.now(UTC), "seconds")
+        with self._locked():
+            tables = [table for table in self._read() if self._rule(table).rule != rule]
+            self._write([{"at": now, **to_builtins(rule)}, *tables])
+
+    def forget(self, number: int) -> Kept:
+        """The rule of this number, counted from 1 as `kept` has them."""
+        with self._locked():
+            tables = self._read()
+            if not 1 <= number <= len(tables):
+                raise UsageError(
+                    f"no remembered rule of this project has the number {number}",
+                    hint="`tillerman requests remembered` shows them",
+                )
+            forgotten = self._rule(tables.pop(number - 1))
+            self._write(tables)
+        return forgotten
+
+    def _read(self) -> list[dict[str, Any]]:
+        import tomllib
+
+        try:
+            tables = tomllib.loads(self.path.read_text()).get("rules", [])
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            raise self._damaged(str(error)) from None
+        if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
+            raise self._damaged("`rules` are no tables")
+        return tables
+
+    def _rule(self, table: dict[str, Any]) -> Kept:
+        """A key that is not known could be one that makes the rule narrow: it is refused."""
+        if unknown := sorted(table.keys() - _KEYS):
+            raise self._damaged(f"a rule has unknown keys: {', '.join(unknown)}")
+        try:
+            return Kept(convert(table, Rule), str(table.get("at", "")))
+        except ValidationError as error:
+            raise self._damaged(str(error)) from None
+
+    def _damaged(self, why: str) -> ConfigError:
+        return ConfigError(
+            f"{self.path} cannot be used: {why}", hint="mend it, or delete it to be asked again"
+        )
+
+    def _write(self, tables: list[dict[str, Any]]) -> None:
+        import tomlkit
+
+        text = _HEAD + tomlkit.dumps({"project": str(self.project), "rules": tables})
+        try:
+            write_whole(self.path, text.encode())
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot be written: {error.strerror}") from None
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        private_folder(self._folder.parent)
+        path = private_folder(self._folder) / "lock"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            for _ in range(_TRIES):
+                with suppress(BlockingIOError):
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                sleep(_PAUSE)
+            else:
+                raise ConfigError(f"another process holds {path}", hint="try again")
+            yield
+        finally:
+            os.close(fd)
+
+
+def project_of(cwd: Path | str) -> Path:
+    """The repository that the folder is in, or else the folder; by its real path."""
+    real = Path(os.path.realpath(cwd))
+    return repository(real) or real
+
+
+def for_project(rule: Rule, cwd: Path | str) -> Rule:
+    """A path that was told from one folder of the project means the same file from all of them."""
+    here = escaped(os.path.realpath(cwd)).rstrip("/")
+    paths = tuple(
+        here + path[1:].removesuffix("/.") if path.startswith("./") else path for path in rule.paths
+    )
+    return replace(rule, paths=paths)
+
+
+def _name(project: Path) -> str:
+    from hashlib import sha256
+
+    return sha256(os.fsencode(project)).hexdigest()[:32]

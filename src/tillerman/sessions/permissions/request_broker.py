@@ -1,0 +1,165 @@
+"""Between an agent that asks and whoever answers: its requests go in, the answers go back.
+
+What acts beside the agent in its session asks here too, and says what it did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from tillerman.core.agent import Heard
+from tillerman.core.errors import UsageError
+from tillerman.core.events import (
+    Answer,
+    Event,
+    Notice,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    ToolFinished,
+    ToolStarted,
+)
+from tillerman.core.permission import Decision
+from tillerman.sessions.agent.connection import Connection
+from tillerman.sessions.agent.live_settings import Bearing
+from tillerman.sessions.log.event_writer import Scribe
+from tillerman.sessions.permissions.bypass_detector import Gate
+from tillerman.sessions.permissions.open_requests import (
+    Answered,
+    Requests,
+    ends_planning,
+    of_itself,
+)
+from tillerman.sessions.permissions.session_rules import Request
+
+Ask = Callable[[PermissionRequested], Awaitable[Answer | None]]
+
+MOST_CALLS = 1_000  # an agent may begin them without end
+
+
+class Liaison:
+    """`later` does what must not be waited for; `settled` is called when one waits no longer."""
+
+    def __init__(
+        self,
+        requests: Callable[[Answered], Requests],
+        gate: Gate,
+        line: Connection,
+        log: Scribe,
+        bearing: Bearing,
+        *,
+        later: Callable[[Coroutine[Any, Any, None]], object],
+        settled: Callable[[], None],
+    ) -> None:
+        self.requests = requests(self._answered)
+        self._gate = gate
+        self._line = line
+        self._log = log
+        self._bearing = bearing
+        self._later = later
+        self._settled = settled
+        self._consulted: dict[str, asyncio.Future[Answer]] = {}
+        self._calls: dict[str, ToolStarted] = {}  # of MCP servers, that the agent is in
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case ToolStarted(tool="MCP", call_id=call_id) if len(self._calls) < MOST_CALLS:
+                self._calls[call_id] = event
+            case ToolFinished(call_id=call_id):
+                self._calls.pop(call_id, None)
+
+    def caller_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """The agent's call that this one of ours is made by, if the agent told of it."""
+        for call_id, call in self._calls.items():
+            if call.name.endswith(tool) and call.input == arguments:
+                del self._calls[call_id]
+                return call_id
+        return None
+
+    def decide(self, event: PermissionRequested) -> Decision | None:
+        """What the policy would say, without asking anybody."""
+        return self.requests.decide(event, self._bearing.context)
+
+    async def consult(self, event: PermissionRequested, ask: Ask | None = None) -> Answer:
+        """Of one who acts beside the agent: the answer is for them, whoever gives it.
+
+        `ask` is a way to a person that only they have.
+        """
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        request, decision = self._opened(event)
+        self._consulted[request.request_id] = answer
+        self._log.say(request, more_follows=True)
+        self.requests.judge(request, self._bearing.context, decision)
+        asking = None
+        if ask and not answer.done():
+            asking = asyncio.ensure_future(self._ask(ask, event, request.request_id))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if request.request_id in self.requests.ids:
+                self.requests.settle(request.request_id, Answer("deny"), "withdrawn")
+            raise
+        finally:
+            if asking:
+                asking.cancel()
+
+    async def _ask(self, ask: Ask, event: PermissionRequested, request_id: str) -> None:
+        said = await ask(event)
+        if said is None or request_id not in self.requests.ids:
+            return
+        try:
+            self.requests.settle(request_id, said, "person", "mcp")
+        except UsageError:  # it cannot be remembered
+            self.requests.settle(request_id, replace(said, remember=None), "person", "mcp")
+
+    def tell(self, event: Event, *, more_follows: bool = False) -> None:
+        """What somebody did beside the agent."""
+        for _, events in self._log.take([Heard(None, (event,))]):
+            for one in events:
+                self._log.write(one, more_follows=more_follows)
+        self._settled()
+
+    def ask(self, event: PermissionRequested | QuestionAsked, raw: bytes | None) -> None:
+        changeable = "changed_input" in self._line.agent.info.can
+        if isinstance(event, PermissionRequested) and not changeable:
+            event = replace(event, changeable=False)
+        request, decision = self._opened(event)
+        self._log.write(request, raw)
+        self.requests.judge(request, self._bearing.context, decision)
+
+    def _opened(self, event: Request) -> tuple[Request, Decision | None]:
+        """The request with the reason for which a person is asked, and what the policy says."""
+        request = self.requests.open(event)
+        decision = self.requests.decide(request, self._bearing.context)
+        return self.requests.explained(request, decision), decision
+
+    def settle(self, event: RequestAnswered, raw: bytes | None) -> None:
+        """The agent says so itself."""
+        if name := self.requests.forget(event.request_id):
+            self._log.write(of_itself(event, name), raw)
+        else:
+            text = f"the agent says of request {event.request_id} that it was settled already"
+            self._log.write(Notice(level="info", kind="stray", text=text), raw)
+
+    def _answered(self, request: Request, event: RequestAnswered) -> None:
+        self._log.say(event, more_follows=event.request_id in self._consulted)
+        if consulted := self._consulted.pop(event.request_id, None):
+            if not consulted.done():
+                consulted.set_result(event.answer)
+        else:
+            self._pass_on(request, event)
+        if ends_planning(request, event.answer):
+            self._bearing.set_mode("agent")
+        if event.answer.remember:
+            self.requests.judge_again(self._bearing.context)
+        self._settled()
+
+    def _pass_on(self, request: Request, event: RequestAnswered) -> None:
+        self._gate.answered(request, event)
+        if event.by != "withdrawn" and self._line.conversation:
+            theirs = self.requests.theirs(event.request_id)
+            self._later(self._line.conversation.answer(theirs, event.answer))

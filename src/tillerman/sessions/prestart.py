@@ -1,0 +1,98 @@
+"""A session's warden and its agent's program, started while the rest of tillerman still loads.
+
+It changes nothing but the time: the session asks for the same program in the same words and gets
+this one, or asks in others, and this one is ended.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tillerman.core.errors import TillermanError
+from tillerman.paths import find_paths
+from tillerman.sessions.enforcement.temporary_folder import open_scratch, with_scratch
+from tillerman.supervision.linux.which import find_program
+from tillerman.supervision.protocol.launch_warden import LEVELS, Launched, launch, spawn_early
+
+if TYPE_CHECKING:
+    from tillerman.core.agent import Agent, SessionSpec
+    from tillerman.sessions.run_settings import Terms
+    from tillerman.workspace.protection.protected_state import State
+
+
+class HeadStart:
+    def __init__(self, records: Path, level: str) -> None:
+        self.session = new_session()
+        self._records = records
+        self._level = level
+        self.launched = launch_warden(records, self.session, level)
+        self.looks: Mapping[str, State] = {}  # before the program started
+
+    def spawn(self, agent: Agent, spec: SessionSpec, terms: Terms) -> None:
+        """Nothing happens where the program is not known before there is a prompt, or needs a file:
+        the warden's folder is no safe place before the warden holds it."""
+        from tillerman.agents.stdio.agent import StdioAgent, found
+        from tillerman.sessions.enforcement.early_mounts import early_mounts
+        from tillerman.supervision.exec_gate.settings import gate_settings
+        from tillerman.workspace.protection.early_look import early_looks
+
+        if terms.supervision != self._level:
+            self.drop()
+            self.launched = launch_warden(self._records, self.session, terms.supervision)
+        if not isinstance(agent, StdioAgent) or not (asked := agent.program(spec)):
+            return
+        path = terms.environment.get("PATH")
+        program = found(agent.info, spec, asked, lambda name: find_program(name, path))
+        argv = [word for word in program.argv if isinstance(word, str)]
+        env = {name: word for name, word in program.env.items() if isinstance(word, str)}
+        if (len(argv), len(env)) == (len(program.argv), len(program.env)):
+            scratch = open_scratch(terms.environment, self.session)
+            env = {**with_scratch(terms.environment, scratch), **env}
+            settings = gate_settings(
+                terms.enforcement.commands,
+                rules=terms.rules,
+                tightening=terms.tightening,
+                agent=agent.info.name,
+                workspace=spec.cwd,
+                path=path,
+            )
+            self.looks = early_looks(str(spec.cwd))
+            self.launched = spawn_early(
+                self.launched,
+                argv,
+                cwd=spec.cwd,
+                env=env,
+                enforcement={
+                    **({"exec": settings} if settings else {}),
+                    **early_mounts(spec.cwd, terms),
+                },
+            )
+
+    def drop(self) -> None:
+        """The warden ends by itself when nobody holds the other end."""
+        self.launched.control.close()
+        os.close(self.launched.lifeline)
+
+
+def head_start() -> HeadStart | None:
+    """Before the config is read: at the level that it will most likely name.
+
+    None where it cannot be had: the usual way will fail as well, and say why.
+    """
+    named = os.environ.get("TILLERMAN_SUPERVISION", "")
+    try:
+        return HeadStart(find_paths().spawns, named if named in LEVELS else "auto")
+    except (OSError, RuntimeError, TillermanError):
+        return None
+
+
+def new_session() -> str:
+    return os.urandom(5).hex()
+
+
+def launch_warden(records: Path, session: str, level: str) -> Launched:
+    marker = f"{session}-{os.urandom(3).hex()}"  # a session may have several, one after the other
+    return launch(level=level, records=records, marker=marker)

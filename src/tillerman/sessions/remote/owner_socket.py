@@ -1,0 +1,240 @@
+"""Where other processes reach a running session: they follow, answer, prompt, cancel.
+
+One JSON object a line, both ways, over a Unix socket that only this user can open. A call is
+answered with `{"ok": true}` or an error; after `follow`, `{"seq": N}` says that entries up to N
+are in the log. The entries themselves are read from the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tillerman.core import errors
+from tillerman.core.agent import File, Mode, Prompt
+from tillerman.core.errors import SessionBusy, TillermanError, UsageError
+from tillerman.core.events import (
+    Answer,
+    Event,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+)
+from tillerman.core.session_options import Preset, WhenBusy
+from tillerman.hooks.peer_credentials import peer_of
+from tillerman.sessions.log.broadcast import Broadcast
+from tillerman.sessions.remote.private_socket import Reception
+
+if TYPE_CHECKING:
+    from tillerman.sessions.runner.runner import Runner
+
+LINE_CAP = 64 * 1024 * 1024  # a prompt with images goes through in one line
+
+
+class Follow(msgspec.Struct, frozen=True, tag="follow"):
+    since: int = 0
+
+
+class FollowRequests(msgspec.Struct, frozen=True, tag="follow_requests"):
+    """From now on, and only those that wait for somebody: `{"seq": N}` is one that came or went."""
+
+
+class SendPrompt(msgspec.Struct, frozen=True, tag="prompt"):
+    text: str
+    when_busy: WhenBusy = "queue"
+    files: tuple[tuple[str, str, bytes], ...] = ()
+
+
+class GiveAnswer(msgspec.Struct, frozen=True, tag="answer"):
+    request_id: str
+    answer: Answer
+    surface: str
+
+
+class ForgetRule(msgspec.Struct, frozen=True, tag="forget_rule"):
+    told: str
+
+
+class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
+    pass
+
+
+class Configure(msgspec.Struct, frozen=True, tag="configure"):
+    model: str | None = None
+    mode: Mode | None = None
+    approve: Preset | None = None
+
+
+Call = Follow | FollowRequests | SendPrompt | GiveAnswer | ForgetRule | Cancel | Configure
+
+
+class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that comes back."""
+
+    ok: bool | None = None
+    seq: int | None = None
+    error: str | None = None  # the class's name
+    message: str = ""
+    hint: str = ""
+
+
+_calls: msgspec.json.Decoder[Call] = msgspec.json.Decoder(Call)
+_said = msgspec.json.Decoder(Said)
+_encode = msgspec.json.Encoder().encode
+
+
+class Door:
+    def __init__(self, runner: Runner, broadcast: Broadcast) -> None:
+        self._runner = runner
+        self._broadcast = broadcast
+        self._reception = Reception(self._hear, limit=LINE_CAP)
+
+    async def open(self, path: Path) -> None:
+        await self._reception.open(path)
+
+    async def close(self) -> None:
+        await self._reception.close()
+
+    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        feeds: list[asyncio.Task[None]] = []
+        try:
+            while line := await _line(reader):
+                writer.write(_encode(await self._serve(line, writer, feeds)) + b"\n")
+                await writer.drain()
+        finally:
+            for feed in feeds:
+                feed.cancel()
+
+    async def _serve(
+        self, line: bytes, writer: asyncio.StreamWriter, feeds: list[asyncio.Task[None]]
+    ) -> Said:
+        try:
+            match _calls.decode(line):
+                case Follow(since=since):
+                    feeds.append(asyncio.create_task(self._feed(since, writer)))
+                case FollowRequests():
+                    feeds.append(asyncio.create_task(self._feed_requests(writer)))
+                case SendPrompt(text=text, when_busy=when_busy, files=files):
+                    prompt = Prompt(text, tuple(File(*file) for file in files))
+                    await self._runner.prompt(prompt, when_busy)
+                case GiveAnswer(request_id=request_id, answer=answer, surface=surface):
+                    self._runner.answer(request_id, answer, surface=surface)
+                case ForgetRule(told=told):
+                    self._runner.forget_rule(told)
+                case Cancel():
+                    await self._runner.cancel()
+                case Configure(model=model, mode=mode, approve=approve):
+                    await self._runner.configure(model=model, mode=mode, approve=approve)
+        except TillermanError as error:
+            return Said(error=type(error).__name__, message=error.message, hint=error.hint)
+        except msgspec.MsgspecError as error:
+            return Said(error="UsageError", message=f"not a call this session knows: {error}")
+        return Said(ok=True)
+
+    async def _feed(self, since: int, writer: asyncio.StreamWriter) -> None:
+        while True:
+            last = await self._broadcast.news(since)
+            if last > since:
+                writer.write(_encode(Said(seq=last)) + b"\n")
+                await writer.drain()
+                since = last
+            elif self._broadcast.closed:
+                writer.close()
+                return
+
+    async def _feed_requests(self, writer: asyncio.StreamWriter) -> None:
+        waiting = set(self._runner.open_requests)
+        with contextlib.suppress(TillermanError):  # nothing more is kept: the session ends
+            async for page in self._broadcast.pages(self._broadcast.last_seq):
+                news = [entry.seq for entry in page if self._concerns(entry.event, waiting)]
+                if news:
+                    writer.write(b"".join(_encode(Said(seq=seq)) + b"\n" for seq in news))
+                    await writer.drain()
+        writer.close()
+
+    def _concerns(self, event: Event, waiting: set[str]) -> bool:
+        """What the policy answered was over before its entry was durable."""
+        match event:
+            case PermissionRequested(request_id=id) | QuestionAsked(request_id=id):
+                if id in self._runner.open_requests:
+                    waiting.add(id)
+                    return True
+            case RequestAnswered(request_id=id) if id in waiting:
+                waiting.discard(id)
+                return True
+        return False
+
+
+class Visit:
+    """The other side of the door."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def pay(cls, path: str) -> Visit | None:
+        """None when nobody is at home."""
+        try:
+            reader, writer = await asyncio.open_unix_connection(path, limit=LINE_CAP)
+        except OSError:
+            return None
+        if not peer_of(writer.get_extra_info("socket")).is_us:
+            writer.close()
+            return None
+        return cls(reader, writer)
+
+    async def call(self, call: Call) -> None:
+        line = _encode(call) + b"\n"
+        if len(line) > LINE_CAP:
+            raise UsageError(
+                f"the files are too large for a session that another process runs: "
+                f"{len(line) >> 20} MB, at most {LINE_CAP >> 20}",
+                hint="send them one by one",
+            )
+        self._writer.write(line)
+        with contextlib.suppress(ConnectionError):  # then nothing comes back either
+            await self._writer.drain()
+        while said := await self._hear():
+            if said.error:
+                raise _rebuilt(said)
+            if said.ok:
+                return
+        raise SessionBusy("the session's owner went away", hint="try again to take it over")
+
+    async def news(self) -> AsyncIterator[int]:
+        """Numbers of the last durable entry; ends with the owner."""
+        while said := await self._hear():
+            if said.seq is not None:
+                yield said.seq
+
+    def leave(self) -> None:
+        self._writer.close()
+
+    async def _hear(self) -> Said | None:
+        try:
+            line = await self._reader.readline()
+        except ConnectionError:
+            return None
+        return _said.decode(line) if line else None
+
+
+def _rebuilt(said: Said) -> TillermanError:
+    """The owner's error as this process would have raised it."""
+    kind: type[TillermanError] = getattr(errors, said.error or "", TillermanError)
+    error = kind.__new__(kind)
+    TillermanError.__init__(error, said.message, hint=said.hint)
+    return error
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """Empty when there is no other, or one that is too long."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return b""

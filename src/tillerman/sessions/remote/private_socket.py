@@ -1,0 +1,70 @@
+"""A socket that only this user can open: each who comes is heard in a task of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tillerman.hooks.peer_credentials import peer_of
+
+LONGEST_LINE = 16 * 1024 * 1024  # bytes: a file that is written comes in one
+
+Hear = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Reception:
+    """`admits` tells by a visitor's pid whether they may come in."""
+
+    def __init__(
+        self,
+        hear: Hear,
+        *,
+        limit: int = LONGEST_LINE,
+        admits: Callable[[int], bool] = lambda pid: True,
+    ) -> None:
+        self._hear = hear
+        self._limit = limit
+        self._admits = admits
+        self._server: asyncio.Server | None = None
+        self._visits: set[asyncio.Task[None]] = set()
+        self._path: Path | None = None
+
+    async def open(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # we hold the lease: what lies here is a dead owner's
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listening.bind(str(path))
+            path.chmod(0o600)  # before it listens; a umask would count for other threads, too
+            self._server = await asyncio.start_unix_server(
+                self._welcome, sock=listening, limit=self._limit
+            )
+        except BaseException:
+            listening.close()
+            raise
+        self._path = path
+
+    async def close(self) -> None:
+        if self._server:
+            self._server.close()
+        for visit in list(self._visits):
+            visit.cancel()
+        await asyncio.gather(*self._visits, return_exceptions=True)
+        if self._path:
+            self._path.unlink(missing_ok=True)
+
+    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._visits.add(task)
+        try:
+            peer = peer_of(writer.get_extra_info("socket"))
+            if peer.is_us and self._admits(peer.pid):
+                await self._hear(reader, writer)
+        except (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._visits.discard(task)
+            writer.close()

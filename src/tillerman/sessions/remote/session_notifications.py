@@ -1,0 +1,88 @@
+"""How those who watch all sessions learn of one that begins, or changes while nobody runs it.
+
+Each of them has a pipe in one folder; whoever has news writes the session's id into all of them.
+Nobody polls, and with no watcher the news cost one look at a folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+
+from tillerman.paths import private_folder
+
+_LONGEST = 256  # bytes of an id; a pipe takes as much in one piece
+_FULL = 4096  # bytes: the least that a pipe holds anywhere
+
+
+def announce(folder: Path, session: str) -> None:
+    try:
+        pipes = list(os.scandir(folder))
+    except FileNotFoundError:
+        return
+    for pipe in pipes:
+        _write(Path(pipe.path), session.encode()[:_LONGEST] + b"\n")
+
+
+def _write(path: Path, line: bytes) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # nobody reads it: its owner died
+            path.unlink(missing_ok=True)
+        return
+    try:
+        if stat.S_ISFIFO(os.fstat(fd).st_mode):
+            os.write(fd, line)
+    except (BlockingIOError, BrokenPipeError):
+        pass  # who is that far behind looks at all of them: see `Lookout`
+    finally:
+        os.close(fd)
+
+
+class Lookout:
+    """An open pipe; iterating yields the ids of sessions with news, or None: look at them all."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = private_folder(folder) / f"{os.getpid()}-{id(self):x}"
+        os.mkfifo(self._path, 0o600)
+        # for writing too: then it never ends, however many writers come and go
+        self._fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._rest = b""
+        self._news: deque[str | None] = deque()
+        self._stirred = asyncio.Event()
+
+    def __enter__(self) -> Lookout:
+        asyncio.get_running_loop().add_reader(self._fd, self._read)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        asyncio.get_running_loop().remove_reader(self._fd)
+        os.close(self._fd)
+        self._path.unlink(missing_ok=True)
+
+    async def __aiter__(self) -> AsyncIterator[str | None]:
+        while True:
+            await self._stirred.wait()
+            self._stirred.clear()
+            while self._news:
+                yield self._news.popleft()
+
+    def _read(self) -> None:
+        data = os.read(self._fd, _FULL)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._news.extend(line.decode("ascii", "replace") for line in lines)
+        if len(data) == _FULL:
+            self._news.append(None)  # some may have found no room
+        self._stirred.set()

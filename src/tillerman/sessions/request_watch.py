@@ -1,0 +1,149 @@
+"""The requests of every session that wait for a person, as they come and go. Nothing polls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tillerman.core.errors import TillermanError
+from tillerman.core.events import Entry, PermissionRequested, QuestionAsked, RequestAnswered
+from tillerman.sessions.remote.owner_socket import FollowRequests, Visit
+from tillerman.sessions.remote.session_notifications import Lookout
+from tillerman.sessions.session import read_all
+from tillerman.store.catalog import Catalog
+from tillerman.store.event_log import EventLog
+
+
+class Waits(NamedTuple):
+    """A request waits for an answer. Told once more when its session comes to rest."""
+
+    entry: Entry  # PermissionRequested or QuestionAsked
+    resting: bool  # nobody runs the session: an answer waits for whoever goes on with it
+
+
+class Settled(NamedTuple):
+    entry: Entry  # RequestAnswered
+
+
+Change = Waits | Settled
+
+
+class Vigil:
+    """`socket`: where the owner of a session would listen."""
+
+    def __init__(
+        self, catalog: Catalog, log: EventLog, socket: Callable[[str], Path], watchers: Path
+    ) -> None:
+        self._catalog = catalog
+        self._log = log
+        self._socket = socket
+        self._watchers = watchers
+        self._told: dict[str, dict[str, Waits]] = {}  # session -> request id -> as it was told
+        self._visits: dict[str, asyncio.Task[None]] = {}
+        self._changes: asyncio.Queue[Change | BaseException] = asyncio.Queue()
+
+    async def changes(self) -> AsyncIterator[Change]:
+        """Those that wait already, then all that happens; never ends by itself."""
+        with Lookout(self._watchers) as lookout:
+            listening = asyncio.create_task(self._listen(lookout))
+            listening.add_done_callback(self._told_why)
+            try:
+                self._look_at_all()
+                while True:
+                    change = await self._changes.get()
+                    if isinstance(change, BaseException):
+                        raise change
+                    yield change
+            finally:
+                tasks = [listening, *self._visits.values()]
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _listen(self, lookout: Lookout) -> None:
+        async for session in lookout:
+            if session is None:
+                self._look_at_all()
+            else:
+                self._look_at(session)
+
+    def _look_at_all(self) -> None:
+        for session in dict.fromkeys(
+            [
+                *(request.session for request in self._catalog.open_requests()),
+                *self._catalog.owned(),
+                *self._told,
+            ]
+        ):
+            self._look_at(session)
+
+    def _look_at(self, session: str) -> None:
+        if session in self._visits:
+            self._compare(session, resting=False)
+            return
+        task = asyncio.create_task(self._attend(session))
+        self._visits[session] = task
+        task.add_done_callback(self._told_why)
+
+    def _told_why(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()):
+            self._changes.put_nowait(error)
+
+    async def _attend(self, session: str) -> None:
+        """As long as somebody runs it."""
+        try:
+            while visit := await Visit.pay(str(self._socket(session))):
+                try:
+                    await visit.call(FollowRequests())
+                    self._compare(session, resting=False)
+                    async for seq in visit.news():
+                        self._take(session, seq)
+                except TillermanError:
+                    break  # it went away just now, or is an older tillerman
+                finally:
+                    visit.leave()
+        finally:
+            del self._visits[session]
+        self._compare(session, resting=True)
+
+    def _take(self, session: str, seq: int) -> None:
+        for entry in self._log.since(session, seq - 1, 1):
+            match entry.event:
+                case PermissionRequested() | QuestionAsked():
+                    self._tell(entry, resting=False)
+                case RequestAnswered():
+                    self._settle(entry)
+
+    def _compare(self, session: str, *, resting: bool) -> None:
+        """With what the store says is open."""
+        left = {one.request_id: one.seq for one in self._catalog.open_requests(session)}
+        told = self._told.get(session, {})
+        gone = {id: w.entry.seq for id, w in told.items() if left.get(id) != w.entry.seq}
+        if gone:
+            for entry in read_all(self._log, session, min(gone.values())):
+                self._settle(entry)
+            for id in gone:
+                told.pop(id, None)  # of a session that was deleted
+        for seq in left.values():
+            for entry in self._log.since(session, seq - 1, 1):
+                self._tell(entry, resting=resting)
+
+    def _tell(self, entry: Entry, *, resting: bool) -> None:
+        if not isinstance(entry.event, PermissionRequested | QuestionAsked):
+            return
+        waits = Waits(entry, resting)
+        told = self._told.setdefault(entry.session, {})
+        if told.get(entry.event.request_id) != waits:
+            told[entry.event.request_id] = waits
+            self._changes.put_nowait(waits)
+
+    def _settle(self, entry: Entry) -> None:
+        if not isinstance(entry.event, RequestAnswered):
+            return
+        told = self._told.get(entry.session, {})
+        if told.pop(entry.event.request_id, None):
+            self._changes.put_nowait(Settled(entry))
+        if not told:
+            self._told.pop(entry.session, None)

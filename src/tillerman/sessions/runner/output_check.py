@@ -1,0 +1,112 @@
+"""Validates the answer of a turn against the schema that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from tillerman.core.agent import AgentInfo, Prompt
+from tillerman.core.errors import UsageError
+from tillerman.core.events import TurnEnded
+from tillerman.core.failure import Failure
+from tillerman.core.json_fields import storable
+from tillerman.core.output_schema import (
+    AnswerFormat,
+    NoJson,
+    read_answer,
+    repair_request,
+    request_for,
+)
+
+LONGEST = 400  # characters of what is wrong with an answer
+
+
+class Repair(NamedTuple):
+    """The agent is asked once more, in these words."""
+
+    text: str
+
+
+class AnswerCheck:
+    """`text` gives what the agent said last in the open turn. Its repair is one of each prompt."""
+
+    def __init__(self, format: AnswerFormat, text: Callable[[], Awaitable[str]]) -> None:
+        self._format = format
+        self._text = text
+        self._repaired = False
+
+    def begin_turn(self) -> None:
+        self._repaired = False
+
+    def request(self, prompt: Prompt, agent: AgentInfo) -> Prompt:
+        """An agent that cannot be given a schema is asked for it in words."""
+        if "schema" in agent.can:
+            return prompt
+        return replace(prompt, text=f"{prompt.text}\n\n{request_for(self._format.schema)}")
+
+    async def check(self, end: TurnEnded) -> tuple[TurnEnded, Repair | None]:
+        """The end of a completed turn, with the value; or as failed, and how it can be repaired."""
+        try:
+            value = end.result if end.result is not None else read_answer(await self._text())
+        except NoJson as error:
+            problem = str(error)
+        else:
+            problem = _problem(self._format.schema, value)
+            if not problem:
+                return replace(end, result=storable(value)), None
+        repair = None
+        if self._format.repair and not self._repaired:
+            self._repaired = True
+            repair = Repair(repair_request(problem, self._format.schema))
+        return TurnEnded(reason="failed", failure=_mismatch(problem), result=end.result), repair
+
+
+def check_schema(schema: Any) -> None:
+    """Raises `UsageError` for what is no JSON Schema."""
+    from jsonschema import SchemaError
+
+    try:
+        _validator(schema).check_schema(schema)
+    except SchemaError as error:
+        where = "/".join(map(str, error.path))
+        raise UsageError(
+            f"the output schema is no JSON Schema: {_cut(error.message)}",
+            hint=f"look at {where} in it" if where else "",
+        ) from None
+
+
+def _problem(schema: Any, value: Any) -> str:
+    """What is wrong with the value, in one sentence; "" when it is valid."""
+    from jsonschema.exceptions import best_match
+    from referencing.exceptions import Unresolvable
+
+    try:
+        error = best_match(_validator(schema).iter_errors(value))
+    except Unresolvable as missing:
+        return f"the schema refers to {missing.ref!r}, which is not in it"
+    except RecursionError:
+        return "it is nested too deeply to be validated"
+    return _cut(f"at {error.json_path}, {error.message}") if error else ""
+
+
+def _validator(schema: Any) -> Any:
+    """Without a registry that would fetch what the schema refers to."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    return validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
+
+
+def _mismatch(problem: str) -> Failure:
+    return Failure(
+        kind="schema_mismatch",
+        message=f"the answer does not fit the output schema: {problem}",
+        hint="prompt again, let it be repaired with --repair-output, or relax the schema",
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

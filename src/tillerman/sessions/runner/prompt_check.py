@@ -1,0 +1,49 @@
+"""What refuses a prompt before anything begins: that it is no text, or a command of the user's.
+
+Some agents have a hook for this, which does not fire everywhere; here it holds for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tillerman.core.agent import Host, Prompt
+from tillerman.core.errors import PromptRefused, UsageError
+from tillerman.sessions.runner.user_command import run
+
+LONGEST = 60.0  # seconds
+
+
+class Vetting:
+    def __init__(self, command: str, cwd: Path, host: Callable[[], Host]) -> None:
+        self._command = command
+        self._cwd = cwd
+        self._host = host
+
+    async def read(self, prompt: Prompt) -> None:
+        """Raises `PromptRefused` unless the command succeeds, whatever kept it from that."""
+        _refuse_what_is_no_text(prompt)
+        if not self._command:
+            return
+        input = prompt.text.encode("utf-8", "replace")
+        try:
+            ran = await run(self._host(), self._command, cwd=self._cwd, limit=LONGEST, input=input)
+        except TimeoutError:
+            raise PromptRefused(self._command, f"it took longer than {LONGEST:g} s") from None
+        except OSError as error:
+            raise PromptRefused(self._command, f"it could not be run: {error}") from None
+        if not ran.exit.clean:
+            raise PromptRefused(self._command, ran.said or ran.how)
+
+
+def _refuse_what_is_no_text(prompt: Prompt) -> None:
+    """No agent could be told it, and no log could keep it."""
+    for text in (prompt.text, *(file.name for file in prompt.files)):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(
+                f"the prompt is not Unicode text at character {error.start}",
+                hint="write it in UTF-8",
+            ) from None

@@ -1,0 +1,90 @@
+"""A check of the user's after each turn: while it fails, its last words are the next prompt.
+
+Some agents have a hook for this, which does not fire everywhere; here it holds for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from tillerman.core.agent import Host
+from tillerman.core.events import Notice
+from tillerman.sessions.run_settings import Until
+from tillerman.sessions.runner.user_command import run
+
+LONGEST = 1800.0  # seconds of one check
+
+
+class Outcome(NamedTuple):
+    notice: Notice
+    prompt: str | None  # None: the agent may rest
+
+
+class Check:
+    """Its rounds are those of one prompt: `renew` begins them anew."""
+
+    def __init__(self, until: Until, cwd: Path, host: Callable[[], Host]) -> None:
+        self._until = until
+        self._cwd = cwd
+        self._host = host
+        self._round = 0
+        self._running: asyncio.Task[None] | None = None
+
+    def __bool__(self) -> bool:
+        """Whether it runs."""
+        return self._running is not None
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self._until.command)
+
+    def renew(self) -> None:
+        self._round = 0
+
+    def begin(
+        self,
+        told: Callable[[Notice, str | None], Coroutine[Any, Any, None]],
+        do: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        async def check() -> None:
+            try:
+                outcome = await self.run()
+            except Exception:
+                self._running = None
+                raise
+            self._running = None
+            await told(*outcome)
+
+        self._running = do(check())
+
+    def stop(self) -> bool:
+        """Whether it ran."""
+        running, self._running = self._running, None
+        return running is not None and running.cancel()
+
+    async def run(self) -> Outcome:
+        command, rounds = self._until.command, self._until.rounds
+        try:
+            ran = await run(self._host(), command, cwd=self._cwd, limit=LONGEST)
+        except TimeoutError:
+            return _over("warning", f"`{command}` took longer than {LONGEST:g} s and was ended")
+        except OSError as error:
+            return _over("error", f"`{command}` could not be run: {error}")
+        if ran.exit.clean:
+            return _over("info", f"`{command}` succeeds")
+        how = ran.how
+        if self._round >= rounds:
+            return _over("warning", f"`{command}` still fails ({how}) after {rounds} more turns")
+        self._round += 1
+        text = f"`{command}` fails ({how}): the agent is told, {self._round} of {rounds}"
+        prompt = f"`{command}` fails ({how}). Go on until it succeeds."
+        if ran.said:
+            prompt += f" It says:\n\n{ran.said}"
+        return Outcome(Notice(level="info", kind="session", text=text), prompt)
+
+
+def _over(level: Literal["info", "warning", "error"], text: str) -> Outcome:
+    return Outcome(Notice(level=level, kind="session", text=text), None)

@@ -1,0 +1,491 @@
+"""Every session of this user: started, owned, attached to, recovered, found."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from tillerman.core.agent import Agent, SessionSpec
+from tillerman.core.errors import SessionBusy
+from tillerman.core.events import Notice, encode
+from tillerman.core.session_options import check_required
+from tillerman.core.timestamps import rfc3339
+from tillerman.paths import Paths, private_folder
+from tillerman.sessions.enforcement.temporary_folder import (
+    open_scratch,
+    remove_scratch,
+    sweep_scratches,
+    with_scratch,
+)
+from tillerman.sessions.lease import Lease
+from tillerman.sessions.log.broadcast import Broadcast
+from tillerman.sessions.prestart import HeadStart, launch_warden, new_session
+from tillerman.sessions.remote.owner_socket import Door, Visit
+from tillerman.sessions.remote.session_notifications import announce
+from tillerman.sessions.run_settings import Order, Terms
+from tillerman.sessions.session import AttachedSession, Session, read_all
+from tillerman.store.attachments import Attachments
+from tillerman.store.catalog import Catalog
+from tillerman.store.database import Database
+from tillerman.store.event_log import EventLog
+from tillerman.store.group_commit import Storage
+from tillerman.store.process_table import ProcessTable
+from tillerman.store.search import Search
+from tillerman.store.session_row import SessionRow
+
+if TYPE_CHECKING:
+    from tillerman.core.permission import Rule
+    from tillerman.sessions.agent.host import SessionHost
+    from tillerman.sessions.fallback.policy import Relay
+    from tillerman.sessions.permissions.project_rules import Remembered
+    from tillerman.sessions.permissions.session_rules import Recollection
+    from tillerman.sessions.recovery import Leftovers
+    from tillerman.sessions.request_watch import Change
+    from tillerman.sessions.runner.runner import Runner
+    from tillerman.sessions.workspace_tools.tool_offer import ServeTools, Tools
+    from tillerman.supervision.protocol.launch_warden import Launched
+    from tillerman.supervision.secrets import Secrets
+    from tillerman.workspace.protection.protected_state import State
+
+
+class Sessions:
+    """`serve_tools` speaks with whoever comes for the tools of a session's workspace."""
+
+    def __init__(
+        self, paths: Paths, database: Database, serve_tools: ServeTools | None = None
+    ) -> None:
+        self._paths = paths
+        self._database = database
+        self.catalog = Catalog(database)
+        self.log = EventLog(database)
+        self.search = Search(database)
+        self.attachments = Attachments(database)
+        self.processes = ProcessTable(database)
+        self._serve_tools = serve_tools
+        self._open: set[Session] = set()
+
+    # -- running ---------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        agent: Agent,
+        spec: SessionSpec,
+        terms: Terms,
+        *,
+        title: str | None = None,
+        head: HeadStart | None = None,
+        relay: Relay | None = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Session:
+        """`settings` are kept for whoever resumes it."""
+        _check(spec, terms)
+        self.remembered_in(spec.cwd).kept()  # which raises while it can still be refused
+        row = SessionRow(
+            id=head.session if head else new_session(),
+            agent=agent.info.name,
+            cwd=str(spec.cwd),
+            created_at=rfc3339(datetime.now(UTC)),
+            title=title and _known(terms).redact_text(title),
+            model=spec.model,
+            mode=spec.mode,
+            settings={
+                "approve": terms.approve,
+                "accept_advisory": spec.accept_advisory,
+                "workspace_tools": terms.bench is not None or None,
+                **settings,
+            },
+        )
+        warden = (
+            head.launched if head else launch_warden(self._paths.spawns, row.id, terms.supervision)
+        )
+        lease = Lease.take(self._paths.leases, row.id)
+        assert lease is not None
+        created = self.catalog.create(row)
+        early = head.looks if head else {}
+        order = Order(agent, spec, terms)
+        session = await self._run(row, order, lease, warden, relay, early=early)
+        await asyncio.wrap_future(created)
+        return session
+
+    async def resume(
+        self,
+        row: SessionRow,
+        agent: Agent,
+        spec: SessionSpec,
+        terms: Terms,
+        *,
+        relay: Relay | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Takes the session over; whatever its last owner left open is ended first.
+
+        Another agent than its last one goes on with it from an account of what was said and done.
+        """
+        _check(spec, terms)
+        self.remembered_in(spec.cwd).kept()
+        lease = Lease.take(self._paths.leases, row.id)
+        if lease is None:
+            raise SessionBusy(
+                f"session {row.id} is run by process {row.owner_pid}",
+                hint=f"`tillerman sessions follow {row.id}` watches it",
+            )
+        await self.leftovers.end_turn(row)
+        await self.leftovers.withdraw(self.catalog.get(row.id))
+        warden = launch_warden(self._paths.spawns, row.id, terms.supervision)
+        row = self.catalog.get(row.id)
+        if row.native_id and not self.catalog.native_ids(row.id):
+            spec = replace(spec, fork=True)  # the id is still the original's
+        made = Order(agent, spec, terms)
+        return await self._run(row, made, lease, warden, relay, settings)
+
+    async def _run(
+        self,
+        row: SessionRow,
+        order: Order,
+        lease: Lease,
+        launched: Launched,
+        relay: Relay | None,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        early: Mapping[str, State] = MappingProxyType({}),
+    ) -> Session:
+        # most commands look at sessions and run none
+        from tillerman.core.permission import WORKSPACE, Context, Policy
+        from tillerman.sessions.agent.agent_row import Tenure
+        from tillerman.sessions.agent.host import SessionHost
+        from tillerman.sessions.enforcement.exec_rules import ExecRules
+        from tillerman.sessions.enforcement.protection import Protection
+        from tillerman.sessions.enforcement.settings import SessionEnforcement
+        from tillerman.sessions.fallback.policy import Relay
+        from tillerman.sessions.log.appender import Journal
+        from tillerman.sessions.log.attachment_indexer import Shelf
+        from tillerman.sessions.log.disk_budget import Budget
+        from tillerman.sessions.log.sanitizer import Intake
+        from tillerman.sessions.permissions.session_rules import Recollection
+        from tillerman.sessions.runner.runner import Runner
+        from tillerman.supervision.client.warden_client import Warden
+        from tillerman.workspace.files.policy_lookup import DiskFiles
+
+        spec, terms = order.spec, order.terms
+        tools: Tools | None = None
+        if terms.bench:
+            from tillerman.sessions.workspace_tools.tool_offer import (
+                Tools,  # few sessions have them
+            )
+
+            tools = Tools(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
+            spec = tools.announced(spec)
+            order = order._replace(spec=spec)
+        known = _known(terms)
+        budget = Budget(terms.turn_cap)
+        policy = partial(
+            Policy.preset,
+            only=terms.tools,
+            rules=(*terms.rules, *((WORKSPACE,) if terms.bench else ())),
+            tightening=terms.tightening,
+        )
+        scratch = open_scratch(terms.environment, row.id)
+        context = Context(
+            cwd=spec.cwd,
+            folders=(*spec.folders, scratch) if scratch else spec.folders,
+            mode=spec.mode,
+            home=Path.home(),
+            resolve=os.path.realpath,
+            files=DiskFiles(),
+        )
+        remembered = self.remembered_in(spec.cwd)
+        survives = terms.bench is not None and terms.bench.survives
+        protection = Protection(
+            row.id,
+            spec.cwd,
+            terms,
+            self._paths,
+            policy(terms.approve),
+            context,
+            remembered=remembered.rules,
+            saved=self._paths.processes / row.id / "protected" if survives else None,
+            early=early,
+        )
+        begun: asyncio.Task[None] | None = None
+        if order.agent.info.prompted:  # another has only commands of ours
+            begun = asyncio.create_task(protection.begin())
+        judged = ExecRules(
+            terms,
+            spec.cwd,
+            lambda: runner,  # which needs a host that needs these
+        )
+        enforcement = SessionEnforcement(judged, protection)
+        try:
+            warden = await Warden.attach(launched)
+        except BaseException:
+            if begun:
+                await begun
+            await protection.close()
+            raise
+        try:
+            if begun:
+                await begun
+            protection.attach(warden)
+        except BaseException:
+            await asyncio.gather(warden.close(), protection.close())
+            raise
+        sweep = asyncio.get_running_loop().run_in_executor(None, sweep_scratches, terms.environment)
+
+        def host(terms: Terms) -> SessionHost:
+            _register(known, terms)
+            judged.terms = terms
+            return SessionHost(
+                warden,
+                with_scratch(terms.environment, scratch),
+                known,
+                spill_folder=self._paths.spill / row.id,
+                spill_cap=terms.spill_cap,
+                line_cap=terms.line_cap,
+                budget=budget,
+                patience=terms.limits.request,
+                enforcement=enforcement,
+                report=report,
+            )
+
+        def report(notice: Notice) -> None:
+            runner.liaison.tell(notice)
+
+        tenure = Tenure(self.catalog, row, settings)
+        broadcast = Broadcast(row.id, self.log, row.entries)
+        runner = Runner(
+            order,
+            host=host,
+            journal=Journal(row.id, self.log, broadcast),
+            intake=Intake(
+                known,
+                output_cap=terms.output_cap,
+                budget=budget,
+                spill=host(terms).spill,
+                cwd=str(spec.cwd),
+            ),
+            history=lambda: read_all(self.log, row.id),
+            native_id=row.native_id if order.agent.info.name == row.agent else None,
+            last_turn=row.turns,
+            policy=policy,
+            context=context,
+            recall=lambda: self._recollection(row) if row.entries else Recollection(),
+            remembered=remembered,
+            shelf=Shelf(row.id, self.search, self.attachments, known),
+            relay=relay or Relay(),
+            opened=tenure.begins,
+            rules_changed=judged.update,
+            enforcement=enforcement,
+        )
+        judged.attach(warden)
+        protection.listen(runner.liaison.tell)
+        bench = await tools.open(spec, terms, runner.liaison, known, enforcement) if tools else None
+        runner.warm()
+        unwatch = self._watch_storage(runner)
+        door = Door(runner, broadcast)
+        socket = self._paths.socket(row.id)
+        await door.open(socket)
+        await asyncio.wrap_future(
+            self.catalog.update(row.id, owner_socket=str(socket), owner_pid=os.getpid())
+        )
+        announce(self._paths.watchers, row.id)
+
+        async def close() -> None:
+            self._open.discard(session)
+            try:
+                await runner.close()
+            finally:
+                unwatch()
+                await door.close()
+                if tools:
+                    await tools.close()
+                broadcast.close()
+                disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
+                await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
+                await protection.close()
+                await sweep
+                if scratch:
+                    remove_scratch(scratch)
+                if broadcast.last_seq == 0:  # its agent refused to start
+                    await asyncio.wrap_future(self.catalog.delete(row.id))
+                lease.release()
+
+        session = Session(
+            row.id,
+            runner,
+            broadcast,
+            self.log,
+            close,
+            since=row.entries,
+            bench=bench,
+        )
+        self._open.add(session)
+        return session
+
+    def _watch_storage(self, runner: Runner) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+
+        def changed(storage: Storage) -> None:  # in the store's thread
+            loop.call_soon_threadsafe(runner.storage_changed, storage)
+
+        return self._database.watch(changed)
+
+    def attach(self, row: SessionRow) -> AttachedSession:
+        socket = str(self._paths.socket(row.id))
+        return AttachedSession(row.id, socket, self.log, self.leftovers)
+
+    async def is_run(self, session: str) -> bool:
+        """Somebody runs it, and would hear an answer now."""
+        visit = await Visit.pay(str(self._paths.socket(session)))
+        if visit:
+            visit.leave()
+        return visit is not None
+
+    def remembered_in(self, cwd: Path) -> Remembered:
+        """What was answered with "always" in the project of this folder."""
+        from tillerman.sessions.permissions.project_rules import Remembered
+
+        return Remembered.of(self._paths, cwd)
+
+    def remembered_by(self, row: SessionRow) -> tuple[Rule, ...]:
+        """The same of a session, newest first."""
+        return self._recollection(row).rules
+
+    def _recollection(self, row: SessionRow) -> Recollection:
+        from tillerman.sessions.permissions.session_rules import TOLD_BY, Recollection
+
+        return Recollection.of(self.log.of_types(row.id, TOLD_BY))
+
+    def watch_requests(self) -> AsyncIterator[Change]:
+        """Of all sessions, whoever runs them: what waits for a person, and how it was settled."""
+        from tillerman.sessions.request_watch import Vigil
+
+        vigil = Vigil(self.catalog, self.log, self._paths.socket, self._paths.watchers)
+        return vigil.changes()
+
+    async def left_running(self, agent: str, cwd: Path) -> SessionRow | None:
+        """The newest of its sessions here whose processes run, though nobody runs the session."""
+        running = reversed(self.processes.list(live=True))
+        for session in dict.fromkeys(one.session for one in running):
+            row = self.catalog.get(session)
+            if (row.agent, row.cwd) == (agent, str(cwd)) and not await self.is_run(session):
+                return row
+        return None
+
+    async def close(self) -> None:
+        for session in list(self._open):
+            await session.close()
+
+    # -- what a dead owner left ------------------------------------------------------------------
+
+    @cached_property
+    def leftovers(self) -> Leftovers:
+        from tillerman.sessions.recovery import Leftovers
+
+        return Leftovers(self._paths, self.catalog, self.log)
+
+    async def recover(self) -> list[str]:
+        """Ends the processes and the turns that a dead owner left; returns their sessions.
+
+        What they asked stays open: somebody may still answer it.
+        """
+        from tillerman.workspace.git import work_tree_snapshot
+
+        private_folder(self._paths.spawns)
+        if any(self._paths.spawns.iterdir()):
+            from tillerman.supervision.client.orphan_sweep import sweep
+
+            await asyncio.to_thread(sweep, self._paths.spawns)
+        await asyncio.to_thread(work_tree_snapshot.sweep)
+        if self.processes.list(live=True):
+            from tillerman.workspace.processes.process_records import settle
+
+            await settle(self.processes, self._paths.processes, self._paths.spawns)
+        recovered = []
+        for row in self.catalog.open_turns():
+            if lease := Lease.take(self._paths.leases, row.id):
+                try:
+                    await self.leftovers.end_turn(self.catalog.get(row.id))
+                    recovered.append(row.id)
+                finally:
+                    lease.release()
+        return recovered
+
+    # -- the shelf -------------------------------------------------------------------------------
+
+    async def delete(self, row: SessionRow) -> None:
+        lease = Lease.take(self._paths.leases, row.id)
+        if lease is None:
+            raise SessionBusy(
+                f"session {row.id} is running", hint=f"`tillerman sessions cancel {row.id}` first"
+            )
+        try:
+            await self._forget_processes(row.id)
+            await asyncio.wrap_future(self.catalog.delete(row.id))
+            shutil.rmtree(self._paths.spill / row.id, ignore_errors=True)
+            shutil.rmtree(self._paths.quarantine / row.id, ignore_errors=True)
+            self._recording(row).unlink(missing_ok=True)
+        finally:
+            lease.release()
+
+    async def _forget_processes(self, session: str) -> None:
+        if not (self._paths.processes / session).exists():
+            return
+        from tillerman.workspace.processes.process_records import forget  # few sessions have any
+
+        await forget(session, self.processes, self._paths.processes, self._paths.spawns)
+
+    async def expire(self, days: int | None) -> None:
+        """Deletes what nobody owns and nothing was added to for that long; None keeps it all."""
+        if days is None:
+            return
+        before = rfc3339(datetime.now(UTC) - timedelta(days=days))
+        for session in self.catalog.expired(before):
+            with suppress(SessionBusy):
+                await self.delete(self.catalog.get(session))
+
+    def record(self, row: SessionRow) -> Path:
+        """The log as a file, to be played back."""
+        path = self._recording(row)
+        private_folder(path.parent)
+        draft = path.with_suffix(f".{os.getpid()}")
+        with draft.open("wb") as out:
+            out.writelines(encode(entry) + b"\n" for entry in read_all(self.log, row.id))
+        return draft.replace(path)
+
+    def _recording(self, row: SessionRow) -> Path:
+        return self._paths.cache / f"{row.id}.jsonl"
+
+    async def fork(self, row: SessionRow, *, up_to_seq: int | None = None) -> SessionRow:
+        return await asyncio.wrap_future(
+            self.catalog.fork(
+                row.id, new_session(), created_at=rfc3339(datetime.now(UTC)), up_to_seq=up_to_seq
+            )
+        )
+
+
+def _check(spec: SessionSpec, terms: Terms) -> None:
+    """Of those who make them without `order`: an unknown mode would restrict nothing."""
+    check_required(approve=terms.approve, mode=spec.mode, supervision=terms.supervision)
+
+
+def _known(terms: Terms) -> Secrets:
+    from tillerman.supervision.secrets import Secrets
+
+    secrets = Secrets()
+    _register(secrets, terms)
+    return secrets
+
+
+def _register(secrets: Secrets, terms: Terms) -> None:
+    for name, value in terms.secrets:
+        secrets.register(name, value)

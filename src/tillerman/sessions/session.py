@@ -1,0 +1,258 @@
+"""A session in the caller's hands: one they own, or one that another process runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from tillerman.core.agent import File, Mode, Prompt
+from tillerman.core.errors import SessionBusy, SessionError
+from tillerman.core.events import Answer, Entry
+from tillerman.core.session_options import Preset, WhenBusy, check_options, check_required
+from tillerman.sessions.log.broadcast import Broadcast
+from tillerman.sessions.remote.owner_socket import (
+    Call,
+    Cancel,
+    Configure,
+    Follow,
+    ForgetRule,
+    GiveAnswer,
+    SendPrompt,
+    Visit,
+)
+from tillerman.store.event_log import EventLog
+
+if TYPE_CHECKING:
+    from tillerman.core.transcript import Transcript
+    from tillerman.core.turn_result import Result
+    from tillerman.sessions.runner.runner import Runner
+    from tillerman.sessions.workspace_tools.tool_runner import Workbench
+
+
+class AtRest(Protocol):
+    """What can be said to a session that nobody runs; it waits in the log."""
+
+    async def answer(
+        self, session: str, request_id: str, answer: Answer, surface: str, /
+    ) -> None: ...
+    async def forget_rule(self, session: str, told: str, /) -> None: ...
+
+
+class Session:
+    """A session that this process runs."""
+
+    def __init__(
+        self,
+        id: str,
+        runner: Runner,
+        broadcast: Broadcast,
+        log: EventLog,
+        on_close: Callable[[], Awaitable[None]],
+        *,
+        since: int,
+        bench: Workbench | None = None,
+    ) -> None:
+        self.id = id
+        self.bench = bench  # the workspace's tools, where they were asked for
+        self.since = since  # number of the last entry from before it was opened here
+        self._prompted = False
+        self._runner = runner
+        self._broadcast = broadcast
+        self._log = log
+        self._on_close = on_close
+
+    @property
+    def agent(self) -> str:
+        """Who has the session now."""
+        return self._runner.agent
+
+    @property
+    def request_limit(self) -> float | None:
+        """Seconds until a request that nobody answered is denied."""
+        return self._runner.request_limit
+
+    @property
+    def last_seq(self) -> int:
+        """Number of the newest durable entry."""
+        return self._broadcast.last_seq
+
+    async def prompt(
+        self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
+    ) -> None:
+        """Starts a turn. While one runs: `queue`, `refuse` (SessionBusy) or `steer` it."""
+        self._prompted = True
+        await self._runner.prompt(Prompt(text, tuple(files)), when_busy)
+
+    async def run(self, text: str, *, files: Sequence[File] = ()) -> AsyncIterator[Entry]:
+        """Prompts, and yields every new entry until the agent is idle again."""
+        since = self.last_seq if self._prompted else self.since
+        await self.prompt(text, files=files)
+        async for entry in self.until_idle(since):
+            yield entry
+
+    async def until_idle(self, since: int = 0) -> AsyncIterator[Entry]:
+        async for page in self.pages_until_idle(since):
+            for entry in page:
+                yield entry
+
+    async def pages_until_idle(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        async for page in self._broadcast.pages(since, until=self._runner.rested):
+            yield page
+
+    async def ask(self, text: str, *, files: Sequence[File] = ()) -> Result:
+        """Prompts, waits until the agent is idle, and returns the last turn's result."""
+        await self.prompt(text, files=files)
+        await self.idle()
+        return self.result()
+
+    def entries(self, since: int = 0) -> AsyncIterator[Entry]:
+        """Past, then live; ends when the session is closed."""
+        return self._broadcast.entries(since)
+
+    def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        """As `entries`, all that is new each time."""
+        return self._broadcast.pages(since)
+
+    def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
+        """First answer wins; a later one raises RequestNotOpen.
+
+        `Answer.remember` makes a rule of it, for this session or for all of this project.
+        """
+        self._runner.answer(request_id, answer, surface=surface)
+
+    def forget_rule(self, told: str) -> None:
+        """`Rule.told` of one that this session remembers: it asks again from now on."""
+        self._runner.forget_rule(told)
+
+    def waits_for(self, request_id: str) -> bool:
+        """The request is open: no rule and nobody else has answered it."""
+        return request_id in self._runner.open_requests
+
+    async def cancel(self) -> None:
+        await self._runner.cancel()
+
+    async def configure(
+        self,
+        *,
+        model: str | None = None,
+        mode: Mode | None = None,
+        approve: Preset | None = None,
+    ) -> None:
+        await self._runner.configure(model=model, mode=mode, approve=approve)
+
+    async def idle(self) -> None:
+        """Until nothing runs, nothing is queued, and every entry is durable."""
+        await self._runner.idle()
+
+    def transcript(self) -> Transcript:
+        from tillerman.core.transcript import fold
+
+        return fold(read_all(self._log, self.id))
+
+    def result(self) -> Result:
+        return last_result(self.transcript())
+
+    async def close(self) -> None:
+        await self._on_close()
+
+
+class AttachedSession:
+    """A session that another process runs; the log is read here, the verbs go through its door."""
+
+    def __init__(self, id: str, socket: str, log: EventLog, at_rest: AtRest) -> None:
+        self.id = id
+        self._socket = socket
+        self._log = log
+        self._at_rest = at_rest
+
+    async def prompt(
+        self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
+    ) -> None:
+        check_required(when_busy=when_busy)
+        await self._call(
+            SendPrompt(text, when_busy, tuple((file.name, file.mime, file.data) for file in files))
+        )
+
+    async def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
+        """One that a dead owner left open is answered when the same is asked again."""
+        if not await self._reach(GiveAnswer(request_id, answer, surface)):
+            await self._at_rest.answer(self.id, request_id, answer, surface)
+
+    async def forget_rule(self, told: str) -> None:
+        if not await self._reach(ForgetRule(told)):
+            await self._at_rest.forget_rule(self.id, told)
+
+    async def cancel(self) -> None:
+        await self._call(Cancel())
+
+    async def configure(
+        self,
+        *,
+        model: str | None = None,
+        mode: Mode | None = None,
+        approve: Preset | None = None,
+    ) -> None:
+        check_options({"model": model, "mode": mode, "approve": approve})
+        await self._call(Configure(model, mode, approve))
+
+    async def entries(self, since: int = 0) -> AsyncIterator[Entry]:
+        """Past, then live; ends with its owner."""
+        async for page in self.pages(since):
+            for entry in page:
+                yield entry
+
+    async def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
+        """As `entries`, all that is new each time."""
+        visit = await Visit.pay(self._socket)
+        try:
+            if visit:
+                await visit.call(Follow(since))
+        except SessionBusy:
+            visit = None  # it went away just now
+        while page := self._log.page(self.id, since):
+            yield page
+            since = page[-1].seq
+        if not visit:
+            return
+        try:
+            async for last in visit.news():
+                while since < last and (page := self._log.page(self.id, since)):
+                    yield page
+                    since = page[-1].seq
+        finally:
+            visit.leave()
+        while page := self._log.page(self.id, since):
+            yield page
+            since = page[-1].seq
+
+    async def _call(self, call: Call) -> None:
+        if not await self._reach(call):
+            raise SessionError(
+                f"nobody runs session {self.id} now",
+                hint=f"`tillerman run --resume {self.id}` does",
+            )
+
+    async def _reach(self, call: Call) -> bool:
+        """False: nobody runs it."""
+        visit = await Visit.pay(self._socket)
+        if visit is None:
+            return False
+        try:
+            await visit.call(call)
+        finally:
+            visit.leave()
+        return True
+
+
+def last_result(transcript: Transcript) -> Result:
+    if not transcript.turns:
+        raise SessionError("this session has no turn yet")
+    from tillerman.core.turn_result import result
+
+    return result(transcript, transcript.turns[-1])
+
+
+def read_all(log: EventLog, session: str, seq: int = 0) -> Iterator[Entry]:
+    while page := log.page(session, seq):
+        yield from page
+        seq = page[-1].seq

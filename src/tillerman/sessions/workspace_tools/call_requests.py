@@ -1,0 +1,146 @@
+"""What the policy is asked about a call of the workspace's tools, in the words it judges by."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Decision
+from tillerman.supervision.secrets import Secrets
+from tillerman.workspace.files.redacted_text import placeholders_in
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.tools import tool_schemas
+from tillerman.workspace.tools.tool_schemas import Call
+
+MOST_MEMBERS = 50  # of an archive, that a question names
+
+
+class Denied(Refused):
+    """By a rule, a person or the clock."""
+
+
+def acts_of_call(call: Call) -> list[tuple[str, dict[str, Any]]]:
+    """What the policy is asked about: the tool by our names, and its input; the last one is what
+    the call is called by."""
+    match call:
+        case tool_schemas.ExecuteShell(command=command, cwd=cwd, env=env, stdin=stdin):
+            if env:  # a variable may name another program to run
+                words = " ".join(f"{name}={shlex.quote(value)}" for name, value in env.items())
+                command = f"export {words} && {command}"
+            where = {} if cwd == "." else {"cwd": cwd}
+            given = {"stdin": stdin} if stdin else {}
+            return [("Bash", {"command": command, **where, **given})]
+        case tool_schemas.WriteProcessInput(text=text) if text.strip():
+            return [("Bash", {"command": text})]  # to a shell, it is one
+        case tool_schemas.ReadFile(path=path) | tool_schemas.ExportFile(path=path):
+            return [("Read", {"path": path})]
+        case tool_schemas.ExportZip(paths=paths):
+            return [("Read", {"paths": paths, "recursive": True})]
+        case tool_schemas.ListDirectory(path=path):
+            return [("LS", {"path": path})]
+        case tool_schemas.SearchFiles(pattern=pattern, path=path):
+            return [("Grep", {"pattern": pattern, "path": path})]
+        case tool_schemas.WriteFile(path=path, content=content):
+            return [("Write", {"path": path, "content": content})]
+        case tool_schemas.ReplaceLinesInFile():
+            return [
+                (
+                    "Edit",
+                    {
+                        "path": call.path,
+                        "old_string": call.expected_old_text,
+                        "new_string": call.new_text,
+                    },
+                )
+            ]
+        case tool_schemas.ReplaceTextInFile(path=path, old_text=old, new_text=new):
+            return [("Edit", {"path": path, "old_string": old, "new_string": new})]
+        case tool_schemas.MoveFile(source=source, destination=destination):
+            return [("Rename", {"old_path": source, "new_path": destination})]
+        case tool_schemas.DeleteFile(path=path):
+            return [("Delete", {"path": path})]
+        case tool_schemas.CreateDirectory(path=path):
+            return [("Write", {"path": path})]
+        case tool_schemas.ImportFile(source=source, path=path):
+            return [("Read", {"path": source}), ("Write", {"path": path})]
+    return [("MCP", msgspec.to_builtins(call))]
+
+
+# The words of a request, where the call has others.
+_RENAMED: dict[type[Call], dict[str, str]] = {
+    tool_schemas.ReplaceLinesInFile: {"new_string": "new_text", "old_string": "expected_old_text"},
+    tool_schemas.ReplaceTextInFile: {"new_string": "new_text", "old_string": "old_text"},
+    tool_schemas.MoveFile: {"old_path": "source", "new_path": "destination"},
+    tool_schemas.WriteProcessInput: {"command": "text"},
+}
+
+
+def changed_fields(call: Call, tool: str, input: Mapping[str, Any]) -> dict[str, Any]:
+    """A changed input in the words of the call; of a place it was asked about it stays there."""
+    known = {field.name for field in msgspec.structs.fields(call)}
+    renamed = _RENAMED.get(type(call), {})
+    if isinstance(call, tool_schemas.ImportFile) and tool == "Read":
+        renamed = {"path": "source"}
+    fields = {renamed.get(key, key): value for key, value in input.items()}
+    return {key: value for key, value in fields.items() if key in known}
+
+
+async def with_members(
+    call: tool_schemas.ImportFile,
+    input: Mapping[str, Any],
+    members: Sequence[str],
+    decide: Callable[[PermissionRequested], Decision | None],
+) -> dict[str, Any]:
+    """The input of a request with those files of an archive that rules ask about; `Denied` where a
+    rule denies one."""
+    asked: list[str] = []
+    for number, name in enumerate(members):
+        if number % 20 == 0:
+            await asyncio.sleep(0)  # others are waiting
+        path = f"{call.path.rstrip('/')}/{name}"
+        request = PermissionRequested(request_id="", tool="Write", title="", input={"path": path})
+        decision = decide(request)
+        if decision is None or decision.verdict == "allow":
+            continue
+        if decision.verdict != "ask":
+            raise Denied(f"{path}: {decision.note}", hint="unpack it without that file")
+        asked.append(path)
+    if not asked:
+        return dict(input)
+    more = {"more": len(asked) - MOST_MEMBERS} if len(asked) > MOST_MEMBERS else {}
+    return {**input, "paths": asked[:MOST_MEMBERS], **more}
+
+
+def check_placeholders(call: Call, secrets: Secrets) -> None:
+    """Refuses a command, or the name of a file, that holds a placeholder: nothing puts the secret
+    back there."""
+    match call:
+        case tool_schemas.ExecuteShell(command=command, stdin=stdin, env=env):
+            texts = [command, stdin or "", *(env or {}).values()]
+        case tool_schemas.WriteProcessInput(text=text):
+            texts = [text]
+        case _:
+            _check_names(call, secrets)
+            return
+    for found in (one for text in texts for one in placeholders_in(text, secrets)):
+        raise Refused(
+            f"{found} stands for a secret that was not shown: a command gets these letters, and "
+            "not the secret",
+            hint="change files that hold secrets with write_file, replace_text_in_file or "
+            "replace_lines_in_file, which put them back; copy them with cp",
+        )
+
+
+def _check_names(call: Call, secrets: Secrets) -> None:
+    for field in ("path", "source", "destination", "export_as"):
+        name = getattr(call, field, None)
+        for found in placeholders_in(name, secrets) if isinstance(name, str) else ():
+            raise Refused(
+                f"{field}: {found} stands for a secret in the name of a file, which was not shown",
+                hint="name the file by a command with a glob, such as mv dir/*.txt new.txt",
+            )

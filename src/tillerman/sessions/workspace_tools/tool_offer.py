@@ -1,0 +1,89 @@
+"""The workspace's tools as a session offers them: announced to the agent, served, taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from tillerman.core.agent import SessionSpec
+from tillerman.paths import Paths
+from tillerman.sessions.enforcement.settings import SessionEnforcement
+from tillerman.sessions.permissions.request_broker import Liaison
+from tillerman.sessions.remote.private_socket import Reception
+from tillerman.sessions.run_settings import SERVER, Terms
+from tillerman.sessions.workspace_tools.process_calls import IsServed
+from tillerman.sessions.workspace_tools.tool_runner import Workbench
+from tillerman.store.process_table import ProcessTable
+from tillerman.supervision.secrets import Secrets
+
+ServeTools = Callable[[Workbench, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+_RELAY = Path(__file__).parents[2] / "mcp" / "stdio_relay.py"
+
+
+class Tools:
+    """`serve` speaks with whoever comes; None where the session is served another way.
+    `is_served` says of another session whether somebody runs it."""
+
+    def __init__(
+        self,
+        session: str,
+        paths: Paths,
+        table: ProcessTable,
+        serve: ServeTools | None,
+        is_served: IsServed,
+    ) -> None:
+        self._session = session
+        self._paths = paths
+        self._table = table
+        self._serve = serve
+        self._is_served = is_served
+        self._socket = paths.socket(f"{session}-tools")
+        self._bench: Workbench | None = None
+        self._reception: Reception | None = None
+
+    def announced(self, spec: SessionSpec) -> SessionSpec:
+        """The agent starts a relay as one of its MCP servers."""
+        words = ["-I", "-S", str(_RELAY), str(self._socket)]
+        server = {"command": sys.executable, "args": words}
+        return replace(spec, servers={**spec.servers, SERVER: server})
+
+    async def open(
+        self,
+        spec: SessionSpec,
+        terms: Terms,
+        liaison: Liaison,
+        secrets: Secrets,
+        enforcement: SessionEnforcement,
+    ) -> Workbench:
+        assert terms.bench is not None
+        bench = self._bench = await Workbench.open(
+            self._session,
+            spec.cwd,
+            terms.bench,
+            liaison,
+            secrets=secrets,
+            table=self._table,
+            processes=self._paths.processes,
+            records=self._paths.spawns,
+            exports=self._paths.exports / self._session,
+            locks=self._paths.file_locks,
+            supervision=terms.supervision,
+            enforcement=enforcement,
+            is_served=self._is_served,
+        )
+        if self._serve:
+            self._reception = Reception(partial(self._serve, bench), admits=bench.admits)
+            await self._reception.open(self._socket)
+        return bench
+
+    async def close(self) -> None:
+        if self._reception:
+            await self._reception.close()
+        if self._bench:
+            await self._bench.close()

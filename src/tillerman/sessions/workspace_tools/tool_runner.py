@@ -1,0 +1,306 @@
+"""A session's workspace at work: each call judged by the policy, done, and told in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from tillerman.core.errors import TillermanError
+from tillerman.core.events import (
+    Content,
+    Diff,
+    PermissionRequested,
+    Text,
+    ToolFinished,
+    ToolStarted,
+)
+from tillerman.core.tools import title
+from tillerman.core.workspace_process import Process
+from tillerman.sessions.enforcement.settings import SessionEnforcement
+from tillerman.sessions.permissions.request_broker import Ask, Liaison
+from tillerman.sessions.permissions.session_rules import denies
+from tillerman.sessions.run_settings import SERVER, Bench
+from tillerman.sessions.workspace_tools.call_requests import (
+    Denied,
+    acts_of_call,
+    changed_fields,
+    check_placeholders,
+    with_members,
+)
+from tillerman.sessions.workspace_tools.process_calls import Caller, IsServed, ProcessCalls
+from tillerman.sessions.workspace_tools.progress import ProgressReport, SendProgress
+from tillerman.store.process_table import ProcessTable
+from tillerman.supervision.isolation.readable_files import closed_here
+from tillerman.supervision.secrets import Secrets
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_tools import Files
+from tillerman.workspace.files.path_locks import PathLocks
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.processes.process_place import Place
+from tillerman.workspace.processes.shell_processes import Processes
+from tillerman.workspace.tools import file_results, tool_results, tool_schemas
+from tillerman.workspace.tools.file_calls import run_at_once, run_file_call
+from tillerman.workspace.tools.tool_results import ShownImage, Told
+from tillerman.workspace.tools.tool_schemas import Call, read_call
+
+Outcome = Literal["completed", "failed", "denied", "cancelled"]
+
+SHOWN = 20  # processes in the overview
+QUOTED = 2_000  # characters of a refusal, which may quote what was asked
+DEEPEST = 64  # dicts and lists inside each other, in the arguments of a call
+EVERYBODY = Caller()
+ASK_USER = "go on without it, or ask the user, whose `[[rules]]` can allow it"
+WAITING = "waits for approval: `tillerman requests list` shows it to the user"
+
+_logger = logging.getLogger(__name__)
+
+
+class Done(msgspec.Struct, frozen=True):
+    """`text` is for the model, `data` the same for programs."""
+
+    outcome: Outcome
+    text: str
+    data: Mapping[str, Any] = {}
+    diff: Diff | None = None
+    image: ShownImage | None = None
+
+    @classmethod
+    def refused(cls, error: TillermanError, outcome: Outcome = "failed") -> Done:
+        message = error.message
+        if len(message) > QUOTED:
+            message = f"{message[: QUOTED // 2]} […] {message[-QUOTED // 2 :]}"
+        text = f"{message}\n{error.hint}".strip()
+        return cls(outcome, text, {"error": message, "hint": error.hint})
+
+
+class Workbench:
+    """Open it with `open`. Calls may come at once, and from several clients."""
+
+    def __init__(
+        self,
+        cwd: Path,
+        bench: Bench,
+        liaison: Liaison,
+        *,
+        secrets: Secrets,
+        files: Files,
+        processes: Processes,
+        process_calls: ProcessCalls,
+    ) -> None:
+        self._cwd = cwd
+        self._bench = bench
+        self._liaison = liaison
+        self._secrets = secrets
+        self._files = files
+        self._processes = processes
+        self._process_calls = process_calls
+
+    @classmethod
+    async def open(
+        cls,
+        session: str,
+        cwd: Path,
+        bench: Bench,
+        liaison: Liaison,
+        *,
+        secrets: Secrets,
+        table: ProcessTable,
+        processes: Path,
+        records: Path,
+        exports: Path,
+        locks: Path,
+        supervision: str,
+        enforcement: SessionEnforcement,
+        is_served: IsServed,
+    ) -> Workbench:
+        """`processes`, `records`, `exports` and `locks` are folders. What ran before is found
+        again."""
+        place = Place(cwd, processes, records, supervision, judged=enforcement)
+        found = await Processes.open(session, table, place, secrets.redact_text)
+        path_locks = await asyncio.to_thread(_open_locks, locks)
+        closed = partial(closed_here, bench.isolation, cwd)
+        files = Files(Root(cwd, locks=path_locks), exports, secrets, closed)
+        process_calls = ProcessCalls(
+            bench, files.root, found, enforcement.protection, secrets, is_served
+        )
+        opened = cls(
+            cwd,
+            bench,
+            liaison,
+            secrets=secrets,
+            files=files,
+            processes=found,
+            process_calls=process_calls,
+        )
+        await process_calls.open()
+        return opened
+
+    async def close(self) -> None:
+        await self._process_calls.close()
+        self._files.root.close()
+
+    def admits(self, pid: int) -> bool:
+        """A command must not call for another with less around it."""
+        return not self._processes.started(pid)
+
+    def clean(self, text: str) -> str:
+        """As it may be told: without what is secret."""
+        return self._secrets.redact_text(text)
+
+    async def overview(self, caller: Caller = EVERYBODY) -> str:
+        """Where it is, what is in it, two levels deep, and what runs."""
+        listing = await asyncio.to_thread(self._files.list_directory, ".", 2)
+        running = self.processes(caller, "live")[:SHOWN]
+        parts = [
+            f"workspace: {self._cwd}",
+            f"commands run at isolation {self._bench.isolation}, or stricter if asked",
+            file_results.tree(listing).text,
+            tool_results.listing(running).text if running else "nothing runs",
+        ]
+        return self.clean("\n".join(parts))
+
+    async def output(self, process: str, stream: str, caller: Caller = EVERYBODY) -> str:
+        return self.clean(await self._process_calls.written(caller, process, stream))
+
+    def processes(self, caller: Caller = EVERYBODY, status: str = "all") -> Sequence[Process]:
+        """Newest first."""
+        return self._process_calls.list(caller, status)
+
+    # -- a call ----------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        progress: SendProgress | None = None,
+        ask: Ask | None = None,
+        caller: Caller = EVERYBODY,
+    ) -> Done:
+        report = ProgressReport(progress)
+        call_id = f"{SERVER}-{os.urandom(4).hex()}"
+        if _is_too_deep(arguments):  # nobody could log it
+            self._begin(call_id, None, "MCP", tool, {})
+            why = f"the arguments of {tool} are nested deeper than {DEEPEST} levels"
+            return self._end(call_id, None, Done.refused(Refused(why, hint="see tools/list")))
+        parent = self._liaison.caller_of(tool, arguments)
+        try:
+            call = read_call(tool, arguments)
+        except Refused as error:
+            self._begin(call_id, parent, "MCP", tool, dict(arguments))
+            return self._end(call_id, parent, Done.refused(error))
+        acts = acts_of_call(call)
+        self._begin(call_id, parent, *acts[-1][:1], tool, acts[-1][1])
+        members = None
+        try:
+            check_placeholders(call, self._secrets)
+            for word, input in acts:
+                asked = input
+                if isinstance(call, tool_schemas.ImportFile) and call.unpack and word == "Write":
+                    members = await asyncio.to_thread(self._files.archive_members, call.source)
+                    asked = await with_members(call, input, members, self._liaison.decide)
+                async with report.while_waiting(WAITING):
+                    call = await self._judged(call, word, asked, call_id, ask)
+            told = await self._do(call, caller, report, members)
+        except asyncio.CancelledError:
+            self._end(call_id, parent, Done("cancelled", "it was cancelled"))
+            raise
+        except Denied as error:
+            return self._end(call_id, parent, Done.refused(error, "denied"))
+        except TillermanError as error:
+            return self._end(call_id, parent, Done.refused(error))
+        except Exception as error:
+            _logger.exception("%s failed", tool)
+            text = f"tillerman failed at this, by a bug of its own: {type(error).__name__}: {error}"
+            return self._end(call_id, parent, Done("failed", text, {"error": text}))
+        outcome: Outcome = "failed" if told.failed else "completed"
+        done = Done(outcome, told.text, told.data, told.diff, told.image)
+        return self._end(call_id, parent, done)
+
+    def _begin(
+        self, call_id: str, parent: str | None, word: str, tool: str, input: dict[str, Any]
+    ) -> None:
+        name = f"{SERVER}.{tool}"
+        said = title(word, input, name=name, cwd=str(self._cwd))
+        self._liaison.tell(
+            ToolStarted(
+                call_id=call_id, tool=word, name=name, title=said, input=input, parent=parent
+            ),
+            more_follows=True,
+        )
+
+    def _end(self, call_id: str, parent: str | None, done: Done) -> Done:
+        """What goes to the model is as clean as what is kept."""
+        done = Done(
+            done.outcome,
+            self.clean(done.text),
+            self._secrets.redact_value(done.data),
+            done.diff,
+            done.image,
+        )
+        content: tuple[Content, ...] = (Text(done.text),)
+        if done.diff:
+            content = (done.diff, *content)
+        self._liaison.tell(
+            ToolFinished(call_id=call_id, outcome=done.outcome, content=content, parent=parent)
+        )
+        return done
+
+    async def _judged(
+        self, call: Call, word: str, input: dict[str, Any], call_id: str, ask: Ask | None
+    ) -> Call:
+        """The call as it may be done: a person or a rule may have changed it."""
+        name = f"{SERVER}.{call.name}"
+        request = PermissionRequested(
+            request_id=os.urandom(8).hex(),
+            tool=word,
+            title=title(word, input, name=name, cwd=str(self._cwd)),
+            input=input,
+            call_id=call_id,
+        )
+        answer = await self._liaison.consult(request, ask)
+        if denies(request, answer):
+            raise Denied(answer.note or "this was denied", hint=ASK_USER)
+        if answer.input is None:
+            return call
+        fields = {**msgspec.structs.asdict(call), **changed_fields(call, word, answer.input)}
+        changed = read_call(call.name, {k: v for k, v in fields.items() if v is not UNSET})
+        check_placeholders(changed, self._secrets)
+        return changed
+
+    # -- what it does ----------------------------------------------------------------------------
+
+    async def _do(
+        self, call: Call, caller: Caller, report: ProgressReport, members: Sequence[str] | None
+    ) -> Told:
+        if told := await self._process_calls.run(call, caller, report):
+            return told
+        known = frozenset(members) if members is not None else None
+        if told := run_at_once(self._files, call):
+            return told
+        return await asyncio.to_thread(run_file_call, self._files, call, known)
+
+
+def _is_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = [one.values() if isinstance(one, Mapping) else one
+                 for one in level if isinstance(one, Mapping | list)]  # fmt: skip
+        if not inner:
+            return False
+        level = [item for items in inner for item in items]
+    return True
+
+
+def _open_locks(folder: Path) -> PathLocks:
+    found = PathLocks(folder)
+    found.recover()
+    return found

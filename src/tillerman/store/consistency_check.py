@@ -1,0 +1,71 @@
+"""Signs that a store lost something, looked for where SQLite would not say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from tillerman.store import migrations
+from tillerman.store.wal_reader import Log, committed_frames
+
+
+class LogCheck:
+    """Compares the write-ahead log with what SQLite makes of it.
+
+    SQLite stops at the first frame it does not like and takes the rest for never written. Made
+    before the store is opened, while nobody else has it open.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._log = Log.beside(path)
+        self._committed = committed_frames(path, self._log)
+
+    def damage(self, connection: apsw.Connection) -> str:
+        """What is missing, after `connection` has read the log; empty when nothing is."""
+        read, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+        read = max(read, 0)
+        if read < self._committed:
+            return f"its write-ahead log held {self._committed} pages, of which {read} can be read"
+        if not self._log.holds_frames:
+            return ""
+        if not self._log.header_whole:
+            return "the beginning of its write-ahead log is broken"
+        unread = [frame for frame in self._log.frames() if frame.number > read]
+        # A power cut leaves one torn transaction: nothing stands behind its commit mark.
+        if any(frame.commits for frame in unread[:-1]):
+            return f"{len(unread)} pages of its write-ahead log stand behind a broken one"
+        return ""
+
+
+def damaged_schema(connection: apsw.Connection) -> str:
+    """Whether the tables are those that the migrations make."""
+    fresh = apsw.Connection(":memory:")
+    migrations.migrate(fresh, "a fresh store")
+    schema = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
+    same = set(connection.execute(schema)) == set(fresh.execute(schema))
+    fresh.close()
+    return "" if same else "its tables are not as they were made"
+
+
+def damaged_list(connection: apsw.Connection) -> str:
+    """The first fault in the list of sessions: quick enough for every opening."""
+    return _fault(connection, "PRAGMA integrity_check('sessions')")
+
+
+def damaged_anywhere(connection: apsw.Connection) -> str:
+    """The first fault in any table: reads the whole file."""
+    if fault := _fault(connection, "PRAGMA integrity_check(1)"):
+        return fault
+    short = connection.execute(
+        "SELECT id FROM sessions LEFT JOIN "
+        "(SELECT session, count(*) AS held, max(seq) AS last FROM entries GROUP BY session) "
+        "ON session = number "
+        "WHERE entries != coalesce(held, 0) OR entries != coalesce(last, 0) LIMIT 1"
+    ).fetchall()
+    return f"entries of session {short[0][0]} are missing" if short else ""
+
+
+def _fault(connection: apsw.Connection, check: str) -> str:
+    found = connection.execute(check).fetchall()
+    return "" if found == [("ok",)] else str(found[0][0])

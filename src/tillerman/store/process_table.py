@@ -1,0 +1,84 @@
+"""The list of workspace processes: on disk before anybody is told of one, ended once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import apsw
+import msgspec
+
+from tillerman.core.workspace_process import Process
+from tillerman.store.database import Database
+from tillerman.store.session_row import bindable
+
+COLUMNS = tuple(field.name for field in msgspec.structs.fields(Process))
+CHANGEABLE = frozenset(COLUMNS) - {"id", "session", "command", "cwd", "began_at", "owner"}
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM processes"
+_INSERT = (
+    f"INSERT INTO processes ({', '.join(COLUMNS)}) "
+    f"VALUES ({', '.join(':' + name for name in COLUMNS)})"
+)
+_LIVE = "status IN ('starting', 'running')"
+
+
+class ProcessTable:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, process: str) -> Process | None:
+        found = self._rows("WHERE id = ?", (bindable(process),))
+        return found[0] if found else None
+
+    def list(self, session: str | None = None, *, live: bool = False) -> Sequence[Process]:
+        """Oldest first, of one session or of all."""
+        return self._rows(
+            f"WHERE (?1 IS NULL OR session = ?1) {f'AND {_LIVE}' if live else ''} ORDER BY number",
+            (bindable(session),),
+        )
+
+    def expired(self, before: str) -> Sequence[Process]:
+        """Those that ended before this moment (RFC 3339), to be removed."""
+        return self._rows(f"WHERE ended_at < ? AND NOT {_LIVE} ORDER BY number", (before,))
+
+    def add(self, process: Process) -> Future[None]:
+        values = {name: bindable(getattr(process, name)) for name in COLUMNS}
+
+        def work(connection: apsw.Connection) -> None:
+            connection.execute(_INSERT, values)
+
+        # what runs is known on a full disk too: the rows are small
+        return self._database.write(work, line=process.id, urgent=True)
+
+    def change(self, process: str, **fields: Any) -> Future[bool]:
+        """Change one that has not ended yet; False when it has, or is not there."""
+        if unknown := fields.keys() - CHANGEABLE:
+            raise TypeError(f"{sorted(unknown)} of a process cannot be changed")
+        values = [bindable(value) for value in fields.values()]
+        assignments = ", ".join(f"{name} = ?" for name in fields)
+
+        def work(connection: apsw.Connection) -> bool:
+            connection.execute(
+                f"UPDATE processes SET {assignments} WHERE id = ? AND {_LIVE}", (*values, process)
+            )
+            return bool(connection.changes())
+
+        return self._database.write(work, line=process, urgent=True)
+
+    def remove(self, processes: Sequence[str]) -> Future[None]:
+        def work(connection: apsw.Connection) -> None:
+            connection.executemany(
+                "DELETE FROM processes WHERE id = ?", [(process,) for process in processes]
+            )
+
+        return self._database.write(work)
+
+    def _rows(self, clause: str, bindings: tuple[Any, ...]) -> Sequence[Process]:
+        rows = self._database.query(f"{_SELECT} {clause}", bindings)
+        try:
+            return [
+                msgspec.convert(dict(zip(COLUMNS, values, strict=True)), Process) for values in rows
+            ]
+        except msgspec.MsgspecError as error:
+            raise self._database.damaged(f"the list of processes: {error}") from error

@@ -1,0 +1,266 @@
+"""A program as the harness sees it: with pipes of ours, or with files that it writes into."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tillerman.core.agent import Exit
+from tillerman.core.errors import SupervisionUnavailable
+from tillerman.supervision.warden import exit_file
+
+if TYPE_CHECKING:
+    from tillerman.supervision.client.warden_client import Warden
+
+GONE_WITHIN = 12.0  # the keeper's five seconds, then the warden's, and some
+_ANSWERED_WITHIN = 2.0  # seconds; a keeper that is not stopped answers at once
+INPUT_STEP = 32 * 1024  # bytes of one message: it fits the socket of a keeper that does not read
+
+
+def exit_of(status: int) -> Exit:
+    if os.WIFSIGNALED(status):
+        return Exit(None, os.WTERMSIG(status))
+    return Exit(os.WEXITSTATUS(status), None)
+
+
+class Sizes(NamedTuple):
+    """What a program wrote so far, and what of it is in the files."""
+
+    stdout: int
+    stderr: int
+    stdout_kept: int
+    stderr_kept: int
+
+    @property
+    def total(self) -> int:
+        return self.stdout + self.stderr
+
+
+class Ended(NamedTuple):
+    """How a program with output files ended."""
+
+    exit: Exit
+    at: float  # seconds since 1970
+    sizes: Sizes
+    why: str  # one of the words in `ending`, empty when it ended by itself
+
+    @classmethod
+    def of(cls, end: exit_file.Ending) -> Ended:
+        return cls(exit_of(end.status), end.at, Sizes(*end.sizes), end.why)
+
+    @classmethod
+    def read(cls, folder: Path) -> Ended | None:
+        """What its keeper wrote down, in the folder of its files."""
+        try:
+            number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            found = exit_file.read(number)
+        finally:
+            os.close(number)
+        return cls.of(found) if found else None
+
+
+class _Supervised:
+    def __init__(self, warden: Warden, number: int) -> None:
+        loop = asyncio.get_running_loop()
+        self.pid = 0
+        self._warden = warden
+        self._number = number
+        self._started: asyncio.Future[tuple[int, str]] = loop.create_future()
+        self._exit: asyncio.Future[Exit] = loop.create_future()
+        self._gone: asyncio.Future[tuple[int, ...]] = loop.create_future()
+        self.mount_failures: dict[str, str] = {}  # path -> reason
+        self._mounting: deque[asyncio.Future[dict[str, str]]] = deque()
+
+    def mounting(self) -> asyncio.Future[dict[str, str]]:
+        """The report on the next mounts that its keeper is asked for."""
+        report: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+        self._mounting.append(report)
+        return report
+
+    def mounted(self, failed: list[tuple[bytes, str]]) -> None:
+        self.mount_failures = {os.fsdecode(path): why for path, why in failed}
+        if self._started.done() and self._mounting:
+            report = self._mounting.popleft()
+            if not report.done():
+                report.set_result(self.mount_failures)
+
+    def _stop_mounting(self) -> None:
+        for report in self._mounting:
+            if not report.done():
+                report.set_result({})
+        self._mounting.clear()
+
+    def signal(self, number: int) -> None:
+        """To the program alone, not to its children; nothing happens once it has ended."""
+        self._warden._send("signal", self._number, int(number))
+
+    async def kill(self) -> None:
+        """End the program and everything it started; returns when all of it is gone."""
+        if not self._gone.done():
+            self._warden._send("kill", self._number)
+        try:
+            async with asyncio.timeout(GONE_WITHIN):
+                left = await asyncio.shield(self._gone)
+        except TimeoutError:
+            left = (self.pid,)
+        if left:
+            raise SupervisionUnavailable(
+                f"would not end: process {', '.join(map(str, left))}",
+                hint="it runs as another user or hangs in the kernel; end it by hand",
+            )
+
+    def _lose(self) -> None:
+        """The warden was killed, and with it the program."""
+        if not self._exit.done():
+            self._exit.set_result(Exit(None, signal.SIGKILL))
+
+
+class Child(_Supervised):
+    """One program. Its pipe ends are raw, non-blocking, and the caller's to close."""
+
+    def __init__(
+        self, warden: Warden, number: int, stdin: int | None, stdout: int, stderr: int
+    ) -> None:
+        super().__init__(warden, number)
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+
+    async def wait(self) -> Exit:
+        """The program's own end. Its pipes may stay open a moment longer, held by its children."""
+        return await asyncio.shield(self._exit)
+
+    def _close_pipes(self) -> None:
+        for number in (self.stdin, self.stdout, self.stderr):
+            if number is not None:
+                os.close(number)
+
+
+class Job(_Supervised):
+    """A program whose output goes to files, moved there by its keeper."""
+
+    def __init__(self, warden: Warden, number: int, name: str) -> None:
+        super().__init__(warden, number)
+        loop = asyncio.get_running_loop()
+        self.name = name
+        self.lasting = False
+        self._end: asyncio.Future[Ended | None] = loop.create_future()
+        self._lasts: asyncio.Future[None] = loop.create_future()
+        self._fed: asyncio.Future[str] | None = None
+        self._feeding = asyncio.Lock()
+        self._watches: list[tuple[int, asyncio.Future[Sizes]]] = []
+
+    async def started(self) -> tuple[int, str]:
+        """Its pid and start time, in ticks; both together name the process."""
+        return await asyncio.shield(self._started)
+
+    async def wait(self) -> Ended | None:
+        """The end of the program and its tree, its output whole. None: its warden was killed, and
+        if its keeper could still write the end down, it is in the folder."""
+        return await asyncio.shield(self._end)
+
+    async def last(self) -> bool:
+        """Let it outlive its harness from now on; False if it ended first."""
+        if not self.lasting:
+            self._warden._send("last", self._number)
+            await self._first(self._lasts)
+        return self.lasting and not self._end.done()
+
+    async def write(self, data: bytes, *, eof: bool = False) -> str:
+        """`taken`; else what would not fit is not written: `full`, or `closed`."""
+        async with self._feeding:
+            answer = "taken"
+            parts = [data[at : at + INPUT_STEP] for at in range(0, len(data), INPUT_STEP)] or [b""]
+            for number, part in enumerate(parts, 1):
+                answer = await self._write(part, eof=eof and number == len(parts))
+                if answer != "taken":
+                    break
+            return answer
+
+    async def _write(self, data: bytes, *, eof: bool) -> str:
+        self._fed = asyncio.get_running_loop().create_future()
+        self._warden._send("input", self._number, data, eof)
+        await self._first(self._fed, _ANSWERED_WITHIN)
+        if self._fed.done():
+            return self._fed.result()
+        return "closed" if self._end.done() else "full"
+
+    async def grown(self, seen: int = -1) -> Sizes | None:
+        """Its sizes, once it has written more than `seen` bytes in all; None when it ended first.
+
+        Its keeper tells it, once, and only while somebody asks.
+        """
+        if self._end.done():
+            return None
+        answer: asyncio.Future[Sizes] = asyncio.get_running_loop().create_future()
+        self._watches.append((seen, answer))
+        self._warden._send("watch", self._number, seen)
+        try:
+            await self._first(answer)
+            return answer.result() if answer.done() else None
+        finally:
+            self._watches = [one for one in self._watches if one[1] is not answer]
+
+    async def _first(self, answer: asyncio.Future[Any], within: float | None = None) -> None:
+        """Until there is an answer, or nobody left to give it."""
+        either: set[asyncio.Future[Any]] = {answer, self._end}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED, timeout=within)
+
+    def _take(self, word: str, rest: list[Any]) -> bool:
+        match word, rest:
+            case "ended", [status, at, sizes, why]:
+                if not self._end.done():
+                    self._end.set_result(Ended(exit_of(status), at, Sizes(*sizes), why))
+            case "grown", [sizes]:
+                self._tell_growth(Sizes(*sizes))
+            case "lasting", []:
+                self.lasting = True
+                if not self._lasts.done():
+                    self._lasts.set_result(None)
+            case "input", [answer]:
+                if self._fed and not self._fed.done():
+                    self._fed.set_result(answer)
+            case _:
+                return False
+        return True
+
+    def _tell_growth(self, sizes: Sizes) -> None:
+        still = []
+        for seen, answer in self._watches:
+            if sizes.total <= seen:
+                still.append(seen)
+            elif not answer.done():
+                answer.set_result(sizes)
+        if still:
+            self._warden._send("watch", self._number, min(still))
+
+    def _lose(self) -> None:
+        super()._lose()
+        if not self._end.done():
+            self._end.set_result(None)
+
+
+def open_files(folder: Path) -> tuple[int, int, int]:
+    """The folder, and new files in it for output and error."""
+    opened: list[int] = []
+    try:
+        opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        opened.extend(os.open(name, flags, 0o600, dir_fd=opened[0]) for name in exit_file.FILES)
+    except BaseException:
+        close_files(opened)
+        raise
+    return opened[0], opened[1], opened[2]
+
+
+def close_files(files: Iterable[int]) -> None:
+    for number in files:
+        os.close(number)

@@ -1,0 +1,51 @@
+"""A word with a warden that another process holds: what it runs, a signal, an end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tillerman.supervision.client.child_processes import GONE_WITHIN
+from tillerman.supervision.protocol.channel import unframe
+from tillerman.supervision.protocol.rendezvous import knock
+
+
+async def programs(folder: Path) -> list[str] | None:
+    """The names of what it runs; None when it is gone."""
+    answer = await _ask(folder, "list")
+    return [row[1] for row in answer[1]] if answer else None
+
+
+async def signal(folder: Path, name: str, number: int) -> bool:
+    """False when it runs no program of that name."""
+    answer = await _ask(folder, "signal", name, int(number))
+    return answer is not None and answer[0] == "signalled"
+
+
+async def kill(folder: Path, name: str) -> bool:
+    """The whole tree, gone when this returns; False when it runs no program of that name."""
+    answer = await _ask(folder, "kill", name)
+    return answer is not None and answer[0] == "gone"
+
+
+async def _ask(folder: Path, *message: Any) -> tuple[Any, ...] | None:
+    """The one answer; None when nobody is there, or it ended meanwhile."""
+    loop = asyncio.get_running_loop()
+    try:
+        end = knock(str(folder), *message)
+    except OSError:
+        return None
+    end.setblocking(False)
+    buffer = bytearray()
+    try:
+        async with asyncio.timeout(GONE_WITHIN):
+            while data := await loop.sock_recv(end, 65536):
+                buffer += data
+                for answer in unframe(buffer):
+                    return tuple(answer)
+    except (OSError, TimeoutError):
+        pass
+    finally:
+        end.close()
+    return None

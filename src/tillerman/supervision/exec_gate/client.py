@@ -1,0 +1,95 @@
+"""The warden's side of the gate: starts it, tells it of other rules, ends it."""
+
+# ruff: noqa: SIM105  # contextlib would cost every start some milliseconds
+
+from __future__ import annotations
+
+import os
+
+from tillerman.supervision.exec_gate import gate as gate_process
+from tillerman.supervision.exec_gate.entry import Entry
+from tillerman.supervision.exec_gate.exec_call import open_memory
+from tillerman.supervision.linux import process_table
+from tillerman.supervision.protocol.channel import Channel, frame, rights
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    import socket
+    from collections.abc import Callable
+    from typing import Any
+else:
+    import _signal as signal
+    import _socket as socket
+
+
+class GateProcess:
+    """A gate that answers; `start` forks it."""
+
+    def __init__(
+        self, pid: int, control: Channel, entrance: socket.socket, *, no_new_privileges: bool
+    ) -> None:
+        self.pid = pid
+        self.control = control
+        self._entrance = entrance
+        self._no_new_privileges = no_new_privileges
+
+    @classmethod
+    def start(
+        cls, settings: dict[str, Any], close_all_but: Callable[[set[int]], None]
+    ) -> GateProcess | str:
+        """The gate, or why there is none."""
+        ours, theirs = (Channel(end) for end in socket.socketpair())
+        entrance, registrations = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            close_all_but({theirs.fileno(), registrations.fileno()})
+            gate_process.run(theirs, registrations, settings)
+        theirs.close()
+        registrations.close()
+        gate = cls(pid, ours, entrance, no_new_privileges=settings["no_new_privileges"])
+        reason = gate._await_ready()
+        if reason is None:
+            return gate
+        gate.end()
+        return reason
+
+    def _await_ready(self) -> str | None:
+        try:
+            while not (messages := self.control.receive()):
+                pass
+        except EOFError:
+            return "the gate process ended at its start"
+        return messages[0][1] or None
+
+    def entry(self) -> Entry:
+        """For a program that is to be started."""
+        return Entry(self._entrance.fileno(), no_new_privileges=self._no_new_privileges)
+
+    def update(self, policy: bytes) -> None:
+        try:
+            self.control.send("policy", policy)
+        except OSError:
+            pass  # it is gone, which SIGCHLD tells
+
+    def open_memory(self, pid: int) -> None:
+        """For the gate, where only ancestors of a process may look into it."""
+        try:
+            memory = open_memory(pid)
+        except OSError as error:
+            self.control.send("memory", error.errno)
+            return
+        try:
+            self.control.socket.sendmsg([frame(("memory", 0))], rights([memory]))
+        finally:
+            os.close(memory)
+
+    def end(self) -> None:
+        self.close()
+        process_table.send(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        self.control.close()
+        self._entrance.close()

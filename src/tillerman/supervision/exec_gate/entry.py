@@ -1,0 +1,53 @@
+"""The program's side of the gate: what its process does right before its first exec."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from tillerman.supervision.exec_gate import seccomp
+from tillerman.supervision.protocol.channel import frame, rights
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+else:
+    import _socket as socket
+
+
+class Entry:
+    """How a process puts itself under the gate, so that all execs after its own are judged."""
+
+    def __init__(self, entrance: int, *, no_new_privileges: bool) -> None:
+        self.entrance = entrance
+        self._no_new_privileges = no_new_privileges
+        self._installed = False
+
+    def install(self, pid: int) -> None:
+        """`pid` as the gate sees it. From here on nothing runs without the gate."""
+        listener = seccomp.install(no_new_privileges=self._no_new_privileges)
+        try:
+            self._send(("watch", pid), [listener])
+        finally:
+            os.close(listener)  # else a call would wait for ever when the gate dies
+        self._installed = True
+
+    def enter(self, pid: int, argv: list[bytes]) -> None:
+        """Right before it becomes the program."""
+        if not self._installed:
+            self.install(pid)
+        self._send(("start", pid, len(argv) - 1, checksum(argv), checksum(argv[1:])), [])
+
+    def _send(self, message: tuple[object, ...], files: list[int]) -> None:
+        end = socket.socket(fileno=os.dup(self.entrance))
+        try:
+            end.sendmsg([frame(message)], rights(files))
+        except OSError:
+            raise OSError(errno.EPIPE, "the gate that judges denied commands has ended") from None
+        finally:
+            end.close()
+
+
+def checksum(words: list[bytes]) -> int:
+    """The same in every process that was forked from one warden."""
+    return hash(tuple(words))

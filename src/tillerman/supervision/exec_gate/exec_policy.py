@@ -1,0 +1,45 @@
+"""The rules that a gate judges by, as it is told them, and which rules those can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct, json
+
+from tillerman.core.permission.rules import Rule
+
+
+class ExecPolicy(Struct, frozen=True, omit_defaults=True):
+    """What the gate is told: the rules in their order, and who they are for."""
+
+    rules: tuple[Rule, ...] = ()
+    tightening: tuple[Rule, ...] = ()  # count only where they are stricter
+    agent: str = ""
+    workspace: str = "/"
+
+    def encoded(self) -> bytes:
+        return json.encode(self)
+
+
+def unenforceable(rule: Rule) -> str | None:
+    """Why the gate does not judge by this rule; None for one that it does."""
+    if rule.paths:
+        return "it names files as well"
+    if rule.hosts:
+        return "it names hosts"
+    if rule.servers:
+        return "it names tools of MCP servers"
+    if rule.modes is not None:
+        return "it holds in some modes alone"
+    if rule.effects is not None or rule.spares:
+        return "it names commands by what they do"
+    if rule.line is not None:
+        return "it names a whole command line"
+    if rule.verdict == "deny" and not rule.commands:
+        return "it names no command"
+    return None
+
+
+def denied_commands(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules that make a gate worth having."""
+    return [rule for rule in rules if rule.verdict == "deny" and unenforceable(rule) is None]

@@ -1,0 +1,267 @@
+"""The gate process: answers the execve calls of a session's programs, one after the other.
+
+Forked from the warden. When it dies, the kernel fails every later execve of the programs with
+ENOSYS; while it is stopped, they wait. Nothing but the program's own first exec is answered before
+the rules are loaded.
+"""
+
+# ruff: noqa: PTH115, SIM105  # pathlib and contextlib would cost every start some milliseconds
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import sys
+
+from tillerman.supervision.exec_gate import seccomp
+from tillerman.supervision.exec_gate.availability import only_ancestors_may_read, refusal
+from tillerman.supervision.exec_gate.entry import checksum
+from tillerman.supervision.exec_gate.exec_call import open_memory, read_call
+from tillerman.supervision.linux import syscalls
+from tillerman.supervision.protocol.channel import Channel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from tillerman.supervision.exec_gate.command_rules import CommandRules
+    from tillerman.supervision.exec_gate.denied_files import DeniedFiles
+    from tillerman.supervision.exec_gate.exec_call import ExecCall
+    from tillerman.supervision.exec_gate.readings import Reading
+    from tillerman.supervision.exec_gate.seccomp import Notification
+
+_IDLE = 30  # milliseconds without a call, then the rules are loaded: a start needs the cores
+_SHOWN = 500  # characters of a refused command
+_MOST_STARTS = 8  # execs by which a program's own process may come to be the program
+
+
+class Watched:
+    """One program whose calls are judged."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._count = 0
+        self._whole = 0
+        self._rest = 0
+        self._left = 0
+
+    def expect(self, count: int, whole: int, rest: int) -> None:
+        """Its process is about to become the program, with so many arguments behind its name; all
+        words have the one checksum, the arguments the other."""
+        self._count = count
+        self._whole = whole
+        self._rest = rest
+        self._left = _MOST_STARTS
+
+    def starts(self, pid: int, argv: list[bytes]) -> bool:
+        """Whether this is the program itself being started: by us, or by the `env` or the shell
+        script that stands before it, with all of its arguments. Nobody judges that."""
+        if pid != self.pid or not self._left:
+            return False
+        self._left -= 1
+        if checksum(argv) == self._whole:
+            return True
+        behind = argv[len(argv) - self._count :]
+        if 0 < self._count < len(argv) and checksum(behind) == self._rest:
+            return True
+        self._left = 0
+        return False
+
+
+class Gate:
+    """`control` leads to the warden; programs announce themselves at `registrations`."""
+
+    def __init__(self, control: Channel, registrations: Any, settings: dict[str, Any]) -> None:
+        self._control = control
+        self._registrations = registrations
+        self._policy: bytes = settings["policy"]
+        self._modules: list[str] = settings["modules"]
+        self._path: bytes = settings["path"]
+        self._by_warden: bool = settings["memory_by_warden"] or only_ancestors_may_read()
+        self._waiting: list[tuple[Any, ...]] = []  # messages that came before an answer
+        self._watched: dict[int, Watched] = {}  # by listener
+        self._rules: CommandRules | None = None
+        self._files: DeniedFiles | None = None
+        self._reported: tuple[Any, ...] = ()
+        self._ready = select.poll()
+
+    def serve(self) -> None:
+        """Until the warden is gone."""
+        self._ready.register(self._control.fileno(), select.POLLIN)
+        self._ready.register(self._registrations.fileno(), select.POLLIN)
+        while True:
+            events = self._ready.poll(None if self._rules or not self._watched else _IDLE)
+            if not events:
+                self._load()
+            for number, event in events:
+                if number == self._control.fileno():
+                    self._waiting += self._control.receive()
+                elif number == self._registrations.fileno():
+                    self._register()
+                elif event & select.POLLIN:
+                    self._answer(number)
+                else:  # nobody is left who could call
+                    self._ready.unregister(number)
+                    del self._watched[number]
+                    os.close(number)
+            while self._waiting:
+                self._obey(self._waiting.pop(0))
+
+    def _obey(self, message: tuple[Any, ...]) -> None:
+        match message:
+            case ("policy", bytes(policy)) if policy != self._policy:
+                self._policy = policy
+                if self._rules:
+                    self._load()
+
+    def _register(self) -> None:
+        channel = Channel(self._registrations)
+        for word, pid, *rest in channel.receive():
+            if word == "watch":
+                listener = channel.take_files(1)[0]
+                self._watched[listener] = Watched(pid)
+                self._ready.register(listener, select.POLLIN)
+            else:
+                for watched in self._watched.values():
+                    if watched.pid == pid:
+                        watched.expect(*rest)
+
+    def _load(self) -> CommandRules:
+        """The rules are read by the policy's own code, which takes a while to import."""
+        sys.path[:] = self._modules
+        from tillerman.supervision.exec_gate.command_rules import CommandRules
+        from tillerman.supervision.exec_gate.denied_files import DeniedFiles
+
+        rules = CommandRules.decoded(self._policy)
+        if self._rules is None or rules.programs != self._rules.programs:
+            self._files = DeniedFiles(rules.programs, self._path)
+        self._rules = rules
+        return rules
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def _answer(self, listener: int) -> None:
+        call = seccomp.receive(listener)
+        if call is None:
+            return
+        try:
+            code = self._decide(listener, call)
+        except Exception as error:  # whatever it is, nothing unknown may run
+            self._report(call.pid, "", f"{type(error).__name__}: {error}")
+            code = errno.EPERM
+        seccomp.respond(listener, call.id, code)
+
+    def _decide(self, listener: int, notification: Notification) -> int:
+        """0, or the errno that the call is to fail with."""
+        watched = self._watched[listener]
+        try:
+            call = self._read(notification)
+        except OSError as error:
+            if not seccomp.is_waiting(listener, notification.id):
+                return errno.EPERM
+            if error.errno in (errno.EFAULT, errno.EIO, errno.ENAMETOOLONG):
+                return errno.EFAULT if error.errno == errno.EIO else error.errno
+            reason = f"its memory cannot be read: {error.strerror}"
+            self._report(notification.pid, "", reason)
+            return errno.EPERM
+        if not seccomp.is_waiting(listener, notification.id):
+            return errno.EPERM
+        if watched.starts(notification.pid, call.argv):
+            return 0
+        rules = self._rules or self._load()
+        if not rules.denies:
+            return 0
+        return self._judge(listener, notification, call, rules)
+
+    def _read(self, notification: Notification) -> ExecCall:
+        pid = notification.pid
+        memory = self._memory_by_warden(pid) if self._by_warden else open_memory(pid)
+        try:
+            return read_call(notification, memory)
+        finally:
+            os.close(memory)
+
+    def _memory_by_warden(self, pid: int) -> int:
+        """An ancestor of the caller may look into it where this process may not."""
+        self._control.send("memory", pid)
+        while True:
+            for message in self._control.receive():
+                match message:
+                    case ("memory", 0):
+                        return self._control.take_files(1)[0]
+                    case ("memory", int(code)):
+                        raise OSError(code, os.strerror(code))
+                self._waiting.append(message)
+
+    def _judge(
+        self, listener: int, notification: Notification, call: ExecCall, rules: CommandRules
+    ) -> int:
+        from tillerman.supervision.exec_gate.caller_files import CallerFiles, Unreadable
+        from tillerman.supervision.exec_gate.readings import Readings, Unnamed
+
+        assert self._files
+        files = CallerFiles(call.pid)
+        shown = _shown(call.argv or [call.path])
+        try:
+            readings = Readings(call, files, self._files).read()
+            directory = os.readlink(f"/proc/{call.pid}/cwd")
+        except OSError as error:
+            return error.errno or errno.EPERM
+        except (Unnamed, Unreadable) as error:
+            self._report(call.pid, shown, str(error))
+            return errno.EPERM
+        finally:
+            files.close()
+        if not seccomp.is_waiting(listener, notification.id):
+            return errno.EPERM
+        for reading in readings:
+            rule = rules.denial(reading.words, directory, cut=call.cut)
+            if rule is not None:
+                text = _shown(_short(reading))
+                self._report(call.pid, text, rule.note, rule.name, rule.source)
+                return errno.EPERM
+        return 0
+
+    def _report(
+        self, pid: int, command: str, reason: str, rule: str = "", source: str = ""
+    ) -> None:
+        """Once, though the caller goes on through the folders of its PATH."""
+        report = (pid, command or f"process {pid}", rule, source, reason)
+        if report == self._reported:
+            return
+        self._reported = report
+        try:
+            self._control.send("refused", *report[1:])
+        except OSError:
+            pass  # the warden is gone, which ends us next
+
+
+def run(control: Channel, registrations: Any, settings: dict[str, Any]) -> NoReturn:
+    """What the warden's fork becomes. It first tries the filter on itself."""
+    code = 0
+    try:
+        syscalls.die_with_parent()
+        syscalls.name_process("tillerman-exec-gate")
+        syscalls.hide_memory()
+        reason = refusal(no_new_privileges=settings["no_new_privileges"])
+        control.send("ready", reason or "")
+        if reason is None:
+            Gate(control, registrations, settings).serve()
+    except EOFError:  # the warden is gone
+        pass
+    except BaseException:
+        import traceback
+
+        os.write(2, traceback.format_exc().encode(errors="replace"))
+        code = 70
+    os._exit(code)
+
+
+def _short(reading: Reading) -> list[bytes]:
+    return [reading.name.rsplit(b"/", 1)[-1], *reading.arguments]
+
+
+def _shown(words: list[bytes]) -> str:
+    text = " ".join(os.fsdecode(word) for word in words[:100])
+    return text.encode(errors="replace").decode()[:_SHOWN]

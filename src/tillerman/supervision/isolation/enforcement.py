@@ -1,0 +1,157 @@
+"""The command's own side: gives up what the level does not leave it, right before exec.
+
+Runs in a process that has just been forked and has one thread. Nothing is undone: a process that
+could not give up everything must not go on to exec.
+"""
+
+# pathlib and contextlib would cost every start some milliseconds
+# ruff: noqa: PTH208
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import resource
+import stat
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# What marshal can carry: limits as (resource, value), capabilities that root keeps or None,
+# Landlock as (files, network, scoped, ((path, rights), …)) or None, a seccomp program or None, and
+# what bubblewrap is to find as open files: (number, content)
+Rules = tuple[
+    tuple[tuple[int, int], ...],
+    tuple[int, ...] | None,
+    tuple[int, int, int, tuple[tuple[bytes, int], ...]] | None,
+    bytes | None,
+    tuple[tuple[int, bytes], ...],
+]
+
+_PR_CAPBSET_READ = 23
+_PR_CAPBSET_DROP = 24
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_SET_SECCOMP = 22
+_PR_CAP_AMBIENT = 47
+_PR_CAP_AMBIENT_CLEAR_ALL = 4
+_SECCOMP_MODE_FILTER = 2
+_CAPABILITY_VERSION_3 = 0x20080522
+_LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446
+_PATH_BENEATH = 1
+_FOR_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that a single file can have
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def enforce(rules: Rules | None) -> None:
+    """OSError when any of it cannot be had: then the command must not run."""
+    if rules is None:
+        return
+    limits, capabilities, landlock, program, files = rules
+    _close_on_exec()
+    for number, content in files:
+        _lay_open(number, content)
+    for what, value in limits:
+        _limit(what, value)
+    if capabilities is not None:
+        _keep_capabilities(capabilities)
+    if landlock is not None or program is not None:
+        _checked(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    if landlock is not None:
+        _restrict(*landlock)
+    if program is not None:
+        _filter(program)
+
+
+def _close_on_exec() -> None:
+    """An open folder would be a door that no rule watches."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try:
+                os.set_inheritable(int(name), False)
+            except OSError:
+                continue  # the one that the folder was read by
+
+
+def _lay_open(number: int, content: bytes) -> None:
+    """A file without a name, at that number; nobody may be using it."""
+    try:
+        os.fstat(number)
+    except OSError:
+        pass
+    else:
+        raise OSError(errno.EBUSY, f"file {number} is in use")
+    made = os.memfd_create("tillerman", os.MFD_CLOEXEC)
+    try:
+        os.write(made, content)
+        os.lseek(made, 0, os.SEEK_SET)
+        os.dup2(made, number)
+    finally:
+        os.close(made)
+
+
+def _limit(what: int, value: int) -> None:
+    _, hard = resource.getrlimit(what)
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    resource.setrlimit(what, (value, value))
+
+
+def _keep_capabilities(kept: tuple[int, ...]) -> None:
+    """For root, who regains at exec what the bounding set still holds; others have none."""
+    if os.geteuid() != 0:
+        return
+    capability = 0
+    while (held := _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0)) >= 0:  # until the last one
+        if held and capability not in kept:
+            _checked(_libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0))
+        capability += 1
+    _checked(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    held = ctypes.create_string_buffer(24)
+    _checked(_libc.capget(header, held))
+    effective, permitted, _, effective2, permitted2, _ = struct.unpack("=6I", held.raw)
+    none = struct.pack("=6I", effective, permitted, 0, effective2, permitted2, 0)
+    _checked(_libc.capset(header, none))
+
+
+def _restrict(files: int, network: int, scoped: int, places: tuple[tuple[bytes, int], ...]) -> None:
+    handled = struct.pack("=QQQ", files, network, scoped)
+    ruleset = _checked(_libc.syscall(_LANDLOCK_CREATE_RULESET, handled, len(handled), 0))
+    try:
+        for path, rights in places:
+            _allow(ruleset, path, rights & files)
+        _checked(_libc.syscall(_LANDLOCK_RESTRICT_SELF, ruleset, 0))
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: bytes, rights: int) -> None:
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # gone, or closed to the user: there is nothing to allow
+    try:
+        if not stat.S_ISDIR(os.fstat(place).st_mode):
+            rights &= _FOR_FILES
+        rule = struct.pack("=Qi", rights, place)
+        _checked(_libc.syscall(_LANDLOCK_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0))
+    finally:
+        os.close(place)
+
+
+def _filter(program: bytes) -> None:
+    steps = ctypes.create_string_buffer(program, len(program))
+    # sock_fprog: how many, and where, aligned as a pointer is
+    header = struct.pack("@HP", len(program) // 8, ctypes.addressof(steps))
+    _checked(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, header, 0, 0))
+
+
+def _checked(result: Any) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return int(result)

@@ -1,0 +1,88 @@
+"""Redaction of a text that comes in pieces, so that no secret hides in a cut.
+
+Only a tail that may be the beginning of a secret is held back. What comes out does not depend on
+where the text was cut.
+"""
+
+from __future__ import annotations
+
+from tillerman.supervision.secrets.key_patterns import LONGEST_HEAD
+from tillerman.supervision.secrets.registry import Secrets, marker
+
+_CONTEXT = LONGEST_HEAD  # bytes: a key is known by what stands before it
+
+
+class Redactor:
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._context = b""  # let go already
+        self._held = b""
+        self.joined = False  # the last piece ended a secret that an earlier one began
+
+    def feed(self, data: bytes) -> bytes:
+        return self._advance(data, more=True)
+
+    def flush(self) -> bytes:
+        """What was held back: nothing follows that could complete it."""
+        return self._advance(b"", more=False)
+
+    def passes(self, data: bytes) -> bool:
+        """Lets all of it go as it is, when nothing in it is or may begin a secret."""
+        text = self._context + data
+        self.joined = False
+        if self._held or self._secrets.finds(text):
+            return False
+        if self._secrets.beginning(text, len(self._context)) < len(text):
+            return False
+        self._context = text[-_CONTEXT:]
+        return True
+
+    @property
+    def held(self) -> int:
+        """Bytes held back."""
+        return len(self._held)
+
+    def _advance(self, data: bytes, *, more: bool) -> bytes:
+        text = self._context + self._held + data
+        done = len(self._context)
+        new = done + len(self._held)
+        self.joined = False
+        hold = self._secrets.beginning(text, done) if more else len(text)
+        out: list[bytes] = []
+        for span in self._secrets.spans(text, done):
+            if span.start >= hold:
+                break
+            out += [text[done : span.start], marker(span.name)]
+            done = span.end
+            self.joined |= span.start < new < span.end
+            if done > hold:
+                hold = self._secrets.beginning(text, done)
+        out.append(text[done:hold])
+        self._context, self._held = text[max(0, hold - _CONTEXT) : hold], text[hold:]
+        return b"".join(out)
+
+
+class TextRedactor:
+    """The same for text."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._bytes = Redactor(secrets)
+
+    def feed(self, text: str) -> str:
+        return self._bytes.feed(text.encode("utf-8", "surrogatepass")).decode(
+            "utf-8", "surrogatepass"
+        )
+
+    def flush(self) -> str:
+        return self._bytes.flush().decode("utf-8", "surrogatepass")
+
+    def passes(self, text: str) -> bool:
+        return self._bytes.passes(text.encode("utf-8", "surrogatepass"))
+
+    @property
+    def held(self) -> int:
+        return self._bytes.held
+
+    @property
+    def joined(self) -> bool:
+        return self._bytes.joined

@@ -1,0 +1,454 @@
+"""The parent of one program: starts it, reports its end, and lets nothing of its tree outlive it.
+
+There is one keeper per program at every level, so that each tree has its own reaper. It ends the
+tree when the program ends, when told to, when the warden is gone, and, unless the program is to
+last, when the harness is gone.
+"""
+
+# pathlib and contextlib would cost every start some milliseconds
+# ruff: noqa: SIM105
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import time
+
+from tillerman.supervision.linux import process_table, syscalls
+from tillerman.supervision.linux.process_table import LINUX
+from tillerman.supervision.protocol.channel import Channel, frame, unframe
+from tillerman.supervision.warden import exit_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
+
+    from tillerman.supervision.exec_gate.entry import Entry
+    from tillerman.supervision.linux.cgroup import Cgroup
+    from tillerman.supervision.warden.mounts import Mounts, Plan
+    from tillerman.supervision.warden.output_pump import Flow
+    from tillerman.supervision.warden.records import Record
+else:
+    import _signal as signal
+
+END_WITHIN = 5.0
+_RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those no one can ignore
+
+
+class Program:
+    """What to run, and the files it gets as its standard input, output and error.
+
+    `confine` is called right before it runs, in its own process; before that `entry` has its
+    later execs judged. `mounts`: what only a keeper in a namespace can mount (see `mounts`).
+    """
+
+    def __init__(
+        self,
+        argv: list[bytes],
+        cwd: bytes,
+        env: dict[bytes, bytes],
+        stdio: Sequence[int],
+        confine: Callable[[], None] | None = None,
+        entry: Entry | None = None,
+        mounts: dict[str, Any] | None = None,
+    ) -> None:
+        self.argv = argv
+        self.cwd = cwd
+        self.env = env
+        self.stdio = stdio
+        self.confine = confine
+        self.entry = entry
+        self.mounts = mounts
+        self.mounted = False
+
+    @property
+    def files(self) -> list[int]:
+        """What its process needs open."""
+        return [*self.stdio, *((self.entry.entrance,) if self.entry else ())]
+
+    def become(self, pid: int) -> NoReturn:
+        """`pid`: of this process, as the warden sees it."""
+        for target, number in enumerate(self.stdio):
+            os.dup2(number, target)
+        os.chdir(self.cwd)
+        if self.entry:
+            self.entry.enter(pid, self.argv)
+        if self.mounted:  # not before: a filter takes one of these capabilities
+            from tillerman.supervision.warden.mounts import drop_capabilities
+
+            drop_capabilities()
+        if self.confine:
+            self.confine()
+        name = self.argv[0]
+        code = errno.ENOENT
+        for path in [name] if b"/" in name else self._on_path(name):
+            try:
+                os.execve(path, self.argv, self.env)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # the next folder on PATH may have it
+            except PermissionError:
+                code = errno.EACCES
+        raise OSError(code, os.strerror(code), name)
+
+    def _on_path(self, name: bytes) -> list[bytes]:
+        folders = self.env.get(b"PATH", os.defpath.encode()).split(b":")
+        return [(folder or b".") + b"/" + name for folder in folders]
+
+
+class Keeper:
+    """Runs in its own process, forked from the warden; `run` does not return."""
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        level: str,
+        marker: str,
+        record: Record | None,
+        group: Cgroup | None,
+        flow: Flow | None = None,
+    ) -> None:
+        self._program = program
+        self._level = level
+        self._marker = marker
+        self._record = record
+        self._group = group
+        self._flow = flow
+        self._watched: int | None = None  # the harness waits for more output than this
+        self._why = ""
+        self._keeper = 0  # its own pid
+        self._pid = 0
+        self._status: int | None = None
+        self._mounts: Mounts | None = None
+        self._unmounted: list[tuple[bytes, str]] = []  # of what was to be mounted at the start
+        self._unheard: list[tuple[Any, ...]] = []  # came together with the first message
+
+    def run(self, post: Channel, lifeline: int | None, lease: int, proc: int | None) -> NoReturn:
+        """The lease stays open here as well: it is free only when no keeper is at work either.
+
+        Without a lifeline the harness may go, and only the warden's end is the program's.
+        """
+        code = 0
+        try:
+            keep = {post.fileno(), lifeline, lease, proc}
+            keep.add(self._record.number if self._record else None)
+            keep.update(self._program.files, self._flow.files if self._flow else ())
+            close_all_but({number for number in keep if number is not None})
+            self._run(post, lifeline, proc)
+        except EOFError:  # the warden is gone
+            self._why = exit_file.WARDEN
+        except BaseException:
+            _complain()
+            code = 70
+        try:
+            self._end(post)
+        except BaseException:
+            _complain()
+            code = 70
+        os._exit(code)
+
+    def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
+        """Until it is time to end the tree, for whatever reason."""
+        self._keeper = os.getpid()
+        # the warden's word that we are its child and on record, or that it was called off
+        first = post.receive()
+        if any(message[0] == "kill" for message in first):
+            return
+        self._unheard = first[1:]
+        woken = wake_on_child_exit()
+        try:
+            self._settle(proc)
+            self._enforce()
+        except OSError as error:
+            say(post, "unable", f"{self._level} level: {error}")
+            return
+        try:
+            gate = self._fork(lambda gate: self._become(proc, gate))
+        except OSError as error:
+            self._fail(post, error)
+            return
+        for number in self._program.files:
+            os.close(number)
+        self._tend(post, lifeline, woken, gate)
+
+    def _fail(self, post: Channel, error: OSError) -> None:
+        self._flow = None  # there is nothing to tell of
+        say(post, "failed", error.errno, error.strerror, error.filename)
+
+    def _tend(self, post: Channel, lifeline: int | None, woken: int, gate: int) -> None:
+        try:
+            pid, start = self._started(gate)
+        except OSError as error:
+            self._fail(post, error)
+            return
+        self._tell_start(post, pid, start)
+        ready = select.poll()
+        for message in self._unheard:
+            self._obey(post, message, ready)
+        ready.register(woken, select.POLLIN)
+        ready.register(post.fileno(), select.POLLIN)
+        if lifeline is not None:
+            ready.register(lifeline, 0)  # no data ever comes: only the harness's end is news
+        if self._flow:
+            self._flow.begin(ready)
+        while self._status is None:
+            events = {number for number, _ in ready.poll()}
+            if woken in events:
+                os.read(woken, 4096)
+                self._reap()
+            if post.fileno() in events:
+                for message in post.receive():
+                    if message == ("last",):
+                        if lifeline is not None:
+                            ready.unregister(lifeline)
+                            lifeline = None
+                        say(post, "lasting")
+                    elif not self._obey(post, message, ready):
+                        return
+            if lifeline in events:
+                self._why = exit_file.HARNESS
+                return
+            if self._flow:
+                self._flow.serve(events, ready)
+                self._tell_growth(post)
+
+    def _settle(self, proc: int | None) -> None:
+        """Take the place in the process tree that the level asks for."""
+        match self._level:
+            case "namespace":
+                syscalls.die_with_parent()
+                syscalls.mount_own_proc()
+                assert proc is not None
+                _count_pids_from(os.readlink("self", dir_fd=proc))
+            case "cgroup" | "subreaper":
+                syscalls.become_subreaper()
+
+    def _tell_start(self, post: Channel, pid: int, start: str) -> None:
+        """Together: whoever is woken twice takes the processor from the program."""
+        told = frame(("mounted", self._unmounted)) if self._mounts else b""
+        try:
+            post.socket.sendall(told + frame(("started", pid, start)))
+        except OSError:
+            pass  # the warden is gone; the tree still has to end
+
+    def _enforce(self) -> None:
+        """Before the program's process runs anything. OSError where what is required fails."""
+        wanted = self._program.mounts
+        if wanted is None or self._level != "namespace":
+            return
+        from tillerman.supervision.warden.mounts import Mounts
+
+        self._mounts = Mounts()
+        self._unmounted = failed = self._mounts.apply(wanted["plan"])
+        if failed and wanted.get("required"):
+            path, reason = failed[0]
+            raise OSError(errno.EPERM, f"{os.fsdecode(path)} cannot be mounted: {reason}")
+        self._program.mounted = True
+
+    def _mount(self, post: Channel, plan: Plan) -> None:
+        assert self._mounts
+        say(post, "mounted", self._mounts.apply(plan))
+
+    def _fork(self, become: Callable[[int], NoReturn]) -> int:
+        """Fork the program: what it becomes. The gate, over which it tells its pid as the harness
+        sees it and its start time, or the error that kept it from running; exec closes it."""
+        gate, gate_end = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                become(gate_end)
+            except OSError as error:
+                failure = (error.errno, error.strerror, error.filename)
+            except BaseException as error:
+                failure = (errno.EINVAL, str(error), None)
+            os.write(gate_end, frame(failure))
+            os._exit(127)
+        os.close(gate_end)
+        return gate
+
+    def _started(self, gate: int) -> tuple[int, str]:
+        said = bytearray()
+        while part := os.read(gate, 4096):
+            said += part
+        os.close(gate)
+        match unframe(said):
+            case [(int(pid), str(start))]:
+                return pid, start
+            case [*_, (number, text, name)]:
+                raise OSError(number, text, name)
+        raise OSError(errno.ECHILD, "ended before it could run", self._program.argv[0])
+
+    def _become(self, proc: int | None, gate: int) -> NoReturn:
+        assert self._record
+        enter(self._program, self._prepare(proc), self._record, self._group, gate)
+
+    def _prepare(self, proc: int | None) -> process_table.Process:
+        """The program's process, before it is the program: who it is."""
+        os.setsid()
+        if LINUX and self._level != "namespace":
+            syscalls.die_with_parent()
+            if os.getppid() != self._keeper:
+                os._exit(127)
+        for number in _RESTORED:
+            signal.signal(number, signal.SIG_DFL)
+        if proc is None:
+            myself = process_table.find(os.getpid())
+        else:  # the /proc of the harness's pid namespace, where "self" is our pid out there
+            myself = process_table.parse_stat(process_table.read("self/stat", dir_fd=proc))
+        assert myself is not None
+        return myself
+
+    def _obey(self, post: Channel, message: tuple[Any, ...], ready: select.poll) -> bool:
+        """False when it is to end the tree."""
+        match message:
+            case ("signal", number) if self._status is None:
+                # a shell's children are in its group, as they would be in a terminal
+                process_table.send(-self._pid if self._flow else self._pid, number)
+            case ("input", data, eof) if self._flow:
+                say(post, "input", self._flow.feed(data, ready, eof=eof))
+            case ("mounts", plan):
+                if self._mounts:
+                    self._mount(post, plan)
+                else:
+                    say(post, "mounted", [])
+            case ("watch", seen):
+                self._watched = seen if self._watched is None else min(seen, self._watched)
+            case ("kill", *why):
+                self._why = why[0] if why else ""
+                return False
+        return True
+
+    def _tell_growth(self, post: Channel) -> None:
+        assert self._flow
+        if self._watched is not None and self._flow.total > self._watched:
+            self._watched = None
+            say(post, "grown", self._flow.sizes)
+
+    def _reap(self) -> bool:
+        """False when there is nobody left."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self._pid:
+                    self._status = status
+        except ChildProcessError:
+            return False
+
+    def _end(self, post: Channel) -> None:
+        """Report, then end the tree: nothing in it may delay the news of the program's own end."""
+        if self._flow:
+            if self._pid:
+                self._end_with_output(post, self._flow)
+            return
+        known = self._status
+        if known is not None:
+            say(post, "exited", known)
+        if self._level == "namespace":
+            return  # the kernel ends the rest of the namespace before anyone can reap us
+        left = self._end_tree()
+        if known is None and self._status is not None:
+            say(post, "exited", self._status)
+        if left:
+            say(post, "left", sorted(left))
+
+    def _end_with_output(self, post: Channel, flow: Flow) -> None:
+        """End the tree, then report: its output is whole when the harness hears of it."""
+        left = self._end_tree()
+        flow.drain()
+        status = int(signal.SIGKILL) if self._status is None else self._status
+        end = exit_file.Ending(status, time.time(), flow.sizes, self._why)
+        exit_file.write(flow.folder, end)
+        say(post, "ended", end.status, end.at, end.sizes, end.why)
+        if left:
+            say(post, "left", sorted(left))
+
+    def _end_tree(self) -> set[int]:
+        if self._level == "namespace":
+            return self._end_namespace()
+        if self._group:
+            self._group.kill(END_WITHIN)
+        if self._level == "group":
+            end_group(self._pid, self._marker)
+        return process_table.end_children(frozenset(), self._reap, END_WITHIN)
+
+    def _end_namespace(self) -> set[int]:
+        """As its init: the kernel lets nobody fork away from a signal to all of us at once."""
+        deadline = time.monotonic() + END_WITHIN
+        while time.monotonic() < deadline:
+            process_table.send(-1, signal.SIGKILL)
+            if not self._reap():
+                break
+            time.sleep(0.0005)
+        return set()  # what is left ends with us
+
+
+def enter(
+    program: Program, myself: process_table.Process, record: Record, group: Cgroup | None, gate: int
+) -> NoReturn:
+    """On record before it runs, and told as the last thing."""
+    if group:
+        group.enter()
+    record.add_process(myself)
+    os.write(gate, frame((myself.pid, myself.start)))
+    program.become(myself.pid)
+
+
+def end_group(leader: int, marker: str) -> None:
+    """What is left to do without a reaper: the process group, and whoever carries the marker."""
+    if leader:
+        try:
+            os.killpg(leader, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+    process_table.end(lambda: process_table.carriers(marker, process_table.snapshot()), END_WITHIN)
+
+
+def _count_pids_from(pid: str) -> None:
+    """Where every namespace began at 1, programs that name files by pid would meet in /tmp."""
+    try:
+        number = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return  # a kernel without checkpoint support: pids are small, all else works
+    try:
+        os.write(number, pid.encode())
+    except OSError:
+        pass
+    finally:
+        os.close(number)
+
+
+def say(post: Channel, *message: Any) -> None:
+    try:
+        post.send(*message)
+    except OSError:
+        pass  # the warden is gone; the tree still has to end
+
+
+def wake_on_child_exit() -> int:
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    return woken
+
+
+def close_all_but(keep: set[int]) -> None:
+    start = 3
+    for number in sorted(keep):
+        os.closerange(start, number)
+        start = max(start, number + 1)
+    os.closerange(start, os.sysconf("SC_OPEN_MAX"))
+
+
+def _complain() -> None:
+    import traceback
+
+    try:
+        os.write(2, traceback.format_exc().encode(errors="replace"))
+    except OSError:
+        pass  # the harness that read it is gone

@@ -1,0 +1,212 @@
+"""Which level of supervision this machine gives: each is tried out, none is assumed."""
+
+# pathlib and contextlib would cost every start some milliseconds
+# ruff: noqa: PTH110, PTH116, PTH208
+
+from __future__ import annotations
+
+import marshal
+import os
+import select
+
+from tillerman.supervision.linux import process_table, syscalls
+from tillerman.supervision.linux.cgroup import Cgroup, NoCgroup
+from tillerman.supervision.linux.pid_namespace import fork_init
+from tillerman.supervision.linux.process_table import LINUX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal
+
+ORDER = ("namespace", "cgroup", "subreaper", "group")
+_WITHIN = 2.0
+_FINE = "fine"
+
+# Programs refuse these when they seem to belong to a stranger, as they do in a user namespace.
+_OWNED = (
+    "/etc/passwd",
+    "/etc/ssh",
+    "/etc/ssh/ssh_config",
+    "/etc/sudoers",
+    "/etc/sudo.conf",
+    "/usr/bin/sudo",
+    "/usr/bin/ssh",
+    "/",
+)
+
+
+class Unavailable(Exception):
+    """A level this machine does not give, with the reason."""
+
+    def __init__(self, level: str, reason: str) -> None:
+        super().__init__(level, reason)
+        self.level = level
+        self.reason = reason
+
+
+class Place:
+    """The level taken, whether it needs a user namespace, and why not a higher one."""
+
+    def __init__(self, level: str, notes: tuple[str, ...], *, user: bool = False) -> None:
+        self.level = level
+        self.notes = notes
+        self.user = user
+
+
+def choose(wanted: str) -> Place:
+    """The level asked for, or for `auto` the highest that works; Unavailable when it does not."""
+    notes: list[str] = []
+    for level in ORDER if wanted == "auto" else (wanted,):
+        reason, user = refusal(level)
+        if reason is None:
+            return Place(level, tuple(notes), user=user)
+        if wanted == "namespace" and user and _namespace_canary(user=True, owners={}) is None:
+            return Place(level, (reason,), user=True)
+        notes.append(f"{level}: {reason}")
+    raise Unavailable(wanted, reason or "")
+
+
+def refusal(level: str) -> tuple[str | None, bool]:
+    """Why this level is not to be had here, and whether it would need a user namespace."""
+    if level != "group" and not LINUX:
+        return "only on Linux", False
+    match level:
+        case "namespace":
+            return _refused_namespace()
+        case "cgroup":
+            return _cgroup_canary(), False
+        case _:
+            return None, False
+
+
+def _refused_namespace() -> tuple[str | None, bool]:
+    owners = _owners()
+    plain = _namespace_canary(user=False, owners=owners)
+    if plain is None:
+        return None, False
+    inside = _namespace_canary(user=True, owners=owners)
+    if inside is None and os.geteuid() == 0:
+        inside = "root could not change to another user in it"
+    if inside is None:
+        return None, True
+    return f"{plain}; in a user namespace: {inside}", True
+
+
+def _owners() -> dict[str, int]:
+    owners = {}
+    for path in _OWNED:
+        try:
+            owners[path] = os.stat(path).st_uid
+        except OSError:
+            continue
+    return owners
+
+
+def _namespace_canary(*, user: bool, owners: dict[str, int]) -> str | None:
+    """Enter a namespace as a keeper does and look around; what is wrong in there, if anything."""
+    told, tell = os.pipe()
+    try:
+        init = fork_init(user=user)
+    except OSError as error:
+        os.close(tell)
+        os.close(told)
+        return error.strerror
+    if init == 0:
+        try:
+            os.write(tell, _look_around(owners).encode())
+        finally:
+            os._exit(0)
+    os.close(tell)
+    answer = _hear(told)
+    process_table.send(init, signal.SIGKILL)
+    os.waitpid(init, 0)
+    return answer
+
+
+def _look_around(owners: dict[str, int]) -> str:
+    try:
+        syscalls.mount_own_proc()
+    except OSError as error:
+        return f"cannot mount /proc: {error.strerror}"
+    for path, owner in owners.items():
+        if (seen := os.stat(path).st_uid) != owner:
+            return (
+                f"{path} seems to belong to user {seen} instead of {owner},"
+                " so ssh and sudo would refuse to work"
+            )
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    visible = str(child) in os.listdir("/proc")
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    if os.getpid() == 1 and visible and os.WIFSIGNALED(status):
+        return _FINE
+    return "its processes are not the ones /proc shows"
+
+
+def _cgroup_canary() -> str | None:
+    try:
+        group = Cgroup.create(f"tillerman-canary-{os.getpid()}")
+    except NoCgroup as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot make a control group in {error.filename}: {error.strerror}"
+    try:
+        return _try_cgroup(group)
+    finally:
+        group.kill(_WITHIN)
+        group.remove()
+
+
+def _try_cgroup(group: Cgroup) -> str | None:
+    if not os.path.exists(f"{group.folder}/cgroup.kill"):
+        return "the kernel has no cgroup.kill (it came with Linux 5.14)"
+    told, tell = os.pipe()
+    prober = os.getpid()
+    child = os.fork()
+    if child == 0:
+        try:
+            syscalls.die_with_parent()  # it holds all that the prober has open
+            if os.getppid() == prober:
+                _pause_in(group, tell)
+        finally:
+            os._exit(1)
+    os.close(tell)
+    if (answer := _hear(told)) is not None:
+        process_table.send(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return answer
+    if not group.kill(_WITHIN):
+        process_table.send(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return None if os.WIFSIGNALED(status) else "cgroup.kill does not kill"
+
+
+def _pause_in(group: Cgroup, tell: int) -> None:
+    try:
+        group.enter()
+    except OSError as error:
+        os.write(tell, f"cannot move a process into {group.folder}: {error.strerror}".encode())
+    else:
+        os.write(tell, _FINE.encode())
+        os.close(tell)
+        signal.pause()
+
+
+def _hear(told: int) -> str | None:
+    """A canary's word: None when it is fine, else what is wrong."""
+    heard = select.poll()
+    heard.register(told, select.POLLIN)
+    answer = os.read(told, 4096).decode() if heard.poll(_WITHIN * 1000) else ""
+    os.close(told)
+    return None if answer == _FINE else answer or "the canary did not come back"
+
+
+def main() -> None:
+    """What `probe` runs: every level with its reason, marshalled, on standard output."""
+    if LINUX:
+        syscalls.become_subreaper()
+    os.write(1, marshal.dumps([(level, refusal(level)[0]) for level in ORDER]))

@@ -1,0 +1,233 @@
+"""A keeper made before it is needed, with its program's process: a command only has to be told.
+
+To make both, and a namespace around them, takes most of the time that a short command takes. The
+spare holds no program yet: when the warden goes, it goes.
+"""
+
+# contextlib would cost every start some milliseconds
+# ruff: noqa: SIM105
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+from tillerman.supervision.isolation.enforcement import enforce
+from tillerman.supervision.linux import process_table
+from tillerman.supervision.linux.cgroup import Cgroup
+from tillerman.supervision.protocol.channel import Channel, frame, rights
+from tillerman.supervision.warden.keeper import Keeper, Program, enter, say, wake_on_child_exit
+from tillerman.supervision.warden.output_pump import open_flow
+from tillerman.supervision.warden.records import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    import socket
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
+
+    from tillerman.supervision.exec_gate.entry import Entry
+
+    Words = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
+    # its input, the cap of its output, what confines it, what is enforced
+    How = tuple[bytes | bool | None, int, Any, dict[str, Any]]
+else:
+    import _signal as signal
+    import _socket as socket
+
+_MADE_AFTER = 0.02  # seconds after a command began, unless it has ended
+_AFTER_END = 0.003  # seconds in which its result is on its way, and needs the processor
+_KEPT_FOR = 30.0  # seconds without a command
+_LARGEST = 32 * 1024  # bytes of an order: it fits the socket of one that does not read
+
+
+class Spare:
+    """As the warden sees it. `judged`: its execs are."""
+
+    def __init__(self, pid: int, post: Channel, *, judged: bool) -> None:
+        self.pid = pid
+        self.post = post
+        self.judged = judged
+        self.row = process_table.find(pid)
+
+    def order(
+        self, marker: str, group: str | None, program: Words, how: How, files: Sequence[int]
+    ) -> None:
+        """Have it run a program. OSError when it cannot be told; what was told once must not be
+        run by another. `files`: the program's record, its folder, those for output and error, and
+        the lifeline unless it is to last."""
+        message = frame(("go", marker, group, program, how))
+        if len(message) > _LARGEST:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
+        _send(self.post, message, files)
+
+    def let_go(self) -> None:
+        self.post.close()
+        process_table.send(self.pid, signal.SIGKILL)
+
+
+class Standby:
+    """When a warden has a spare: one is made after a command began, and goes if none follows.
+
+    `entry` says how a spare puts itself under the gate, where there is one.
+    """
+
+    def __init__(
+        self,
+        fork: Callable[[], int],
+        level: str,
+        lease: int,
+        proc: int | None,
+        entry: Callable[[], Entry | None],
+    ) -> None:
+        self.due = 0.0  # when one is to be made, or to go; 0 is never
+        self._spare: Spare | None = None
+        self._fork = fork
+        self._level = level
+        self._lease = lease
+        self._proc = proc
+        self._entry = entry
+
+    @property
+    def pid(self) -> int:
+        return self._spare.pid if self._spare else 0
+
+    def take(self, *, judged: bool) -> Spare | None:
+        """For a command that begins: another is made soon."""
+        spare, self._spare = self._spare, None
+        self.due = time.monotonic() + _MADE_AFTER
+        if spare and spare.judged is not judged:
+            spare.let_go()
+            return None
+        return spare
+
+    def hurry(self) -> None:
+        """A command is gone. Not before: the kernel is busy with its namespace."""
+        if self.due and not self._spare:
+            self.due = time.monotonic() + _AFTER_END
+
+    def mind(self) -> None:
+        if not self.due or time.monotonic() < self.due:
+            return
+        if self._spare:
+            self.drop()
+            return
+        ours, theirs = (Channel(end) for end in socket.socketpair())
+        entry = self._entry()
+        try:
+            pid = self._fork()
+        except OSError:
+            self.due = 0
+            return
+        if pid == 0:
+            SpareKeeper(self._level, entry).run(theirs, None, self._lease, self._proc)
+        theirs.close()
+        self._spare = Spare(pid, ours, judged=entry is not None)
+        self.due = time.monotonic() + _KEPT_FOR
+
+    def drop(self) -> None:
+        self.due = 0
+        if self._spare:
+            self._spare.let_go()
+            self._spare = None
+
+
+class SpareKeeper(Keeper):
+    def __init__(self, level: str, entry: Entry | None) -> None:
+        program = Program([], b"/", {}, (), entry=entry)
+        super().__init__(program, level=level, marker="", record=None, group=None)
+        self._entry = entry
+
+    def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
+        self._keeper = os.getpid()
+        woken = wake_on_child_exit()
+        if self._level == "namespace":  # loaded while nobody waits, for both processes
+            import tillerman.supervision.warden.mounts  # noqa: F401
+        ours, theirs = (Channel(end) for end in socket.socketpair())
+        try:
+            self._settle(proc)
+            gate = self._fork(lambda gate: self._wait(theirs, ours, proc, gate))
+        except OSError:
+            return  # whoever is made for a program has to tell why
+        theirs.close()
+        (_, marker, group, program, how), *more = _heard(post)
+        if any(message[0] == "kill" for message in more):  # nothing else is said so early
+            return
+        try:
+            number, *files = post.take_files(4)
+            self._take(
+                marker,
+                group,
+                Program(program[0], program[1], program[2], (), mounts=how[3].get("mounts")),
+                Record.passed_on("", number),
+            )
+            self._enforce()
+            self._pass_on(ours, group, program, how, files)
+        except OSError as error:
+            say(post, "unable", str(error))
+            return
+        self._tend(post, next(iter(post.take_files(1)), None), woken, gate)
+
+    def _take(self, marker: str, group: str | None, program: Program, record: Record) -> None:
+        self._marker, self._program, self._record = marker, program, record
+        self._group = Cgroup(group) if group else None
+
+    def _pass_on(
+        self,
+        orders: Channel,
+        group: str | None,
+        program: Words,
+        how: How,
+        files: list[int],
+    ) -> None:
+        assert self._record
+        stdin, cap, rules, _ = how
+        flow, stdio = open_flow(files, stdin, cap)
+        self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
+        words = (*program, self._program.mounted)
+        try:
+            _send(orders, frame((group, words, rules)), [*stdio, self._record.number])
+        except OSError:
+            pass  # it was killed, which the gate tells
+        orders.close()
+        for file in stdio:
+            os.close(file)
+        self._flow = flow
+
+    def _wait(self, orders: Channel, other: Channel, proc: int | None, gate: int) -> NoReturn:
+        """The program's process, until it is told what it is."""
+        other.close()
+        myself = self._prepare(proc)
+        if self._entry:
+            self._entry.install(myself.pid)
+        group, (argv, cwd, env, mounted), rules = _heard(orders)[0]
+        *stdio, number = orders.take_files(4)
+        program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)
+        program.mounted = mounted
+        record = Record.passed_on("", number)
+        enter(program, myself, record, Cgroup(group) if group else None, gate)
+
+    def _end(self, post: Channel) -> None:
+        if self._record:
+            super()._end(post)
+        elif self._pid:
+            process_table.send(self._pid, signal.SIGKILL)
+
+
+def _send(channel: Channel, message: bytes, files: Sequence[int]) -> None:
+    sent = channel.socket.sendmsg([message], rights(files))
+    while sent < len(message):
+        try:
+            sent += channel.socket.send(message[sent:])
+        except OSError:
+            return
+
+
+def _heard(channel: Channel) -> list[Any]:
+    """At least one message that is whole."""
+    messages: list[Any] = []
+    while not messages:
+        messages = channel.receive()
+    return messages

@@ -1,0 +1,126 @@
+"""A program that has a keeper, as its warden sees it."""
+
+# contextlib would cost every start some milliseconds
+# ruff: noqa: SIM105
+
+from __future__ import annotations
+
+import os
+import time
+
+from tillerman.supervision.linux import process_table
+from tillerman.supervision.warden import exit_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Sequence
+    from typing import Any
+
+    from tillerman.supervision.linux.cgroup import Cgroup
+    from tillerman.supervision.protocol.channel import Channel
+    from tillerman.supervision.warden.control_socket import Guest
+    from tillerman.supervision.warden.records import Record
+else:
+    import _signal as signal
+
+# seconds until a keeper that was told to end its program, and move its output, is killed
+HANGS_AFTER = 1.0
+_PATIENCE = 3.0  # while somebody waits who wants to read it
+
+ENDS = ("failed", "unable", "ended")  # the last word on a program whose output goes to files
+
+
+class Job:
+    """What is known besides of a program whose output goes to files."""
+
+    def __init__(self, name: str, folder: int, *, lasting: bool) -> None:
+        self.name = name
+        self.folder = folder
+        self.lasting = lasting
+        self.pid = 0
+        self.start = ""
+        self.end_by: float | None = None  # its keeper was told to; if that hangs, it is killed
+        self.why = exit_file.KEEPER
+        self.feeding = False
+        self.waiting: list[Guest] = []  # for its end
+
+
+class Kept:
+    def __init__(
+        self,
+        number: int,
+        keeper: int,
+        post: Channel,
+        record: Record,
+        group: Cgroup | None,
+        level: str,
+        job: Job | None,
+    ) -> None:
+        self.number = number
+        self.keeper = keeper
+        self.post = post
+        self.record = record
+        self.group = group
+        self.job = job
+        self.ended = False
+        self.silent = False
+        self.left: list[int] = []
+        self._level = level
+
+    def tell(self, *message: Any) -> None:
+        try:
+            self.post.send(*message)
+        except OSError:
+            pass  # the keeper is ending by itself; SIGCHLD follows
+
+    def note(self, word: str, rest: Sequence[Any]) -> None:
+        """What its keeper says of it."""
+        if not self.job:
+            self.ended = self.ended or word not in ("started", "mounted")
+        elif word == "started":
+            self.job.pid, self.job.start = rest
+        elif word == "input":
+            self.job.feeding = False
+        elif word in ENDS:
+            self.ended = True
+
+    def end(self, why: str = exit_file.TOLD) -> None:
+        if self.job:  # whose output is to be whole, and whose end written down
+            if not self.job.end_by:
+                self.job.why = why
+                patience = _PATIENCE if why == exit_file.TOLD else HANGS_AFTER
+                self.job.end_by = time.monotonic() + patience
+            self.tell("kill", why)
+        elif self._level == "namespace":
+            process_table.send(self.keeper, signal.SIGKILL)
+        else:
+            self.tell("kill")
+
+    def end_if_hung(self) -> None:
+        if self.job and self.job.end_by and self.job.end_by <= time.monotonic():
+            self.job.end_by = None
+            process_table.send(self.keeper, signal.SIGKILL)
+
+    def killed(self) -> tuple[Any, ...]:
+        """What its keeper was killed before it could write and tell."""
+        status = int(signal.SIGKILL)
+        if not self.job:
+            return "exited", status
+        end = exit_file.read(self.job.folder)
+        if end is None:
+            sizes = exit_file.sizes_on_disk(self.job.folder)
+            end = exit_file.Ending(status, time.time(), sizes, self.job.why)
+            exit_file.write(self.job.folder, end)
+        return "ended", end.status, end.at, end.sizes, end.why
+
+    def close(self) -> None:
+        """Its keeper is gone, and what could not be ended stays on record."""
+        if self.job:
+            os.close(self.job.folder)
+        for pid in self.left:
+            self.record.add_process(process_table.find(pid))
+        if not self.left:
+            if self.group:
+                self.group.remove()
+            self.record.remove()

@@ -1,0 +1,120 @@
+"""Whether each agent is there, of a version that was tested, and signed in."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tillerman.config import Config
+from tillerman.core.version_check import standing
+from tillerman.harness.agent_admin import Management, Report
+from tillerman.supervision.environment import child_environment
+from tillerman.surfaces.cli.checks.finding import Finding
+from tillerman.surfaces.cli.checks.machine import node_version
+from tillerman.surfaces.cli.views.progress import ask_all
+from tillerman.surfaces.rendering.agent_reports import signed_in, state, tested
+
+_AT_LEAST = re.compile(r"\s*(?:>=|\^|~)?\s*v?(\d+(?:\.\d+)*)")
+
+
+async def agents(management: Management, config: Config, patience: float) -> list[Finding]:
+    async def report(name: str) -> Report:
+        return await management.report(name, patience=patience)
+
+    found = await ask_all(management.names(), report)
+    reports = [one for one in found.values() if isinstance(one, Report)]
+    node = await node_version() if any(map(_engine, reports)) else None
+    chosen = config.agent.split(",") if "agent" in config.sources else []
+    stuck = not any(one.ready for one in reports if one.name in chosen)
+    findings, absent = [], []
+    for one in reports:
+        needed = stuck and one.name in chosen
+        if one.present or needed:
+            findings.append(_finding(one, needed))
+        else:
+            absent.append(one.name)
+        findings += _beside(one, node)
+    if absent:
+        text = f"not installed: {', '.join(absent)}"
+        findings.append(Finding("agents", "note", text, "`tillerman agents` tells how"))
+    return findings
+
+
+def _finding(one: Report, needed: bool) -> Finding:
+    """Bad is what the config chose, where none of its choice works."""
+    parts = [f"{one.name}: {state(one)}"]
+    if one.installed and one.installed.path:
+        parts.append(f"{one.installed.version or 'of unknown version'} at {one.installed.path}")
+    if who := signed_in(one):
+        parts.append(f"signed in {who}")
+    if one.problem:
+        parts.append(one.problem)
+    if one.ready:
+        return Finding("agents", "ok", ", ".join(parts))
+    return Finding("agents", "bad" if needed else "note", ", ".join(parts), _mend(one))
+
+
+def _mend(one: Report) -> str:
+    if not one.present:
+        return one.install
+    if one.account and not one.account.signed_in:
+        return one.account.hint
+    again = f"; to install it again: {one.install}" if one.install else ""
+    path = one.installed and one.installed.path
+    return f"see what `{path or one.name} --version` says{again}"
+
+
+def _beside(one: Report, node: str | None) -> Iterator[Finding]:
+    if one.notice:
+        step = "tillerman works with it as far as it has not changed; report what does not"
+        newer = one.installed and standing(one.tested, one.installed.version) == "newer"
+        mend = step if newer else f"newer ones were tested ({tested(one)}): {one.install}"
+        yield Finding("agents", "note", one.notice, mend)
+    needs = _engine(one)
+    if needs and node is None:
+        text = f"{one.name} needs Node {needs}, and there is no `node` on PATH"
+        yield Finding("agents", "note", text, f"install Node {needs} or newer")
+    elif needs and node and standing((needs, "9999"), node) == "older":
+        text = f"{one.name} needs Node {needs}, and `node` is {node}"
+        yield Finding("agents", "note", text, f"install Node {needs} or newer")
+
+
+def _engine(one: Report) -> str | None:
+    """The oldest Node that the package of the agent's program asks for."""
+    if not (one.installed and one.installed.path):
+        return None
+    program = Path(one.installed.path).resolve()
+    try:
+        with program.open("rb") as file:
+            if b"node" not in file.read(64).split(b"\n")[0]:
+                return None  # a program that runs by itself
+        for folder in program.parents:
+            package = folder / "package.json"
+            if package.is_file():
+                wanted = json.loads(package.read_text("utf-8")).get("engines", {}).get("node", "")
+                match = _AT_LEAST.match(wanted)
+                return match[1] if match else None
+    except (OSError, ValueError, AttributeError):
+        pass
+    return None
+
+
+async def environment(management: Management) -> list[Finding]:
+    """Names alone: what is in them is nobody's business."""
+    usual = child_environment(dict.fromkeys(os.environ, ""), (), ()).variables
+    findings = [Finding("environment", "ok", f"every agent gets: {_listed(usual)}")]
+    for name in management.names():
+        try:
+            agent = management.agent(name)
+        except Exception:  # told as a finding about the agent
+            continue
+        if own := management.environment(agent).keys() - usual.keys():
+            findings.append(Finding("environment", "ok", f"{name} also gets: {_listed(own)}"))
+    return findings
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " ".join(sorted(names)) or "nothing"

@@ -1,0 +1,165 @@
+"""What tillerman keeps on disk: its store, its config, and what was left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from tillerman.config import Paths
+from tillerman.core.errors import TillermanError
+from tillerman.surfaces.cli.checks.finding import Finding
+from tillerman.surfaces.rendering import formatting
+
+CHECKED_BY_ITSELF = 256 * 10**6  # bytes of a store that is read as a whole without being asked to
+SCARCE = 10**9  # bytes of free space
+LARGE = 10**9  # bytes of files that nobody may have looked at
+ELSEWHERE = "make it writable, or set TILLERMAN_HOME to a folder that is"
+
+
+def store(paths: Paths, full: bool) -> Iterator[Finding]:
+    import apsw
+
+    yield Finding("store", "ok", f"SQLite {apsw.sqlite_lib_version()}")
+    if not paths.store.exists():
+        if reason := unwritable(paths.store):
+            yield Finding("store", "bad", f"{paths.store} cannot be made: {reason}", ELSEWHERE)
+        else:
+            yield Finding("store", "ok", f"{paths.store}: not there yet")
+        return
+    try:
+        if reason := unwritable(paths.store):
+            yield Finding("store", "bad", f"{paths.store} cannot be written: {reason}", ELSEWHERE)
+        yield _health(paths.store, full)
+    except TillermanError as error:
+        yield Finding("store", "bad", error.message, error.hint)
+
+
+def _health(path: Path, full: bool) -> Finding:
+    from tillerman.store.database import Database
+
+    size = path.stat().st_size
+    database = Database.open(path, read_only=True)
+    try:
+        sessions = database.query("SELECT count(*) FROM sessions")[0][0]
+        text = f"{path}: {formatting.size(size)}, {sessions} sessions"
+        if not full and size > CHECKED_BY_ITSELF:
+            return Finding("store", "ok", f"{text}, not read as a whole (--full does)")
+        if fault := database.check():
+            mend = "the next start saves the rest"
+            return Finding("store", "bad", f"{text}, damaged: {fault}", mend)
+        return Finding("store", "ok", f"{text}, whole")
+    finally:
+        database.close()
+
+
+def leftovers(paths: Paths) -> Iterator[Finding]:
+    """Also ends the processes that dead sessions left: any start of tillerman does."""
+    from tillerman.supervision.client.warden_client import sweep
+
+    for folder in dict.fromkeys((paths.state, paths.cache, paths.sockets)):
+        yield from _folder(folder)
+        if reason := unwritable(folder):
+            yield Finding("files", "bad", f"{folder} cannot be written: {reason}", ELSEWHERE)
+    yield _space(paths.state)
+    swept = sweep(paths.spawns)
+    if killed := [pid for one in swept for pid in one.killed]:
+        text = f"ended {len(killed)} processes that sessions had left: {_listed(killed)}"
+        yield Finding("files", "note", text)
+    if left := [pid for one in swept for pid in one.left]:
+        text = f"processes of earlier sessions would not end: {_listed(left)}"
+        yield Finding("files", "bad", text, f"kill -9 {_listed(left)}, as their owner")
+    if not swept:
+        yield Finding("files", "ok", "no processes left by earlier sessions")
+    yield from _orphans(paths)
+    for folder in (paths.spill, paths.logs, paths.worktrees):
+        if (size := _size(folder)) > LARGE:
+            mend = f"look through {folder}, and delete what you do not need"
+            yield Finding("files", "note", f"{folder} takes {formatting.size(size)}", mend)
+
+
+def unwritable(path: Path) -> str:
+    """Why it can neither be written nor made, as the kernel says; nothing where it can."""
+    there = next(place for place in (path, *path.parents) if os.path.lexists(place))
+    if there != path and not there.is_dir():
+        return f"{there} is not a folder"
+    needed = os.W_OK | os.X_OK if there.is_dir() else os.W_OK
+    if os.access(there, needed):
+        return ""
+    if os.statvfs(there).f_flag & os.ST_RDONLY:
+        return f"{there} is on a read-only file system"
+    return f"you may not write to {there}"
+
+
+def _folder(folder: Path) -> Iterator[Finding]:
+    """Others must not read what agents said, nor reach the sockets."""
+    try:
+        mode = folder.stat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_IMODE(mode) & 0o077 and folder.name != "cache":
+        text = f"{folder} is open to others (mode {stat.S_IMODE(mode):o})"
+        yield Finding("files", "note", text, f"chmod 700 {folder}")
+
+
+def _space(folder: Path) -> Finding:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    free = shutil.disk_usage(there).free
+    text = f"{formatting.size(free)} free at {there}"
+    if free > SCARCE:
+        return Finding("files", "ok", text)
+    return Finding("files", "note", text, "make room: an agent is held back when the disk is full")
+
+
+def _orphans(paths: Paths) -> Iterator[Finding]:
+    """Long outputs of sessions that are gone."""
+    from tillerman.store.database import Database
+
+    if not (paths.spill.is_dir() and paths.store.exists()):
+        return
+    database = Database.open(paths.store, read_only=True)
+    try:
+        known = {row[0] for row in database.query("SELECT id FROM sessions")}
+    finally:
+        database.close()
+    if lost := [folder for folder in paths.spill.iterdir() if folder.name not in known]:
+        size = formatting.size(sum(map(_size, lost)))
+        text = f"{len(lost)} folders of sessions that are gone, {size}, in {paths.spill}"
+        yield Finding("files", "note", text, f"rm -r {' '.join(map(str, lost[:5]))}")
+
+
+def _size(folder: Path) -> int:
+    if not folder.is_dir():
+        return 0
+    sizes = 0
+    for file in folder.rglob("*"):
+        try:
+            sizes += file.lstat().st_size
+        except OSError:
+            continue  # it went away meanwhile
+    return sizes
+
+
+def _listed(pids: list[int]) -> str:
+    return " ".join(map(str, pids))
+
+
+def config(paths: Paths) -> Iterator[Finding]:
+    from tillerman.config import load
+    from tillerman.config.config_commands import files
+
+    try:
+        for file in files(paths, Path.cwd()):
+            state = f", {file.trust}" if file.trust else ""
+            there = "" if file.exists else ", not there"
+            untrusted = file.trust in ("untrusted", "changed")
+            mend = "read it, then: tillerman trust" if untrusted else ""
+            text = f"{file.path} ({file.layer}{state}{there})"
+            yield Finding("config", "note" if untrusted else "ok", text, mend)
+        for held in load(Path.cwd(), paths=paths).withheld:
+            text = f"{held.key} does not count: {held.why}"
+            yield Finding("config", "note", text, "tillerman trust")
+    except TillermanError as error:
+        yield Finding("config", "bad", error.message, error.hint)

@@ -1,0 +1,124 @@
+"""What this machine offers: programs, levels of supervision and of isolation."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from contextlib import suppress
+
+from tillerman.config import Config
+from tillerman.surfaces.cli.checks.finding import Finding
+
+_HOLDS = {
+    "basic": "clean environment, all of its processes end with it",
+    "medium": "no file, process or network outside the workspace (Landlock, seccomp)",
+    "high": "a machine of its own, read-only but for the workspace (bubblewrap)",
+}
+_PROBE = 5.0  # seconds for a program that only says its version
+
+
+async def programs() -> list[Finding]:
+    from tillerman import __version__
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    found = [Finding("program", "ok", f"tillerman {__version__}, Python {version}, {sys.platform}")]
+    if git := shutil.which("git"):
+        found.append(Finding("program", "ok", f"git at {git}"))
+    else:
+        lost = "no git: changed files are found slowly, and there are no worktrees"
+        found.append(Finding("program", "note", lost, "install git"))
+    if (node := shutil.which("node")) is None:
+        text = "no Node, which agents installed with npm need"
+        found.append(Finding("program", "note", text, "install Node 22 or newer"))
+    elif version := await node_version() or "":
+        found.append(Finding("program", "ok", f"Node {version} at {node}"))
+    else:
+        text = f"{node} does not say its version"
+        found.append(Finding("program", "note", text, "install Node 22 or newer"))
+    return found
+
+
+async def node_version() -> str | None:
+    node = shutil.which("node")
+    said = await _output(node, "--version") if node else None
+    return said.removeprefix("v") if said else None
+
+
+async def supervision(config: Config) -> list[Finding]:
+    from tillerman.supervision.client.warden_client import probe
+
+    levels = await probe()
+    usable = [level for level, reason in levels.items() if reason is None]
+    wanted = config.supervision
+    taken = wanted if wanted != "auto" else next(iter(usable), None)
+    found = []
+    for level, reason in levels.items():
+        used = f" (taken, by supervision = {wanted!r})" if level == taken else ""
+        if reason is None:
+            found.append(Finding("supervision", "ok", f"{level}{used}"))
+        elif level == taken:
+            mend = "tillerman config set supervision auto"
+            found.append(Finding("supervision", "bad", f"{level}{used}: {reason}", mend))
+        else:
+            found.append(Finding("supervision", "note", f"{level}: {reason}"))
+    if taken is None:
+        text = "no level works: nothing would end an agent's programs for sure"
+        found.append(Finding("supervision", "bad", text, "the reasons are above"))
+    return found
+
+
+async def enforcement(config: Config) -> list[Finding]:
+    """What of the rules the kernel holds on this machine."""
+    from tillerman.surfaces import rule_enforcement
+
+    found = []
+    for check in (rule_enforcement.protected_names, rule_enforcement.denied_paths):
+        state = await asyncio.to_thread(check, config)
+        required = "mounts" if state.what == "protected names" else "on"
+        wanted = config.enforcement.protected if required == "mounts" else config.enforcement.paths
+        text = f"{state.what}: {state.state} ({state.why})"
+        if state.state == "enforced":
+            found.append(Finding("enforcement", "ok", text))
+        elif wanted == required:
+            key = "protected" if required == "mounts" else "paths"
+            mend = f"tillerman config set enforcement.{key} auto"
+            found.append(Finding("enforcement", "bad", text, mend))
+        else:
+            found.append(Finding("enforcement", "note", text))
+    return found
+
+
+async def isolation() -> list[Finding]:
+    """How far a command can be kept from the machine; each level is tried out, none is assumed."""
+    from tillerman.supervision.isolation import LEVELS, refusal
+
+    found = []
+    for level in LEVELS:
+        if (refused := await asyncio.to_thread(refusal, level)) is None:
+            found.append(Finding("isolation", "ok", f"{level}: {_HOLDS[level]}"))
+        else:
+            found.append(Finding("isolation", "note", f"{level}: {refused.reason}", refused.hint))
+    return found
+
+
+async def _output(*words: str) -> str | None:
+    """What a small program says; None if it fails, or does not end in time."""
+    child = await asyncio.create_subprocess_exec(
+        *words,
+        env={"PATH": os.environ.get("PATH", os.defpath)},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(_PROBE):
+            said, _ = await child.communicate()
+    except TimeoutError:
+        return None
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, 9)
+    return said.decode("utf-8", "replace").strip() if child.returncode == 0 else None

@@ -1,0 +1,90 @@
+"""`tillerman agents`: who can be driven, and what each of them can do."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import to_builtins
+
+from tillerman.config.profiles import Broken, Profile
+from tillerman.core.capabilities import CAPABILITIES
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.harness.agent_admin import Report
+from tillerman.surfaces.cli import open_harness
+from tillerman.surfaces.cli.views import profile_tables
+from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.progress import ask_all
+from tillerman.surfaces.rendering.agent_reports import next_steps, signed_in, state, tested
+
+HEAD = ("AGENT", "STATE", "VERSION", "TESTED", "SIGNED IN")
+
+
+def agents(options: Namespace) -> int:
+    return asyncio.run(_agents(options))
+
+
+async def _agents(options: Namespace) -> int:
+    management, config = open_harness.management(options)
+    own = profile_tables.found(config, Path.cwd(), management.names())
+    if chosen := next((one for one in own if one.name == options.who), None):
+        return _tell_profile(chosen, options)
+    if options.who:
+        management.agent(options.who)  # which says so when there is none
+    names = [options.who] if options.who else management.names()
+    answers = (await ask_all(names, management.report)).values()
+    found = [one for one in answers if isinstance(one, Report)]
+    style = Style(colored(options, sys.stdout))
+    if options.json:
+        told = [to_builtins(one) | {"state": state(one)} for one in found]
+        say_json(told if options.who else [*told, *own])
+    elif options.who:
+        say(*_account_of(found[0], style))
+    elif options.can:
+        say(table(_abilities(found), ("CAN", "WHO"), style, width(), wrap=True))
+    else:
+        say(table(map(cells, found), HEAD, style, width(), wrap=True))
+        say(*(style("dim", line) for line in next_steps(found)))
+        if own:
+            say(
+                table(
+                    map(profile_tables.cells, own), profile_tables.HEAD, style, width(), wrap=True
+                )
+            )
+    return 0
+
+
+def _tell_profile(one: Profile | Broken, options: Namespace) -> int:
+    if options.json:
+        say_json([one])
+    else:
+        say(*profile_tables.account_of(one, Style(colored(options, sys.stdout))))
+    return 0
+
+
+def cells(one: Report) -> tuple[str, ...]:
+    version = (one.installed and one.installed.version) or ""
+    return (one.name, state(one), version, tested(one), signed_in(one))
+
+
+def _account_of(one: Report, style: Style) -> Iterator[str]:
+    yield f"{style('bold', one.name)}  {clean(one.title)}, {state(one)}"
+    if one.installed and one.installed.path:
+        yield f"  {one.installed.version or 'some version'} at {clean(one.installed.path)}"
+    if one.tested:
+        yield f"  tested with {tested(one)}"
+    if who := signed_in(one):
+        yield f"  signed in {clean(who)}"
+    yield from (f"  {line}" for line in next_steps([one]))
+    for word, meaning in CAPABILITIES.items():
+        mark = style("green", "✓") if word in one.can else style("dim", "·")
+        yield f"  {mark} {word:<14} {meaning}"
+
+
+def _abilities(found: Sequence[Report]) -> Iterator[tuple[str, str]]:
+    for word in CAPABILITIES:
+        if who := [one.name for one in found if word in one.can]:
+            yield word, " ".join(who)

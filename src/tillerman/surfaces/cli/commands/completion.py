@@ -1,0 +1,173 @@
+"""`tillerman completion SHELL`: a script made from the parser, so it cannot fall behind."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tillerman.surfaces.cli.parsing.argparse_errors import subcommands
+from tillerman.surfaces.cli.views.output import say
+
+
+class Place(NamedTuple):
+    """A point of the command tree, and the words that may follow there."""
+
+    path: str  # "", "sessions", "sessions list"
+    words: list[tuple[str, str]]  # with what each is for
+    values: dict[str, list[str]]  # option -> what it takes
+    files: list[str]  # options that take a file or folder
+
+
+def completion(options: Namespace) -> int:
+    from tillerman.surfaces.cli.parsing.parser import build
+
+    places = list(_places(build(), "", _agents()))
+    say({"bash": bash, "zsh": zsh, "fish": fish}[options.shell](places))
+    return 0
+
+
+def _agents() -> list[str]:
+    from tillerman.agents import available
+    from tillerman.config import load
+    from tillerman.core.errors import TillermanError
+
+    try:
+        return list(available(load(Path.cwd()).agents))
+    except TillermanError:  # a shell that starts must not complain of it
+        return list(available())
+
+
+def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Iterator[Place]:
+    """`names`: of the agents there are."""
+    words: list[tuple[str, str]] = []
+    values: dict[str, list[str]] = {}
+    files: list[str] = []
+    for action in parser._actions:
+        help = action.help or ""
+        if help == argparse.SUPPRESS:
+            continue
+        if isinstance(action, argparse._SubParsersAction):
+            words += [(one.dest, one.help or "") for one in action._choices_actions]
+        elif action.choices and not action.option_strings:
+            words += [(str(choice), help) for choice in action.choices]
+        elif action.metavar == "AGENT":
+            words += [(name, help) for name in names]
+        words += [(word, help) for word in action.option_strings]
+        for word in action.option_strings:
+            if action.choices:
+                values[word] = [str(choice) for choice in action.choices]
+            elif action.dest == "agent":
+                values[word] = names
+            elif action.type is Path:
+                files.append(word)
+    yield Place(path, words, values, files)
+    for name, below in subcommands(parser).items():
+        yield from _places(below, f"{path} {name}".strip(), names)
+
+
+def _steps(places: list[Place]) -> Iterator[tuple[str, str]]:
+    """`place word` and the place that it leads to."""
+    for place in places:
+        if place.path:
+            parent, _, name = place.path.rpartition(" ")
+            yield f"{parent}/{name}", place.path
+
+
+def _find_place(places: list[Place], words: str) -> str:
+    cases = [_case(step, f"place={shlex.quote(path)}") for step, path in _steps(places)]
+    return "\n".join(
+        [f"  for word in {words}; do", '  case "$place/$word" in', *cases, "  esac; done"]
+    )
+
+
+def _case(pattern: str, action: str, more: str = "") -> str:
+    return f"    {shlex.quote(pattern)}{more}) {action} ;;"
+
+
+def bash(places: list[Place]) -> str:
+    files = 'COMPREPLY=($(compgen -f -- "$cur")); return'
+    cases = []
+    for path, words, values, paths in places:
+        for option, choices in values.items():
+            cases.append(_case(f"{path}/{option}", f"words={shlex.quote(' '.join(choices))}"))
+        cases += [_case(f"{path}/{option}", files) for option in paths]
+        names = shlex.quote(" ".join(word for word, _ in words))
+        cases.append(_case(f"{path}/", f"words={names}", "*"))
+    return "\n".join(
+        [
+            "# bash completion for tillerman:  source <(tillerman completion bash)",
+            "_tillerman() {",
+            '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"',
+            "  local place= word words=",
+            "  COMPREPLY=()",
+            _find_place(places, '"${COMP_WORDS[@]:1:COMP_CWORD-1}"'),
+            '  case "$place/$prev" in',
+            *cases,
+            "  esac",
+            '  COMPREPLY=($(compgen -W "$words" -- "$cur"))',
+            "}",
+            "complete -o default -F _tillerman tillerman",
+        ]
+    )
+
+
+def zsh(places: list[Place]) -> str:
+    cases = []
+    for path, words, values, paths in places:
+        for option, choices in values.items():
+            cases.append(_case(f"{path}/{option}", f"compadd -- {shlex.join(choices)}; return"))
+        cases += [_case(f"{path}/{option}", "_files; return") for option in paths]
+        names = shlex.join(f"{word}:{help}" for word, help in words)
+        cases.append(_case(f"{path}/", f"here=({names})", "*"))
+    return "\n".join(
+        [
+            "#compdef tillerman",
+            "# zsh completion for tillerman:  source <(tillerman completion zsh)",
+            "_tillerman() {",
+            '  local place= word prev="${words[CURRENT-1]}"',
+            "  local -a here",
+            _find_place(places, '"${(@)words[2,CURRENT-1]}"'),
+            '  case "$place/$prev" in',
+            *cases,
+            "  esac",
+            "  _describe tillerman here || _files",
+            "}",
+            "(( $+functions[compdef] )) && compdef _tillerman tillerman",
+        ]
+    )
+
+
+def fish(places: list[Place]) -> str:
+    cases = [
+        f"        case {shlex.quote(step)}; set place {shlex.quote(path)}"
+        for step, path in _steps(places)
+    ]
+    head = [
+        "# fish completion for tillerman:  tillerman completion fish | source",
+        "function __tillerman_at",
+        "    set -l place ''",
+        "    for word in (commandline -opc)[2..-1]",
+        '        switch "$place/$word"',
+        *cases,
+        "        end",
+        "    end",
+        '    test "$place" = "$argv"',
+        "end",
+        "complete -c tillerman -f",
+    ]
+    return "\n".join(head + [_fish_line(place, *word) for place in places for word in place.words])
+
+
+def _fish_line(place: Place, word: str, help: str) -> str:
+    here = f"__tillerman_at {place.path}".strip()
+    kind = {2: "-l", 1: "-s", 0: "-a"}[len(word) - len(word.lstrip("-"))]
+    line = ["complete", "-c", "tillerman", "-n", here, kind, word.lstrip("-"), "-d", help]
+    if word in place.values:
+        line += ["-xa", " ".join(place.values[word])]
+    elif word in place.files:
+        line += ["-rF"]
+    return shlex.join(line)

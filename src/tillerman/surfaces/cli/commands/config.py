@@ -1,0 +1,111 @@
+"""`tillerman config` and `tillerman trust`: settings, their sources, and trusted projects."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tillerman.config import config_commands, find_paths, load
+from tillerman.config import project_trust as trusting
+from tillerman.core.errors import ConfigError, UsageError
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.surfaces.cli.views.output import (
+    Style,
+    colored,
+    confirmed,
+    say,
+    say_json,
+    table,
+    warn,
+    width,
+)
+
+if TYPE_CHECKING:
+    from tillerman.config import Config
+    from tillerman.config.project_trust import ProjectFolder
+
+SHOWN_BYTES = 8_192  # of a file that is to be trusted
+
+
+def show(options: Namespace) -> int:
+    config = load(Path.cwd())
+    rows = config_commands.show(config)
+    if options.json:
+        say_json([row._asdict() | {"source": row.source} for row in rows])
+    else:
+        cells = [(row.key, row.shown, str(row.source)) for row in rows]
+        style = Style(colored(options, sys.stdout))
+        say(table(cells, ("KEY", "VALUE", "FROM"), style, width()))
+    _warn_withheld(config)
+    return 0
+
+
+def get(options: Namespace) -> int:
+    config = load(Path.cwd())
+    row = config_commands.get(config, options.key)
+    if options.json:
+        say_json(row._asdict())
+    else:
+        say(clean(row.shown))
+    _warn_withheld(config, options.key)
+    return 0
+
+
+def put(options: Namespace) -> int:
+    project = (trusting.find_project(Path.cwd()) or Path.cwd()) if options.project else None
+    say(str(config_commands.set_value(find_paths(), options.key, options.value, project=project)))
+    return 0
+
+
+def path(options: Namespace) -> int:
+    files = config_commands.files(find_paths(), Path.cwd())
+    if options.json:
+        say_json([file._asdict() | {"path": str(file.path)} for file in files])
+        return 0
+    for file in files:
+        notes = [file.layer, file.trust or "", "" if file.exists else "not there"]
+        say(f"{clean(str(file.path))}  ({', '.join(filter(None, notes))})")
+    return 0
+
+
+def trust(options: Namespace) -> int:
+    if not options.folder.is_dir():
+        raise UsageError(f"{options.folder}: no such folder")
+    paths = find_paths()
+    project = trusting.find_project(options.folder) or options.folder
+    if options.revoke:
+        if not trusting.untrust(paths, project):
+            raise ConfigError(f"{project} was not trusted")
+        say(f"{clean(str(project))} is no longer trusted")
+        return 0
+    folder = trusting.read_folder(project)
+    if folder is None:
+        raise ConfigError(f"{project} has no .tillerman/ to trust")
+    if trusting.trust_state(paths, folder) == "trusted":
+        say(f"{clean(str(folder.path))} is trusted already")
+        return 0
+    if not options.yes:
+        _present(folder)
+        if not confirmed(f"trust {folder.path}, as it is now?"):
+            raise UsageError("nothing was trusted", hint="--yes trusts without asking")
+    trusting.trust(paths, folder)
+    say(f"{clean(str(folder.path))} is trusted, as it is now")
+    return 0
+
+
+def _present(folder: ProjectFolder) -> None:
+    for name, content in folder.files.items():
+        say(f"── {clean(name)}", clean(content[:SHOWN_BYTES].decode("utf-8", "replace")).rstrip())
+        if len(content) > SHOWN_BYTES:
+            say(f"… {len(content) - SHOWN_BYTES} more bytes")
+    for name, what in folder.others.items():
+        if "\0" not in name:
+            say(f"── {clean(name)}: {clean(what)}")
+
+
+def _warn_withheld(config: Config, key: str | None = None) -> None:
+    for held in config.withheld:
+        if key in (None, held.key):
+            warn(f"{held.key} of this project does not count: {held.why}", hint="`tillerman trust`")

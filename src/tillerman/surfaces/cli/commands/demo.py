@@ -1,0 +1,129 @@
+"""`tillerman demo`: a turn with the embedded agent, its stored session, and a replay of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tillerman.core.errors import RequestNotOpen
+from tillerman.surfaces.cli import open_harness
+from tillerman.surfaces.cli.views.output import Style, colored, is_terminal, say, table, width
+from tillerman.surfaces.cli.views.view import Scene
+
+if TYPE_CHECKING:
+    from tillerman.core.events import Entry
+    from tillerman.harness.harness import Harness
+    from tillerman.sessions.session import Session
+    from tillerman.surfaces.cli.views.keyboard import Keyboard
+    from tillerman.surfaces.cli.views.view import View
+
+PROMPT = "Write a program that greets me, and try it out."
+A_MOMENT = 1.0  # seconds before the demo answers for nobody
+PATIENCE = 5.0  # and for a person who may be reading
+
+
+def demo(options: Namespace) -> int:
+    options.json = None
+    if options.keep:
+        folder = tempfile.mkdtemp(prefix="tillerman-demo-")
+        code = asyncio.run(_demo(options, Path(folder)))
+        say(f"kept: {folder}")
+        return code
+    with tempfile.TemporaryDirectory(prefix="tillerman-demo-") as folder:
+        return asyncio.run(_demo(options, Path(folder)))
+
+
+async def _demo(options: Namespace, folder: Path) -> int:
+    async with open_harness.harness(options, folder) as harness:
+        style = Style(colored(options, sys.stdout))
+        say(
+            style("bold", "1. A turn"),
+            style("dim", f'tillerman run -a mock --approve edits "{PROMPT}"'),
+            "",
+        )
+        scene = Scene(folder, resumable=False, prompts=True)  # its folder goes away
+        first = await harness.start("mock", cwd=folder, approve="edits", title="tillerman demo")
+        code = await _turn(options, first, scene, keyboard=True)
+        await first.close()
+
+        say("", style("bold", "2. It is stored"), style("dim", "tillerman sessions list"), "")
+        say(_list(harness, folder, style))
+
+        say("", style("bold", "3. It can be played back"))
+        say(style("dim", f'tillerman run -a replay:{first.id} "again"'), "")
+        second = await harness.start(
+            f"replay:{first.id}",
+            cwd=folder,
+            options={"speed": "full"},
+            title="tillerman demo, replayed",
+        )
+        again = await _turn(options, second, scene, keyboard=False)
+    say(
+        "",
+        "Now with an agent of yours: "
+        + style("bold", "tillerman doctor")
+        + " tells which are ready.",
+    )
+    return code or again
+
+
+async def _turn(options: Namespace, session: Session, scene: Scene, *, keyboard: bool) -> int:
+    from tillerman.surfaces.cli.views import follow
+
+    keys = follow.find_keyboard(options) if keyboard else None
+    view = await _view(options, session, keys, scene)
+    try:
+        with follow.interruptible(session.cancel, view, keys):
+            await session.prompt(PROMPT)
+            helper = Helper(session, view, PATIENCE if keys else A_MOMENT)
+            await follow.watch(session.pages_until_idle(), view, helper)
+    finally:
+        await view.close()
+    return view.outcomes.exit_code
+
+
+async def _view(options: Namespace, session: Session, keys: Keyboard | None, scene: Scene) -> View:
+    if is_terminal(sys.stdout):
+        from tillerman.surfaces.cli.views import follow
+
+        return await follow.open_view(options, session, keys, scene)
+    from tillerman.surfaces.cli.views.scroll_view import ScrollView
+
+    return ScrollView(color=colored(options, sys.stdout), resumable=scene.resumable)
+
+
+class Helper:
+    """Answers in place of a person who does not."""
+
+    def __init__(self, session: Session, view: View, patience: float) -> None:
+        self._session = session
+        self._view = view
+        self._patience = patience
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def note(self, page: Sequence[Entry]) -> None:
+        from tillerman.core.events import PermissionRequested
+
+        for entry in page:
+            if isinstance(entry.event, PermissionRequested):
+                self._tasks.add(asyncio.create_task(self._answer(entry.event)))
+
+    async def _answer(self, request: Any) -> None:
+        from tillerman.core.events import Answer
+
+        await asyncio.sleep(self._patience)
+        with suppress(RequestNotOpen):  # policy or a person was quicker
+            self._session.answer(request.request_id, Answer("allow"), surface="the demo")
+
+
+def _list(harness: Harness, folder: Path, style: Style) -> str:
+    from tillerman.surfaces.rendering import tables
+
+    rows = harness.sessions.catalog.list(cwd=str(folder.resolve()), limit=3)
+    return table(map(tables.session, rows), tables.SESSIONS, style, width())

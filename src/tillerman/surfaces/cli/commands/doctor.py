@@ -1,0 +1,73 @@
+"""`tillerman doctor`: looks at everything a session depends on, and says how to mend it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from functools import partial
+from pathlib import Path
+
+from tillerman.config import Config, find_paths, load
+from tillerman.core.errors import TillermanError
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.harness.agent_admin import Management
+from tillerman.surfaces.cli.checks import agents, files, machine
+from tillerman.surfaces.cli.checks.finding import Finding, all_of, aside
+from tillerman.surfaces.cli.views.output import Style, colored, say, say_json
+
+QUICK = 10.0  # seconds
+ROUNDS = 4  # of slow agents, at most
+
+
+def doctor(options: Namespace) -> int:
+    if options.gate is not None:
+        from tillerman.surfaces.cli.commands.doctor_gate import gate  # it brings a web server
+
+        return gate(options)
+    findings = asyncio.run(_findings(options))
+    if options.json:
+        say_json(findings)
+    else:
+        _print(findings, Style(colored(options, sys.stdout)))
+    return 1 if any(finding.level == "bad" for finding in findings) else 0
+
+
+async def _findings(options: Namespace) -> list[Finding]:
+    paths = find_paths()
+    try:
+        config = load(Path.cwd(), paths=paths)
+    except TillermanError:  # a finding by itself; the rest goes by the defaults
+        config = Config(paths=paths)
+    management = Management(config, paths)
+    rest = ROUNDS * max(options.wait, QUICK)
+    store = partial(files.store, paths, options.full)
+    return await all_of(
+        {
+            "program": (machine.programs, QUICK),
+            "agents": (partial(agents.agents, management, config, options.wait), rest),
+            "environment": (partial(agents.environment, management), QUICK),
+            "supervision": (partial(machine.supervision, config), QUICK),
+            "enforcement": (partial(machine.enforcement, config), QUICK),
+            "isolation": (machine.isolation, 3 * QUICK),
+            "store": (partial(aside, store), None if options.full else 6 * QUICK),
+            "files": (partial(aside, partial(files.leftovers, paths)), 3 * QUICK),
+            "config": (partial(aside, partial(files.config, paths)), QUICK),
+        }
+    )
+
+
+def _print(findings: list[Finding], style: Style) -> None:
+    marks = {"ok": style("green", "✓"), "note": style("yellow", "!"), "bad": style("red", "✗")}
+    last = ""
+    for finding in findings:
+        if finding.about != last:
+            say(*([""] if last else []), style("bold", finding.about.capitalize()))
+            last = finding.about
+        say(f"  {marks[finding.level]} {_flat(finding.text)}")
+        if finding.mend:
+            say(f"    {style('dim', 'to mend it:')} {_flat(finding.mend)}")
+
+
+def _flat(text: str) -> str:
+    return " ".join(clean(text).split())

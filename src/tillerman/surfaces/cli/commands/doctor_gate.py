@@ -1,0 +1,107 @@
+"""`tillerman doctor --gate`: before which calls the installed agents ask, found out by canaries."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator
+from typing import get_args
+
+from tillerman.core.errors import AgentNotInstalled, TillermanError, UsageError
+from tillerman.core.tools import ToolClass
+from tillerman.harness.agent_admin import Management, Report
+from tillerman.harness.gate_probe import Proof, prove
+from tillerman.surfaces.cli import open_harness
+from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.progress import ask_all
+
+CLASSES = get_args(ToolClass)
+HEAD = ("AGENT", "VERSION", *(kind.upper() for kind in CLASSES))
+COLORS = {"enforced": "green", "advisory": "yellow", "none": "red"}
+
+
+def gate(options: Namespace) -> int:
+    """1 when an agent asks about less than tillerman claims for it."""
+    management, _ = open_harness.management(options)
+    proofs = asyncio.run(_proofs(management, options.gate))
+    short = {proof.agent: _short(management, proof) for proof in proofs}
+    if options.json:
+        say_json(proofs)
+    elif not proofs:
+        say("no agent is installed that has a gate; `tillerman agents` tells how to install one")
+    else:
+        style = Style(colored(options, sys.stdout))
+        say(table([_cells(proof, style) for proof in proofs], HEAD, style, width()))
+        say(*(style("dim", line) for line in _notes(proofs)))
+        for name, classes in short.items():
+            if classes:
+                text = f"{name} asks before fewer calls than it should: {', '.join(classes)}"
+                say(
+                    style(
+                        "red", f"{text}; use a version that was tested (`tillerman agents {name}`)"
+                    )
+                )
+    return 1 if any(short.values()) else 0
+
+
+async def _proofs(management: Management, wanted: str) -> list[Proof]:
+    if wanted:
+        management.agent(wanted)  # which says so when there is none
+    names = [wanted] if wanted else _with_programs(management)
+    told = await ask_all(names, management.report)
+    found = [one for one in told.values() if isinstance(one, Report) and one.present]
+    failed = {name: why for name, one in told.items() if (why := _problem(one))}
+    if wanted and not found and not failed:
+        agent = management.agent(wanted)
+        raise AgentNotInstalled(wanted, binary=agent.info.binary or wanted, hint=agent.info.install)
+    here = {one.name: one for one in found if one.installed and one.installed.path}
+    if wanted and not here and not failed:
+        raise UsageError(f"{wanted} has no program of its own whose gate could be tried")
+
+    async def prove_one(name: str) -> Proof:
+        installed = here[name].installed
+        assert installed
+        assert installed.path
+        return await prove(management.agent(name), installed.path, installed.version or "")
+
+    tried = await ask_all(list(here), prove_one)
+    failed |= {name: one.message for name, one in tried.items() if isinstance(one, TillermanError)}
+    proofs = {name: one for name, one in tried.items() if isinstance(one, Proof)}
+    proofs = {name: Proof(name, problem=why) for name, why in failed.items()} | proofs
+    return [proofs[name] for name in names if name in proofs]
+
+
+def _problem(told: Report | TillermanError) -> str:
+    """Why it is not known whether it is there."""
+    if isinstance(told, TillermanError):
+        return told.message
+    return "" if told.installed else told.problem or ""
+
+
+def _with_programs(management: Management) -> list[str]:
+    return [name for name in management.names() if management.agent(name).info.binary]
+
+
+def _short(management: Management, proof: Proof) -> list[ToolClass]:
+    """Of the classes that it has tools of."""
+    claims = management.agent(proof.agent).info.asks
+    return [kind for kind, hold in proof.holds.items() if kind in claims and hold != "enforced"]
+
+
+def _cells(proof: Proof, style: Style) -> tuple[str, ...]:
+    if proof.problem:
+        return (proof.agent, proof.version, *["?"] * len(CLASSES))
+    holds = [proof.holds.get(kind, "–") for kind in CLASSES]
+    cells = (style(COLORS[hold], hold) if hold in COLORS else hold for hold in holds)
+    return (proof.agent, proof.version, *cells)
+
+
+def _notes(proofs: Iterable[Proof]) -> Iterator[str]:
+    yield "enforced: each call waits for an answer, and a denial holds. advisory: not each does,"
+    yield "or the agent's own rules hold it back. none: calls run unasked. –: it has no such tool."
+    for proof in proofs:
+        if proof.problem:
+            yield f"{proof.agent}: not tried: {proof.problem}"
+        for call, why in proof.found.items():
+            yield f"{proof.agent}, {call}: {' '.join(why.split())[:160]}"

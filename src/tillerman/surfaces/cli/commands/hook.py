@@ -1,0 +1,91 @@
+"""`tillerman hook`: what an installed hook runs. One call of an agent, judged by the policy."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tillerman.hooks.dialects import spoken
+from tillerman.hooks.protocol import HookReply, refusal
+from tillerman.surfaces.cli.preconditions import check_current_folder
+
+if TYPE_CHECKING:
+    from tillerman.core.permission import Context, Policy
+    from tillerman.hooks.dialects.payload_codec import HookEvent
+
+LONGEST = 20  # seconds: a CLI that waits for longer than its own limit lets the call run
+_PROJECT = ("CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR")
+
+
+def hook(options: Namespace) -> int:
+    """Whatever goes wrong is a deny."""
+    signal.signal(signal.SIGALRM, _too_late)
+    signal.alarm(LONGEST)
+    try:
+        answer = _answer(options)
+    except Exception as error:
+        answer = refusal(f"the policy could not be asked: {getattr(error, 'message', error)}")
+    sys.stderr.buffer.write(answer.stderr)
+    sys.stderr.flush()
+    sys.stdout.buffer.write(answer.stdout)
+    sys.stdout.flush()
+    return answer.exit
+
+
+def _answer(options: Namespace) -> HookReply:
+    from tillerman.hooks.policy_only_answer import judged
+
+    payload = sys.stdin.buffer.read()
+    dialect = spoken(options.agent, payload)
+    event = dialect.read(options.event, payload)
+    project, cwd = _places(options.project, event)
+    policy = _policy(project, astray=not cwd.is_relative_to(project))
+    return judged(dialect, event, policy, _context(options.agent, project, cwd))
+
+
+def _policy(project: Path, *, astray: bool) -> Policy:
+    from tillerman.config import load
+    from tillerman.core.permission import Policy, Rule
+    from tillerman.sessions.permissions.project_rules import Remembered
+
+    config = load(project)
+    tightening = config.tightening
+    if astray:
+        outside = Rule("hook.outside", "ask", "the agent works outside of the project")
+        tightening = (*tightening, outside)
+    policy = Policy.preset(config.approve, rules=config.rules, tightening=tightening)
+    return policy.remembering(Remembered.of(config.paths, project).rules())
+
+
+def _context(agent: str, project: Path, cwd: Path) -> Context:
+    from tillerman.core.permission import Context
+    from tillerman.workspace.files.policy_lookup import DiskFiles
+
+    return Context(
+        cwd=project,
+        base=cwd,
+        home=Path.home(),
+        resolve=os.path.realpath,
+        agent=agent,
+        files=DiskFiles(),
+    )
+
+
+def _places(named: Path | None, event: HookEvent) -> tuple[Path, Path]:
+    """The project, and where the agent works."""
+    told = str(getattr(event, "cwd", "") or next(iter(getattr(event, "workspace_roots", ())), ""))
+    by_variable = next((os.environ[name] for name in _PROJECT if os.environ.get(name)), "")
+    project = named or Path(by_variable or told or ".")
+    if not project.is_absolute():
+        check_current_folder()
+    project = Path(os.path.realpath(project))
+    return project, Path(os.path.realpath(project / told))
+
+
+def _too_late(number: int, frame: object) -> None:
+    os.write(2, b"tillerman: the policy took too long to ask\n")
+    os._exit(2)

@@ -1,0 +1,129 @@
+"""`tillerman hooks`: adds the policy to the CLIs that people run themselves, and removes it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from tillerman.config import find_paths
+from tillerman.config.project_trust import repository
+from tillerman.core.errors import AgentError, UsageError
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.dialects import AGENTS, load
+from tillerman.hooks.install import Outcome
+from tillerman.hooks.install import install as put_in
+from tillerman.hooks.install import remove as take_out
+from tillerman.hooks.install import repair as mend
+from tillerman.hooks.install_plan import Scope, Status, planned, switched_off
+from tillerman.hooks.install_plan import status as status_of
+from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, warn, width
+
+_UNDONE: dict[Outcome, str] = {
+    "restored": "is what it was",
+    "edited": "keeps your changes, without the hooks of tillerman",
+    "gone": "is not there any more",
+}
+
+
+def install(options: Namespace) -> int:
+    if not options.agents:
+        raise UsageError("no agent is named", hint=f"those with hooks: {', '.join(AGENTS)}")
+    journal, project = _journal(), _project()
+    for agent in options.agents:
+        load(agent)  # an unknown one is told before anything is written
+    for agent in options.agents:
+        hooks = planned(agent, project, _scope(options) or "project", version=_version(agent))
+        put_in(hooks, journal)
+        say(f"{agent}: {clean(str(hooks.file))} asks tillerman before each call")
+        for file in switched_off(agent, project):
+            warn(f"{file} turns all hooks off: {agent} will not ask tillerman")
+        if trust := load(agent).PLACE.trust:
+            say(f"  {trust}")
+    say("What is asked goes by your policy: `tillerman policy explain` tells what it says.")
+    return 0
+
+
+def remove(options: Namespace) -> int:
+    journal = _journal()
+    done = 0
+    for agent, scope in _chosen(options):
+        hooks = planned(agent, _project(), scope)
+        file = hooks.file
+        if outcome := take_out(file, journal, hooks):
+            say(f"{agent}: {clean(str(file))} {_UNDONE[outcome]}")
+            done += 1
+    if not done:
+        say("There are no hooks of tillerman here.")
+    return 0
+
+
+def status(options: Namespace) -> int:
+    journal = _journal()
+    for file, outcome in mend(journal).items():
+        warn(f"{file} still had hooks of a tillerman that was killed; it {_UNDONE[outcome]}")
+    rows = [
+        status_of(planned(agent, _project(), scope), scope, journal)
+        for agent, scope in _chosen(options)
+    ]
+    if options.json:
+        say_json(rows)
+        return 0
+    shown = [row for row in rows if row.state != "absent" or row.others or row.problem]
+    if not shown:
+        say("There are no hooks here, of tillerman or of anybody else.")
+        return 0
+    style = Style(colored(options, sys.stdout))
+    cells = [
+        (row.agent, row.scope, row.state, ", ".join(row.events) or "-", _notes(row), row.file)
+        for row in shown
+    ]
+    heads = ("AGENT", "FOR", "TILLERMAN", "ASKED AT", "NOTES", "FILE")
+    say(table(cells, heads, style, width()))
+    return 0
+
+
+def _notes(row: Status) -> str:
+    others = sum(row.others.values())
+    notes = [
+        row.problem,
+        f"missing: {', '.join(row.missing)}" if row.missing else "",
+        f"{others} of others" if others else "",
+    ]
+    return "; ".join(filter(None, notes)) or "-"
+
+
+def _chosen(options: Namespace) -> list[tuple[str, Scope]]:
+    scope = _scope(options)
+    scopes: Sequence[Scope] = (scope,) if scope else ("project", "user")
+    return [(agent, one) for agent in options.agents or AGENTS for one in scopes]
+
+
+def _scope(options: Namespace) -> Scope | None:
+    scope: Scope | None = options.scope
+    return scope
+
+
+def _project() -> Path:
+    here = Path.cwd().resolve()
+    return repository(here) or here
+
+
+def _journal() -> Journal:
+    return Journal(find_paths().hooks)
+
+
+def _version(agent: str) -> str | None:
+    """Of the CLI, which may not know every event; None if it is not there to be asked."""
+    from tillerman.config import load as load_config
+    from tillerman.harness.agent_admin import Management
+
+    management = Management(load_config(Path.cwd()), find_paths())
+    try:
+        found = asyncio.run(management.installed(agent))
+    except AgentError:
+        return None
+    return found.version if found else None

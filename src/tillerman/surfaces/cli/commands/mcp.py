@@ -1,0 +1,168 @@
+"""`tillerman mcp`: the MCP servers that agents keep for the user."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from tillerman.agents.commands.runner import WouldShow
+from tillerman.core.agent_admin import ListsServers, McpServer
+from tillerman.core.errors import AgentNotInstalled, TillermanError, UsageError
+from tillerman.harness.agent_admin import Management
+from tillerman.surfaces.cli import open_harness
+from tillerman.surfaces.cli.views.output import (
+    Style,
+    colored,
+    confirmed,
+    say,
+    say_json,
+    table,
+    warn,
+    width,
+)
+from tillerman.surfaces.cli.views.progress import ask_all
+from tillerman.surfaces.json_argument import json_object
+from tillerman.surfaces.rendering import tables
+
+Work = Callable[[Management, str, Namespace], Coroutine[Any, Any, int]]
+
+
+def list_servers(options: Namespace) -> int:
+    return asyncio.run(_list(options))
+
+
+async def _list(options: Namespace) -> int:
+    management, _ = open_harness.management(options)
+    if options.agent:
+        found = {options.agent: await management.mcp_servers(options.agent)}
+    else:
+        found = await _all(management)
+    if options.json:
+        say_json(found)
+    elif not any(found.values()):
+        who = f"{options.agent} has no" if options.agent else "no agent has an"
+        say(f"{who} MCP server: `tillerman mcp add NAME -- COMMAND` gives it one")
+    else:
+        say(table(tables.servers(found), tables.SERVERS, _style(options), width()))
+    return 0
+
+
+async def _all(management: Management) -> dict[str, Sequence[McpServer]]:
+    found: dict[str, Sequence[McpServer]] = {}
+    answers = await ask_all(management.able(ListsServers), management.mcp_servers)
+    for name, answer in answers.items():
+        if not isinstance(answer, TillermanError):
+            found[name] = answer
+        elif not isinstance(answer, AgentNotInstalled):
+            warn(f"{name}: {answer.message}", answer.hint)
+    return found
+
+
+def _command(work: Work) -> Callable[[Namespace], int]:
+    def run(options: Namespace) -> int:
+        management, config = open_harness.management(options)
+        agent = options.agent or config.agent.partition(",")[0]
+        return asyncio.run(work(management, agent, options))
+
+    return run
+
+
+@_command
+async def tools(management: Management, agent: str, options: Namespace) -> int:
+    found = await management.mcp_tools(agent, options.server)
+    if options.json:
+        say_json(found)
+    elif not found:
+        say(f"{options.server} offers no tools")
+    else:
+        say(table(tables.tools(found), tables.TOOLS, _style(options), width(), wrap=True))
+    return 0
+
+
+@_command
+async def add(management: Management, agent: str, options: Namespace) -> int:
+    config = _config(options)
+    try:
+        await management.mcp_add(agent, options.server, config, openly=options.yes)
+    except WouldShow as error:
+        if not confirmed(f"{error.message}, for a moment. Go on?"):
+            error.hint = "--yes does it all the same; or add it by hand"
+            raise
+        await management.mcp_add(agent, options.server, config, openly=True)
+    say(f"{agent} has the MCP server {options.server}")
+    return 0
+
+
+@_command
+async def remove(management: Management, agent: str, options: Namespace) -> int:
+    await management.mcp_remove(agent, options.server)
+    say(f"{agent} has no MCP server {options.server} any more")
+    return 0
+
+
+@_command
+async def enable(management: Management, agent: str, options: Namespace) -> int:
+    await management.mcp_switch(agent, options.server, True)
+    say(tables.switched(agent, options.server, True))
+    return 0
+
+
+@_command
+async def disable(management: Management, agent: str, options: Namespace) -> int:
+    await management.mcp_switch(agent, options.server, False)
+    say(tables.switched(agent, options.server, False))
+    return 0
+
+
+# -- what is added ---------------------------------------------------------------------------------
+
+
+def _config(options: Namespace) -> dict[str, Any]:
+    given = [bool(options.words), bool(options.url), options.config is not None]
+    if sum(given) != 1:
+        raise UsageError(
+            "a server is a command, a --url or a --config, one of them",
+            hint="tillerman mcp add NAME -- COMMAND ARG …",
+        )
+    if options.config is not None:
+        return json_object(_read(options.config), "--config")
+    if options.url:
+        kind = "sse" if options.sse else "http"
+        headers = dict(map(_header, options.header))
+        return {"type": kind, "url": options.url} | ({"headers": headers} if headers else {})
+    if options.header or options.sse:
+        raise UsageError("--header and --sse go with --url")
+    command, *args = options.words
+    env = dict(map(_variable, options.env))
+    return {"command": command, "args": args} | ({"env": env} if env else {})
+
+
+def _read(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}") from None
+
+
+def _variable(word: str) -> tuple[str, str]:
+    """`NAME` takes the value from here, so that it stands in no shell's history."""
+    name, equals, value = word.partition("=")
+    if not equals and name not in os.environ:
+        raise UsageError(f"--env {name}: no such variable here", hint="--env NAME=VALUE")
+    return name, value if equals else os.environ[name]
+
+
+def _header(word: str) -> tuple[str, str]:
+    name, colon, value = word.partition(":")
+    if not (colon and name.strip() and value.strip()):
+        raise UsageError(f"--header {word!r} is no header", hint="--header 'NAME: VALUE'")
+    return name.strip(), value.strip()
+
+
+def _style(options: Namespace) -> Style:
+    return Style(colored(options, sys.stdout))

@@ -1,0 +1,93 @@
+"""`tillerman mcp serve`: the workspace's tools for any MCP client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import stat
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tillerman.core.errors import UsageError
+from tillerman.surfaces.cli import open_harness
+from tillerman.surfaces.cli.parsing import run_options
+
+if TYPE_CHECKING:
+    from tillerman.harness.harness import Harness
+    from tillerman.sessions.session import Session
+
+
+def serve(options: Namespace) -> int:
+    folder = run_options.working_folder(options)
+    if options.http is None:
+        _refuse_files()
+    return asyncio.run(_serve(options, folder))
+
+
+async def _serve(options: Namespace, folder: Path) -> int:
+    async with open_harness.harness(options, folder) as harness:
+        session = await harness.serve(
+            cwd=folder,
+            resume=options.resume,
+            approve=options.approve,
+            isolation=options.isolation,
+            request_timeout=options.request_timeout,
+            env=tuple(options.env),
+        )
+        work = asyncio.ensure_future(_work(options, harness, session))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+    return 0
+
+
+async def _work(options: Namespace, harness: Harness, session: Session) -> None:
+    from tillerman.mcp.direct_calls import DirectCalls
+    from tillerman.mcp.line_transport import serve_lines, standard_streams
+    from tillerman.mcp.server import workspace_server
+
+    assert session.bench is not None
+    if options.http is None:
+        server = workspace_server(session.bench, asks=True)
+        if sys.stdin.isatty():
+            _say(f"session {session.id}: waits for an MCP client on standard input; Ctrl-C ends it")
+        direct = DirectCalls(session.bench, asks=True)
+        await serve_lines(server, *await standard_streams(), direct)
+        return
+    from tillerman.mcp.clients import Clients
+    from tillerman.mcp.http_transport import PATH, listen, serve_http, token
+
+    listener = listen(options.http)
+    folder = harness.paths.state
+    files = {"": folder / "mcp-token"}
+    files |= {name: folder / "mcp-tokens" / name for name in options.client}
+    tokens = {name: token(file) for name, file in files.items()}
+    port = listener.getsockname()[1]
+    _say(f"session {session.id}: http://127.0.0.1:{port}{PATH}, its token is in {files.pop('')}")
+    for name, file in files.items():
+        _say(f"the token of {name} is in {file}")
+    clients = Clients()
+    server = workspace_server(session.bench, asks=True, clients=clients)
+    await serve_http(server, listener, tokens, clients)
+
+
+def _refuse_files() -> None:
+    """A client is at the other end of a pipe, a socket or a terminal; what is closed was made
+    /dev/null when the program began."""
+    for number, name in ((0, "input"), (1, "output")):
+        mode = os.fstat(number).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)):
+            raise UsageError(
+                f"standard {name} is neither a pipe nor a terminal: no client can be there",
+                hint="let an MCP client start `tillerman mcp serve`, or serve it over --http PORT",
+            )
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

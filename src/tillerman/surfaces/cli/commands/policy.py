@@ -1,0 +1,151 @@
+"""`tillerman policy`: check rules, explain a decision, test what is expected of them."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tillerman.config import Config, load
+from tillerman.config.layers import RULES, read_toml
+from tillerman.config.policy_test_cases import Case, Group, read_cases
+from tillerman.core.errors import ConfigError, UsageError
+from tillerman.core.permission import Decision, Explanation, Policy, Rule
+from tillerman.surfaces import policy_explain
+from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.rendering import policy_tables
+from tillerman.surfaces.rendering.formatting import one_line
+from tillerman.surfaces.rule_enforcement import of_decision
+
+
+def check(options: Namespace) -> int:
+    """A file of its own, or all that counts in this folder."""
+    if options.file:
+        rules = _rules_of(options.file)
+        tighter: tuple[Rule, ...] = ()
+    else:
+        config = load(Path.cwd())
+        rules, tighter = config.rules, config.tightening
+    if options.json:
+        say_json([_rule(rule) for rule in (*tighter, *rules)])
+        return 0
+    if not rules and not tighter:
+        say("no rules" + (f" in {options.file}" if options.file else ": presets alone decide"))
+        return 0
+    rows = policy_tables.rows((*tighter, *rules), policy_explain.notes(rules, tighter))
+    style = Style(colored(options, sys.stdout))
+    say(table(rows, policy_tables.RULES, style, width()))
+    return 0
+
+
+def explain(options: Namespace) -> int:
+    cwd = options.cwd.resolve()
+    if not cwd.is_dir():
+        raise UsageError(f"{options.cwd}: no such folder")
+    config = load(cwd)
+    policy = policy_explain.policy(config, cwd, options.approve)
+    context = policy_explain.context(cwd, options.mode, options.agent or config.agent.split(",")[0])
+    request = policy_explain.request(*_call(options), cwd)
+    found = policy.explain(request, context)
+    enforced = of_decision(found.decision, request, policy, context, config)
+    if options.json:
+        told = _told(found, options.verbose)
+        say_json({**told, "enforcement": enforced, "advice": policy_tables.ADVICE})
+        return 0
+    style = Style(colored(options, sys.stdout))
+    say(*policy_tables.account(request, found, style, options.verbose, enforced))
+    return 0
+
+
+def test(options: Namespace) -> int:
+    """1 when one of the cases is decided otherwise than it says."""
+    cwd = Path.cwd()
+    config = load(cwd)
+    groups = read_cases(options.file)
+    differing = [
+        (group, case, decision)
+        for group in groups
+        for case, decision in judged(group, config, cwd)
+        if decision.verdict != case.expect or case.rule not in (None, decision.rule)
+    ]
+    count = sum(len(group.cases) for group in groups)
+    if options.json:
+        rows = [
+            {"number": case.number, "group": group.title, "tool": case.tool, "input": case.input,
+             "expect": case.expect, "rule": case.rule, "decision": decision}
+            for group, case, decision in differing
+        ]  # fmt: skip
+        say_json({"cases": count, "differing": rows})
+    else:
+        style = Style(colored(options, sys.stdout))
+        if differing:
+            cells = [_row(case, decision) for _, case, decision in differing]
+            head = ("CASE", "EXPECTED", "DECIDED", "CALL")
+            say(table(cells, head, style, width()))
+        cases = f"{count} cases" if count != 1 else "1 case"
+        say(f"{cases}, {len(differing)} decided otherwise" if differing else cases)
+    return 1 if differing else 0
+
+
+def judged(group: Group, config: Config, cwd: Path) -> Iterator[tuple[Case, Decision]]:
+    """Each case as `explain` would tell it."""
+    if group.rules is None:
+        policy = policy_explain.policy(config, cwd, group.approve)
+    else:
+        policy = Policy.preset(group.approve or config.approve, rules=group.rules)
+    context = policy_explain.context(cwd, group.mode, group.agent)
+    for case in group.cases:
+        request = policy_explain.request(case.tool, case.input, cwd)
+        yield case, policy.explain(request, context).decision
+
+
+# -- what is judged --------------------------------------------------------------------------------
+
+
+def _call(options: Namespace) -> tuple[str, dict[str, Any]]:
+    given = sys.stdin.read() if options.input == "-" else options.input
+    return policy_explain.call(options.tool, given or "")
+
+
+def _rules_of(path: Path) -> tuple[Rule, ...]:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    rules: tuple[Rule, ...] = read_toml(data, path, "file").get(RULES, ((), None))[0]
+    return rules
+
+
+# -- how it is told --------------------------------------------------------------------------------
+
+
+def _told(found: Explanation, verbose: bool) -> dict[str, Any]:
+    steps = []
+    for step in found.steps:
+        told: dict[str, Any] = {
+            "kind": step.act.kind,
+            "tool": step.act.tool,
+            "what": step.act.told,
+            "doubts": step.act.command.doubts if step.act.command else (),
+            "row": step.act.command.row if step.act.command else "",
+            "decision": step.decision,
+        }
+        if verbose:
+            told["passed"] = [rule.name for rule in step.passed]
+        steps.append(told)
+    return {"decision": found.decision, "steps": steps}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    from tillerman.config.policy_rules import rule_table
+
+    return {**rule_table(rule), "told": rule.told, "source": rule.source}
+
+
+def _row(case: Case, decision: Decision) -> tuple[str, str, str, str]:
+    expected = f"{case.expect} {case.rule or ''}".rstrip()
+    call = case.input.get("command") or f"{case.tool} {case.input}"
+    decided = f"{decision.verdict} {decision.rule}"
+    return str(case.number), one_line(expected), one_line(decided), one_line(str(call))

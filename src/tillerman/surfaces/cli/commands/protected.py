@@ -1,0 +1,86 @@
+"""`tillerman protected`: changes of protected names that were undone, and how to restore them."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from tillerman.core.errors import UsageError
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.paths import find_paths
+from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.rendering.formatting import one_line
+from tillerman.workspace.files.file_names import shown
+from tillerman.workspace.protection.quarantine import CONTENT, Item, items
+
+_HEAD = ("CHANGE", "SESSION", "WHEN", "ACT", "PATH", "WORKSPACE")
+
+
+def list_undone(options: Namespace) -> int:
+    found = [
+        (folder, item)
+        for folder, item in _found()
+        if (options.all or not item.taken_back)
+        and (not options.session or folder.parent.name.startswith(options.session))
+    ]
+    if options.json:
+        say_json([_row(folder, item) for folder, item in found])
+        return 0
+    if not found:
+        say("no change of a protected name was undone")
+        return 0
+    style = Style(colored(options, sys.stdout))
+    rows = [
+        (
+            item.id,
+            folder.parent.name,
+            item.at,
+            "settings" if item.settings else item.act,
+            one_line(clean(shown(item.path))),
+            one_line(clean(shown(item.workspace))),
+        )
+        for folder, item in found
+    ]
+    say(table(rows, _HEAD, style, width()))
+    say("`tillerman protected take-back CHANGE` brings one back")
+    return 0
+
+
+def take_back(options: Namespace) -> int:
+    from tillerman.workspace.protection import take_back
+
+    matching = [(folder, item) for folder, item in _found() if item.id.startswith(options.change)]
+    if not matching:
+        raise UsageError(
+            f"no change is called {options.change!r}",
+            hint="`tillerman protected list --all` shows them",
+        )
+    if len(matching) > 1:
+        raise UsageError(f"several changes begin with {options.change!r}", hint="use more letters")
+    folder, item = matching[0]
+    target = take_back.take_back(folder, item, find_paths().accepted)
+    if options.json:
+        say_json({**_row(folder, item), "taken_back": True})
+    else:
+        say(f"{clean(shown(str(target)))} is as it was changed")
+    return 0
+
+
+def _found() -> list[tuple[Path, Item]]:
+    """Newest first."""
+    return list(reversed(list(items(find_paths().quarantine))))
+
+
+def _row(folder: Path, item: Item) -> dict[str, object]:
+    return {
+        "id": item.id,
+        "session": folder.parent.name,
+        "at": item.at,
+        "act": item.act,
+        "path": shown(item.path),
+        "workspace": shown(item.workspace),
+        "settings": [key for key, _ in item.settings],
+        "content": shown(str(folder / CONTENT)),
+        "taken_back": item.taken_back,
+    }

@@ -1,0 +1,153 @@
+"""`tillerman repo`: where a branch stands on its way to be merged, and the next step there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from tillerman.core.errors import TillermanError, UsageError
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.surfaces.cli.views.output import Style, colored, confirmed, say, say_json, warn
+
+if TYPE_CHECKING:
+    from tillerman.workspace.branch.github import GitHub
+    from tillerman.workspace.branch.next_action import Action
+    from tillerman.workspace.branch.skill_file import Found
+    from tillerman.workspace.branch.status import Breadcrumb
+
+_COLORS = {
+    "grey": "90", "amber": "33", "blue": "34", "red": "31", "bright red": "1;91", "green": "32",
+    "purple": "35", "dark grey": "2;90",
+}  # fmt: skip
+
+
+def status(options: Namespace) -> int:
+    return asyncio.run(_status(options))
+
+
+def action(options: Namespace) -> int:
+    return asyncio.run(_action(options))
+
+
+# -- status ----------------------------------------------------------------------------------------
+
+
+async def _status(options: Namespace) -> int:
+    from tillerman.surfaces.rendering.branch_details import details
+    from tillerman.workspace.branch.github import GitHub
+    from tillerman.workspace.branch.status import as_data
+
+    crumb = await _look(options, GitHub())
+    if options.json:
+        say_json(as_data(crumb))
+        return 0
+    on = colored(options, sys.stdout)
+    say(_painted(crumb, on), *(Style(on)("dim", line) for line in details(crumb)))
+    if news := crumb.no_news:
+        say(f"{_line(news.text)}" + (f": {news.hint}" if news.hint else ""))
+    return 0
+
+
+async def _look(options: Namespace, github: GitHub) -> Breadcrumb:
+    from tillerman.workspace.branch.status import crumb
+    from tillerman.workspace.git.repository_state import read_repository
+
+    folder = options.cwd.resolve()
+    if not folder.is_dir():
+        raise UsageError(f"{options.cwd}: no such folder")
+    repository = await read_repository(folder)
+    return crumb(repository, await github.pull_request(repository))
+
+
+def _painted(crumb: Breadcrumb, on: bool) -> str:
+    text = _line(crumb.text)
+    if not on:
+        return text
+    label = crumb.status.label
+    head, found, tail = text.rpartition(f" › {label}")
+    code = _COLORS[crumb.status.color]
+    return f"{head} › \x1b[{code}m{label}\x1b[0m{tail}" if found else text
+
+
+# -- action ----------------------------------------------------------------------------------------
+
+
+async def _action(options: Namespace) -> int:
+    from tillerman.config import find_paths
+    from tillerman.workspace.branch.github import GitHub
+    from tillerman.workspace.branch.next_action import prepare
+    from tillerman.workspace.branch.skill_file import find_skill
+
+    github = GitHub()
+    crumb = await _look(options, github)
+    found = find_skill(find_paths(), crumb.repository.top, crumb.status.skill)
+    for note in found.notes:
+        warn(note)
+    ready = await prepare(crumb, found.skill, github, os.environ)
+    sys.stderr.write(f"{_line(crumb.text)}\n")
+    if ready.prompt:
+        return await _session(options, crumb, found, ready.prompt)
+    return await _commands(options, crumb, ready)
+
+
+async def _commands(options: Namespace, crumb: Breadcrumb, ready: Action) -> int:
+    from tillerman.workspace.branch.next_action import run_command
+
+    shown = [_line(shlex.join(command)) for command in ready.commands]
+    for line in [f"{crumb.status.action} runs:", *(f"  {one}" for one in shown)]:
+        sys.stderr.write(f"{line}\n")
+    for note in ready.notes:
+        sys.stderr.write(f"  ({_line(note)})\n")
+    if not options.yes and not confirmed("run this?"):
+        raise UsageError("nothing was run", hint="--yes runs it without asking")
+    for number, command in enumerate(ready.commands):
+        said = await run_command(crumb.repository, command, os.environ)
+        _pass_on(said.out, sys.stdout)
+        _pass_on(said.err, sys.stderr)
+        if said.code:
+            left = shown[number + 1 :]
+            more = f"; not run: {'; '.join(left)}" if left else ""
+            raise TillermanError(
+                f"`{shown[number]}` ended with {said.code}{more}",
+                hint="what it said is above; `tillerman repo status` tells where things stand",
+            )
+    return 0
+
+
+async def _session(options: Namespace, crumb: Breadcrumb, found: Found, prompt: str) -> int:
+    from tillerman.surfaces.cli import open_harness
+    from tillerman.surfaces.cli.commands.run import watch_session
+    from tillerman.surfaces.cli.parsing import run_options
+    from tillerman.surfaces.cli.views import follow
+    from tillerman.surfaces.cli.views.view import Scene
+
+    folder = crumb.repository.top
+    async with open_harness.harness(options, folder) as harness:
+        keyboard = follow.find_keyboard(options)
+        session = await harness.start(
+            options.agent,
+            cwd=folder,
+            title=_line(f"{crumb.status.action}: {crumb.branch}"),
+            unattended=keyboard is None,
+            **run_options.limits(options),
+        )
+        await session.prompt(prompt)
+        approve = open_harness.preset(harness, session.id)
+        scene = Scene(folder, open_harness.resumable(harness, session.agent), approve=approve)
+        notes = [f"skill {found.skill.id}: {_line(found.skill.source)}"]
+        return await watch_session(options, session, scene, 0, notes, keyboard)
+
+
+def _pass_on(said: bytes, stream: Any) -> None:
+    """Comments of strangers are in it: nothing of it moves a cursor."""
+    if text := clean(said.decode("utf-8", "replace")).rstrip():
+        stream.write(f"{text}\n")
+        stream.flush()
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text).split())

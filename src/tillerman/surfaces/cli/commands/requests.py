@@ -1,0 +1,234 @@
+"""`tillerman requests`: open requests of all sessions, their answers, and remembered rules."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from tillerman.core.errors import RequestNotOpen, SessionError, UsageError
+from tillerman.core.events import Answer, PermissionRequested, QuestionAsked
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.surfaces.cli import open_harness
+from tillerman.surfaces.cli.views.output import (
+    Style,
+    colored,
+    confirmed,
+    say,
+    say_json,
+    table,
+    width,
+    write,
+)
+from tillerman.surfaces.json_argument import json_object
+from tillerman.surfaces.rendering import formatting
+
+if TYPE_CHECKING:
+    from tillerman.harness.harness import Harness
+
+ALWAYS = {"always": "session", "always-project": "project"}
+
+
+@dataclass(frozen=True)
+class Open:
+    session: str
+    opened_at: str
+    request: PermissionRequested | QuestionAsked
+    resting: bool = False  # nobody runs its session
+
+    @property
+    def name(self) -> str:
+        return f"{self.session}/{self.request.request_id}"
+
+    def is_called(self, name: str, id: str) -> bool:
+        session, slash, rest = name.partition("/")
+        return name == id or bool(slash and rest == id and self.session.startswith(session))
+
+
+def list_open(options: Namespace) -> int:
+    return asyncio.run(_list(options))
+
+
+def answer(options: Namespace) -> int:
+    changed = json_object(options.input, "--input") if options.input is not None else None
+    if changed is not None and options.option == "deny":
+        raise UsageError("--input changes what is allowed; deny takes --note")
+    return asyncio.run(_answer(options, changed))
+
+
+async def _list(options: Namespace) -> int:
+    async with open_harness.harness(options) as harness:
+        waiting = await _waiting(harness)
+    if options.json:
+        say_json(waiting)
+    elif not waiting:
+        say("nothing waits for an answer")
+    else:
+        rows = [
+            (
+                one.name,
+                formatting.ago(one.opened_at),
+                _kind(one),
+                formatting.unmarked(formatting.asked(one.request)),
+            )
+            for one in waiting
+        ]
+        style = Style(colored(options, sys.stdout))
+        say(table(rows, ("REQUEST", "SINCE", "KIND", "WHAT"), style, width()))
+        for session in dict.fromkeys(one.session for one in waiting if one.resting):
+            say(style("yellow", formatting.left_open(session)))
+        first = waiting[0]
+        how = formatting.how_to_answer(first.session, first.request)
+        more = " (or deny, always)" if isinstance(first.request, PermissionRequested) else ""
+        say(style("dim", f"to answer: {how}{more}"))
+    return 0
+
+
+async def _answer(options: Namespace, changed: dict[str, Any] | None) -> int:
+    async with open_harness.harness(options) as harness:
+        found = _find(await _waiting(harness), options.request)
+        given = _composed(found.request, options, changed)
+        if given.remember:
+            _confirm(harness, found, given, options)
+        session = harness.attach(found.session)
+        await session.answer(found.request.request_id, given, surface="command line")
+    if found.resting:
+        say(f"{formatting.left_open(found.session)}; the answer waits until then")
+    return 0
+
+
+def _confirm(harness: Harness, found: Open, given: Answer, options: Namespace) -> None:
+    """The rule is shown before anybody writes it."""
+    from tillerman.sessions.permissions.open_requests import checked
+    from tillerman.sessions.permissions.project_rules import for_project, project_of
+    from tillerman.sessions.permissions.session_rules import remembered_rule
+
+    given = checked(found.request, given)
+    assert isinstance(found.request, PermissionRequested)
+    rule, where = remembered_rule(found.request, given), "in this session"
+    assert rule is not None  # `checked` refuses what cannot be remembered
+    if given.remember == "project":
+        folder = harness.find(found.session).cwd
+        rule, where = for_project(rule, folder), f"in this project ({project_of(folder)})"
+    write(sys.stderr, f"{formatting.always(rule, where)}\n")
+    if not options.yes and not confirmed("remember this?"):
+        raise UsageError(
+            "nothing was answered", hint="--yes remembers it unasked; allow answers once"
+        )
+
+
+def _composed(
+    request: PermissionRequested | QuestionAsked, options: Namespace, changed: dict[str, Any] | None
+) -> Answer:
+    if isinstance(request, PermissionRequested):
+        if options.choose:
+            raise UsageError("--choose answers questions; this asks for permission")
+        given = Answer(options.option, note=options.note, input=changed)
+        if options.option in ALWAYS:
+            given = replace(given, option="allow", remember=ALWAYS[options.option])
+        return replace(given, remember=options.remember or given.remember)
+    if options.option == "deny":
+        return Answer("deny", note=options.note)
+    words = list(options.choose)
+    if options.option != "allow":  # the answer itself
+        words.insert(0, options.option)
+    if len(words) != len(request.questions):
+        texts = "; ".join(formatting.one_line(question.text) for question in request.questions)
+        raise UsageError(
+            f"{len(words)} answers for {len(request.questions)} questions: {texts}",
+            hint="--choose TEXT for each of them, in order",
+        )
+    said = {one.text: word for one, word in zip(request.questions, words, strict=True)}
+    return Answer("allow", note=options.note, answers=said, remember=options.remember)
+
+
+async def _waiting(harness: Harness) -> list[Open]:
+    rows = harness.sessions.catalog.open_requests()
+    runs = {one: await harness.sessions.is_run(one) for one in {row.session for row in rows}}
+    return [
+        Open(row.session, row.opened_at, entry.event, not runs[row.session])
+        for row in rows
+        for entry in harness.sessions.log.since(row.session, row.seq - 1, 1)
+        if isinstance(entry.event, PermissionRequested | QuestionAsked)
+    ]
+
+
+def _find(waiting: list[Open], name: str) -> Open:
+    """By `SESSION/ID`, where the session may be cut short, or by an id that only one has.
+
+    An agent may put into an id what no terminal shows, so it is also found by what is shown of it.
+    """
+    found = [one for one in waiting if one.is_called(name, one.request.request_id)]
+    found = found or [one for one in waiting if one.is_called(name, clean(one.request.request_id))]
+    if not found:
+        raise RequestNotOpen(name)
+    if len(found) > 1:
+        raise SessionError(
+            f"several requests are called {name!r}",
+            hint=f"say which: {', '.join(one.name for one in found)}",
+        )
+    return found[0]
+
+
+def _kind(one: Open) -> str:
+    return one.request.tool if isinstance(one.request, PermissionRequested) else "Question"
+
+
+# -- what is remembered ----------------------------------------------------------------------------
+
+
+def remembered(options: Namespace) -> int:
+    return asyncio.run(_remembered(options))
+
+
+async def _remembered(options: Namespace) -> int:
+    async with open_harness.harness(options) as harness:
+        if options.session:
+            row = open_harness.row(harness, options.session)
+            kept = [(rule, "") for rule in harness.sessions.remembered_by(row)]
+            where = f"session {row.id}"
+        else:
+            project = harness.sessions.remembered_in(Path.cwd())
+            kept = [(one.rule, one.at) for one in project.kept()]
+            where = str(project.project)
+    if options.json:
+        say_json([{"rule": rule, "told": rule.told, "at": at or None} for rule, at in kept])
+        return 0
+    if not kept:
+        say(formatting.one_line(f"nothing is remembered for {where}"))
+        return 0
+    style = Style(colored(options, sys.stdout))
+    rows = [
+        (str(number), formatting.ago(at) if at else "", formatting.unmarked(rule.told))
+        for number, (rule, at) in enumerate(kept, 1)
+    ]
+    say(style("dim", formatting.one_line(f"always, in {where}:")))
+    say(table(rows, ("N", "SINCE", "RULE"), style, width()))
+    return 0
+
+
+def forget(options: Namespace) -> int:
+    return asyncio.run(_forget(options))
+
+
+async def _forget(options: Namespace) -> int:
+    async with open_harness.harness(options) as harness:
+        if options.session:
+            row = open_harness.row(harness, options.session)
+            rules = harness.sessions.remembered_by(row)
+            if options.number > len(rules):
+                raise UsageError(
+                    f"session {row.id} has no remembered rule of number {options.number}",
+                    hint=f"`tillerman requests remembered --session {row.id}` shows them",
+                )
+            rule = rules[options.number - 1]
+            await harness.attach(row.id).forget_rule(rule.told)
+        else:
+            rule = harness.sessions.remembered_in(Path.cwd()).forget(options.number).rule
+    say(f"forgotten: {formatting.unmarked(rule.told)}")
+    return 0

@@ -1,0 +1,35 @@
+"""`tillerman schema`: the JSON schema of what `--json` prints, made from the types themselves."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from inspect import cleandoc
+
+import msgspec
+
+from tillerman.core.events import Entry
+from tillerman.core.summary_events import Item
+from tillerman.surfaces.cli.views.output import say
+
+
+def schema(options: Namespace) -> int:
+    say(document())
+    return 0
+
+
+def document() -> str:
+    (entry, item), parts = msgspec.json.schema_components(
+        [Entry, Item], ref_template="#/$defs/{name}"
+    )
+    for part in parts.values():
+        if "description" in part:  # a docstring, which Python 3.13 has without its indentation
+            part["description"] = cleandoc(part["description"])
+    whole = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "tillerman --json",
+        "description": "A line of `--json` is an entry; a line of `--json=summary` is an item.",
+        "oneOf": [{"$ref": "#/$defs/Entry"}, {"$ref": "#/$defs/Item"}],
+        "$defs": {**parts, "Item": item},
+    }
+    assert entry == {"$ref": "#/$defs/Entry"}
+    return msgspec.json.format(msgspec.json.encode(whole, order="deterministic"), indent=2).decode()

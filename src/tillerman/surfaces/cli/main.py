@@ -1,0 +1,145 @@
+"""From words to an exit code: finds the command, runs it, and tells what went wrong."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tillerman.core.errors import TillermanError, UsageError
+from tillerman.surfaces.cli.parsing.argparse_errors import parse
+from tillerman.surfaces.cli.parsing.parser import build
+from tillerman.surfaces.cli.preconditions import check_arguments, check_current_folder
+from tillerman.surfaces.cli.views.std_streams import terminal
+from tillerman.surfaces.exit_codes import BROKEN_PIPE, CANCELLED
+
+if TYPE_CHECKING:
+    from tillerman.sessions.prestart import HeadStart
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR)
+_TOO_MUCH = (errno.ENAMETOOLONG, errno.ELOOP, errno.EMLINK)
+_ANYWHERE = ("hook", "schema")  # commands that need no current folder
+
+
+def main(words: list[str], head: HeadStart | None = None) -> int:
+    """`head`: a warden that starts already, for `run`."""
+    try:
+        code = _guarded(words, head)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        _forget_output()
+        return BROKEN_PIPE
+    except OSError as error:  # the last of it would not go out
+        return _lost_output(error)
+
+
+def _guarded(words: list[str], head: HeadStart | None) -> int:
+    debug = "--debug" in words
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    if not words and terminal():
+        words = ["tui"]
+    try:
+        check_arguments(words)
+        options = parse(build(words[0] if words else ""), words)
+        options.color = getattr(options, "color", None)
+        options.debug = getattr(options, "debug", False)
+        options.head = head
+        return _run(options)
+    except TillermanError as error:
+        if debug and not isinstance(error, UsageError):
+            _traceback()
+        complain(error.message, error.hint)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return CANCELLED
+    except BrokenPipeError:
+        raise
+    except SystemExit as leaving:  # argparse, after its help
+        return int(leaving.code or 0)
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+            raise
+        if debug:
+            _traceback()
+        if isinstance(error, OSError) and (told := _of_the_machine(error)):
+            complain(*told)
+            return 1
+        hint = "" if debug else "this is a bug: `--debug` shows where"
+        complain(f"{type(error).__name__}: {error}", hint)
+        return 1
+
+
+def _of_the_machine(error: OSError) -> tuple[str, str] | None:
+    """Message and hint of an error that is in the user's files and not in tillerman."""
+    if not isinstance(error.filename, str) or error.errno not in _NO_ROOM + _REFUSED + _TOO_MUCH:
+        return None
+    from tillerman.paths import find_paths
+
+    path = Path(error.filename)
+    own = any(path.is_relative_to(folder) or folder.is_relative_to(path) for folder in find_paths())
+    hint = "set TILLERMAN_HOME to a folder that can be written" if own else ""
+    return f"{error.filename}: {error.strerror}", hint
+
+
+def _lost_output(error: OSError) -> int:
+    _forget_output()
+    complain(f"the output could not be written: {error.strerror or error}")
+    return 1
+
+
+def complain(message: str, hint: str = "") -> None:
+    from tillerman.core.terminal_sanitizer import clean
+
+    lines = [f"error: {' '.join(clean(message).split())}"]
+    if hint:
+        lines.append(f"hint: {' '.join(clean(hint).split())}")
+    try:
+        sys.stderr.write("\n".join(lines) + "\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody listens
+
+
+def _run(options: Namespace) -> int:
+    if getattr(options, "version", False):
+        from tillerman import __version__
+
+        sys.stdout.write(f"tillerman {__version__}\n")
+        return 0
+    if options.command is None:
+        options.parser.print_help()
+        return 0
+    module, _, name = options.command.partition(":")
+    if module not in _ANYWHERE:
+        check_current_folder()
+    if options.debug:
+        from tillerman.surfaces.cli.debug_log import start
+
+        start(getattr(options, "env", None) or ())
+    command: Callable[[Namespace], int] = getattr(
+        import_module(f"tillerman.surfaces.cli.commands.{module}"), name
+    )
+    return command(options)
+
+
+def _traceback() -> None:
+    import logging
+    import traceback
+
+    logging.getLogger("tillerman").debug("it ended with an error", exc_info=True)
+    traceback.print_exc()
+
+
+def _forget_output() -> None:
+    """Python flushes stdout once more at its end, and would complain again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)

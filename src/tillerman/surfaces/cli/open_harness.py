@@ -1,0 +1,102 @@
+"""The harness, or as much of it as is needed, opened for one command."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tillerman.core.errors import SessionNotFound, UsageError
+
+if TYPE_CHECKING:
+    from tillerman.config import Config
+    from tillerman.harness.agent_admin import Management
+    from tillerman.harness.harness import Harness
+    from tillerman.store.session_row import SessionRow
+
+Work = Callable[["Harness", Namespace], Coroutine[Any, Any, int]]
+
+
+@asynccontextmanager
+async def harness(options: Namespace, cwd: Path | str = ".") -> AsyncIterator[Harness]:
+    import tillerman
+    from tillerman.sessions.enforcement.temporary_folder import remove_open_scratches
+
+    try:
+        async with tillerman.open(cwd=cwd) as opened:
+            options.color = options.color or opened.config.color
+            if opened.mended:
+                sys.stderr.write(f"{opened.mended}\n")
+            _tell_withheld(opened.config)
+            yield opened
+    finally:
+        remove_open_scratches()
+
+
+def command(work: Work) -> Callable[[Namespace], int]:
+    """A command that is asked of the harness, as the command line calls it."""
+
+    async def run(options: Namespace) -> int:
+        async with harness(options) as found:
+            return await work(found, options)
+
+    def started(options: Namespace) -> int:
+        import asyncio  # a wrong option is told without it
+
+        return asyncio.run(run(options))
+
+    return started
+
+
+def management(options: Namespace) -> tuple[Management, Config]:
+    """For what is asked of agents alone: it needs no store, and mends none."""
+    from tillerman.config import find_paths, load
+    from tillerman.harness.agent_admin import Management
+
+    paths = find_paths()
+    config = load(Path.cwd(), paths=paths)
+    options.color = options.color or config.color
+    _tell_withheld(config)
+    return Management(config, paths), config
+
+
+def row(harness: Harness, session: str, folder: Path | None = None) -> SessionRow:
+    """By its id, the beginning of it, or `last`: the newest of the folder."""
+    try:
+        return harness.sessions.catalog.get(session, cwd=str(folder or Path.cwd()))
+    except SessionNotFound:
+        if session != "last":
+            raise
+        raise UsageError(
+            "there is no earlier session in this folder", hint="`tillerman sessions list`"
+        ) from None
+
+
+def preset(harness: Harness, session: str) -> str:
+    """By which its requests are judged."""
+    return str(harness.find(session).settings.get("approve") or harness.config.approve)
+
+
+def resumable(harness: Harness, agent: str) -> bool:
+    """An agent that cannot resume by itself is told what was before; a recording cannot go on."""
+    name = agent if agent.startswith("acp:") else agent.partition(":")[0]
+    try:
+        harness.agent(name)
+    except Exception:  # a third party's module may be gone, or fail in any way
+        return False
+    return name != "replay"
+
+
+def _tell_withheld(config: Config) -> None:
+    if not config.withheld:
+        return
+    from tillerman.surfaces.cli.views.output import warn
+
+    keys = ", ".join(held.key for held in config.withheld)
+    warn(
+        f"settings of this project do not count: {keys[:200]}",
+        hint="`tillerman config show` tells why, `tillerman trust` lets them count",
+    )

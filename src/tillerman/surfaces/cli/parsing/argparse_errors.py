@@ -1,0 +1,154 @@
+"""Turns words into options: argparse with our errors, suggestions and optional values."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from tillerman.core.errors import UsageError
+from tillerman.surfaces.did_you_mean import suggestion
+
+SUMMARY = "--json-summary"  # how `--json=summary` is spelled for argparse
+
+# A value that could be the prompt counts as one unless it looks like what the option takes.
+_OPTIONAL = {
+    "--resume": (re.compile(r"[\w-]+"), "last"),
+    "--worktree": (re.compile(r"[\w./-]+"), ""),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, and what was probably meant."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("formatter_class", _Help)
+        super().__init__(*args, **{**kwargs, "allow_abbrev": False})
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"`{self.prog} --help` tells how it is used")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse would leave out what cannot be written, and exit 0."""
+        if message:
+            (file or sys.stderr).write(message)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        what = "command" if isinstance(action, argparse._SubParsersAction) else "value"
+        if action.option_strings:
+            what = f"value for {action.option_strings[-1]}"
+        raise UsageError(f"unknown {what} {value!r}", hint=suggestion(str(value), known))
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=_columns() - 2)
+
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        if isinstance(action, argparse._SubParsersAction):
+            text = "".join(text.splitlines(keepends=True)[1:])  # its `{run,sessions,…}` line
+        return text
+
+
+def _columns() -> int:
+    """argparse makes a formatter for every option, and would load `shutil` and three compressors
+    to know how wide it is."""
+    if (asked := os.environ.get("COLUMNS", "")).isdecimal() and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
+    words, rest = _cut(words)
+    _check_options_before_commands(parser, words)
+    options, unknown = parser.parse_known_args(list(_spelled_out(words)))
+    if unknown and not unknown[0].startswith("-") and getattr(options, "words", "") is None:
+        options.words = unknown.pop(0)  # argparse gives up on it once an option stands before it
+    if unknown:
+        _refuse(getattr(options, "parser", parser), unknown[0])
+    if rest:
+        options.words = [*options.words, *rest]
+    return options
+
+
+def _cut(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """`mcp add NAME --env X -- COMMAND`: argparse takes words only if no option is among them."""
+    if list(words[:2]) != ["mcp", "add"] or "--" not in words:
+        return words, ()
+    end = words.index("--")
+    return words[:end], words[end + 1 :]
+
+
+def option_strings(parser: argparse.ArgumentParser) -> list[str]:
+    return [word for action in parser._actions for word in action.option_strings]
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
+def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
+    if word.startswith("-"):
+        name = word.partition("=")[0]
+        hint = suggestion(name, option_strings(parser), otherwise=f"`{parser.prog} --help`")
+        raise UsageError(f"{parser.prog} has no option {name}", hint=hint)
+    raise UsageError(
+        f"{parser.prog}: one word too many: {word!r}",
+        hint="put quotes around a text of several words",
+    )
+
+
+def _check_options_before_commands(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """argparse would take the value of an option that it does not know for a command."""
+    rest = iter(words)
+    while commands := subcommands(parser):
+        word = next(rest, "--")
+        name, equals, _ = word.partition("=")
+        if word in commands:
+            parser = commands[word]
+        elif word == "--" or not word.startswith("--"):
+            return
+        elif (action := parser._option_string_actions.get(name)) is None:
+            _refuse(parser, word)
+        elif action.nargs is None and not equals:
+            next(rest, None)
+
+
+def _spelled_out(words: Sequence[str]) -> Iterator[str]:
+    """Options whose value may be left out must not eat the prompt that follows them."""
+    for place, word in enumerate(words):
+        if word == "--":
+            yield from words[place:]
+            return
+        if word.startswith("--json="):
+            yield _view(word.removeprefix("--json="))
+        elif word in _OPTIONAL:
+            looks, alone = _OPTIONAL[word]
+            value = words[place + 1] if place + 1 < len(words) else "-"
+            taken = not value.startswith("-") and looks.fullmatch(value)
+            yield word if taken else f"{word}={alone}"
+        else:
+            yield word
+
+
+def _view(name: str) -> str:
+    match name:
+        case "entries":
+            return "--json"
+        case "summary":
+            return SUMMARY
+    hint = suggestion(name, ["entries", "summary"])
+    raise UsageError(f"--json has no view {name!r}", hint=hint)

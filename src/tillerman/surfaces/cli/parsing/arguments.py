@@ -1,0 +1,149 @@
+"""The parts that commands are put together from: groups, common options, kinds of values."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+from tillerman.surfaces.cli.parsing.argparse_errors import SUMMARY, Parser
+
+HIDDEN = argparse.SUPPRESS
+PRESETS = ("ask", "edits", "auto", "readonly", "none")
+APPROVE = (
+    "what goes on without your word. ask: reads; edits: writes in the workspace too; auto: all "
+    "that no guard denies. And without asking: readonly: reads alone; none: nothing"
+)
+
+N = TypeVar("N", int, float)
+
+
+@cache
+def everywhere() -> Parser:
+    """Options that stand before or after the command."""
+    parser = Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), help="auto: on a terminal, without NO_COLOR"
+    )
+    parser.add_argument("--debug", action="store_true", help="write a log file, show tracebacks")
+    return parser
+
+
+def group(parser: argparse.ArgumentParser) -> Any:
+    return parser.add_subparsers(
+        title="commands", metavar="COMMAND", parser_class=Parser, prog=parser.prog
+    )
+
+
+def folder(commands: Any, name: str, help: str) -> Any:
+    parser = commands.add_parser(
+        name, help=help, description=_sentence(help), parents=[everywhere()]
+    )
+    parser.set_defaults(command=None, parser=parser)
+    return group(parser)
+
+
+def command(commands: Any, name: str, handler: str, help: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=help, description=_sentence(help), parents=[everywhere()]
+    )
+    parser.set_defaults(command=handler, parser=parser)
+    return parser
+
+
+def one_session(commands: Any, name: str, handler: str, help: str) -> argparse.ArgumentParser:
+    parser = command(commands, name, handler, help)
+    parser.add_argument("session", metavar="ID", help="its id, the beginning of it, or `last`")
+    return parser
+
+
+def json_option(
+    parser: argparse.ArgumentParser, help: str = "for programs", lines: bool = False
+) -> None:
+    parser.add_argument("--json", action="store_const", const="entries", help=help)
+    if lines:
+        parser.add_argument(
+            SUMMARY, dest="json", action="store_const", const="summary", help=HIDDEN
+        )
+
+
+def limit_options(run: argparse.ArgumentParser) -> None:
+    limits = run.add_argument_group("limits")
+    limits.add_argument("--approve", choices=PRESETS, help=APPROVE)
+    limits.add_argument(
+        "--accept-advisory",
+        action="store_true",
+        help="run an agent though it does not ask before every write or command",
+    )
+    limits.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
+    limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
+    limits.add_argument(
+        "--accept-unpriced",
+        action="store_true",
+        help="go on though --max-cost cannot be held: no price is known",
+    )
+    limits.add_argument("--max-tokens", type=positive_int, metavar="N", help="tokens at most")
+    limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="for the whole turn")
+    limits.add_argument(
+        "--request-timeout",
+        type=positive,
+        metavar="SECONDS",
+        help="then what nobody answered is denied; default: 300 without a terminal, else 3600",
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def name(text: str) -> str:
+    """An empty one is a variable that somebody forgot to set, not a wish for the default."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
+
+
+def positive(text: str) -> float:
+    number = _number(float, text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be more than 0, not {text}")
+    return number
+
+
+def positive_int(text: str) -> int:
+    number = count(text)
+    if not number:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text}")
+    return number
+
+
+def count(text: str) -> int:
+    number = _number(int, text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must not be less than 0: {text}")
+    if number >= 2**63:
+        raise argparse.ArgumentTypeError(f"more than can be counted: {text}")
+    return number
+
+
+def port(text: str) -> int:
+    number = count(text)
+    if number > 65535:
+        raise argparse.ArgumentTypeError(f"ports end at 65535: {text}")
+    return number
+
+
+def client_name(text: str) -> str:
+    """It is also the name of a file."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
+        raise argparse.ArgumentTypeError(f"letters, digits, `.`, `_` and `-`: {text!r}")
+    return text
+
+
+def _number(kind: Callable[[str], N], text: str) -> N:
+    try:
+        return kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a number: {text!r}") from None

@@ -1,0 +1,38 @@
+"""The commands and options about hooks."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from tillerman.surfaces.cli.parsing.arguments import command, folder, json_option, name
+
+
+def hooks(commands: Any) -> None:
+    hooks = folder(commands, "hooks", "your policy where you run an agent's own CLI")
+    install = command(
+        hooks, "install", "hooks:install", "let its CLI ask tillerman before each call"
+    )
+    _which(install, "one or more", "in this project (the default)")
+    status = command(hooks, "status", "hooks:status", "which hooks are where, and whose")
+    _which(status, "default: all that have hooks", "in this project; default: both")
+    json_option(status)
+    remove = command(hooks, "remove", "hooks:remove", "put the files back as they were")
+    _which(remove, "default: all that have hooks", "in this project; default: both")
+
+
+def hook(commands: Any) -> None:
+    hook = command(commands, "hook", "hook:hook", "what an installed hook runs: judges one call")
+    hook.add_argument("agent", type=name, metavar="AGENT", help="whose CLI asks")
+    hook.add_argument("event", type=name, metavar="EVENT", help="its name of it; stdin tells more")
+    hook.add_argument("--project", type=Path, metavar="DIR", help="default: what the CLI tells")
+
+
+def _which(parser: argparse.ArgumentParser, agents: str, scope: str) -> None:
+    parser.add_argument("agents", nargs="*", metavar="AGENT", help=agents)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--project", dest="scope", action="store_const", const="project", help=scope)
+    where.add_argument(
+        "--user", dest="scope", action="store_const", const="user", help="wherever you run it"
+    )

@@ -1,0 +1,37 @@
+"""The commands and options about where a repository stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tillerman.surfaces.cli.parsing.arguments import (
+    command,
+    folder,
+    json_option,
+    limit_options,
+    name,
+)
+
+
+def repo(commands: Any) -> None:
+    group = folder(commands, "repo", "where this branch stands on its way to be merged")
+    status = command(group, "status", "repo:status", "its status, and the next step")
+    _where(status)
+    json_option(status)
+    action = command(group, "action", "repo:action", "take the next step")
+    _where(action)
+    action.add_argument("-y", "--yes", action="store_true", help="run commands without asking")
+    agent = action.add_argument_group("for steps that need an agent")
+    agent.add_argument(
+        "-a", "--agent", type=name, metavar="NAME", help="agent, profile, or several: one,two"
+    )
+    agent.add_argument("-m", "--model", type=name, metavar="NAME", help="with this model")
+    limit_options(action)
+    json_option(action, "entries of the session, one a line; --json=summary: coarser", lines=True)
+
+
+def _where(parser: Any) -> None:
+    parser.add_argument(
+        "-C", "--cwd", type=Path, default=Path(), metavar="DIR", help="in DIR, not here"
+    )

@@ -1,0 +1,156 @@
+"""What `run` is asked to do: words, files and settings, read and checked before anything runs."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from tillerman.core.errors import UsageError
+from tillerman.surfaces import prompt_files
+from tillerman.surfaces.json_argument import json_object
+
+STDIN_PATIENCE = 3.0  # seconds; a pipe that nobody writes to must not stop a prompt
+
+
+def prompt_text(options: Namespace) -> str:
+    if options.file and options.prompt not in (None, "-"):
+        raise UsageError("the prompt is given twice", hint="leave out -f FILE or the argument")
+    if options.file:
+        text = _read(options.file, "-f")
+    elif options.prompt in (None, "-"):
+        if sys.stdin.isatty():
+            hint = _taken(options) or 'tillerman run "what to do", -f FILE, or pipe it in'
+            raise UsageError("no prompt", hint=hint)
+        text = _decoded(sys.stdin.buffer.read(), "standard input")
+    else:
+        piped = _piped()
+        text = f"{options.prompt}\n\n{piped}" if piped.strip() else options.prompt
+    if not text.strip():
+        hint = _taken(options) or 'tillerman run "what to do"'
+        raise UsageError("the prompt is empty", hint=hint)
+    return text
+
+
+def attachments(paths: list[Path]) -> list[tuple[str, str, bytes]]:
+    """Name, mime type and bytes of each."""
+    return [prompt_files.read(path, f"--attach {path}") for path in paths]
+
+
+def wishes(options: Namespace) -> dict[str, Any]:
+    """What the session is asked for; what was not said is left to the config."""
+    for folder in options.add_dir:
+        _folder(folder, "--add-dir")
+    said: dict[str, Any] = {
+        "model": options.model,
+        "mode": options.mode,
+        "effort": options.effort,
+        "system": _text_or_file(options.system),
+        "folders": tuple(folder.resolve() for folder in options.add_dir),
+        "servers": _servers(options.mcp_config),
+        "output_schema": _schema(options.output_schema),
+        "repair_output": options.repair_output or None,
+        "max_turns": options.max_turns,
+        "max_cost": options.max_cost,
+        "max_tokens": options.max_tokens,
+        "approve": options.approve,
+        "accept_advisory": options.accept_advisory or None,
+        "accept_unpriced": options.accept_unpriced or None,
+        "timeout": options.timeout,
+        "request_timeout": options.request_timeout,
+        "env": tuple(options.env),
+        "workspace_tools": options.workspace_tools or None,
+    }
+    return {name: value for name, value in said.items() if value not in (None, (), {})}
+
+
+def limits(options: Namespace) -> dict[str, Any]:
+    """What one who goes on with a task is asked for, of what there are options for."""
+    names = (
+        "model", "mode", "approve", "max_turns", "max_cost", "max_tokens", "timeout",
+        "request_timeout",
+    )  # fmt: skip
+    said = {name: value for name in names if (value := getattr(options, name, None)) is not None}
+    accepted = ("accept_advisory", "accept_unpriced")
+    return said | {name: True for name in accepted if getattr(options, name, False)}
+
+
+def working_folder(options: Namespace) -> Path:
+    _folder(options.cwd, "--cwd")
+    return Path(options.cwd).resolve()
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def _taken(options: Namespace) -> str:
+    """A prompt of one word looks like the value of the option before it."""
+    if options.prompt is None and options.worktree:
+        word = options.worktree
+        return f'{word!r} was taken for the name of the worktree: --worktree= "{word}" prompts it'
+    if options.prompt is None and options.resume not in (None, "last"):
+        return f'{options.resume!r} was taken for a session: -c "{options.resume}" prompts the last'
+    return ""
+
+
+def _piped() -> str:
+    """Standard input, unless it is a terminal or a pipe that stays silent."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:  # closed
+        return ""
+    if os.isatty(0) or stat.S_ISDIR(mode):
+        return ""
+    if not stat.S_ISREG(mode) and not select.select([0], [], [], STDIN_PATIENCE)[0]:
+        sys.stderr.write("warning: nothing came through standard input; going on without it\n")
+        return ""
+    return _decoded(sys.stdin.buffer.read(), "standard input")
+
+
+def _text_or_file(text: str | None) -> str | None:
+    return _read(Path(text[1:]), "--system") if text and text.startswith("@") else text
+
+
+def _servers(given: list[str]) -> dict[str, Any]:
+    """As MCP clients write them: `{"mcpServers": {NAME: {…}}}`, or only the inner object."""
+    servers: dict[str, Any] = {}
+    for one in given:
+        source = one if one.lstrip().startswith("{") else _read(Path(one), "--mcp-config")
+        found = json_object(source, "--mcp-config")
+        found = found.get("mcpServers", found)
+        if not isinstance(found, dict) or not all(isinstance(s, dict) for s in found.values()):
+            raise UsageError(
+                "--mcp-config: a server is not an object",
+                hint='{"mcpServers": {"name": {"command": "…", "args": []}}}',
+            )
+        servers |= found
+    return servers
+
+
+def _schema(path: Path | None) -> dict[str, Any] | None:
+    return json_object(_read(path, "--output-schema"), "--output-schema") if path else None
+
+
+def _folder(path: Path, option: str) -> None:
+    if not path.is_dir():
+        raise UsageError(f"{option} {path}: no such folder")
+
+
+def _read(path: Path, option: str) -> str:
+    try:
+        return _decoded(path.read_bytes(), str(path))
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}") from None
+
+
+def _decoded(data: bytes, where: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise UsageError(
+            f"{where} is not UTF-8 text", hint="--attach gives the agent a file"
+        ) from None

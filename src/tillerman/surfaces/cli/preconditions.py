@@ -1,0 +1,45 @@
+"""What must hold before any command can work: readable arguments, a home, a current folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tillerman.core.errors import TillermanError, UsageError
+
+
+def check_arguments(words: Sequence[str]) -> None:
+    for place, word in enumerate(words, start=1):
+        try:
+            word.encode()
+        except UnicodeEncodeError:  # Python decodes such bytes to lone surrogates
+            shown = os.fsencode(word).decode("utf-8", "backslashreplace")
+            raise UsageError(
+                f"argument {place} is not UTF-8: {shown}",
+                hint="tillerman takes UTF-8 alone: rename the file, or convert the text with iconv",
+            ) from None
+
+
+def check_current_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder is gone", hint="`cd` to one that is there") from None
+    except OSError as error:
+        raise UsageError(
+            f"the current folder cannot be used: {error.strerror}", hint="`cd` to another"
+        ) from None
+
+
+def met(words: Sequence[str]) -> bool:
+    """Whether anything may be started before the command itself checks them."""
+    from tillerman.paths import find_paths
+
+    try:
+        check_arguments(words)
+        check_current_folder()
+        find_paths()
+    except TillermanError:
+        return False
+    return True

@@ -1,0 +1,70 @@
+"""The last thing an agent said itself, held until its turn ends; a long one is held on disk."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from tempfile import SpooledTemporaryFile
+
+from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, ToolStarted
+from tillerman.core.terminal_sanitizer import Revealer
+
+IN_MEMORY = 1024 * 1024  # bytes
+BLOCK = 64 * 1024
+
+
+class FinalText:
+    """As `core.result.final_text`, for somebody who sees the events pass by."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 (lives as long as we)
+        self._starts: dict[str, int] = {}  # message id -> where it begins
+        self._acted = False  # a call began after what was said
+
+    def note(self, event: Event) -> None:
+        if event.parent is not None:
+            return
+        match event:
+            case MessageChunk(message_id=message_id, text=text):
+                if self._acted:
+                    self.clear()
+                if message_id not in self._starts:
+                    self._starts[message_id] = self._file.tell()
+                    if self._file.tell():
+                        self._file.write(b"\n\n")
+                self._file.write(text.encode("utf-8", "surrogatepass"))
+            case MessageWithdrawn(message_id=message_id):
+                self._withdraw(message_id)
+            case ToolStarted():
+                self._acted = True
+
+    def take(self) -> Iterator[str]:
+        """In pieces, with a sign for each control; ends with a newline unless it is empty."""
+        revealer = Revealer()
+        decoder = codecs.getincrementaldecoder("utf-8")("surrogatepass")
+        self._file.seek(0)
+        held = ""  # blank ends: only what something follows is given out
+        while data := self._file.read(BLOCK):
+            text = held + revealer.feed(decoder.decode(data))
+            body = text.rstrip("\n")
+            held = text[len(body) :]
+            yield body
+        if last := revealer.end():
+            yield held + last
+        if self._file.tell():
+            yield "\n"
+        self.clear()
+
+    def clear(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self._starts.clear()
+        self._acted = False
+
+    def _withdraw(self, message_id: str) -> None:
+        """The last message, as it nearly always is, or one with all that was said since."""
+        start = self._starts.pop(message_id, None)
+        if start is not None:
+            self._file.seek(start)
+            self._file.truncate()
+            self._starts = {id: at for id, at in self._starts.items() if at < start}

@@ -1,0 +1,200 @@
+"""The live screen: draws a session as it happens, and asks the person in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+from contextlib import suppress
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from tillerman.core.errors import RequestNotOpen, TillermanError
+from tillerman.core.events import Answer, Entry
+from tillerman.surfaces.cli.views.external_editor import edit
+from tillerman.surfaces.cli.views.keyboard import Keyboard
+from tillerman.surfaces.cli.views.live_screen import Drawing
+from tillerman.surfaces.cli.views.view import Reachable, Scene
+from tillerman.surfaces.rendering.dialogs import (
+    ALL_EDITS,
+    EDIT,
+    Dialog,
+    PermissionDialog,
+    dialog_for,
+)
+from tillerman.surfaces.rendering.turn_outcome import Outcomes
+
+INTERVAL = 0.05  # seconds between two refreshes at least
+SPIN = 0.1
+BACKLOG = 200  # finished pieces; more wait until these are painted
+
+
+class LiveView:
+    def __init__(
+        self, session: Reachable, scene: Scene, *, color: bool, keyboard: Keyboard | None
+    ) -> None:
+        self._session = session
+        self._folder = scene.folder
+        self._drawing = Drawing(
+            prompts=scene.prompts, resumable=scene.resumable, approve=scene.approve
+        )
+        self._console = Console(
+            no_color=not color, highlight=False, markup=False, emoji=False, force_terminal=True
+        )
+        self._live = Live(
+            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False,
+            redirect_stderr=False, vertical_overflow="crop",
+        )  # fmt: skip
+        self._keyboard = keyboard
+        self._dialog: Dialog | None = None
+        self._seen: Dialog | None = None  # the one that is on the screen
+        self._given: set[str] = set()  # requests answered here
+        self._stirred = asyncio.Event()  # there is something to paint
+        self._painted = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._screen = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def outcomes(self) -> Outcomes:
+        return self._drawing.outcomes
+
+    def open(self) -> None:
+        if self._keyboard:
+            self._keyboard.open()
+            self._tasks.append(asyncio.create_task(self._listen(self._keyboard)))
+        self._live.start()
+        self._painter = asyncio.create_task(self._keep_painting())
+        self._tasks.append(self._painter)
+
+    async def show(self, page: Sequence[Entry]) -> None:
+        for entry in page:
+            self._drawing.add(entry)
+        self._choose_dialog()
+        self._stirred.set()
+        while len(self._drawing.finished) > BACKLOG and not self._painter.done():
+            self._painted.clear()
+            await self._painted.wait()
+        for task in self._tasks:
+            if task.done():
+                task.result()  # which raises why: the terminal is gone
+
+    async def tell(self, text: str) -> None:
+        self._drawing.finished.append(Text(text, style="yellow"))
+        self._stirred.set()
+
+    async def close(self) -> None:
+        self._closing.set()
+        self._stirred.set()
+        for task in self._tasks:
+            if task is not self._painter:  # which ends after the picture it is at
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._drawing.end()
+        self._dialog = None
+        try:
+            await asyncio.to_thread(self._paint, self._drawing.take(), None)
+            await asyncio.to_thread(self._live.stop)
+        finally:
+            if self._keyboard:
+                self._keyboard.close()
+
+    # -- painting ----------------------------------------------------------------------------------
+
+    async def _keep_painting(self) -> None:
+        """In a thread: a terminal that stands still must not stop the session."""
+        try:
+            while not self._closing.is_set():
+                async with self._screen:
+                    pieces, below, dialog = self._drawing.take(), self._below(), self._dialog
+                    await asyncio.to_thread(self._paint, pieces, below)
+                    self._seen = dialog
+                self._painted.set()
+                await _wait(self._closing, INTERVAL)
+                await _wait(self._stirred, SPIN - INTERVAL if self._drawing.moving else None)
+                self._stirred.clear()
+        finally:
+            self._painted.set()  # nobody waits for one who is gone
+
+    def _below(self) -> RenderableType | None:
+        dialog = self._dialog.draw(self._room) if self._dialog else None
+        parts = [self._drawing.below(), dialog]
+        shown = [part for part in parts if part is not None]
+        return Group(*shown) if shown else None
+
+    def _room(self) -> int:
+        """Lines of a dialog within its frame, so that its keys are seen below what moves."""
+        return max(6, self._console.size.height - 8)
+
+    def _paint(self, pieces: Sequence[RenderableType], below: RenderableType | None) -> None:
+        self._live.update(below if below is not None else Text(""), refresh=not pieces)
+        if pieces:
+            self._console.print(Group(*pieces))  # which draws what is below again
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def _choose_dialog(self) -> None:
+        """The oldest request that is still open; somebody else may have answered it."""
+        if self._keyboard is None:
+            return
+        open_here = {id: one for id, one in self._drawing.requests.items() if id not in self._given}
+        if self._dialog and self._dialog.request.request_id in open_here:
+            return
+        request = next(iter(open_here.values()), None)
+        approve = self._drawing.approve
+        self._dialog = dialog_for(request, self._folder, approve) if request else None
+        if request and not self._keyboard.away:
+            self._keyboard.forget()
+
+    async def _listen(self, keyboard: Keyboard) -> None:
+        while True:
+            key = await keyboard.key()
+            dialog = self._dialog
+            if dialog is None or dialog is not self._seen:
+                continue  # nobody can mean what they have not seen
+            reply = dialog.press(key)
+            if reply == EDIT and isinstance(dialog, PermissionDialog):
+                reply = await self._edit(keyboard, dialog)
+            if reply == ALL_EDITS and isinstance(dialog, PermissionDialog):
+                await self._answer(dialog.request.request_id, dialog.allowed)
+                await self._allow_edits()
+            elif isinstance(reply, Answer):
+                await self._answer(dialog.request.request_id, reply)
+            self._stirred.set()
+
+    async def _edit(self, keyboard: Keyboard, dialog: PermissionDialog) -> Answer | None:
+        async with self._screen:
+            await asyncio.to_thread(self._live.stop)
+            try:
+                with keyboard.lent():
+                    text = await asyncio.to_thread(edit, dialog.input_text())
+            finally:
+                self._live.start()
+        return dialog.edited(text)
+
+    async def _allow_edits(self) -> None:
+        try:
+            await self._session.configure(approve="edits")
+        except TillermanError as error:
+            await self.tell(f"error: {error.message}")
+
+    async def _answer(self, request_id: str, answer: Answer) -> None:
+        self._given.add(request_id)
+        try:
+            sent = self._session.answer(request_id, answer, surface="terminal")
+            if inspect.isawaitable(sent):
+                await sent
+        except RequestNotOpen:
+            pass  # somebody was quicker; the log says who
+        except TillermanError as error:
+            self._given.discard(request_id)
+            await self.tell(f"error: {error.message}")
+        self._choose_dialog()
+
+
+async def _wait(event: asyncio.Event, seconds: float | None) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

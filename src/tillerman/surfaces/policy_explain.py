@@ -1,0 +1,118 @@
+"""What the rules of a folder say to a call, asked as a session there would ask."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tillerman.config import Config
+from tillerman.core import tools
+from tillerman.core.errors import UsageError
+from tillerman.core.events import PermissionRequested
+from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.surfaces.json_argument import json_object
+from tillerman.surfaces.rendering import formatting
+from tillerman.workspace.files.policy_lookup import DiskFiles
+
+_MEANT = {name.lower(): name for name in tools.TOOLS} | {
+    "shell": "Bash",
+    "network": "WebFetch",
+    "mcp": "mcp__SERVER__TOOL",
+}
+
+
+def policy(config: Config, cwd: Path, approve: str | None) -> Policy:
+    """As a session in this folder would have it."""
+    from tillerman.sessions.permissions.project_rules import Remembered
+
+    made = Policy.preset(
+        approve or config.approve, rules=config.rules, tightening=config.tightening
+    )
+    return made.remembering(Remembered.of(config.paths, cwd).rules())
+
+
+def context(cwd: Path, mode: Any, agent: str) -> Context:
+    return Context(
+        cwd,
+        mode=mode,
+        home=Path.home(),
+        resolve=os.path.realpath,
+        agent=agent,
+        files=DiskFiles(),
+    )
+
+
+def request(tool: str, input: dict[str, Any], cwd: Path) -> PermissionRequested:
+    _refuse_misnamed(tool)
+    name = ""
+    if tool.startswith("mcp__") and tool.count("__") >= 2:
+        _, server, called = tool.split("__", 2)
+        tool, name = "MCP", f"{server}.{called}"
+    title = tools.title(tool, input, name=name, cwd=str(cwd))
+    return PermissionRequested(
+        request_id="explain", tool=tool, title=title, input=input, paths=tools.paths_of(input)
+    )
+
+
+def call(tool: str, given: str) -> tuple[str, dict[str, Any]]:
+    """A tool and its input, as a person typed them. Without either, it is a command line."""
+    if not _names_a_tool(tool) and not given.startswith("{"):
+        tool, given = "Bash", f"{tool} {given}".strip()
+    return tool, _arguments(tool, given)
+
+
+def _names_a_tool(text: str) -> bool:
+    return text in tools.TOOLS or text.lower() in _MEANT or text.startswith("mcp__")
+
+
+def _arguments(tool: str, given: str) -> dict[str, Any]:
+    """Of a call, as somebody typed them: in JSON, or a command as it is."""
+    _refuse_misnamed(tool)
+    if not given:
+        return {}
+    if tool == "Bash" and not given.lstrip().startswith('{"'):
+        return {"command": given}
+    example = """'{"file_path": "a.txt"}'"""
+    return json_object(given, "INPUT", hint=f"such as {example}; only Bash takes a bare command")
+
+
+def _refuse_misnamed(tool: str) -> None:
+    if tool not in tools.TOOLS and (meant := _MEANT.get(tool.lower())):
+        raise UsageError(f"no tool is called {clean(tool)!r}", hint=f"did you mean {meant}?")
+
+
+def notes(rules: Sequence[Rule], tightening: Sequence[Rule]) -> dict[int, str]:
+    """What is to be told of some of them, by `id`."""
+    told = {id(rule): "only where it is stricter" for rule in tightening}
+    return told | {
+        id(rule): f"never reached: see {formatting.one_line(first.name)}"
+        for rule, first in _shadowed(rules)
+    }
+
+
+def _shadowed(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
+    """Each rule that is never reached, with the one before it that decides in its place."""
+    for at, rule in enumerate(rules):
+        for first in rules[:at]:
+            if _covers(first, rule):
+                yield rule, first
+                break
+
+
+def _covers(first: Rule, rule: Rule) -> bool:
+    if _matchers(first) == _matchers(rule):
+        # what is not certain, a rule that allows leaves to the next
+        return first.verdict != "allow" or rule.verdict == "allow"
+    if any(_matchers(first)):
+        return False
+    # of the files and hosts in a command's words speak only rules that name some
+    within = rule.commands or rule.line or rule.paths or rule.hosts
+    return not within or first.verdict == "deny" or rule.verdict == "allow"
+
+
+def _matchers(rule: Rule) -> tuple[Any, ...]:
+    return (rule.agents, rule.tools, rule.commands, rule.line, rule.paths, rule.hosts,
+            rule.servers, rule.modes)  # fmt: skip

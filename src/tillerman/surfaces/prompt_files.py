@@ -1,0 +1,38 @@
+"""Files that go with a prompt: read whole, bounded, and named by what they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tillerman.core.errors import UsageError
+
+ATTACHMENT_CAP = 32 * 1024 * 1024
+
+
+def read(path: Path, told: str = "") -> tuple[str, str, bytes]:
+    """Name, mime type and bytes. `told` is how an error speaks of it."""
+    told = told or str(path)
+    try:
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{told}: not a file")
+        with path.open("rb") as file:
+            data = file.read(ATTACHMENT_CAP + 1)
+    except OSError as error:
+        raise UsageError(f"{told}: {error.strerror}") from None
+    if len(data) > ATTACHMENT_CAP:
+        raise UsageError(f"{told}: larger than {ATTACHMENT_CAP // 2**20} MB")
+    return path.name, mime_of(path.name, data), data
+
+
+def mime_of(name: str, data: bytes) -> str:
+    import mimetypes
+
+    return mimetypes.guess_type(name)[0] or _guess(data)
+
+
+def _guess(data: bytes) -> str:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "application/octet-stream"
+    return "text/plain"

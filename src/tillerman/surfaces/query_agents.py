@@ -1,0 +1,35 @@
+"""Asks many agents at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from tillerman.core.errors import TillermanError
+
+AT_ONCE = max(2, min(8, 2 * (os.cpu_count() or 1)))  # most are slow to start, and want a core
+
+T = TypeVar("T")
+
+
+async def ask_all(
+    names: Sequence[str],
+    ask: Callable[[str], Awaitable[T]],
+    heard: Callable[[str], None] = lambda name: None,
+) -> dict[str, T | TillermanError]:
+    """In the order of the names, with what went wrong in place of an answer."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: str) -> T | TillermanError:
+        async with room:
+            try:
+                return await ask(name)
+            except TillermanError as error:
+                return error
+            finally:
+                heard(name)
+
+    answers = await asyncio.gather(*map(one, names))
+    return dict(zip(names, answers, strict=True))

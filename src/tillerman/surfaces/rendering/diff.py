@@ -1,0 +1,188 @@
+"""A file's change in its own colours: side by side where there is room, else in one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rich.console import Group, RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from tillerman.core.events import Diff
+from tillerman.core.terminal_sanitizer import reveal
+from tillerman.sessions.export.patch import hunks
+
+SIDE_BY_SIDE = 110  # columns from which two sides have room
+SPARED = 4  # lines that are not worth a word about them
+LONGEST = 500  # characters of a line that are shown
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
+_ADDED = Style(bgcolor="#12361f")
+_REMOVED = Style(bgcolor="#43191c")
+_ADDED_LIGHT = Style(bgcolor="#d8f3dc")
+_REMOVED_LIGHT = Style(bgcolor="#fbdcdc")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a change; a side that does not have it has no number for it."""
+
+    kind: str  # " ", "+", "-", or "@" for a gap
+    text: str
+    old: int | None = None
+    new: int | None = None
+
+
+def difference(
+    change: Diff, width: int, limit: int, *, dark: bool | None = True, whole: bool = False
+) -> RenderableType:
+    """`dark` is the ground that there is; None: it is not known, and nothing is painted on it.
+
+    `whole`: a line that is too long is wrapped, for who decides about it.
+    """
+    lines = list(_numbered(change, None if whole else LONGEST))
+    left_out = len(lines) - limit
+    if left_out <= SPARED:
+        left_out = 0
+    else:
+        lines = lines[:limit]
+    paint = _Paint(_lexer(change.path), dark)
+    both = {"+", "-"} <= {line.kind for line in lines}
+    beside = both and width >= SIDE_BY_SIDE and not whole
+    shown = _sides(lines, paint) if beside else _below(lines, paint, wrap=whole)
+    if not left_out:
+        return shown
+    return Group(shown, Text(f"… {left_out} more lines", style="dim"))
+
+
+def _numbered(change: Diff, longest: int | None) -> Iterator[Line]:
+    old, new, first = 1, 1, True
+    lines = hunks(change, context=2)
+    for line in (reveal(line).replace("\n", "␊") for line in lines):  # once they are counted
+        mark, text = line[:1], line[1:][:longest].expandtabs(4)
+        if found := _HUNK.match(line):
+            old, new = int(found[1]), int(found[2])
+            if not first:
+                yield Line("@", "⋯")
+            first = False
+        elif mark == "+":
+            yield Line("+", text, None, new)
+            new += 1
+        elif mark == "-":
+            yield Line("-", text, old, None)
+            old += 1
+        elif mark == "\\":
+            yield Line("@", text.strip())
+        else:
+            yield Line(" ", text if mark == " " else line[:longest], old, new)
+            old, new = old + 1, new + 1
+
+
+class _Paint:
+    """Code in its colours, on the ground of what became of the line."""
+
+    def __init__(self, lexer: str | None, dark: bool | None) -> None:
+        self._lexer = lexer if dark is not None else None
+        self._dark = bool(dark)
+        grounds = (_ADDED, _REMOVED) if dark else (_ADDED_LIGHT, _REMOVED_LIGHT)
+        if dark is None:
+            grounds = (Style(color="green"), Style(color="red"))
+        self.grounds = {"+": grounds[0], "-": grounds[1]}
+
+    def code(self, text: str) -> Text:
+        if self._lexer is None or not text.strip():
+            return Text(text)
+        return _highlighted(text, self._lexer, self._dark).copy()
+
+
+@lru_cache(maxsize=4_096)
+def _highlighted(text: str, lexer: str, dark: bool) -> Text:
+    """By itself: a line within a long string may be taken for code, which does no harm."""
+    from rich.syntax import Syntax
+
+    theme = "ansi_dark" if dark else "ansi_light"
+    found = Syntax("", lexer, theme=theme, background_color="default").highlight(text)
+    shown = Text(text)
+    for start, end, style in found.spans:
+        if isinstance(style, Style) and style.color:
+            shown.stylize(Style(color=style.color, italic=style.italic), start, end)
+    return shown
+
+
+@lru_cache(maxsize=256)
+def _lexer(path: str) -> str | None:
+    from rich.syntax import Syntax
+
+    found = Syntax.guess_lexer(path)
+    return None if found == "default" else found
+
+
+def _below(lines: Sequence[Line], paint: _Paint, *, wrap: bool) -> RenderableType:
+    table = Table.grid(expand=True, padding=0)
+    table.add_column(justify="right", no_wrap=True, style="dim")
+    table.add_column(ratio=1, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
+    for line in lines:
+        number = "" if line.kind == "@" else str(line.new if line.kind != "-" else line.old)
+        table.add_row(f"{number} ", _marked(line, paint), style=paint.grounds.get(line.kind))
+    return table
+
+
+def _marked(line: Line, paint: _Paint) -> Text:
+    if line.kind == "@":
+        return Text(line.text, style="dim")
+    marks = {"+": ("+ ", "green"), "-": ("- ", "red"), " ": ("  ", "")}
+    text, style = marks[line.kind]
+    return Text().append(text, style=style).append_text(paint.code(line.text))
+
+
+def _sides(lines: Sequence[Line], paint: _Paint) -> RenderableType:
+    table = Table.grid(expand=True, padding=0)
+    for _ in range(2):
+        table.add_column(justify="right", no_wrap=True, style="dim")
+        table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    for left, right in _pairs(lines):
+        table.add_row(*_side(left, paint, "old"), *_side(right, paint, "new"))
+    return table
+
+
+def _side(line: Line | None, paint: _Paint, side: str) -> tuple[Text, Text]:
+    if line is None:
+        return Text(" "), Text("")
+    if line.kind == "@":
+        return Text(" "), Text(line.text, style="dim")
+    ground = paint.grounds.get(line.kind, Style())
+    code = _marked(line, paint)
+    code.pad_right(400)  # so that the ground reaches the edge; what is too long is cut there
+    code.overflow = "crop"
+    code.stylize_before(ground)
+    return Text(f"{getattr(line, side)} ", style=ground), code
+
+
+def _pairs(lines: Sequence[Line]) -> Iterator[tuple[Line | None, Line | None]]:
+    """What went, beside what came in its place."""
+    removed: list[Line] = []
+    added: list[Line] = []
+
+    def beside() -> Iterator[tuple[Line | None, Line | None]]:
+        for at in range(max(len(removed), len(added))):
+            yield (
+                removed[at] if at < len(removed) else None,
+                added[at] if at < len(added) else None,
+            )
+        removed.clear()
+        added.clear()
+
+    for line in lines:
+        if line.kind == "-":
+            if added:
+                yield from beside()
+            removed.append(line)
+        elif line.kind == "+":
+            added.append(line)
+        else:
+            yield from beside()
+            yield line, line
+    yield from beside()

@@ -1,0 +1,119 @@
+"""Lists for people, as rows of cells with their heads: models, modes, MCP servers, sessions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tillerman.core.agent import Mode
+from tillerman.surfaces.rendering import formatting
+
+if TYPE_CHECKING:
+    from tillerman.core.agent_admin import McpServer, McpTool, Model
+    from tillerman.store.session_row import SessionRow
+
+MODELS = ("AGENT", "MODEL", "CONTEXT", "EFFORT", "WHAT")
+SHIPPED = "* from tillerman's own table: the agent does not list its models"
+SERVERS = ("AGENT", "SERVER", "STATUS", "COMMAND")
+TOOLS = ("TOOL", "ARGUMENTS", "WHAT")
+MODES: dict[Mode, str] = {
+    "agent": "it does what it is asked, as far as the rules allow",
+    "plan": "it reads and plans, and changes nothing",
+    "ask": "it reads and answers, and changes nothing",
+}
+SESSIONS = ("SESSION", "WHEN", "AGENT", "STATE", "TURNS", "COST", "WHAT")
+
+
+def models(listed: Mapping[str, Sequence[Model]]) -> Iterator[tuple[str, ...]]:
+    for name, models in listed.items():
+        for model in models:
+            context = formatting.count(model.context) if model.context else ""
+            mark = "*" if model.shipped else ""
+            yield name, model.id + mark, context, _efforts(model), _words(model)
+
+
+def shipped(listed: Mapping[str, Sequence[Model]]) -> bool:
+    """One of them at least, which is to be told."""
+    return any(model.shipped for models in listed.values() for model in models)
+
+
+def servers(listed: Mapping[str, Sequence[McpServer]]) -> Iterator[tuple[str, ...]]:
+    for agent, servers in listed.items():
+        for server in servers:
+            yield agent, server.name, server.status, server.command
+
+
+def tools(listed: Sequence[McpTool]) -> Iterator[tuple[str, ...]]:
+    for tool in listed:
+        yield tool.name, " ".join(tool.arguments), tool.description
+
+
+def switched(agent: str, server: str, on: bool) -> str:
+    return f"{agent} {'uses' if on else 'does not use'} the MCP server {server}"
+
+
+def session(row: SessionRow) -> tuple[str, ...]:
+    cost = formatting.money(row.cost_usd) if row.cost_usd is not None else ""
+    when = formatting.ago(row.updated_at)
+    return (row.id, when, row.agent, session_state(row), str(row.turns), cost, what(row))
+
+
+def session_state(row: SessionRow) -> str:
+    if row.status == "running" and not _lives(row.owner_pid):
+        return "open"
+    return row.status
+
+
+def what(row: SessionRow) -> str:
+    """A session's title, or how it began."""
+    return formatting.one_line(row.title or row.prompt or "", 60)
+
+
+def title(text: str) -> str:
+    """As it is kept, like everything else: on one line, without the secrets of this environment."""
+    from tillerman.core.errors import UsageError
+    from tillerman.supervision.environment import secrets_of
+    from tillerman.supervision.secrets import Secrets
+
+    secrets = Secrets()
+    for name, value in secrets_of(os.environ):
+        secrets.register(name, value)
+    line = formatting.one_line(secrets.redact_text(text))
+    if not line:
+        raise UsageError("a title needs a letter")
+    return line
+
+
+def snippet(found: str) -> list[str]:
+    """Of a search, on one line: every second part is what was searched for."""
+    begin, end = "\x02", "\x03"
+    parts = found.replace(end, begin).split(begin)
+    return [formatting.one_line(f"|{part}|")[1:-1] for part in parts]
+
+
+def _efforts(model: Model) -> str:
+    match model.efforts:
+        case (least, *_, most):
+            return f"{least} – {most}"
+    return "".join(model.efforts)
+
+
+def _words(model: Model) -> str:
+    marks = [word for word in ("default", "current", "thinking") if getattr(model, word)]
+    said = ", ".join(marks)
+    if model.title == model.id:
+        return said
+    return f"{model.title} ({said})" if said else model.title
+
+
+def _lives(process: int | None) -> bool:
+    if process is None:
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and somebody else's
+    return True

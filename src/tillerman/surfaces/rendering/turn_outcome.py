@@ -1,0 +1,115 @@
+"""What each turn of this run came to: its end, its numbers, its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from tillerman.core.events import (
+    Entry,
+    FileChange,
+    FilesChanged,
+    Notice,
+    TurnEnded,
+    TurnStarted,
+    UsageReported,
+)
+from tillerman.core.failure import Failure, exit_code
+from tillerman.core.usage_totals import added
+from tillerman.surfaces.exit_codes import CANCELLED, TIMED_OUT
+
+_TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged, Notice})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    turn: int
+    reason: Literal["completed", "failed", "cancelled"]
+    failure: Failure | None = None
+    output: Any = None
+    usage: UsageReported | None = None
+    files: tuple[FileChange, ...] = ()
+    files_left_out: int = 0
+    seconds: float | None = None
+
+    @property
+    def exit_code(self) -> int:
+        match self.reason:
+            case "completed":
+                return 0
+            case "cancelled":
+                return CANCELLED
+            case "failed":
+                return exit_code(self.failure)
+
+
+@dataclass
+class _Turn:
+    started: str | None = None
+    usage: UsageReported | None = None
+    files: tuple[FileChange, ...] = ()
+    files_left_out: int = 0
+
+
+class Outcomes:
+    """Watches entries; keeps of a running turn only what its outcome needs."""
+
+    def __init__(self) -> None:
+        self.ended: list[Outcome] = []
+        self._open: dict[int, _Turn] = {}
+        self._late = False  # background work was ended by a limit
+
+    @property
+    def exit_code(self) -> int:
+        """Of the first turn that went wrong; a turn still open was cut off."""
+        codes = [outcome.exit_code for outcome in self.ended]
+        if not codes:
+            return 1
+        return next((code for code in codes if code), TIMED_OUT if self._late else 0)
+
+    def note(self, page: Sequence[Entry]) -> list[Outcome]:
+        """The turns that end on this page."""
+        before = len(self.ended)
+        for entry in page:
+            if type(entry.event) in _TELLING and entry.event.parent is None:
+                self._note(entry)
+        return self.ended[before:]
+
+    def _note(self, entry: Entry) -> None:
+        if isinstance(entry.event, Notice):
+            self._late |= entry.event.kind == "limit" and entry.event.level == "error"
+            return
+        turn = self._open.get(entry.turn)
+        if turn is None:
+            turn = self._open[entry.turn] = _Turn()
+        match entry.event:
+            case TurnStarted():
+                turn.started = entry.at
+            case UsageReported() as usage:
+                turn.usage = added(turn.usage, usage)
+            case FilesChanged(files=files, left_out=left_out):
+                turn.files, turn.files_left_out = files, left_out
+            case TurnEnded() as end:
+                del self._open[entry.turn]
+                self.ended.append(_outcome(entry, turn, end))
+
+
+def seconds_between(start: str, end: str) -> float:
+    """Never negative: a clock may be set back in between."""
+    spent = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    return max(0.0, spent.total_seconds())
+
+
+def _outcome(entry: Entry, turn: _Turn, end: TurnEnded) -> Outcome:
+    return Outcome(
+        turn=entry.turn,
+        reason=end.reason,
+        failure=end.failure,
+        output=end.result,
+        usage=turn.usage,
+        files=turn.files,
+        files_left_out=turn.files_left_out,
+        seconds=seconds_between(turn.started, entry.at) if turn.started else None,
+    )

@@ -1,0 +1,90 @@
+"""Whether a rule is enforced by the kernel here, by restoring what changed, or is only advice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from tillerman.config import Config
+from tillerman.core.events import Enforced, PermissionRequested
+from tillerman.core.permission import Context, Decision, Policy, Rule
+
+GUARD = "guard.protected"
+NO_MOUNTS = "there is no supervision level with a mount namespace here"
+
+
+def of_decision(
+    decision: Decision,
+    request: PermissionRequested,
+    policy: Policy,
+    context: Context,
+    config: Config,
+) -> Enforced | None:
+    """None for a rule that says nothing a kernel could hold."""
+    if decision.rule == GUARD:
+        return protected_names(config)
+    rules = (*policy.caps, *policy.remembered, *policy.rules, *policy.tightening)
+    named = (one for one in rules if (one.name, one.source) == (decision.rule, decision.source))
+    rule = next(named, None)
+    if rule is None or rule.verdict != "deny":
+        return None
+    if rule.commands:
+        return _commands(rule, config)
+    if rule.paths and rule.source != "tillerman":
+        return _paths(rule, request, context, config)
+    return None
+
+
+def protected_names(config: Config) -> Enforced:
+    wanted = config.enforcement.protected
+    if wanted == "watch":
+        return Enforced("protected names", "restored", 'enforcement.protected is "watch"')
+    if reason := mount_refusal(config):
+        return Enforced("protected names", "restored", reason)
+    why = "mounted read-only where they exist and git does not track them; the others are restored"
+    return Enforced("protected names", "enforced", why)
+
+
+def denied_paths(config: Config) -> Enforced:
+    if config.enforcement.paths == "off":
+        return Enforced("denied paths", "advisory", 'enforcement.paths is "off"')
+    if reason := mount_refusal(config):
+        return Enforced("denied paths", "advisory", reason)
+    return Enforced("denied paths", "enforced", "hidden where git does not track them")
+
+
+def mount_refusal(config: Config) -> str | None:
+    """Why programs cannot have mounts of their own; None where they can."""
+    from tillerman.supervision.client.warden_client import Level, probe
+
+    if config.supervision not in ("auto", "namespace"):
+        return f"supervision level {config.supervision} has no mount namespace"
+    reason = asyncio.run(probe())[Level.NAMESPACE]
+    return None if reason is None else f"{NO_MOUNTS}: {reason}"
+
+
+def _commands(rule: Rule, config: Config) -> Enforced:
+    from tillerman.supervision.exec_gate.settings import rule_state
+
+    state = rule_state(rule, config.enforcement.commands)
+    return Enforced(
+        "denied commands",
+        "enforced" if state.enforced else "advisory",
+        state.reason or "judged again when it is executed",
+    )
+
+
+def _paths(rule: Rule, request: PermissionRequested, context: Context, config: Config) -> Enforced:
+    from tillerman.workspace.protection.denied_paths import reads_denied
+    from tillerman.workspace.protection.git_index import tracked
+
+    if not reads_denied([rule]):
+        return Enforced("denied paths", "advisory", "only rules that deny to read can hide files")
+    found = denied_paths(config)
+    root = Path(context.cwd)
+    inner = [os.path.relpath(path, root) for path in request.paths if path]
+    known = tracked(str(root / ".git"), inner)
+    if found.state == "enforced" and (known is None or known):
+        return Enforced("denied paths", "advisory", "git tracks it", tuple(sorted(known or inner)))
+    return found

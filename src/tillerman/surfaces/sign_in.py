@@ -1,0 +1,73 @@
+"""Signing in and out: an agent's own command, on the user's own terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
+from typing import TextIO
+
+from tillerman.core.errors import AgentError
+from tillerman.harness.agent_admin import DESKTOP, Management
+from tillerman.surfaces.exit_codes import CANCELLED, NOT_READY
+from tillerman.surfaces.rendering.agent_reports import signed_in
+
+
+class StillSignedOut(AgentError):
+    exit_code = NOT_READY
+
+
+async def run(management: Management, agent: str, words: Sequence[str], told: TextIO) -> None:
+    """What is typed there is between the user and the agent. `KeyboardInterrupt`: they left it."""
+    driver, said = management.agent(agent), shown(management, agent, words)
+    left = False
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal left
+        left = True
+
+    before = signal.signal(signal.SIGINT, leave)  # Ctrl-C is meant for the agent
+    try:
+        print(f"running `{said}`; it may open your browser", file=told, flush=True)
+        environment = management.environment(driver, DESKTOP)
+        running = await asyncio.create_subprocess_exec(*words, env=environment)
+        if left:  # it was pressed before there was an agent to hear it
+            with suppress(ProcessLookupError):
+                os.kill(running.pid, signal.SIGINT)  # `send_signal` may take its end from `wait`
+        code = await running.wait()
+    except OSError as error:
+        raise AgentError(agent, f"{words[0]} cannot be run: {error.strerror}") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if code in (-signal.SIGINT, CANCELLED):
+        raise KeyboardInterrupt
+    if code < 0:
+        raise AgentError(agent, f"`{said}` was ended by signal {-code}")
+    if code:
+        raise AgentError(agent, f"`{said}` ended with {code}", hint=driver.info.sign_in)
+
+
+async def signed_in_now(management: Management, agent: str) -> str:
+    """How it stands after a sign-in, in a sentence."""
+    report = await management.report(agent)
+    if report.account and not report.account.signed_in:
+        raise StillSignedOut(agent, f"{agent} is still not signed in", hint=report.account.hint)
+    return (
+        f"{agent} is signed in {signed_in(report)}".rstrip() if report.account else f"{agent}: done"
+    )
+
+
+async def signed_out_now(management: Management, agent: str) -> str:
+    report = await management.report(agent)
+    if report.account and report.account.signed_in:
+        hint = "unset the variable" if report.account.method == "variable" else ""
+        raise AgentError(agent, f"{agent} is still signed in {signed_in(report)}", hint=hint)
+    return f"{agent} is signed out"
+
+
+def shown(management: Management, agent: str, words: Sequence[str]) -> str:
+    return shlex.join([management.agent(agent).info.binary or words[0], *words[1:]])

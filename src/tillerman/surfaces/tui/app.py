@@ -1,0 +1,447 @@
+"""The terminal interface: sessions as tabs, drawn from their logs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import events, on
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.widgets import ContentSwitcher
+
+from tillerman.core.errors import TillermanError
+from tillerman.surfaces.tui import picker_actions, themes
+from tillerman.surfaces.tui.app_keys import KEYS, OF_PANES
+from tillerman.surfaces.tui.bars.branch_bar import BreadcrumbBar, BreadcrumbFrame
+from tillerman.surfaces.tui.bars.key_bar import KeyLine
+from tillerman.surfaces.tui.bars.status_bar import StatusBar
+from tillerman.surfaces.tui.bars.tab_bar import Tab, TabBar
+from tillerman.surfaces.tui.output_sanitizer import Harmless
+from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
+from tillerman.surfaces.tui.session_pane import SessionPane
+from tillerman.surfaces.tui.tab_states import Tabs
+
+if TYPE_CHECKING:
+    from textual.command import Provider
+    from textual.driver import Driver
+    from textual.theme import Theme
+
+    from tillerman.config import Config
+    from tillerman.harness.agent_admin import Report
+    from tillerman.harness.harness import Harness
+    from tillerman.store.session_row import SessionRow
+    from tillerman.surfaces.tui.conversation.welcome import Welcome
+
+
+NARROWEST = 16  # cells
+_OF_ONE = ("agent", "model", "mode")  # wishes that are no other session's
+
+
+def _palette() -> type[Provider]:
+    from tillerman.surfaces.tui.dialogs.command_palette import TillermanCommands
+
+    return TillermanCommands
+
+
+class TillermanApp(App[int]):
+    TITLE = "tillerman"
+    CSS = """
+    ContentSwitcher { height: 1fr; }
+    CommandPalette SearchIcon { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [*KEYS]
+    COMMANDS: ClassVar[set[Any]] = {_palette}
+
+    def __init__(
+        self, cwd: Path, session: str | None = None, wishes: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
+        self._cwd = cwd
+        self._session = session
+        self._wishes = wishes or {}
+        self._harness: Harness | None = None
+        self.failure: TillermanError | None = None  # why it could not be opened
+        self._leaving = asyncio.Event()
+        self._open = asyncio.Event()
+        self._opened_panes = 1
+        self._tabs = Tabs()
+        self._going: set[SessionPane] = set()  # panes that are being closed
+        self._asked_to_leave = False
+        self._code = 0  # to exit with
+        self._farewells: set[asyncio.Task[None]] = set()
+        self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
+        self._welcome: Welcome | None = None  # once the harness is open
+        themes.dress(self, themes.usual(cwd))
+        self._filters.insert(0, Harmless())
+
+    def get_driver_class(self) -> type[Driver]:
+        """One that sleeps while nothing happens, where that is known how."""
+        found = super().get_driver_class()
+        if found.__name__ != "LinuxDriver":
+            return found
+        from tillerman.surfaces.tui.quiet_driver import QuietDriver
+
+        return QuietDriver
+
+    def _fatal_error(self) -> None:
+        """As Textual's, without what the variables hold: it may be anybody's text."""
+        from rich.segment import Segments
+        from rich.traceback import Traceback
+
+        trace = Traceback(show_locals=False, width=None)
+        self._exit_renderables.append(Segments(self.console.render(trace, self.console.options)))
+        self._close_messages_no_wait()
+
+    def compose(self) -> ComposeResult:
+        yield TabBar()
+        with BreadcrumbFrame(), ContentSwitcher(initial="pane-1"):
+            yield SessionPane(self._cwd, id="pane-1")
+        yield StatusBar()
+        yield KeyLine({"cancel", "repo-action"})
+
+    def on_resize(self, event: events.Resize) -> None:
+        """A narrower terminal shows a part: nothing can be laid out in no cell at all."""
+        width, height = event.size
+        event.size = event.virtual_size = Size(max(width, NARROWEST), height)
+
+    def on_mount(self) -> None:
+        self.pane.box.focus()
+        self.theme_changed_signal.subscribe(self, self._recolor)
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
+        self._heed_signals()
+        self.call_after_refresh(self.run_worker, self._serve(), exclusive=True, group="harness")
+
+    # -- the harness -------------------------------------------------------------------------------
+
+    async def _serve(self) -> None:
+        try:
+            await self._keep_open()
+        except TillermanError as error:
+            self.failure = error
+            self.exit(error.exit_code)
+
+    async def _keep_open(self) -> None:
+        """Opens the harness once the first picture is on the screen, and keeps it to the end."""
+        import tillerman
+        from tillerman.surfaces.tui.conversation.welcome import Welcome
+        from tillerman.surfaces.tui.session_controller import Channel
+
+        async with tillerman.open(cwd=self._cwd) as harness:
+            self._harness = harness
+            self._obey_config(harness.config)
+            row = harness.find(self._session) if self._session else None
+            self._welcome = Welcome(self, harness, self._wishes)
+            search = self._welcome.begin(self._cwd) if row is None else None
+            self.pane.begin(Channel(harness, self._cwd, row, search=search, **self._wishes))
+            self._open.set()
+            self.query_one(BreadcrumbBar).begin(harness.config.screen.breadcrumb, self.pane.folder)
+            await self._leaving.wait()
+            await asyncio.gather(*self._farewells, return_exceptions=True)
+        self.exit(self._code)
+
+    async def opened(self) -> Harness:
+        await self._open.wait()
+        assert self._harness is not None
+        return self._harness
+
+    def _obey_config(self, config: Config) -> None:
+        told = themes.choose(self, config.screen.theme)
+        if config.screen.keys:
+            from tillerman.surfaces.tui import keymap
+            from tillerman.surfaces.tui.focus_scopes import PLACES
+
+            told += keymap.problems(config.screen.keys, PLACES)
+            self.set_keymap(config.screen.keys)
+        if told:
+            from rich.text import Text
+
+            from tillerman.surfaces.tui.conversation.blocks import Card
+
+            self.pane.tell(Card("Settings of the screen", Text("\n".join(told), style="yellow")))
+
+    def _recolor(self, theme: Theme) -> None:
+        for pane in self.panes:
+            pane.conversation.redraw()
+
+    def _heed_signals(self) -> None:
+        """Who ends the program, or its terminal, ends what runs here; a second SIGTERM, at once."""
+
+        def end(number: int) -> None:
+            self._code = 128 + number
+            insists = self._leaving.is_set() and number == signal.SIGTERM  # a hangup comes twice
+            if insists or not self._open.is_set():
+                self.exit(self._code)
+            self._leaving.set()
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, end, number)
+
+    async def action_leave(self) -> None:
+        self.run_worker(self._leave(), group="leave")
+
+    async def _leave(self) -> None:
+        running = sum(map(self._runs_here, self.panes))
+        if running and not self._asked_to_leave:
+            self._asked_to_leave = True
+            what = "a turn runs" if running == 1 else f"{running} turns run"
+            sure = await picker_actions.sure(self, "Quit?", what, yes="cancel and quit")
+            self._asked_to_leave = False
+            if not sure:
+                return
+        self._leaving.set()
+
+    # -- panes -------------------------------------------------------------------------------------
+
+    @property
+    def pane(self) -> SessionPane:
+        """The one that is seen."""
+        current = self.query_one(ContentSwitcher).visible_content
+        assert isinstance(current, SessionPane)
+        return current
+
+    @property
+    def panes(self) -> list[SessionPane]:
+        return list(self.query_one(ContentSwitcher).query(SessionPane))
+
+    @property
+    def folder(self) -> Path:
+        """That of the pane that is seen."""
+        return self.pane.channel.cwd if self.pane.channel else self._cwd
+
+    async def open_pane(self, row: SessionRow | None = None, **wishes: Any) -> SessionPane:
+        """In a tab of its own, or in the one that shows it already; an empty one makes room."""
+        from tillerman.surfaces.tui.session_controller import Channel
+
+        harness = await self.opened()
+        assert self._welcome is not None
+        shown = row and next((pane for pane in self.panes if _shows(pane, row.id)), None)
+        if shown:
+            self.show_pane(shown.id or "")
+            return shown
+        usual = {name: self._wishes[name] for name in self._wishes if not (row and name in _OF_ONE)}
+        channel = Channel(harness, self._cwd, row, search=self._welcome.search, **(usual | wishes))
+        before = self.pane
+        self._opened_panes += 1
+        pane = SessionPane(channel.cwd, channel, id=f"pane-{self._opened_panes}")
+        await self.query_one(ContentSwitcher).add_content(pane)
+        self.show_pane(pane.id or "")
+        if row is None:
+            self._welcome.greet(pane)
+        elif before.blank:
+            await self._remove(before)
+        return pane
+
+    def show_pane(self, id: str) -> None:
+        """One that is being closed meanwhile stays out of sight."""
+        if id not in {pane.id for pane in self.panes if pane not in self._going}:
+            return
+        self.query_one(ContentSwitcher).current = id
+        self._tabs.mark(self.pane, seen=True)
+        self.pane.take_focus()
+        self.query_one(BreadcrumbBar).follow(self.pane.folder)
+        self.query_one(StatusBar).show(self.pane.standing())
+        self._show_keys()
+        self._show_tabs()
+
+    async def close_pane(self, pane: SessionPane) -> None:
+        """What runs here ends; what runs elsewhere is only left."""
+        if pane in self._going or (pane.blank and len(self.panes) == 1):
+            return
+        self._going.add(pane)
+        try:
+            await self._close(pane)
+        finally:
+            self._going.discard(pane)
+
+    async def _close(self, pane: SessionPane) -> None:
+        if self._runs_here(pane):
+            what = f"a turn runs: {pane.titled}"
+            if not await picker_actions.sure(self, "Close the tab?", what, yes="cancel and close"):
+                return
+        panes = self.panes
+        if pane is self.pane:
+            at = panes.index(pane)
+            others = [
+                other for other in panes[at + 1 :] + panes[:at][::-1] if other not in self._going
+            ]
+            if others:
+                self.show_pane(others[0].id or "")
+            else:
+                await self.open_pane()
+        await self._remove(pane)
+
+    async def _remove(self, pane: SessionPane) -> None:
+        """Its session is closed behind it: that may take a while."""
+        if pane.channel:
+            task = asyncio.create_task(pane.channel.close())
+            self._farewells.add(task)
+            task.add_done_callback(self._farewells.discard)
+        await pane.remove()
+        self._tabs.forget(pane)
+        self._show_tabs()
+
+    def tabs(self) -> list[Tab]:
+        return self._tabs.of(self.panes, self.pane)
+
+    def retitle(self) -> None:
+        """Somebody may have renamed a session."""
+        self._tabs.retitle()
+        self._show_tabs()
+
+    def _show_tabs(self) -> None:
+        self.query_one(TabBar).show(self.tabs())
+
+    def _runs_here(self, pane: SessionPane) -> bool:
+        return bool(pane.transcript.busy and pane.channel and pane.channel.ours)
+
+    def on_tab_bar_chosen(self, message: TabBar.Chosen) -> None:
+        self.show_pane(message.pane)
+
+    def action_new_tab(self) -> None:
+        self._attempt(self._new_tab(), "tabs")
+
+    async def _new_tab(self) -> None:
+        """With the agent of the session that was seen."""
+        await self.opened()
+        channel = self.pane.channel
+        row = channel.row if channel else None
+        if channel and row and row.agent != channel.wishes.get("agent"):
+            await self.open_pane(agent=row.agent, model=None, mode=None)
+        else:
+            await self.open_pane(**({**channel.wishes} if channel else {}))
+
+    def action_close_tab(self) -> None:
+        self._attempt(self.close_pane(self.pane), "close")
+
+    def action_next_tab(self) -> None:
+        self._turn_to(1)
+
+    def action_previous_tab(self) -> None:
+        self._turn_to(-1)
+
+    def _turn_to(self, by: int) -> None:
+        panes = self.panes
+        self.show_pane(panes[(panes.index(self.pane) + by) % len(panes)].id or "")
+
+    def action_go_to_tab(self, number: int) -> None:
+        if number <= len(panes := self.panes):
+            self.show_pane(panes[number - 1].id or "")
+
+    # -- what is chosen ----------------------------------------------------------------------------
+
+    def action_pick_agent(self) -> None:
+        self._attempt(picker_actions.agent(self), "choosing")
+
+    def action_pick_model(self) -> None:
+        self._attempt(picker_actions.model(self), "choosing")
+
+    def action_pick_mode(self) -> None:
+        self._attempt(picker_actions.mode(self), "choosing")
+
+    def action_pick_approval(self) -> None:
+        self._attempt(picker_actions.approval(self), "choosing")
+
+    def action_next_approval(self) -> None:
+        self._attempt(picker_actions.next_approval(self), "approval")
+
+    def action_pick_theme(self) -> None:
+        self._attempt(picker_actions.theme(self), "choosing")
+
+    def action_browse_sessions(self) -> None:
+        self._attempt(picker_actions.session(self), "choosing")
+
+    def action_mcp_panel(self) -> None:
+        self._attempt(picker_actions.servers(self), "choosing")
+
+    def _attempt(self, work: Coroutine[Any, Any, None], group: str) -> None:
+        async def attempt() -> None:
+            try:
+                await work
+            except Exception as error:
+                self.pane.complain(error)
+
+        self.run_worker(attempt(), group=group, exclusive=group == "choosing")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """In a dialog all keys but the last are its own; a word is deleted before a tab is."""
+        if action in OF_PANES and isinstance(self.screen, ModalScreen):
+            return False
+        if action == "close_tab":
+            return not (self.pane.box.has_focus and self.pane.box.text)
+        return True
+
+    # -- what is said ------------------------------------------------------------------------------
+
+    def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
+        """To the session that it was typed for, though another may be seen by now."""
+        pane = next((pane for pane in self.panes if pane.box is message.box), None)
+        if pane:
+            self.run_worker(self._take(pane, message), group="said")
+
+    async def _take(self, pane: SessionPane, message: PromptBox.Submitted) -> None:
+        """Once the harness is open; keys count meanwhile."""
+        await self._open.wait()
+        if message.text.startswith("/") and pane.is_command(message.text):
+            pane.box.attachments.add(message.files)
+            self.show_pane(pane.id or "")
+            self.command(message.text)
+        elif message.text.startswith("!"):
+            pane.box.attachments.add(message.files)
+            pane.shell(message.text)
+        else:
+            meant = message.text.lstrip()  # a space before a slash: it is the agent's
+            text = meant if meant.startswith("/") else message.text
+            pane.prompt(text, message.files, message.when_busy)
+
+    def command(self, text: str) -> None:
+        from tillerman.surfaces.tui.commands import carry_out
+
+        self.run_worker(carry_out(self, text), group="commands")
+
+    def action_cancel_turn(self) -> None:
+        self.pane.cancel()
+
+    # -- the repository ----------------------------------------------------------------------------
+
+    @on(BreadcrumbBar.ActionWanted)
+    def action_repo_action(self) -> None:
+        self.query_one(BreadcrumbBar).act(self.pane)
+
+    @on(BreadcrumbBar.Settled)
+    def _show_keys(self) -> None:
+        pointless = set() if self.pane.busy else {"cancel"}
+        if not self.query_one(BreadcrumbBar).display:
+            pointless.add("repo-action")
+        self.query_one(KeyLine).leave_out(pointless)
+
+    def action_repo_link(self) -> None:
+        self.query_one(BreadcrumbBar).copy_link()
+
+    def on_session_pane_waits(self, message: SessionPane.Waits) -> None:
+        """Only who does not see it is called."""
+        if self._harness and not (self.app_focus and message.pane is self.pane):
+            from tillerman.surfaces.tui.bell import call
+
+            call(self, self._harness.config.screen.notify, message.title)
+
+    def on_session_pane_changed(self, message: SessionPane.Changed) -> None:
+        if self._leaving.is_set():
+            return  # what would tell how it stands may be closed by now
+        self._tabs.mark(message.pane, seen=message.pane is self.pane)
+        if len(self.panes) > 1:
+            self._show_tabs()
+        if message.pane is self.pane:
+            self.query_one(BreadcrumbBar).follow(message.pane.folder)
+            self.query_one(StatusBar).show(message.pane.standing())
+            self._show_keys()
+
+
+def _shows(pane: SessionPane, session: str) -> bool:
+    return pane.channel is not None and pane.channel.id == session

@@ -1,0 +1,82 @@
+"""What a session does without asking: chosen by /approve, or by a key that goes round."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tillerman.core.agent import Mode
+from tillerman.core.capabilities import capabilities
+from tillerman.core.errors import Unsupported
+from tillerman.core.session_options import Preset
+from tillerman.surfaces.tui.commands.command import agent_of, channel_of, refuse_while_busy
+from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+
+if TYPE_CHECKING:
+    from tillerman.surfaces.tui.session_pane import SessionPane
+
+PLAN = "plan"  # a mode rather than a preset: nothing is changed before the plan is approved
+WORDS = {
+    "ask": "reads go on, everything else is asked",
+    "edits": "reads and edits in the workspace go on, everything else is asked",
+    "auto": "everything goes on but what a guard or a rule stops",
+    PLAN: "it reads and plans; when you approve the plan, it asks before each change",
+    "readonly": "it reads; everything else is denied",
+    "none": "no tool is allowed",
+}
+ROUND = ("ask", "edits", "auto", PLAN)
+PATIENCE = 2.0  # seconds in which the log tells of it
+
+
+class ApprovalPicker(Picker):
+    def __init__(self, current: str, *, plans: bool) -> None:
+        rows = [
+            Row(word, word, hint=meaning, current=word == current)
+            for word, meaning in WORDS.items()
+            if plans or word != PLAN
+        ]
+        super().__init__("Approval", rows, filtered=False)
+
+
+def current(pane: SessionPane) -> str:
+    standing = pane.standing()
+    return PLAN if standing.mode == PLAN else standing.approve
+
+
+def plans(pane: SessionPane) -> bool:
+    """Its agent has such a mode."""
+    return "modes" in capabilities(channel_of(pane).harness.agent(agent_of(pane)))
+
+
+async def choose_next(pane: SessionPane) -> None:
+    """Each press counts, though the log may not tell of the one before yet."""
+    async with pane.choosing:
+        words = [word for word in ROUND if word != PLAN or plans(pane)]
+        now = _just_chosen(pane) or current(pane)
+        after = words.index(now) + 1 if now in words else 0
+        await _choose(pane, words[after % len(words)])
+
+
+def _just_chosen(pane: SessionPane) -> str | None:
+    word, at = pane.chosen
+    return word if time.monotonic() < at + PATIENCE else None
+
+
+async def choose(pane: SessionPane, word: str) -> None:
+    async with pane.choosing:
+        await _choose(pane, word)
+
+
+async def _choose(pane: SessionPane, word: str) -> None:
+    preset: Preset = "ask" if word == PLAN else word  # type: ignore[assignment]
+    mode: Mode | None = "plan" if word == PLAN else "agent"
+    mode = None if mode == (pane.standing().mode or "agent") else mode
+    channel = channel_of(pane)
+    try:
+        await channel.configure(approve=preset, mode=mode)
+    except Unsupported:  # it takes another one only when it starts
+        refuse_while_busy(pane)
+        await channel.close()
+        await channel.configure(approve=preset, mode=mode)
+    pane.chosen = (word, time.monotonic())
+    pane.post_message(pane.Changed(pane))

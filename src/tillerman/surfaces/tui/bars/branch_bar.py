@@ -1,0 +1,266 @@
+"""The bar that tells where the branch stands on its way to be merged, and offers the next step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult, RenderResult
+from textual.containers import Container
+from textual.message import Message
+from textual.widget import Widget
+from textual.worker import Worker
+
+if TYPE_CHECKING:
+    from tillerman.surfaces.tui.bars.branch_line import Part
+    from tillerman.surfaces.tui.repository_action import RepositoryAction
+    from tillerman.surfaces.tui.repository_refresh import RepositoryWatch, Seen
+    from tillerman.surfaces.tui.session_pane import SessionPane
+    from tillerman.workspace.branch.status import Breadcrumb, Color
+
+# On dark ground and on light.
+COLORS: dict[Color, tuple[str, str]] = {
+    "grey": ("#a3a9b0", "#5c636b"),
+    "amber": ("#f2b643", "#8a5800"),
+    "blue": ("#6cb2ff", "#0a58b0"),
+    "red": ("#f2766c", "#b3261e"),
+    "bright red": ("#ff4040", "#e00000"),
+    "green": ("#5cc878", "#1a7a34"),
+    "purple": ("#b898f5", "#6a3fc0"),
+    "dark grey": ("#7d838a", "#7a8087"),
+}
+NARROW = 70  # cells; a screen that has fewer has none to spare for a column
+SHORTLY = 2.0  # seconds that a word below the bar stands there
+
+
+class BreadcrumbBar(Widget):
+    """Takes no room outside a repository."""
+
+    DEFAULT_CSS = """
+    BreadcrumbBar {
+        display: none; dock: top; height: 1; width: 100%;
+        background: $panel; color: $foreground; padding: 0 1;
+        &.-bottom { dock: bottom; }
+        &.-left, &.-right { height: 100%; width: 24; padding: 1 1 0 1; }
+        &.-left { dock: left; }
+        &.-right { dock: right; }
+        &.-shown { display: block; }
+    }
+    """
+
+    class ActionWanted(Message):
+        """Somebody clicked on the next step."""
+
+    class Settled(Message):
+        """It is there now, or gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.repository: RepositoryWatch | None = None
+        self._place = "hidden"
+        self._folder: Path | None = None
+        self._seen: Seen | None = None
+        self._following: Worker[None] | None = None
+        self._doing = ""
+        self._acting = False
+        self._over_action = False
+
+    # -- what it follows ---------------------------------------------------------------------------
+
+    def begin(self, place: str, folder: Path) -> None:
+        """Looks at the repository from now on; `place` is what config says."""
+        from tillerman.surfaces.tui.repository_refresh import RepositoryWatch
+
+        self.repository = RepositoryWatch(self.show)
+        self._place = place
+        self.settle()
+        self.follow(folder)
+
+    def follow(self, folder: Path) -> None:
+        """The folder of the session that is seen now."""
+        if self.repository is None or folder == self._folder:
+            return
+        self._folder = folder
+        self._seen = None
+        self.refresh()
+        if self._place != "hidden":
+            self._following = self.run_worker(self._follow, group="repository", exclusive=True)
+
+    async def _follow(self) -> None:
+        assert self.repository is not None
+        assert self._folder is not None
+        await self.repository.follow(self._folder)
+
+    def place(self, place: str) -> None:
+        """Somewhere else from now on."""
+        folder, self._folder = self._folder, None
+        self._place = place
+        self.settle()
+        if place == "hidden" and self._following:
+            self._following.cancel()
+        if folder:
+            self.follow(folder)
+
+    async def on_unmount(self) -> None:
+        if self.repository:
+            await self.repository.close()
+
+    # -- what it shows -----------------------------------------------------------------------------
+
+    @property
+    def crumb(self) -> Breadcrumb | None:
+        return self._seen.crumb if self._seen else None
+
+    def show(self, seen: Seen) -> None:
+        if seen == self._seen:
+            return
+        self._seen = seen
+        self.settle()
+        self.tooltip = self._details()
+        self.refresh()
+
+    def say(self, doing: str) -> None:
+        """What goes on for somebody who wanted the next step; nothing: it is done."""
+        self._doing = doing
+        self.refresh()
+
+    def settle(self) -> None:
+        """A column gives way where the screen is narrow."""
+        place = self._place
+        if place in ("left", "right") and self.app.size.width < NARROW:
+            place = "top"
+        for one in ("bottom", "left", "right"):
+            self.set_class(place == one, f"-{one}")
+        seen = self._seen
+        before = self.has_class("-shown")
+        self.set_class(place != "hidden" and bool(seen and (seen.crumb or seen.trouble)), "-shown")
+        if self.has_class("-shown") != before:
+            self.post_message(self.Settled())
+
+    def render(self) -> RenderResult:
+        lines = [
+            Text.assemble(*((part.text, self._style(part)) for part in line), no_wrap=True)
+            for line in self._lines()
+        ]
+        return Text("\n", no_wrap=True, end="").join(lines)
+
+    def _lines(self) -> list[list[Part]]:
+        from tillerman.surfaces.tui.bars.branch_line import in_line, stacked
+
+        if self._seen is None:
+            return []
+        room = self.content_size.width
+        if self._is_column:
+            return [[part] for part in stacked(self._seen, room, self._doing)]
+        return [in_line(self._seen, room, self._doing)]
+
+    @property
+    def _is_column(self) -> bool:
+        return self.has_class("-left") or self.has_class("-right")
+
+    def _style(self, part: Part) -> Style:
+        match part.kind:
+            case "status" if self.crumb:
+                color = self.crumb.status.color
+                dark, light = COLORS[color]
+                shade = dark if self.app.current_theme.dark else light
+                return Style(color=shade, bold=True, reverse=color == "bright red")
+            case "action":
+                return Style(bold=True, underline=self._over_action)
+            case "name" | "number":
+                return Style()
+            case "branch":
+                return Style(bold=True)
+            case _:
+                return Style(dim=True)
+
+    def _details(self) -> Text | None:
+        if not self.crumb:
+            return None
+        from tillerman.surfaces.rendering import formatting
+        from tillerman.surfaces.rendering.branch_details import details
+
+        lines = details(self.crumb)
+        doubt = self._seen.doubt if self._seen else None
+        if news := doubt or self.crumb.no_news:
+            lines.append(
+                formatting.one_line(f"{news.text}: {news.hint}" if news.hint else news.text)
+            )
+        return Text("\n".join(lines)) if lines else None
+
+    # -- what can be done --------------------------------------------------------------------------
+
+    def act(self, pane: SessionPane) -> None:
+        """The next step, for the session's folder; one at a time."""
+        if self.repository is None or self._acting:
+            return
+        from tillerman.surfaces.tui.repository_action import RepositoryAction
+
+        self._acting = True
+        self.run_worker(self._act(RepositoryAction(self, pane)), group="next step")
+
+    async def _act(self, action: RepositoryAction) -> None:
+        try:
+            await action.run()
+        finally:
+            self._acting = False
+
+    def copy_link(self) -> None:
+        """Of the pull request."""
+        pull = self.crumb.pull_request if self.crumb else None
+        if pull and pull.url:
+            from tillerman.surfaces.rendering import formatting
+
+            url = formatting.one_line(pull.url)
+            self.app.copy_to_clipboard(url)
+            self.notify(url, title="Copied", markup=False, timeout=SHORTLY)
+        else:
+            told = "The branch has no pull request that is known."
+            self.notify(told, severity="warning", timeout=SHORTLY)
+
+    # -- the mouse ---------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        if self._is_action(event):
+            event.stop()
+            self.post_message(self.ActionWanted())
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._hover(self._is_action(event))
+
+    def on_leave(self) -> None:
+        self._hover(False)
+
+    def _hover(self, over: bool) -> None:
+        if over != self._over_action:
+            self._over_action = over
+            self.refresh()
+
+    def _is_action(self, event: events.MouseEvent) -> bool:
+        at = event.get_content_offset(self)
+        lines = self._lines()
+        if at is None or not 0 <= at.y < len(lines):
+            return False
+        start = 0
+        for part in lines[at.y]:
+            if part.kind == "action":
+                return start <= at.x < start + part.cells
+            start += part.cells
+        return False
+
+
+class BreadcrumbFrame(Container):
+    """What a session needs, with the bar at one of its edges."""
+
+    DEFAULT_CSS = """
+    BreadcrumbFrame { height: 1fr; }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield BreadcrumbBar()
+
+    def on_resize(self) -> None:
+        self.query_one(BreadcrumbBar).settle()

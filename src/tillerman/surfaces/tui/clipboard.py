@@ -1,0 +1,38 @@
+"""What of a conversation is worth copying: the last message, or the last code in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tillerman.core.errors import UsageError
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.core.transcript import Transcript
+from tillerman.core.transcript_blocks import Message
+
+
+def last_message(transcript: Transcript) -> str:
+    for text in _messages(transcript):
+        return text
+    raise UsageError("the agent has said nothing yet")
+
+
+def last_code(transcript: Transcript) -> str:
+    for text in _messages(transcript):
+        if blocks := _code(text):
+            return blocks[-1]
+    raise UsageError("the agent has shown no code yet", hint="/copy copies its last message")
+
+
+def _messages(transcript: Transcript) -> Iterator[str]:
+    """Newest first, as a person read them."""
+    for turn in reversed(transcript.turns):
+        for block in reversed(turn.blocks):
+            if isinstance(block, Message) and (text := clean(block.text).strip()):
+                yield text
+
+
+def _code(text: str) -> list[str]:
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt().parse(text)
+    return [token.content for token in tokens if token.type in ("fence", "code_block")]

@@ -1,0 +1,80 @@
+"""Slash commands: a table, and how a line that begins with a slash is carried out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tillerman.core.errors import UsageError
+from tillerman.surfaces.did_you_mean import suggestion
+from tillerman.surfaces.tui.commands import agent, conversation, rules, screen, servers, sessions
+from tillerman.surfaces.tui.commands.command import Command
+from tillerman.surfaces.tui.conversation import command_output
+
+if TYPE_CHECKING:
+    from tillerman.surfaces.tui.app import TillermanApp
+
+__all__ = ["COMMANDS", "Command", "carry_out", "is_command"]
+
+_ROWS = (
+    Command("/login", "[AGENT]", "sign in, by the agent's own command", agent.login),
+    Command("/logout", "[AGENT]", "sign out, by the agent's own command", agent.logout),
+    Command("/status", "[AGENT|all]", "who is signed in, and how to", agent.status),
+    Command("/models", "[AGENT]", "the models that the agent has", agent.models),
+    Command("/model", "[NAME]", "which model works", agent.model),
+    Command("/mcp", "[enable|disable NAME]", "MCP servers; also: list, tools NAME", servers.mcp),
+    Command("/agent", "[NAME]", "which agent works, or goes on", agent.agent),
+    Command("/mode", "[agent|plan|ask]", "act, plan only, or answer only", agent.mode),
+    Command("/approve", "[PRESET|plan]", "what goes on without asking you", rules.approve),
+    Command("/new", "[AGENT]", "a new session in a tab of its own", sessions.new),
+    Command("/clear", "", "a new session in this tab", sessions.clear),
+    Command("/sessions", "[WORDS]", "all sessions, or those with the words", sessions.browse),
+    Command("/resume", "[ID]", "open an earlier session in a tab", sessions.resume),
+    Command("/fork", "", "a copy of this session, in a tab of its own", sessions.fork),
+    Command("/diff", "[TURN|all]", "what the last turn changed", conversation.diff),
+    Command("/cost", "", "what each turn took", conversation.cost),
+    Command("/policy", "[TOOL INPUT]", "the rules, or what they say to a call", rules.policy),
+    Command("/theme", "[NAME]", "other colours, from now on", screen.theme),
+    Command("/copy", "[code]", "copy the last message, or its code", conversation.copy),
+    Command("/export", "[FILE] [FORMAT]", "write it: markdown, html or jsonl", sessions.export),
+    Command("/help", "[COMMAND]", "commands and keys", screen.help),
+    Command("/quit", "", "leave; sessions can be resumed", screen.leave),
+)  # fmt: skip
+COMMANDS: dict[str, Command] = {command.name: command for command in _ROWS}
+
+_NAME = re.compile(r"/[A-Za-z][\w:-]*")  # a path is none
+
+
+def is_command(text: str, of_agent: tuple[str, ...] = ()) -> bool:
+    """Ours, or a slip; not what the agent has by itself, nor a path that a prompt begins with."""
+    name = _first(text)
+    if name in COMMANDS:
+        return True
+    return bool(_NAME.fullmatch(name)) and name[1:] not in {own.lstrip("/") for own in of_agent}
+
+
+async def carry_out(app: TillermanApp, text: str) -> None:
+    """What goes wrong is told where it was typed."""
+    pane = app.pane
+    pane.conversation.action_end()
+    before = pane.told
+    name = _first(text)
+    try:
+        if (command := COMMANDS.get(name)) is None:
+            raise UsageError(
+                f"no command is called {name}",
+                hint=suggestion(name, COMMANDS, "/help lists them.")
+                + " A space before it sends it to the agent as it is.",
+            )
+        words = text[len(name) :].strip()
+        if words and not command.argument:
+            raise UsageError(f"{name} takes no words", hint="/help tells what each command takes")
+        await command.run(app, words)
+    except Exception as error:
+        pane.complain(command_output.worded(error))
+    if pane.told and pane.told is not before and pane.conversation.following:
+        pane.conversation.bring(pane.told)
+
+
+def _first(text: str) -> str:
+    return (text.split(maxsplit=1) or [""])[0] if text.startswith("/") else ""

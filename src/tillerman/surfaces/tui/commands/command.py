@@ -1,0 +1,61 @@
+"""A slash command, and what most of them need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tillerman.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from tillerman.config import Config
+    from tillerman.store.session_row import SessionRow
+    from tillerman.surfaces.tui.app import TillermanApp
+    from tillerman.surfaces.tui.session_controller import Channel
+    from tillerman.surfaces.tui.session_pane import SessionPane
+
+Run = Callable[["TillermanApp", str], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str  # with its slash
+    argument: str  # "" where it takes none
+    help: str
+    run: Run  # gets the words after the name
+
+
+def channel_of(pane: SessionPane) -> Channel:
+    """Commands wait for the harness, so there is one."""
+    assert pane.channel is not None
+    return pane.channel
+
+
+def row_of(pane: SessionPane) -> SessionRow:
+    row = channel_of(pane).row
+    if row is None:
+        raise UsageError("the session has not begun", hint="the first prompt begins it")
+    return row
+
+
+def config_of(pane: SessionPane) -> Config:
+    """As it counts in the folder of the session."""
+    return channel_of(pane).config
+
+
+def agent_of(pane: SessionPane) -> str:
+    """Who has the session, or will begin it."""
+    channel = channel_of(pane)
+    if row := channel.row:
+        return row.agent
+    from tillerman.harness.agent_selection import roster
+
+    model = channel.wishes.get("model")
+    return roster(config_of(pane), channel.agent, model, channel.cwd).names[0]
+
+
+def refuse_while_busy(pane: SessionPane) -> None:
+    channel = channel_of(pane)
+    if channel.starting or (pane.transcript.busy and channel.running):
+        raise UsageError("the agent still works", hint="Esc ends its turn; /new leaves it alone")

@@ -1,0 +1,182 @@
+"""/diff, /cost, /copy: what a conversation came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.text import Text
+
+from tillerman.core.errors import UsageError
+from tillerman.core.events import Diff, FileChange
+from tillerman.core.transcript_blocks import Turn, calls_of
+from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.rendering.diff import difference
+from tillerman.surfaces.tui import clipboard
+from tillerman.surfaces.tui.commands.command import channel_of
+from tillerman.surfaces.tui.conversation import command_output
+from tillerman.surfaces.tui.conversation.blocks import Card
+
+if TYPE_CHECKING:
+    from tillerman.surfaces.tui.app import TillermanApp
+    from tillerman.surfaces.tui.session_pane import SessionPane
+
+DIFF_LINES = 400  # of each file
+_MARKS = {"added": "A", "modified": "M", "deleted": "D", "renamed": "R"}
+_STYLES = {"added": "green", "modified": "yellow", "deleted": "red", "renamed": "cyan"}
+_COST = ("TURN", "AGENT", "IN", "CACHED", "OUT", "COST", "TIME", "PROMPT")
+
+
+# -- /diff -----------------------------------------------------------------------------------------
+
+
+async def diff(app: TillermanApp, words: str) -> None:
+    pane = app.pane
+    turns = _chosen(pane.transcript.turns, words)
+    changes = [change for turn in turns for change in turn.files]
+    left_out = sum(turn.files_left_out for turn in turns)
+    diffs = [found for turn in turns for found in _diffs(turn)]
+    which = f"turn {turns[0].number}" if len(turns) == 1 else f"{len(turns)} turns"
+    if not changes and not diffs:
+        pane.tell(
+            Card(
+                f"No file changed in {which}", command_output.lines("/diff all looks at every turn")
+            )
+        )
+        return
+    title = formatting.files(changes, left_out) if changes else "Edits"
+    told = _told(changes, diffs, lambda: app.current_theme.dark)
+    pane.tell(Card(f"{title} in {which}", Group(*told)))
+
+
+def _chosen(turns: Sequence[Turn], words: str) -> Sequence[Turn]:
+    if not turns:
+        raise UsageError("nothing was done yet")
+    if not words:
+        return turns[-1:]
+    if words == "all":
+        return turns
+    found = [turn for turn in turns if str(turn.number) == words]
+    if not found:
+        raise UsageError(
+            f"there is no turn {formatting.one_line(words, 30)!r} here",
+            hint=f"turns {turns[0].number} to {turns[-1].number}, or all",
+        )
+    return found
+
+
+def _diffs(turn: Turn) -> Iterator[Diff]:
+    for call in calls_of(turn.blocks):
+        if call.state == "completed":
+            yield from (part for part in call.content if isinstance(part, Diff))
+
+
+def _told(
+    changes: Iterable[FileChange], diffs: Sequence[Diff], dark: Callable[[], bool]
+) -> Iterator[RenderableType]:
+    """Each file with its edits; what a command changed is told by its numbers alone."""
+    rest = list(diffs)
+    for change in changes:
+        yield _head(change)
+        ours = [one for one in rest if _same(one.path, change.path)]
+        rest = [one for one in rest if one not in ours]
+        yield from (_Edit(one, dark) for one in ours)
+    for one in rest:
+        yield Text(formatting.one_line(one.path), style="bold")
+        yield _Edit(one, dark)
+
+
+def _head(change: FileChange) -> Text:
+    line = Text(f"{_MARKS[change.change]} ", style=_STYLES[change.change])
+    before = f"{formatting.one_line(change.old_path)} → " if change.old_path else ""
+    line.append(before + formatting.one_line(change.path), style="bold")
+    if change.added is not None or change.removed is not None:
+        line.append(f"  +{change.added or 0}", style="green")
+        line.append(f" −{change.removed or 0}", style="red")
+    return line
+
+
+def _same(told: str, changed: str) -> bool:
+    """A call may name the file by its whole path."""
+    return told == changed or told.endswith(f"/{changed}")
+
+
+class _Edit:
+    """Drawn for the width that there is, and the theme."""
+
+    def __init__(self, change: Diff, dark: Callable[[], bool]) -> None:
+        self._change = change
+        self._dark = dark
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield difference(self._change, options.max_width, DIFF_LINES, dark=self._dark())
+
+
+# -- /cost -----------------------------------------------------------------------------------------
+
+
+async def cost(app: TillermanApp, words: str) -> None:
+    pane = app.pane
+    turns = [turn for turn in pane.transcript.turns if turn.usage]
+    if not turns:
+        raise UsageError("no turn has told what it took")
+    rows = [_took(turn) for turn in turns]
+    parts: list[RenderableType] = [command_output.table(_COST, [*rows, _together(pane)])]
+    context = pane.transcript.totals
+    if context.context_used is not None:
+        limit = f" of {formatting.count(context.context_limit)}" if context.context_limit else ""
+        parts.append(
+            command_output.lines(f"context: {formatting.count(context.context_used)}{limit} tokens")
+        )
+    if any(turn.usage and turn.usage.priced for turn in turns):
+        parts.append(
+            command_output.lines("≈ worked out from prices: the agent told none", style="dim")
+        )
+    pane.tell(Card("What it took", Group(*parts)))
+
+
+def _took(turn: Turn) -> tuple[str, ...]:
+    usage = turn.usage
+    assert usage is not None
+    cost = "" if usage.cost_usd is None else formatting.money(usage.cost_usd)
+    return (
+        str(turn.number),
+        turn.agent or "",
+        formatting.count(usage.input_tokens),
+        formatting.count(usage.cached_tokens) if usage.cached_tokens else "",
+        formatting.count(usage.output_tokens),
+        f"≈ {cost}" if usage.priced and cost else cost,
+        formatting.duration(turn.duration) if turn.duration is not None else "",
+        formatting.one_line(turn.prompt or "", 40),
+    )
+
+
+def _together(pane: SessionPane) -> tuple[str, ...]:
+    """Of the whole session: turns that are not loaded count too."""
+    row, totals = channel_of(pane).row, pane.transcript.totals
+    told = row if row and row.input_tokens >= totals.input_tokens else totals
+    return (
+        "all", "", formatting.count(told.input_tokens),
+        formatting.count(told.cached_tokens) if told.cached_tokens else "",
+        formatting.count(told.output_tokens),
+        "" if told.cost_usd is None else formatting.money(told.cost_usd), "", "",
+    )  # fmt: skip
+
+
+# -- /copy -----------------------------------------------------------------------------------------
+
+
+async def copy(app: TillermanApp, words: str) -> None:
+    if words not in ("", "code"):
+        raise UsageError(f"/copy does not know {formatting.one_line(words)!r}", hint="/copy code")
+    pane = app.pane
+    take = clipboard.last_code if words else clipboard.last_message
+    text = take(pane.transcript)
+    app.copy_to_clipboard(text)
+    count = len(text.splitlines())
+    what = "the last code" if words else "the last message"
+    told = f"{what}, {count} line{'s' if count != 1 else ''}"
+    pane.tell(
+        Card("Copied", command_output.lines(told, "where nothing arrives, the terminal forbids it"))
+    )

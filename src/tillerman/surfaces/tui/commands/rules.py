@@ -1,0 +1,73 @@
+"""/policy and /approve: the rules and the preset that count here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+
+from tillerman.core.errors import UsageError
+from tillerman.surfaces import policy_explain
+from tillerman.surfaces.cli.views.output import Style
+from tillerman.surfaces.did_you_mean import suggestion
+from tillerman.surfaces.rendering import formatting, policy_tables
+from tillerman.surfaces.tui.ansi_colors import colored
+from tillerman.surfaces.tui.commands.command import agent_of, channel_of, config_of
+from tillerman.surfaces.tui.conversation import command_output
+from tillerman.surfaces.tui.conversation.blocks import Card
+
+if TYPE_CHECKING:
+    from tillerman.surfaces.tui.app import TillermanApp
+    from tillerman.surfaces.tui.session_pane import SessionPane
+
+
+async def policy(app: TillermanApp, words: str) -> None:
+    pane = app.pane
+    if words:
+        _explain(pane, words)
+    else:
+        _list(pane)
+
+
+def _list(pane: SessionPane) -> None:
+    from tillerman.sessions.permissions.project_rules import Remembered
+
+    config, channel = config_of(pane), channel_of(pane)
+    remembered = Remembered.of(config.paths, channel.cwd).rules()
+    rules = (*config.tightening, *remembered, *config.rules)
+    notes = policy_explain.notes(config.rules, config.tightening)
+    told = command_output.lines(
+        f"approve: {channel.approve}" + ("" if rules else "; there are no rules beside it"),
+        "/policy rm -rf build shows what is decided of a command, and why",
+    )
+    rows = list(policy_tables.rows(rules, notes))
+    listed = (
+        [command_output.table(policy_tables.RULES, rows, folded=("SAYS", "NOTE"))] if rows else []
+    )
+    pane.tell(Card("What is decided without you", Group(*listed, told)))
+
+
+def _explain(pane: SessionPane, words: str) -> None:
+    tool, _, given = words.partition(" ")
+    config, cwd = config_of(pane), channel_of(pane).cwd
+    request = policy_explain.request(*policy_explain.call(tool, given.strip()), cwd)
+    context = policy_explain.context(cwd, pane.standing().mode, agent_of(pane))
+    found = policy_explain.policy(config, cwd, channel_of(pane).approve).explain(request, context)
+    account = policy_tables.account(request, found, Style(True), verbose=False)
+    pane.tell(Card(f"/policy {formatting.one_line(words, 60)}", colored("\n".join(account))))
+
+
+async def approve(app: TillermanApp, words: str) -> None:
+    from tillerman.surfaces.tui import approval_preset
+
+    if not words:
+        app.action_pick_approval()
+        return
+    chosen = next((word for word in approval_preset.WORDS if word == words), None)
+    if chosen is None:
+        raise UsageError(
+            f"there is no preset {formatting.one_line(words)!r}",
+            hint=suggestion(words, approval_preset.WORDS),
+        )
+    await approval_preset.choose(app.pane, chosen)
+    app.pane.tell(Card(f"Approval: {chosen}", command_output.lines(approval_preset.WORDS[chosen])))

@@ -1,0 +1,77 @@
+"""/theme, /help, /quit: the screen itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from textual.binding import Binding
+
+from tillerman.core.errors import UsageError
+from tillerman.surfaces.did_you_mean import suggestion
+from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.tui import picker_actions
+from tillerman.surfaces.tui.conversation import command_output
+from tillerman.surfaces.tui.conversation.blocks import Card
+
+if TYPE_CHECKING:
+    from tillerman.surfaces.tui.app import TillermanApp
+
+
+async def theme(app: TillermanApp, words: str) -> None:
+    """Kept in the user's config, as `tillerman config set screen.theme` does."""
+    if not words:
+        app.action_pick_theme()
+        return
+    if words not in app.available_themes:
+        hint = suggestion(words, app.available_themes)
+        raise UsageError(f"there is no theme {formatting.one_line(words, 40)!r}", hint=hint)
+    await picker_actions.keep_theme(app, words)
+    app.pane.tell(Card(f"Theme: {words}", command_output.lines("it is kept in your config")))
+
+
+async def help(app: TillermanApp, words: str) -> None:
+    from tillerman.surfaces.tui.commands import COMMANDS
+
+    pane = app.pane
+    if words:
+        name = f"/{words.lstrip('/')}"
+        if name not in COMMANDS:
+            hint = suggestion(name, COMMANDS, "/help lists them")
+            raise UsageError(f"no command is called {formatting.one_line(name, 40)}", hint=hint)
+        told = COMMANDS[name]
+        pane.tell(Card(f"{told.name} {told.argument}".rstrip(), command_output.lines(told.help)))
+        return
+    listed = [(f"{one.name} {one.argument}".rstrip(), one.help) for one in COMMANDS.values()]
+    own = " ".join(f"/{name.lstrip('/')}" for name in sorted(pane.transcript.commands))
+    parts: list[RenderableType] = [
+        command_output.table(("COMMAND", "WHAT"), listed),
+        command_output.lines(""),
+    ]
+    parts.append(command_output.table(("KEY", "WHAT"), dict.fromkeys(_keys(app))))
+    if own:
+        parts += [command_output.lines("", f"the agent's own: {own}")]
+    pane.tell(Card("Commands and keys", Group(*parts)))
+
+
+def _keys(app: TillermanApp) -> Iterator[tuple[str, str]]:
+    """Of the main screen, as the config has them."""
+    from tillerman.surfaces.tui.focus_scopes import PLACES
+
+    nodes = [node for name in ("prompt", "conversation", "request") for node in PLACES[name]]
+    for node in dict.fromkeys(nodes):
+        for binding in node.BINDINGS:
+            if isinstance(binding, Binding) and binding.description and not _repeats(binding):
+                keys = app._keymap.get(binding.id or "", binding.key).split(",")
+                shown = (app.get_key_display(binding.with_key(key.strip())) for key in keys)
+                yield " or ".join(shown), binding.description
+
+
+def _repeats(binding: Binding) -> bool:
+    """The second of many that do the same with another number."""
+    return "(" in binding.action and not binding.action.endswith("(1)")
+
+
+async def leave(app: TillermanApp, words: str) -> None:
+    await app.action_leave()

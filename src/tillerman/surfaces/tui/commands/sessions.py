@@ -1,0 +1,130 @@
+"""/new, /clear, /sessions, /resume, /fork, /export: sessions opened, copied and written down."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from tillerman.core.errors import SessionNotFound, UsageError
+from tillerman.sessions.export import Format
+from tillerman.surfaces.rendering import formatting, tables
+from tillerman.surfaces.tui.commands.command import (
+    channel_of,
+    config_of,
+    refuse_while_busy,
+    row_of,
+)
+from tillerman.surfaces.tui.conversation import command_output
+from tillerman.surfaces.tui.conversation.blocks import Card
+from tillerman.surfaces.tui.export_dialog import ENDINGS, usual_name, write
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tillerman.harness.harness import Harness
+    from tillerman.store.session_row import SessionRow
+    from tillerman.surfaces.tui.app import TillermanApp
+
+SHOWN = 20  # sessions that a card lists
+_BY_ENDING: dict[str, Format] = {ending: format for format, ending in ENDINGS.items()}
+
+
+async def new(app: TillermanApp, words: str) -> None:
+    from tillerman.harness.agent_selection import roster
+
+    pane = app.pane
+    channel = channel_of(pane)
+    wishes = {**channel.wishes, "model": None, "mode": None}
+    if words:
+        name = roster(config_of(pane), words, None, channel.cwd).names[0]
+        channel.harness.agent(name)  # which says so when there is none
+        wishes["agent"] = words
+    elif row := channel.row:
+        wishes["agent"] = row.agent
+    await app.open_pane(None, **wishes)
+
+
+async def clear(app: TillermanApp, words: str) -> None:
+    from tillerman.surfaces.tui.session_controller import Channel
+
+    pane = app.pane
+    refuse_while_busy(pane)
+    channel = channel_of(pane)
+    row = channel.row
+    wishes = {**channel.wishes, "agent": row.agent} if row else channel.wishes
+    pane.renew(Channel(channel.harness, channel.cwd, **wishes))
+    if row:
+        told = command_output.lines(f"the last one is kept: /resume {row.id}")
+        pane.tell(Card("A new session", told))
+    await channel.close()
+
+
+async def browse(app: TillermanApp, words: str) -> None:
+    if not words:
+        app.action_browse_sessions()
+        return
+    pane = app.pane
+    harness = channel_of(pane).harness
+    hits = harness.sessions.search.search(words, limit=SHOWN)
+    rows = [harness.find(session) for session in dict.fromkeys(hit.session for hit in hits)]
+    title = f"Sessions with “{formatting.one_line(words, 40)}”"
+    pane.tell(Card(title, _listed(rows) if rows else command_output.lines("nothing found")))
+
+
+def _listed(rows: list[SessionRow]) -> Table:
+    return command_output.table(tables.SESSIONS, map(tables.session, rows))
+
+
+async def resume(app: TillermanApp, words: str) -> None:
+    if not words:
+        app.action_browse_sessions()
+        return
+    await app.open_pane(_found(channel_of(app.pane).harness, words))
+
+
+def _found(harness: Harness, words: str) -> SessionRow:
+    try:
+        return harness.find(words)
+    except SessionNotFound as error:
+        error.hint = "/sessions shows them all"
+        raise
+
+
+async def fork(app: TillermanApp, words: str) -> None:
+    pane = app.pane
+    row = row_of(pane)
+    copy = await channel_of(pane).harness.sessions.fork(row)
+    await app.open_pane(copy)
+    app.pane.tell(Card("A copy", command_output.lines(f"of {row.id}, which stays as it is")))
+
+
+async def export(app: TillermanApp, words: str) -> None:
+    pane = app.pane
+    row = row_of(pane)
+    file, format = _target(words, row)
+    path = channel_of(pane).cwd / file.expanduser()
+    log = channel_of(pane).harness.sessions.log
+    with command_output.Awaited(pane, "Export", f"writing {path}") as waiting:
+        size = await asyncio.to_thread(write, log, row, format, path)
+        waiting.tell(command_output.lines(f"{path} ({formatting.size(size)}, {format})"))
+
+
+def _target(words: str, row: SessionRow) -> tuple[Path, Format]:
+    try:
+        given = shlex.split(words)
+    except ValueError as error:
+        raise UsageError(f"/export: {error}") from None
+    chosen = next((format for format in get_args(Format) if format in given[-1:]), None)
+    names = given[:-1] if chosen else given
+    if len(names) > 1:
+        raise UsageError(
+            f"one file and one format, not {len(given)} words",
+            hint=f"/export FILE {'|'.join(get_args(Format))}; a name with spaces goes in quotes",
+        )
+    if not names:
+        format: Format = chosen or "markdown"
+        return Path(usual_name(row, format)), format
+    file = Path(names[0])
+    return file, chosen or _BY_ENDING.get(file.suffix[1:], "markdown")

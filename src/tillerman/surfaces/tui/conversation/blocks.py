@@ -1,0 +1,263 @@
+"""The transcript as pieces that are drawn one by one, each drawn anew only when it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from tillerman.core.events import Entry, PermissionRequested
+from tillerman.core.transcript import Fold, Transcript
+from tillerman.core.transcript_blocks import (
+    Block,
+    Call,
+    Message,
+    Plan,
+    Request,
+    Thought,
+    Turn,
+    calls_of,
+)
+from tillerman.surfaces.rendering.markdown_stream import Block as Sealed
+from tillerman.surfaces.rendering.markdown_stream import Prose
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from textual.strip import Strip
+
+TAIL_LINES = 400  # of a block that has not ended; the rest of it waits for its end
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A turn's prompt."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A whole block of Markdown of a message."""
+
+    block: Sealed
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """The rest of a message, as far as it has come."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a turn went."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What tillerman itself tells, beside the session: the answer to a slash command."""
+
+    title: str
+    body: RenderableType
+    whole: RenderableType | None = None  # what it unfolds to, where that is more
+
+
+Thing = Asked | Said | Saying | Ended | Card | Block
+
+
+@dataclass(eq=False, slots=True)
+class Piece:
+    """One thing to see, drawn anew when its stamp is another."""
+
+    thing: Thing
+    stamp: Hashable = None
+    unfolded: bool = False
+    drawn: tuple[int, list[Strip]] | None = None  # the width they were made for, and its lines
+    leads: bool = False  # to another call: the two stand close together
+
+    @property
+    def foldable(self) -> bool:
+        if isinstance(self.thing, Card):
+            return self.thing.whole is not None
+        return isinstance(self.thing, Thought | Call)
+
+    def toggle(self) -> None:
+        self.unfolded, self.drawn = not self.unfolded, None
+
+
+@dataclass(slots=True)
+class _Span:
+    """A turn's pieces, and where they begin among all."""
+
+    start: int
+    pieces: list[Piece] = field(default_factory=list)
+    moving: bool = True  # something of it may change without an entry of its own turn
+
+
+class Outline:
+    """The pieces of a transcript, in order; `refresh` brings them up to what was added."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self._folding = Fold()
+        self._touched: set[int] = set()
+        self._spans: dict[int, _Span] = {}
+        self._known: dict[Hashable, tuple[object, Piece | _Speech]] = {}  # with what it shows
+        self._cards: dict[int, list[Piece]] = {}  # by the turn that they stand below
+
+    @property
+    def transcript(self) -> Transcript:
+        return self._folding.transcript
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._folding.add(entry)
+            self._touched.add(entry.turn)
+
+    def tell(self, card: Card, instead: Piece | None = None) -> Piece:
+        """Shown where the conversation is now, or in another's place; it is no part of the log."""
+        if instead:
+            instead.thing, instead.drawn = card, None
+            return instead
+        turns = self.transcript.turns
+        number = turns[-1].number if turns else 0
+        piece = Piece(card)
+        self._cards.setdefault(number, []).append(piece)
+        self._touched.add(number)
+        return piece
+
+    def take_over(self, other: Outline) -> None:
+        """The cards, and what was unfolded, of one that shows less of the same session."""
+        self._cards = other._cards
+        self._touched |= set(other._cards)
+        self.refresh()
+        for number, span in other._spans.items():
+            mine = self._spans[number].pieces
+            for piece, theirs in zip(reversed(mine), reversed(span.pieces), strict=False):
+                piece.unfolded = theirs.unfolded
+
+    def refresh(self, tick: int = 0) -> None:
+        changed = self._touched | {number for number, span in self._spans.items() if span.moving}
+        self._touched = set()
+        numbers = [0, *(turn.number for turn in self.transcript.turns)]
+        first = next((at for at, number in enumerate(numbers) if number in changed), None)
+        if first is None:
+            return
+        numbers = numbers[first:]
+        known = self._spans.get(numbers[0])
+        start = known.start if known else len(self.pieces)
+        fresh: list[Piece] = []
+        for number in numbers:
+            span = self._spans.get(number)
+            if span is None or number in changed:
+                span = self._spans[number] = self._span(number, tick)
+            span.start = start + len(fresh)
+            fresh += span.pieces
+        self.pieces[start:] = fresh
+
+    def _span(self, number: int, tick: int) -> _Span:
+        turn = self.transcript.turn(number)
+        blocks = turn.blocks if turn else self.transcript.opening
+        running = turn is not None and turn.status == "running"
+        pieces: list[Piece] = []
+        if turn and turn.prompt is not None:
+            pieces.append(self._piece(("prompt", number), Asked(turn)))
+        for at, block in enumerate(blocks):
+            pieces += self._of_block(block, not running or at < len(blocks) - 1, tick)
+        if turn and not running:
+            stamp = (turn.usage, turn.files, turn.files_left_out)
+            pieces.append(self._piece(("end", number), Ended(turn), stamp))
+        pieces += self._cards.get(number, ())
+        _gather(pieces)
+        return _Span(0, pieces, running or any(map(_moves, blocks)))
+
+    def _of_block(self, block: Block, ended: bool, tick: int) -> list[Piece]:
+        if not isinstance(block, Message):
+            return [self._piece(id(block), block, _stamp(block, ended, tick))]
+        speech = self._known.setdefault(id(block), (block, _Speech(block)))[1]
+        assert isinstance(speech, _Speech)
+        return speech.pieces(ended)
+
+    def _piece(self, key: Hashable, thing: Thing, stamp: Hashable = None) -> Piece:
+        piece = self._known.setdefault(key, (thing, Piece(thing, stamp)))[1]
+        assert isinstance(piece, Piece)
+        if piece.stamp != stamp:
+            piece.thing, piece.stamp, piece.drawn = thing, stamp, None
+        return piece
+
+
+class _Speech:
+    """The pieces of a message: what is sealed stays, the rest is the tail."""
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+        self._prose = Prose()
+        self._read = 0
+        self._sealed: list[Piece] = []
+        self._tail = Piece(Saying(""))
+
+    def pieces(self, ended: bool) -> list[Piece]:
+        text = self._message.text
+        if len(text) > self._read:
+            self._seal(self._prose.feed(text[self._read :]))
+            self._read = len(text)
+        if ended:
+            self._seal(self._prose.end())
+        tail = self._prose.tail(TAIL_LINES)
+        if tail != self._tail.stamp:
+            self._tail = Piece(Saying(tail), tail)
+        return [*self._sealed, self._tail] if tail.strip() else self._sealed
+
+    def _seal(self, blocks: list[Sealed]) -> None:
+        self._sealed += [Piece(Said(block)) for block in blocks]
+
+
+def is_silent(thing: Thing) -> bool:
+    """What the rules allowed without a word is not worth one."""
+    return (
+        isinstance(thing, Request)
+        and isinstance(thing.asked, PermissionRequested)
+        and thing.by == "policy"
+        and thing.answer is not None
+        and thing.answer.option == "allow"
+    )
+
+
+def _gather(pieces: Iterable[Piece]) -> None:
+    """Calls that follow each other are one group."""
+    seen = [piece for piece in pieces if not is_silent(piece.thing)]
+    for piece, after in zip_longest(seen, seen[1:]):
+        leads = after is not None and isinstance(after.thing, Call)
+        if leads != piece.leads and isinstance(piece.thing, Call):
+            piece.leads, piece.drawn = leads, None
+
+
+def _moves(block: Block) -> bool:
+    match block:
+        case Call():
+            return any(call.state == "running" for call in calls_of([block]))
+        case Request():
+            return block.open
+        case _:
+            return False
+
+
+def _stamp(block: Block, ended: bool, tick: int) -> Hashable:
+    """Another one whenever it looks different."""
+    match block:
+        case Thought():
+            return (len(block.text), ended)
+        case Call():
+            inside = sum(1 for _ in calls_of(block.blocks)) if block.blocks else 0
+            moving = tick if block.state == "running" else None
+            return (block.state, block.title, id(block.content), inside, moving)
+        case Request():
+            return block.by
+        case Plan():
+            return block.steps
+        case _:
+            return None

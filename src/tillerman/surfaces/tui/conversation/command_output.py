@@ -1,0 +1,84 @@
+"""What answers to slash commands are made of: lines, tables, and one that is still awaited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from rich.table import Table
+from rich.text import Text
+
+from tillerman.core.errors import TillermanError
+from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.tui.conversation.blocks import Card
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from tillerman.surfaces.tui.session_pane import SessionPane
+
+E = TypeVar("E", bound=Exception)
+
+
+def lines(*said: str, style: str = "") -> Text:
+    """A line each, whoever wrote them."""
+    return Text("\n".join(map(formatting.one_line, said)), style=style)
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, folded: Sequence[str] = ()
+) -> Table:
+    """Columns as wide as needed; the last one and `folded` take the lines that they need."""
+    made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
+    for name in head:
+        if name in (head[-1], *folded):
+            made.add_column(name, overflow="fold", min_width=min(len(name), 10))
+        else:
+            made.add_column(name, overflow="ellipsis", no_wrap=True)
+    for row in rows:
+        made.add_row(*(Text(formatting.one_line(cell)) for cell in row))
+    return made
+
+
+class Awaited:
+    """A card that tells whom it waits for, until there is something to tell, or it goes wrong."""
+
+    def __init__(self, pane: SessionPane, title: str, waiting: str) -> None:
+        self._pane = pane
+        self._title = title
+        self._piece = pane.tell(Card(title, lines(f"{waiting}…", style="dim")))
+
+    def tell(self, body: RenderableType) -> None:
+        self._pane.tell(Card(self._title, body), instead=self._piece)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        if isinstance(error, Exception):
+            self._pane.complain(worded(error), instead=self._piece)
+            return True
+        return False
+
+
+_OURS = re.compile(r"\btillerman (?=(?:login|logout|models|status)\b)")
+
+
+def worded(error: E) -> E:
+    """What it advises to run is typed here with a slash."""
+    if isinstance(error, TillermanError):
+        error.hint = _OURS.sub("/", error.hint)
+    return error
+
+
+def unforeseen(error: Exception) -> tuple[str, str]:
+    """What went wrong within tillerman itself, and where."""
+    from pathlib import Path
+    from traceback import extract_tb
+
+    place = extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"{type(error).__name__}: {error}", f"this is a bug of tillerman, at {where}"

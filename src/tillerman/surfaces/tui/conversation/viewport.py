@@ -1,0 +1,190 @@
+"""The part of the outline that is laid out: a window on its pieces, grown where somebody looks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from textual.strip import Strip
+
+    from tillerman.surfaces.tui.conversation.blocks import Piece
+
+MOST = 600  # lines of the window, while its end is followed
+KEPT = 3_000  # lines of it, while somebody scrolls
+BATCH = 60  # lines laid out at once when somebody scrolls past an end
+
+
+class Outlined(Protocol):
+    """Has pieces, in order."""
+
+    @property
+    def pieces(self) -> list[Piece]: ...
+    def refresh(self, tick: int = 0) -> None: ...
+
+
+class Blank:
+    """What there is before a session is."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+
+    def refresh(self, tick: int = 0) -> None:
+        pass
+
+
+class Document:
+    """Only what is in the window has been drawn, so opening the longest session costs a screen."""
+
+    def __init__(
+        self, outline: Outlined, draw: Callable[[Piece, int], list[Strip]], width: int
+    ) -> None:
+        self._outline = outline
+        self._draw = draw
+        self._width = width
+        self._window: list[Piece] = []
+        self._first = 0  # where the window begins among all pieces
+        self._tops = [0]  # where each piece begins, and where the last one ends
+
+    @property
+    def height(self) -> int:
+        return self._tops[-1]
+
+    @property
+    def at_start(self) -> bool:
+        return self._first == 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._first + len(self._window) == len(self._outline.pieces)
+
+    def end(self, height: int) -> None:
+        """Lays out the last lines alone."""
+        pieces = self._outline.pieces
+        first, lines = len(pieces), 0
+        while first and lines < height:
+            first -= 1
+            lines += len(self.lines_of(pieces[first]))
+        self._open(first, len(pieces))
+
+    def start(self, height: int) -> None:
+        """Lays out the first lines alone."""
+        self.show_from(0, height)
+
+    def rewidth(self, width: int, keep: tuple[Piece, int] | None, height: int) -> int:
+        """For another width: where the line of a piece is now that is to stay in sight."""
+        if keep is None or keep[0] not in self._outline.pieces:
+            self._width = width
+            self.end(height)
+            return self.height
+        piece, line = keep
+        before = len(self.lines_of(piece))
+        self._width = width
+        line = line * len(self.lines_of(piece)) // max(1, before)
+        self.show_from(self._outline.pieces.index(piece), line + height)
+        return line
+
+    def show_from(self, first: int, height: int) -> None:
+        """Lays out what follows the piece of this number, as much as fills the height."""
+        pieces, last, lines = self._outline.pieces, first, 0
+        while last < len(pieces) and lines < height:
+            lines += len(self.lines_of(pieces[last]))
+            last += 1
+        self._open(first, last)
+
+    def follow(self) -> None:
+        """After new pieces: the window's end stays the end, and its start does not stay behind."""
+        pieces = self._outline.pieces
+        self._find_first()
+        self._window = pieces[self._first :]
+        self._measure()
+        drop = 0
+        while self.height - self._tops[drop] > MOST and drop < len(self._window) - 1:
+            drop += 1
+        if drop and self.height - self._tops[drop] >= MOST // 2:
+            self._open(self._first + drop, len(pieces))
+
+    def stay(self) -> None:
+        """After new pieces: the window shows what it showed, as it is now."""
+        count = len(self._window)
+        self._find_first()
+        self._window = self._outline.pieces[self._first : self._first + count]
+        self._measure()
+
+    def _find_first(self) -> None:
+        """Pieces before the window may have come or gone."""
+        pieces = self._outline.pieces
+        kept = self._window[0] if self._window else None
+        if kept is None or (self._first < len(pieces) and pieces[self._first] is kept):
+            return
+        self._first = pieces.index(kept) if kept in pieces else min(self._first, len(pieces))
+
+    def before(self) -> int:
+        """Lays out some more above; how many lines came in."""
+        added = 0
+        pieces = self._outline.pieces
+        while self._first and added < BATCH:
+            self._first -= 1
+            self._window.insert(0, pieces[self._first])
+            added += len(self.lines_of(pieces[self._first]))
+        self._measure()
+        kept = bisect_right(self._tops, KEPT)
+        if kept < len(self._window):
+            self._open(self._first, self._first + kept)
+        return added
+
+    def after(self) -> int:
+        """Lays out some more below; how many lines went away above."""
+        added, pieces = 0, self._outline.pieces
+        while not self.at_end and added < BATCH:
+            piece = pieces[self._first + len(self._window)]
+            self._window.append(piece)
+            added += len(self.lines_of(piece))
+        self._measure()
+        gone = bisect_right(self._tops, self.height - KEPT) - 1
+        if gone <= 0:
+            return 0
+        lines = self._tops[gone]
+        self._open(self._first + gone, self._first + len(self._window))
+        return lines
+
+    def line(self, y: int) -> Strip | None:
+        """None also of a piece that became shorter, and was not measured anew yet."""
+        found = self.place(y)
+        if found is None:
+            return None
+        lines = self.lines_of(found[0])
+        return lines[found[1]] if found[1] < len(lines) else None
+
+    def place(self, y: int) -> tuple[Piece, int] | None:
+        """The piece at a line, and which of its lines that is."""
+        if not 0 <= y < self.height:
+            return None
+        at = bisect_right(self._tops, y) - 1
+        return self._window[at], y - self._tops[at]
+
+    def top_of(self, piece: Piece) -> int | None:
+        return self._tops[self._window.index(piece)] if piece in self._window else None
+
+    def foldable(self) -> list[Piece]:
+        return [piece for piece in self._window if piece.foldable]
+
+    def lines_of(self, piece: Piece) -> list[Strip]:
+        if piece.drawn is None or piece.drawn[0] != self._width:
+            piece.drawn = (self._width, self._draw(piece, self._width))
+        return piece.drawn[1]
+
+    def _open(self, first: int, last: int) -> None:
+        """The window on these pieces; what is out of it is drawn again when somebody looks."""
+        window = self._outline.pieces[first:last]
+        for piece in set(self._window).difference(window):
+            piece.drawn = None
+        self._first, self._window = first, window
+        self._measure()
+
+    def _measure(self) -> None:
+        tops = [0]
+        for piece in self._window:
+            tops.append(tops[-1] + len(self.lines_of(piece)))
+        self._tops = tops

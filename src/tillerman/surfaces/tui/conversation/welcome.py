@@ -1,0 +1,172 @@
+"""What an empty conversation shows: who answers here, and how to get whom one misses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tillerman.core.errors import UsageError
+from tillerman.surfaces import query_agents
+from tillerman.surfaces.rendering import agent_reports, formatting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tillerman.harness.agent_admin import Report
+    from tillerman.harness.harness import Harness
+    from tillerman.surfaces.tui.app import TillermanApp
+    from tillerman.surfaces.tui.session_pane import SessionPane
+
+_NOBODY = frozenset({"mock", "replay", "codex-exec"})  # not meant when nobody is named
+RECENT = 20  # sessions of the folder that are looked through
+TOLD = 8  # agents that are told how to get
+
+
+def last_agent(harness: Harness, folder: Path) -> str | None:
+    """Who worked last in the folder."""
+    known = frozenset(harness.agents()) - _NOBODY
+    rows = harness.sessions.catalog.list(cwd=str(folder), limit=RECENT)
+    return next((row.agent for row in rows if row.agent in known), None)
+
+
+class AgentSearch:
+    """Who is ready, asked in the background; decides who works where nobody is named.
+
+    `agent` is whom to start with at once, `changed` is called with each report.
+    """
+
+    def __init__(
+        self,
+        harness: Harness,
+        known: dict[str, Report],
+        changed: Callable[[], None],
+        agent: str | None = None,
+    ) -> None:
+        first = agent or harness.config.agent
+        names = sorted(harness.agents(), key=lambda name: name != first)
+        self._names = [one for one in names if one not in _NOBODY and not one.endswith("-acp")]
+        self._ask = harness.management.report
+        self._known = known
+        self._changed = changed
+        self.agent = agent
+        self._decided = asyncio.Event()
+        if agent:
+            self._decided.set()
+
+    async def run(self) -> None:
+        await query_agents.ask_all(self._names, self._report)
+        self._decided.set()  # nobody is ready
+        self._changed()
+
+    async def found(self) -> str:
+        await self._decided.wait()
+        if self.agent is None:
+            raise UsageError(
+                "no agent is ready: nothing was sent",
+                hint="/status all tells how to get one; /agent mock plays a script meanwhile",
+            )
+        return self.agent
+
+    async def _report(self, name: str) -> None:
+        self._known[name] = await self._ask(name)
+        if not self._decided.is_set():
+            self._decide()
+        self._changed()
+
+    def _decide(self) -> None:
+        """The first in order, so that it is the same one each time."""
+        for name in self._names:
+            report = self._known.get(name)
+            if report is None:
+                return
+            if report.ready:
+                self.agent = name
+                self._decided.set()
+                return
+
+    def greeting(self, folder: str) -> RenderableType:
+        if self.agent:
+            report = self._known.get(self.agent)
+            problem = [] if report is None or report.ready else [_ways([report])]
+            return greeting(self.agent, folder, *problem)
+        told = [report for name in self._names if (report := self._known.get(name))]
+        if not self._decided.is_set():
+            asked = f"Asking {len(self._names)} agents who is ready: {len(told)} answered."
+            return Group(_title(), Text(), Text(asked), Text(), _ways(told), Text(), _keys())
+        nobody = Text.assemble(
+            ("No agent is ready yet. ", "yellow"), "This is what to run for each:"
+        )
+        look = Text("/agent mock plays a script, to look around without one", style="dim")
+        return Group(_title(), Text(), nobody, Text(), _ways(told), Text(), look, _keys())
+
+
+class Welcome:
+    """Greets in each pane in which nothing was said yet."""
+
+    def __init__(self, app: TillermanApp, harness: Harness, wishes: dict[str, Any]) -> None:
+        self._app = app
+        self._harness = harness
+        self._wishes = wishes
+        self.search: AgentSearch | None = None  # where nobody was named
+
+    def begin(self, folder: Path) -> AgentSearch | None:
+        """Whom the person or the config names; else who worked here last, else who is ready."""
+        config, wishes = self._harness.config, self._wishes
+        if not wishes.get("agent") and (wishes.get("model") or "agent" in config.sources):
+            from tillerman.harness.agent_selection import roster
+
+            wishes["agent"] = roster(config, None, wishes.get("model"), folder).names[0]
+        if not wishes.get("agent"):
+            wishes["agent"] = last = last_agent(self._harness, folder)
+            self.search = AgentSearch(self._harness, self._app.reports, self._greet_all, last)
+            self._app.run_worker(self.search.run(), group="search")
+        self._greet_all()
+        return self.search
+
+    def greet(self, pane: SessionPane) -> None:
+        channel = pane.channel
+        agent = (channel.wishes if channel else self._wishes).get("agent")
+        folder = str(pane.folder)
+        if self.search and agent in (None, self.search.agent):
+            pane.conversation.greet(self.search.greeting(folder))
+        elif agent:
+            pane.conversation.greet(greeting(agent, folder))
+
+    def _greet_all(self) -> None:
+        for pane in self._app.panes:
+            self.greet(pane)
+            pane.post_message(pane.Changed(pane))
+
+
+def greeting(agent: str, folder: str, *problems: RenderableType) -> RenderableType:
+    works = Text(f"{formatting.one_line(agent, 40)} works in {formatting.one_line(folder, 60)}")
+    return Group(_title(), Text(), works, *problems, Text(), _keys())
+
+
+def _title() -> Text:
+    return Text.assemble(("tillerman", "bold"), ("  one harness for every coding agent", "dim"))
+
+
+def _ways(found: Iterable[Report]) -> Table:
+    """What to run for each, those first that are half there."""
+    table = Table.grid(padding=(0, 2))
+    first = sorted(found, key=lambda report: not report.present)
+    for report in first[:TOLD]:
+        account = report.account
+        how = account.hint if report.present and account else report.install
+        how = report.problem or how or "see its own documents"
+        table.add_row(
+            Text(formatting.one_line(report.name), style="bold"),
+            Text(agent_reports.state(report), style="dim"),
+            Text("" if report.ready else formatting.one_line(how, 70)),
+        )
+    return table
+
+
+def _keys() -> Text:
+    return Text("ctrl+g another agent · ctrl+l earlier sessions · /help all commands", style="dim")

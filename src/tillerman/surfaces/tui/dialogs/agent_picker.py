@@ -1,0 +1,80 @@
+"""Who is to work: every agent with how ready it is, asked all at once and told as they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tillerman.harness.agent_admin import Management, Report
+from tillerman.surfaces import query_agents
+from tillerman.surfaces.rendering import agent_reports, formatting
+from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+
+TONES = {"ready": "good", "not signed in": "warn", "broken": "bad", "not installed": ""}
+
+
+class AgentPicker(Picker):
+    """`known` is what they told before: it is shown until they tell anew, and kept up to date."""
+
+    def __init__(
+        self,
+        management: Management,
+        names: Sequence[str],
+        current: str,
+        known: dict[str, Report],
+    ) -> None:
+        super().__init__("Agents", [self._row(name, known.get(name), current) for name in names])
+        self._management = management
+        self._current = current
+        self._known = known
+
+    def begin(self) -> None:
+        self.run_worker(self._ask([row.key for row in self._all]), exclusive=True)
+
+    async def _ask(self, names: Sequence[str]) -> None:
+        """Ready ones are asked last: most likely they still are."""
+        ready = {name for name, report in self._known.items() if report.ready}
+        await query_agents.ask_all(sorted(names, key=lambda name: name in ready), self._report)
+
+    async def _report(self, name: str) -> None:
+        self._known[name] = report = await self._management.report(name)
+        self.show_row(self._row(name, report, self._current))
+
+    @staticmethod
+    def _row(name: str, report: Report | None, current: str) -> Row:
+        if report is None:
+            return Row(name, name, "asking …", current=name == current)
+        state = agent_reports.state(report)
+        version = report.installed.version if report.installed and report.present else None
+        return Row(
+            name,
+            name,
+            f"{state} {version}" if version else state,
+            agent_reports.status(report)[2] or report.title,
+            TONES[state],
+            name == current,
+        )
+
+    def looked_at(self, row: Row) -> None:
+        report = self._known.get(row.key)
+        if report is None:
+            self.tell("")
+            return
+        parts = [report.title, agent_reports.state(report)]
+        if report.installed and report.installed.path:
+            parts.append(f"at {report.installed.path}")
+        if report.account and report.account.signed_in:
+            parts.append(f"signed in {agent_reports.signed_in(report)}")
+        line = formatting.one_line(", ".join(parts))
+        self.tell("\n".join([line, *agent_reports.next_steps([report])]))
+
+    def chosen(self, row: Row) -> None:
+        report = self._known.get(row.key)
+        if report is None or report.ready:
+            super().chosen(row)
+            return
+        steps = list(agent_reports.next_steps([report]))
+        if report.present and report.account and not report.account.signed_in:
+            steps.append(f"or here: /login {report.name}")
+        agent = formatting.one_line(report.title)
+        title = f"{agent} is {agent_reports.state(report)}: it cannot be chosen"
+        self.tell("\n".join([title, *steps]))

@@ -1,0 +1,85 @@
+"""What the command palette offers: all that a key does, slash commands, and open sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.tui import fuzzy
+
+if TYPE_CHECKING:
+    from tillerman.surfaces.tui.app import TillermanApp
+
+Work = Callable[[], Any]
+LAST = ("Cancel", "Quit")  # whoever opens it and presses enter wants neither
+HELP = {  # what a key's short name leaves out
+    "cancel_turn": "what the agent, or a shell line, does now",
+    "leave": "sessions can be resumed",
+    "pick_agent": "who works, and who is ready to",
+    "pick_model": "which model works",
+    "pick_mode": "act, plan only, or answer only",
+    "next_approval": "ask, edits, auto, plan: what goes on without asking you",
+    "pick_theme": "other colours",
+    "browse_sessions": "find, resume, fork, rename, delete and export them",
+    "mcp_panel": "of the agent, with their tools",
+    "new_tab": "a new session beside the others",
+    "close_tab": "its session can be resumed",
+    "repo_action": "what the branch needs now",
+    "repo_link": "of its pull request",
+}
+
+
+class Offer(NamedTuple):
+    name: str
+    help: str
+    work: Work
+
+
+class TillermanCommands(Provider):
+    async def discover(self) -> Hits:
+        for offer in self._offers():
+            yield DiscoveryHit(Content(offer.name), offer.work, offer.name, offer.help)
+
+    async def search(self, query: str) -> Hits:
+        for offer in self._offers():
+            if found := fuzzy.match(query, offer.name):
+                shown = Content(offer.name)
+                for at in found[1]:
+                    shown = shown.stylize("underline", at, at + 1)
+                yield Hit(found[0], shown, offer.work, offer.name, offer.help)
+
+    def _offers(self) -> Iterator[Offer]:
+        app: TillermanApp = self.app  # type: ignore[assignment]
+        yield from sorted(actions(app), key=lambda offer: offer.name in LAST)
+        for tab in app.tabs():
+            if not tab.current:
+                title = formatting.one_line(tab.title) or "new session"
+                yield Offer(f"Go to {title}", "an open session", partial(app.show_pane, tab.pane))
+        yield from _slash_commands(app)
+
+
+def actions(app: TillermanApp) -> Iterator[Offer]:
+    """Of the app, each once, with the key that does it."""
+    offered = set()
+    for key, binding in app._bindings:
+        action = binding.action
+        if action in offered or action == "command_palette" or not binding.description:
+            continue
+        if "(" in action:  # one of many, such as the ninth tab
+            continue
+        offered.add(action)
+        own = binding.with_key(app._keymap.get(binding.id or "", key))
+        help = f"{app.get_key_display(own)}  {HELP.get(action, binding.tooltip)}".rstrip()
+        yield Offer(binding.description, help, partial(app.run_action, action))
+
+
+def _slash_commands(app: TillermanApp) -> Iterator[Offer]:
+    from tillerman.surfaces.tui.commands import COMMANDS
+
+    for command in COMMANDS.values():
+        yield Offer(command.name, command.help, partial(app.command, command.name))

@@ -1,0 +1,32 @@
+"""How freely an agent works: agent, plan or ask, as far as it can."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from tillerman.core.agent import Agent
+from tillerman.core.capabilities import capabilities
+from tillerman.surfaces.rendering import formatting, tables
+from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+
+
+class ModePicker(Picker):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("shift+tab,tab", "move('cursor_down')", "Next", id="mode-next", show=False),
+    ]
+
+    def __init__(self, agent: Agent, current: str) -> None:
+        able = "modes" in capabilities(agent)
+        why = f"{formatting.one_line(agent.info.title)} has no other mode than agent"
+        rows = [
+            Row(mode, mode, hint=why, off=True)
+            if mode != "agent" and not able
+            else Row(mode, mode, hint=meaning, current=mode == current)
+            for mode, meaning in tables.MODES.items()
+        ]
+        super().__init__("Mode", rows, filtered=False)
+
+    def looked_at(self, row: Row) -> None:
+        self.tell(row.told if row.off else "")

@@ -1,0 +1,61 @@
+"""Picks the model of an agent: one that it lists, one that tillerman knows, or a typed one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tillerman.core.agent_admin import Model
+from tillerman.core.errors import TillermanError
+from tillerman.harness.agent_admin import Management
+from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+
+OURS = "from tillerman's own table: {} does not list its models"
+THEIRS = "as {} lists them"
+AS_TYPED = "as it is typed"
+
+
+class ModelPicker(Picker):
+    def __init__(self, management: Management, agent: str, current: str | None) -> None:
+        super().__init__(f"Models of {formatting.one_line(agent)}", told="asking …")
+        self._management = management
+        self._agent = agent
+        self._current = current
+        self._source = "asking …"
+
+    def begin(self) -> None:
+        self.run_worker(self._ask(), exclusive=True)
+
+    async def _ask(self) -> None:
+        agent = formatting.one_line(self._agent)
+        try:
+            models = await self._management.models(self._agent)
+        except TillermanError as error:
+            lines = [error.message, error.hint or "", "a name can be typed above"]
+            self._source = "\n".join(formatting.one_line(line) for line in lines if line)
+            self.tell(self._source)
+            return
+        shipped = any(model.shipped for model in models)
+        self._source = (OURS if shipped else THEIRS).format(agent)
+        self.show_rows([self._row(model) for model in models], highlight=self._in_use(models))
+        self.tell(self._source)
+
+    def _in_use(self, models: Sequence[Model]) -> str | None:
+        return next((model.id for model in models if self._row(model).current), None)
+
+    def _row(self, model: Model) -> Row:
+        current = self._current in (model.id, model.title) if self._current else model.current
+        words = [word for word in ("default", "thinking") if getattr(model, word)]
+        if model.context:
+            words.append(f"{formatting.count(model.context)} context")
+        if model.efforts:
+            words.append(f"effort {', '.join(model.efforts)}")
+        title = model.title if model.title != model.id else (model.provider or "")
+        return Row(model.id, model.id, title, ", ".join(words), current=current)
+
+    def looked_at(self, row: Row) -> None:
+        self.tell(self._source)
+
+    def fitting(self, query: str) -> list[Row]:
+        name = query.strip()
+        return super().fitting(query) or ([Row(name, name, hint=AS_TYPED)] if name else [])

@@ -1,0 +1,32 @@
+"""Themes, each shown on the whole screen while it is looked at."""
+
+from __future__ import annotations
+
+from tillerman.surfaces.tui import themes
+from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+
+
+class ThemePicker(Picker):
+    """The theme from before comes back when none is chosen."""
+
+    DEFAULT_CSS = """
+    ThemePicker { align: right bottom; background: transparent; }
+    ThemePicker > #frame { width: 44; max-height: 80%; }
+    """
+
+    def __init__(self, names: list[str], current: str, dark: dict[str, bool]) -> None:
+        own = [theme.name for theme in themes.OWN]
+        ordered = [*own, *sorted(name for name in names if name not in own)]
+        rows = [
+            Row(name, name, "dark" if dark.get(name, True) else "light", current=name == current)
+            for name in ordered
+        ]
+        super().__init__("Themes", rows)
+        self._before = current
+
+    def looked_at(self, row: Row) -> None:
+        self.app.theme = row.key
+
+    def action_close(self) -> None:
+        self.app.theme = self._before
+        super().action_close()

@@ -1,0 +1,467 @@
+"""The box where a person writes what an agent is to do."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from tillerman.core.errors import TillermanError
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.surfaces import prompt_files
+from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.tui.prompt.attachments import Attachments, clipboard_image, dropped
+from tillerman.surfaces.tui.prompt.completions import Completion, Completions
+from tillerman.surfaces.tui.prompt.file_picker import FilePicker, fits, reference, written
+from tillerman.surfaces.tui.prompt.history import PromptHistory, Walk, matching
+
+if TYPE_CHECKING:
+    from tillerman.core.agent import File
+    from tillerman.core.session_options import WhenBusy
+
+LINES = 10
+LONGEST_PASTE = 20_000  # characters; a longer one goes as a file
+PLACEHOLDER = "What is to be done?   @ file   ! shell   / command"
+_COMMAND = re.compile(r"/[^\s/]*")
+
+# Where the newer protocol for keys is not spoken, it comes as an escape and a return.
+_known: dict[str, Any] = ANSI_SEQUENCES_KEYS  # type: ignore[assignment]
+_known.setdefault("\x1b\r", (SimpleNamespace(value="alt+enter"),))
+
+
+@dataclass(frozen=True)
+class _Word:
+    """What is being completed, and where it begins."""
+
+    kind: Literal["command", "file", "past"]
+    query: str
+    start: tuple[int, int] = (0, 0)
+
+
+class PromptBox(TextArea):
+    """`commands` are completed after a slash, `history` is walked with the arrows."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "send", "Send", id="send"),
+        Binding("ctrl+s", "steer", "Steer", id="steer"),
+        Binding("shift+enter,ctrl+j,alt+enter", "new_line", "New line", id="new-line", show=False),
+        Binding("ctrl+r", "search_past", "Search history", id="search-history", show=False),
+        Binding("tab", "complete", "Complete", id="complete", show=False),
+        Binding("escape", "close", "Close the list", id="close-list", show=False),
+        Binding("up", "cursor_up", "Up, or the prompt before", id="previous-prompt", show=False),
+        Binding("down", "cursor_down", "Down, or the prompt after", id="next-prompt", show=False),
+        Binding("ctrl+v", "paste", "Paste, or attach an image", id="paste", show=False),
+        Binding(
+            "backspace", "delete_left", "Delete, or take a file away", id="delete-left", show=False
+        ),
+    ]
+    DEFAULT_CSS = f"""
+    PromptBox {{
+        height: auto; min-height: 3; max-height: {LINES + 2};
+        border: round $border-blurred; background: $background; scrollbar-size-vertical: 1;
+        border-title-color: $text-muted; border-subtitle-color: $text-accent;
+    }}
+    PromptBox:focus {{ border: round $primary; }}
+    PromptBox.-shell, PromptBox.-shell:focus {{ border: round $warning; }}
+    PromptBox .text-area--cursor-line {{ background: $background; }}
+    """
+
+    class Submitted(Message):
+        def __init__(
+            self, box: PromptBox, text: str, files: Sequence[File], when_busy: WhenBusy
+        ) -> None:
+            super().__init__()
+            self.box = box
+            self.text = text
+            self.files = files
+            self.when_busy = when_busy
+
+    class Complaint(Message):
+        """Something could not be attached."""
+
+        def __init__(self, error: TillermanError) -> None:
+            super().__init__()
+            self.error = error
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(show_line_numbers=False, soft_wrap=True, placeholder=PLACEHOLDER)
+        self.cursor_blink = False
+        self._folder = folder
+        self.completions = Completions(
+            self.action_complete, lambda: self.region.y - self.attachments.region.height
+        )
+        self.attachments = Attachments(self._dress)
+        self.commands: Callable[[], Sequence[Completion]] = tuple
+        self.past = PromptHistory(tuple)
+        self._files = FilePicker(folder)
+        self._word: _Word | None = None  # that the list is for
+        self._offered: _Word | None = None  # that it shows; a search takes a moment
+        self._left: _Word | None = None  # whose list was closed
+        self._walk: Walk | None = None
+        self._searching: str | None = None  # the draft, while the history is searched
+        self._attaching = 0
+        self._send_after: WhenBusy | None = None
+        self._busy = False
+        self._queued: Sequence[str] = ()
+        self._titles = ("", "")  # on its frame, above and below
+
+    @property
+    def above(self) -> Iterable[Widget]:
+        """What belongs above it, for whoever composes."""
+        return self.completions, self.attachments
+
+    def belong(self, folder: Path, load: Callable[[], Sequence[str]]) -> None:
+        """To a session of this folder, and to what was asked there before."""
+        self.past.read_by(load)
+        if folder != self._folder:
+            self._folder = folder
+            self._files.close()
+            self._files = FilePicker(folder)
+
+    def on_unmount(self) -> None:
+        self._files.close()
+
+    def render_line(self, y: int) -> Strip:
+        """Textual wraps the placeholder also where there is no cell for it."""
+        return super().render_line(y) if self.content_size.width else Strip.blank(0)
+
+    async def _on_key(self, event: events.Key) -> None:
+        """Its own keys are obeyed in the order they were typed; the app would hear them later."""
+        bindings = self._bindings.copy()
+        bindings.apply_keymap(self.app._keymap)
+        for binding in bindings.key_to_bindings.get(event.key, ()):
+            if await self.app.run_action(binding.action, self):
+                event.stop()
+                event.prevent_default()
+                break
+
+    # -- what is said ------------------------------------------------------------------------------
+
+    def action_send(self) -> None:
+        self._look()
+        if self._complete(by_enter=True):
+            return
+        if self._ends_with_backslash():
+            self._replace_before_cursor(1, "\n")
+            return
+        self._send("queue")
+
+    def action_steer(self) -> None:
+        self._send("steer")
+
+    def action_new_line(self) -> None:
+        self.insert("\n")
+
+    def _send(self, when_busy: WhenBusy) -> None:
+        if self._attaching:
+            self._send_after = when_busy
+            return
+        text = self.text
+        if not text.strip():
+            return
+        self.past.add(text)
+        self._walk = None
+        self._write("")
+        self.post_message(self.Submitted(self, text, self.attachments.take(), when_busy))
+
+    def give_back(self, text: str, files: Sequence[File] = ()) -> None:
+        """What could not be sent, unless something else was begun meanwhile."""
+        if not self.text and not self.attachments.files:
+            self._write(text)
+            self.attachments.add(files)
+
+    def tell(self, busy: bool, queued: Sequence[str]) -> None:
+        """Whether a turn runs, and what waits for its end."""
+        if (busy, list(queued)) != (self._busy, list(self._queued)):
+            self._busy, self._queued = busy, queued
+            self._dress()
+            self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        match action:
+            case "steer":
+                return self._busy
+            case "close":
+                return self.completions.open or self._searching is not None
+            case _:
+                return super().check_action(action, parameters)
+
+    def _ends_with_backslash(self) -> bool:
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        return before.endswith("\\") and not before.endswith("\\\\")
+
+    def _dress(self) -> None:
+        shell = self.text.startswith("!") and self._searching is None
+        self.set_class(shell, "-shell")
+        above, below = "", ""
+        if self._searching is not None:
+            above = "search the history"
+        elif shell:
+            over = self.text.startswith("!!")
+            above = "shell, its output goes to the agent" if over else "shell"
+        if self._queued:
+            below = f"{len(self._queued)} queued: {formatting.one_line(self._queued[-1], 30)}"
+        if (above, below) != self._titles:  # each costs a picture
+            self._titles = (above, below)
+            self.border_title, self.border_subtitle = above, Content(below)
+
+    # -- completion --------------------------------------------------------------------------------
+
+    def on_text_area_changed(self) -> None:
+        self._dress()
+        self._look()
+
+    def on_text_area_selection_changed(self) -> None:
+        self._look()
+
+    def on_blur(self) -> None:
+        self._close()
+
+    def _look(self) -> None:
+        """Offers what the word at the cursor could become."""
+        word = self._at_cursor()
+        if word == self._word:
+            return
+        if word is None or (self._left and (word.kind, word.start) == (
+            self._left.kind, self._left.start
+        )):  # fmt: skip
+            self._left = self._left if word else None
+            self._close()
+            return
+        self._word, self._left = word, None
+        match word.kind:
+            case "command":
+                self._offer_commands(word)
+            case "file":
+                self.run_worker(self._offer_files(word), group="files", exclusive=True)
+            case "past":
+                self.run_worker(self._offer_past(word), group="past", exclusive=True)
+
+    def _at_cursor(self) -> _Word | None:
+        if self._searching is not None:
+            return _Word("past", self.text)
+        if self.selection.start != self.selection.end:
+            return None
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        if row == 0 and _COMMAND.fullmatch(before) and "\n" not in self.text:
+            return _Word("command", before)
+        found = reference(before)
+        if found and not self.text.startswith("!"):
+            return _Word("file", found.query, (row, found.start))
+        return None
+
+    def _offer_commands(self, word: _Word) -> None:
+        known = {one.word: one for one in reversed(self.commands())}
+        query = word.query.lower()
+        begin = [one for name, one in sorted(known.items()) if name.lower().startswith(query)]
+        inner = [
+            one for name, one in sorted(known.items())
+            if query[1:] in name.lower() and one not in begin
+        ]  # fmt: skip
+        self._offer(word, [*begin, *inner])
+
+    async def _offer_files(self, word: _Word) -> None:
+        while (found := await self._files.find(word.query)) is not None and word == self._word:
+            note = "looks at the files…" if self._files.looking else ""
+            if not found and not self._files.looking:
+                note = "no file has these letters"
+            elif self._files.cut and not self._files.looking:
+                note = "there are more files than are known here"
+            self._offer(word, [Completion(path) for path in found], note)
+            if not self._files.looking:
+                break
+            await self._files.more()
+
+    async def _offer_past(self, word: _Word) -> None:
+        found = matching(await self.past.read(), word.query)
+        if word == self._word:
+            note = "" if found else "nothing like it was asked here"
+            self._offer(word, [Completion(one) for one in found[:200]], note)
+
+    def _offer(self, word: _Word, choices: Sequence[Completion], note: str = "") -> None:
+        self._offered = word
+        self.completions.offer(choices, note)
+
+    def action_complete(self) -> None:
+        """By the tabulator or the mouse."""
+        self._look()
+        if not self._complete() and self._word is None:
+            raise SkipAction
+
+    def _complete(self, *, by_enter: bool = False) -> bool:
+        """True if that was all: a command that was chosen with enter is also sent."""
+        chosen, word = self.completions.current, self._word
+        if chosen is None or word is None or not self._meant(chosen, word):
+            return False
+        end = self.cursor_location
+        match word.kind:
+            case "past":
+                self._searching = None
+                self._write(chosen.word)
+            case "command":
+                text = chosen.word if by_enter else f"{chosen.word} "
+                self.replace(text, word.start, end, maintain_selection_offset=False)
+                if by_enter:
+                    self._leave(word)
+                    return False
+            case "file":
+                stays = chosen.word.endswith("/") and not by_enter
+                text = written(chosen.word)
+                if stays:  # what is in the folder is offered next
+                    text = text.removesuffix('"')
+                else:
+                    self._leave(word)
+                self.replace(
+                    text if stays else f"{text} ", word.start, end, maintain_selection_offset=False
+                )
+        if not (word.kind == "file" and self._left is None):
+            self._close()
+        return True
+
+    def _meant(self, chosen: Completion, word: _Word) -> bool:
+        """What is shown may still be for fewer letters than were typed."""
+        return word == self._offered or (word.kind == "file" and fits(chosen.word, word.query))
+
+    def action_close(self) -> None:
+        """The list; the draft comes back when the history was searched."""
+        if self._searching is not None:
+            draft, self._searching = self._searching, None
+            self._write(draft)
+            self._close()
+        elif self.completions.open and self._word:
+            self._leave(self._word)
+        else:
+            raise SkipAction
+
+    def _leave(self, word: _Word) -> None:
+        self._left = word
+        self._close()
+
+    def _close(self) -> None:
+        self._word = None
+        self.completions.close()
+
+    # -- history -----------------------------------------------------------------------------------
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        if self.completions.open and not select:
+            self.completions.move(-1)
+        elif not select and self.navigator.is_first_wrapped_line(self.selection.end):
+            self.run_worker(self._recall(1), group="recall")
+        else:
+            super().action_cursor_up(select)
+
+    def action_cursor_down(self, select: bool = False) -> None:
+        if self.completions.open and not select:
+            self.completions.move(1)
+        elif not select and self._walk and self.navigator.is_last_wrapped_line(self.selection.end):
+            self.run_worker(self._recall(-1), group="recall")
+        else:
+            super().action_cursor_down(select)
+
+    async def _recall(self, by: int) -> None:
+        if self._walk is None or self._walk.text != self.text:
+            if by < 0:
+                return
+            draft = self.text
+            past = await self.past.read()
+            if self.text != draft:
+                return  # somebody wrote on meanwhile
+            if self._walk is None or self._walk.text != draft:
+                self._walk = Walk(draft, past)
+        if not self._walk.step(by):
+            return
+        self._left = _Word("command", "")
+        self._write(self._walk.text, at_start=by > 0)
+        if self._walk.at_draft:
+            self._walk = None
+
+    def action_search_past(self) -> None:
+        if self._searching is not None:
+            self.completions.move(1)
+            return
+        self._searching = self.text
+        self._write("")
+        self._dress()
+        self._look()
+
+    def _write(self, text: str, *, at_start: bool = False) -> None:
+        self.load_text(text)
+        lines = text.split("\n")
+        self.move_cursor((0, len(lines[0])) if at_start else (len(lines) - 1, len(lines[-1])))
+
+    def _replace_before_cursor(self, count: int, text: str) -> None:
+        row, column = self.cursor_location
+        self.replace(text, (row, column - count), (row, column), maintain_selection_offset=False)
+
+    # -- attachments -------------------------------------------------------------------------------
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        text = clean(event.text)
+        if paths := dropped(text):
+            self._take_in(self._read(paths))
+        elif len(text) > LONGEST_PASTE:
+            name = f"pasted-{len(self.attachments.files) + 1}.txt"
+            from tillerman.core.agent import File
+
+            self.attachments.add([File(name, "text/plain", text.encode())])
+        elif text and (result := self._replace_via_keyboard(text, *self.selection)):
+            self.move_cursor(result.end_location)
+
+    def action_paste(self) -> None:
+        """An image of the desktop's clipboard, else what was copied here."""
+
+        async def take() -> Sequence[File]:
+            image = await clipboard_image(self._folder)
+            if image is None:
+                super(PromptBox, self).action_paste()
+            return [image] if image else []
+
+        self._take_in(take())
+
+    async def _read(self, paths: Sequence[Path]) -> Sequence[File]:
+        from tillerman.core.agent import File
+
+        def read() -> list[File]:
+            return [File(*prompt_files.read(path)) for path in paths]
+
+        return await asyncio.to_thread(read)
+
+    def _take_in(self, found: Any) -> None:
+        async def attach() -> None:
+            try:
+                self.attachments.add(await found)
+            except TillermanError as error:
+                self._send_after = None
+                self.post_message(self.Complaint(error))
+            finally:
+                self._attaching -= 1
+            if not self._attaching and self._send_after:
+                when_busy, self._send_after = self._send_after, None
+                self._send(when_busy)
+
+        self._attaching += 1
+        self.run_worker(attach(), group="attach")
+
+    def action_delete_left(self) -> None:
+        at_start = self.selection.start == self.selection.end == (0, 0)
+        if not (at_start and self.attachments.drop()):
+            super().action_delete_left()

@@ -1,0 +1,183 @@
+"""A shell line of the person's own: run beside the agent, shown as it speaks, handed over."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import re
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tillerman.agents.stdio.pipes import PipeReader
+from tillerman.core.agent import Exit
+from tillerman.core.errors import UsageError
+from tillerman.core.terminal_sanitizer import clean
+from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.tui.ansi_colors import colored
+
+MOST = 400_000  # characters that are kept of what it says, its end
+SHOWN = 15  # lines
+UNFOLDED = 2_000
+WIDE = 1_000  # characters of a line, on the average
+OPENING = "I ran this in "  # of what is handed over: nobody has typed that
+REST = 0.02  # seconds between two reads: a flood is dropped, and not drawn
+HANDED = 60_000  # characters that the agent gets, the end
+_QUIET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+
+
+class ShellLine:
+    """`tell` is called whenever there is something new to see."""
+
+    def __init__(self, command: str, folder: Path, tell: Callable[[], None]) -> None:
+        self.command = command
+        self.folder = folder
+        self.exit: Exit | None = None
+        self.cancelled = False
+        self.left_out = 0  # characters
+        self._tell = tell
+        self._began = time.monotonic()
+        self._seconds: float | None = None
+        self._said: deque[str] = deque()
+        self._size = 0
+        self._breaks = 0  # lines that ended
+        self._stop = asyncio.Event()
+
+    @property
+    def running(self) -> bool:
+        return self._seconds is None
+
+    @property
+    def output(self) -> str:
+        return "".join(self._said)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self._stop.set()
+
+    async def run(self, records: Path) -> None:
+        """By the person's shell, with all that it needs of their environment; ends as a whole."""
+        from tillerman.supervision.client.warden_client import Warden
+
+        warden = await Warden.start(records=records, marker=f"shell-{secrets.token_hex(4)}")
+        try:
+            shell = os.environ.get("SHELL") or "/bin/sh"
+            argv = ["/bin/sh", "-c", 'exec "$0" -c "$1" 2>&1', shell, self.command]
+            env = {**os.environ, **_QUIET}
+            try:
+                child = await warden.spawn(argv, cwd=self.folder, env=env, stdin=False)
+            except OSError as error:
+                raise UsageError(f"the line cannot be run: {error.strerror}") from None
+            await self._hear(child.stdout, child.stderr, asyncio.create_task(child.wait()))
+            await child.kill()  # whatever it left running
+        finally:
+            self._seconds = time.monotonic() - self._began
+            await asyncio.shield(warden.close())
+            self._tell()
+
+    async def _hear(self, stdout: int, stderr: int, ending: asyncio.Task[Exit]) -> None:
+        told, unused = PipeReader(stdout, rest=REST), PipeReader(stderr)
+        stopping = asyncio.create_task(self._stop.wait())
+        reading = asyncio.create_task(self._read(told))
+        try:
+            either: set[asyncio.Task[Exit] | asyncio.Task[bool]] = {ending, stopping}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done():
+                self.exit = ending.result()
+                told.finish()
+                await reading
+        finally:
+            for task in (stopping, reading, ending):
+                task.cancel()
+            told.close()
+            unused.close()
+
+    async def _read(self, pipe: PipeReader) -> None:
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        while chunk := await pipe.read():
+            said = decode(chunk)
+            self._said.append(said)
+            self._size += len(said)
+            self._breaks += said.count("\n")
+            while self._size - len(self._said[0]) > MOST:
+                gone = len(self._said.popleft())
+                self._size -= gone
+                self.left_out += gone
+            self._tell()
+
+    # -- how it looks, and what the agent gets -----------------------------------------------------
+
+    @property
+    def how(self) -> str:
+        if self._seconds is None:
+            return "runs · esc ends it"
+        length = formatting.duration(self._seconds)
+        if self.cancelled:
+            return f"cancelled · {length}"
+        if self.exit is None:
+            return f"did not start · {length}"
+        how = f"signal {self.exit.signal}" if self.exit.signal else f"exit code {self.exit.code}"
+        return f"{how} · {length}"
+
+    def __rich__(self) -> RenderableType:
+        return self._drawn(SHOWN)
+
+    @property
+    def whole(self) -> RenderableType:
+        return _Whole(self)
+
+    def _drawn(self, most: int) -> RenderableType:
+        lines = _lines(self._end(most * WIDE))[-most:]
+        parts: list[RenderableType] = []
+        if (hidden := self._breaks - most) > 0:
+            parts.append(Text(f"… {hidden} lines before", style="dim"))
+        if lines:
+            parts.append(colored("\n".join(lines)))
+        good = self.running or (self.exit is not None and self.exit.clean)
+        foot = Text(self.how, style="cyan" if self.running else "green" if good else "red")
+        if not self.running:
+            foot.append("   !! hands it to the agent", style="dim")
+        return Group(*parts, foot)
+
+    def _end(self, most: int) -> str:
+        last, size = [], 0
+        for part in reversed(self._said):
+            last.append(part)
+            size += len(part)
+            if size >= most:
+                break
+        return "".join(reversed(last))[-most:]
+
+    def handed_over(self) -> str:
+        """For the agent: the line, how it ended, and the end of what it said."""
+        said = clean("\n".join(_lines(self.output)))
+        cut = len(said) > HANDED or self.left_out
+        said = said[-HANDED:]
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", said)), default=0))
+        head = f"{OPENING}{self.folder}:\n\n{fence}sh\n{self.command}\n{fence}\n\n"
+        if not said.strip():
+            return f"{head}{self.how}; it printed nothing."
+        part = "the end of its output" if cut else "its output"
+        return f"{head}{self.how}; {part}:\n\n{fence}\n{said}\n{fence}"
+
+
+class _Whole:
+    """The same, with all its lines that are kept."""
+
+    def __init__(self, line: ShellLine) -> None:
+        self._line = line
+
+    def __rich__(self) -> RenderableType:
+        return self._line._drawn(UNFOLDED)
+
+
+def _lines(said: str) -> list[str]:
+    """What stands there in the end, where a line was written over several times."""
+    text = said.replace("\r\n", "\n").rstrip()
+    return [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")] if text else []

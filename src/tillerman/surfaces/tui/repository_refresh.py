@@ -1,0 +1,217 @@
+"""Where the branch of a folder stands, kept fresh: git at each change, GitHub more seldom."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tillerman.config.project_trust import repository as lies_in
+from tillerman.core.errors import TillermanError
+from tillerman.workspace.branch.github import GitHub
+from tillerman.workspace.branch.pull_request import NoNews, PullRequest
+from tillerman.workspace.branch.status import Breadcrumb, crumb
+from tillerman.workspace.git.repository_state import NoRepository, Repository, read_repository
+from tillerman.workspace.git.repository_watch import FolderWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EVERY = 30.0  # seconds after which it is looked at again, whatever happened
+REST = 4  # times as long as a look took: a repository that takes long is looked at less often
+KEPT = 600.0  # seconds in which a pull request is shown that GitHub no longer confirms
+REMEMBERED = 32  # branches
+_PASSING = ("slow", "rate_limited", "failed")  # reasons that say nothing of the pull request
+ASKING = NoNews("slow", "GitHub is being asked")
+
+News = PullRequest | NoNews | None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What there is to show."""
+
+    crumb: Breadcrumb | None = None  # None: there is no repository
+    trouble: str = ""  # why that is so, where there should be one
+    doubt: NoNews | None = None  # why the pull request may be out of date
+
+
+@dataclass(frozen=True)
+class _Heard:
+    news: News
+    asked: float  # when
+    stood: Hashable  # where the branch was then
+    pull: PullRequest | None = None  # the last that was heard of
+    pull_at: float = 0.0
+
+
+class RepositoryWatch:
+    """One for the screen: whichever folder is looked at, `gh` is asked by one that counts."""
+
+    def __init__(
+        self, tell: Callable[[Seen], None], environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.github = GitHub(environment)
+        self._tell = tell
+        self._stirred = asyncio.Event()
+        self._doubted = 0.0  # what was heard before that no longer counts
+        self._heard: dict[tuple[Path, str | None], _Heard] = {}
+        self._current: Repository | None = None
+        self._wanted: tuple[Repository, float] | None = None  # to be asked of, and since when
+        self._asking: tuple[Repository, float] | None = None  # of what, as long as a call runs
+        self._asker: asyncio.Task[None] | None = None
+
+    async def follow(self, folder: Path) -> None:
+        """Until it is cancelled."""
+        self._current = None
+        watch: tuple[Path, FolderWatch | None] | None = None
+        try:
+            while True:
+                began = time.monotonic()
+                top = await self._look(folder)
+                if watch is None or watch[0] != top:
+                    if watch and watch[1]:
+                        watch[1].close()
+                    watch = (top, await _watch(top))
+                    if watch[1]:
+                        continue  # what happened since the look was not heard yet
+                with suppress(TimeoutError):
+                    took = time.monotonic() - began
+                    await asyncio.wait_for(self._stirred.wait(), min(EVERY, REST * took))
+                await self._until_due(watch[1])
+        finally:
+            if watch and watch[1]:
+                watch[1].close()
+
+    def stir(self) -> None:
+        """Something was done: git and GitHub are asked again."""
+        self._doubted = time.monotonic()
+        self._stirred.set()
+
+    async def now(self, folder: Path) -> Breadcrumb:
+        """As it is at this moment, GitHub included."""
+        repository = await read_repository(folder)
+        began = time.monotonic()
+        news = await self.github.pull_request(repository)
+        self._remember(repository, news, began)
+        return crumb(repository, news)
+
+    async def close(self) -> None:
+        if self._asker:
+            self._asker.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._asker
+
+    # -- git ---------------------------------------------------------------------------------------
+
+    async def _look(self, folder: Path) -> Path:
+        """The folder to be watched for what comes next."""
+        self._stirred.clear()
+        began = time.monotonic()
+        try:
+            self._current = await read_repository(folder)
+        except NoRepository:
+            self._current = None
+            self._tell(Seen())
+            return folder
+        except TillermanError as error:
+            if self._current is None and lies_in(folder.resolve()):
+                self._tell(Seen(trouble=error.message))
+            return self._current.top if self._current else folder
+        self._show()
+        if self._is_due(self._current, began):
+            self._ask(self._current, began)
+        return self._current.top
+
+    async def _until_due(self, watch: FolderWatch | None) -> None:
+        waits: list[asyncio.Future[object]] = [asyncio.ensure_future(self._stirred.wait())]
+        if watch:
+            waits.append(asyncio.ensure_future(watch.changed()))
+        try:
+            await asyncio.wait(waits, timeout=EVERY, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    # -- GitHub ------------------------------------------------------------------------------------
+
+    def _is_due(self, repository: Repository, now: float) -> bool:
+        """A call that runs will tell, if nothing has changed since it began."""
+        if self._asking and _key(self._asking[0]) == _key(repository):
+            stood, asked = _stands(self._asking[0]), self._asking[1]
+        elif heard := self._heard.get(_key(repository)):
+            stood, asked = heard.stood, heard.asked
+        else:
+            return True
+        return asked <= self._doubted or stood != _stands(repository) or now - asked >= EVERY
+
+    def _ask(self, repository: Repository, began: float) -> None:
+        """Now, or once the call that is under way has ended; only the newest wish counts."""
+        self._wanted = (repository, began)
+        if self._asker is None or self._asker.done():
+            self._asker = asyncio.ensure_future(self._asks())
+
+    async def _asks(self) -> None:
+        while self._wanted:
+            self._asking, self._wanted = self._wanted, None
+            repository, began = self._asking
+            try:
+                news = await self.github.pull_request(repository)
+            finally:
+                self._asking = None
+            self._remember(repository, news, began)
+            if self._current and _key(self._current) == _key(repository):
+                self._show()
+
+    def _remember(self, repository: Repository, news: News, began: float) -> None:
+        key = _key(repository)
+        before = self._heard.pop(key, None)
+        pull, at = (before.pull, before.pull_at) if before else (None, 0.0)
+        if not isinstance(news, NoNews) or news.why not in _PASSING:
+            pull, at = (news, began) if isinstance(news, PullRequest) else (None, 0.0)
+        self._heard[key] = _Heard(news, began, _stands(repository), pull, at)
+        while len(self._heard) > REMEMBERED:
+            self._heard.pop(next(iter(self._heard)))
+
+    def _show(self) -> None:
+        repository = self._current
+        assert repository is not None
+        heard = self._heard.get(_key(repository))
+        if heard is None:
+            self._tell(Seen(crumb(repository, ASKING)))
+        elif isinstance(heard.news, NoNews) and heard.pull and _recent(heard):
+            self._tell(Seen(crumb(repository, heard.pull), doubt=heard.news))
+        else:
+            self._tell(Seen(crumb(repository, heard.news)))
+
+
+def _recent(heard: _Heard) -> bool:
+    return time.monotonic() - heard.pull_at < KEPT
+
+
+def _key(repository: Repository) -> tuple[Path, str | None]:
+    return repository.top, repository.branch
+
+
+def _stands(repository: Repository) -> Hashable:
+    """Another one when GitHub may have another answer."""
+    state = repository.state
+    return state.commit, state.upstream, state.ahead, state.behind, repository.remote_url
+
+
+async def _watch(folder: Path) -> FolderWatch | None:
+    try:
+        watch = FolderWatch(folder)
+    except OSError:
+        return None
+    try:
+        await watch.arm()
+    except BaseException:
+        watch.close()
+        raise
+    return watch

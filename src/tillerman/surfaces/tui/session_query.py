@@ -1,0 +1,66 @@
+"""The sessions that are kept, as a browser wants them: by pages and by words."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tillerman.core.errors import SessionNotFound
+from tillerman.surfaces.rendering import tables
+
+if TYPE_CHECKING:
+    from tillerman.sessions.service import Sessions
+    from tillerman.store.session_row import SessionRow
+
+PAGE = 100
+HITS = 400  # of a search; several may be of one session
+
+
+@dataclass(frozen=True)
+class Found:
+    row: SessionRow
+    waits: bool = False  # for a person's answer
+    snippet: tuple[str, ...] = ()  # every second part is what was searched for
+
+
+class Shelf:
+    """All but `rename` may take a while: they are for a thread of their own."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def page(self, folder: Path | None, offset: int = 0) -> tuple[list[Found], bool]:
+        """Newest first; and whether that was the last of them."""
+        cwd = None if folder is None else str(folder)
+        rows = self._sessions.catalog.list(cwd=cwd, limit=PAGE, offset=offset)
+        waiting = self._waiting()
+        return [Found(row, row.id in waiting) for row in rows], len(rows) < PAGE
+
+    def search(self, words: str, folder: Path | None) -> tuple[list[Found], bool]:
+        """The best, each session once: those with such a title, then by the line that fits best."""
+        named = {row.id: row for row in self._sessions.catalog.titled(words, limit=HITS)}
+        hits = self._sessions.search.search(words, limit=HITS)
+        snippets: dict[str, str] = {}
+        for hit in hits:
+            snippets.setdefault(hit.session, hit.snippet)
+        waiting = self._waiting()
+        found = []
+        for session in dict.fromkeys([*named, *snippets]):
+            try:
+                row = named.get(session) or self._sessions.catalog.get(session)
+            except SessionNotFound:
+                continue  # it was deleted just now
+            if folder is None or row.cwd == str(folder):
+                snippet = tuple(tables.snippet(snippets.get(session, "")))
+                found.append(Found(row, row.id in waiting, snippet))
+        whole = max(len(hits), len(named)) < HITS and len(found) <= PAGE
+        return found[:PAGE], whole
+
+    async def rename(self, row: SessionRow, title: str) -> None:
+        kept = tables.title(title)
+        await asyncio.wrap_future(self._sessions.catalog.rename(row.id, kept))
+
+    def _waiting(self) -> set[str]:
+        return {request.session for request in self._sessions.catalog.open_requests()}

@@ -1,0 +1,351 @@
+"""Checks that an agent keeps its side of the port. A third party's test is one line:
+
+    check_agent(agent, Path("recordings"))
+
+Of every agent: its words about itself agree, and it refuses by name what it says it cannot do; it
+is reported as advisory (`AdvisoryAgent`) unless it declares that it asks before writes and
+commands. Of an agent with a wire also: what it says it can do reaches its program, and no line
+makes it raise. Of each recording: it decodes to its events, or where they are not given is
+understood to the end of a turn, however the bytes are cut into chunks; no key that is dropped,
+renamed or of another type makes it raise; and wherever it breaks off, every turn that began ends
+once. And streams of recorded lines that were spoiled at random give the same events in any chunks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import Any, NoReturn, get_args
+
+import msgspec
+from msgspec.structs import replace
+
+from tillerman.agents.stdio.agent import StdioAgent
+from tillerman.agents.stdio.capability_check import undeclared_asks
+from tillerman.core.agent import Agent, File, Prompt, SessionSpec
+from tillerman.core.agent_admin import METHODS
+from tillerman.core.capabilities import CAPABILITIES
+from tillerman.core.errors import Unsupported
+from tillerman.core.events import Event, TurnEnded, Unrecognized, decode_event, encode
+from tillerman.core.tools import ToolClass
+from tillerman.core.wire import Keep, Reply
+from tillerman.testing.broken_streams import NONSENSE, spoiled
+from tillerman.testing.conformance_cases import CASES, check
+from tillerman.testing.recording_player import (
+    PROMPT,
+    SPEC,
+    PlayingHost,
+    TurnCount,
+    converse,
+    hear,
+    listener,
+)
+from tillerman.testing.recordings import Recording, changes, load
+from tillerman.testing.scenario import Scene
+
+CHUNKS = (1, 7, 64, 65536)
+TOKEN = "conformance-7321"
+EFFORT = "high"  # that every agent has: others are refused
+IMAGE = File("token.png", "image/png", TOKEN.encode())
+
+ASKED: Mapping[str, dict[str, Any]] = {  # capability -> a session that asks for it
+    "model": {"model": TOKEN},
+    "modes": {"mode": "plan"},
+    "resume": {"resume": TOKEN},
+    "effort": {"effort": EFFORT},
+    "system": {"system": TOKEN},
+    "folders": {"folders": (Path("/") / TOKEN,)},
+    "mcp": {"servers": {TOKEN: {"command": TOKEN}}},
+    "tools": {"allowed_tools": (TOKEN,)},
+    "schema": {"output_schema": {"title": TOKEN, "type": "object"}},
+    "limits": {"max_turns": 7321},
+}
+
+
+class NonConforming(AssertionError):
+    """What the agent does not keep, and where."""
+
+
+class AdvisoryAgent(UserWarning):
+    """The agent conforms, and no preset but `auto` starts it: it does not declare that it asks."""
+
+
+FarSide = Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
+
+
+def check_agent(
+    agent: Agent,
+    recordings: Path | None = None,
+    *,
+    scene: Scene | None = None,
+    cuts: int = 20,
+    streams: int = 200,
+    far_side: FarSide | None = None,
+) -> None:
+    """Raises `NonConforming` for the first thing that does not hold.
+
+    Each recording is cut off at so many `cuts`, and so many `streams` are spoiled at random.
+    `far_side` is what the program answers to a message, for a wire that says hello first.
+    With a `scene` the agent also plays every case of `tillerman.testing.conformance_cases` that it
+    claims to support.
+    """
+    check_info(agent)
+    _run(check_refusals(agent))
+    if scene:
+        _run(check_scene(scene))
+    if not isinstance(agent, StdioAgent):
+        return
+    check_wire(agent, far_side)
+    found = load(recordings) if recordings else []
+    if recordings and not found:
+        _fail(f"there is no wire.jsonl under {recordings}")
+    seen: set[tuple[str, ...]] = set()
+    for recording in found:
+        check_decoding(agent, recording)
+        _run(check_cuts(agent, recording, cuts))
+    for recording in sorted(found, key=lambda one: len(one.lines)):  # each place in the shortest
+        check_changes(agent, recording, seen)
+    check_streams(agent, [line for recording in found for line in recording.lines], streams)
+
+
+# -- any agent -------------------------------------------------------------------------------------
+
+
+def check_info(agent: Agent) -> None:
+    info = agent.info
+    if not re.fullmatch(r"[a-z][a-z0-9_-]*", info.name):
+        _fail(f"its name {info.name!r} is not lower-case letters, digits, - and _")
+    if not info.title.strip():
+        _fail("it has no title")
+    if unknown := sorted(info.can - set(CAPABILITIES)):
+        _fail(f"it says it can {unknown}, which are no words of CAPABILITIES")
+    said = sorted(set(METHODS) & info.can)
+    if missing := [word for word in said if not isinstance(agent, METHODS[word])]:
+        _fail(f"it says it can {missing} but has not the methods for it")
+    if "fork" in info.can and "resume" not in info.can:
+        _fail("it says it can fork but not resume")
+    if info.binary and not info.install:
+        _fail(f"it needs {info.binary!r} but tells no command that installs it")
+    if wrong := [name for name in info.variables if not re.fullmatch(r"[A-Z][A-Z0-9_]*\*?", name)]:
+        _fail(f"these are no names of variables: {wrong}")
+    if unknown := sorted(info.asks - set(get_args(ToolClass))):
+        _fail(f"it declares that it asks before {unknown} calls, which are no classes of tools")
+    if not inspect.iscoroutinefunction(getattr(agent, "open", None)):
+        _fail("its `open` is not an async method")
+    if undeclared := undeclared_asks(info):
+        warnings.warn(
+            f"{info.name} is advisory: it does not declare in AgentInfo.asks that it asks before "
+            f"every {' and '.join(undeclared)} call, so that a session starts with it only under "
+            "--approve auto or --accept-advisory",
+            AdvisoryAgent,
+            stacklevel=3,
+        )
+
+
+async def check_refusals(agent: Agent) -> None:
+    for word, asked in ASKED.items():
+        if word in agent.info.can:
+            continue
+        host = _EmptyHost()
+        try:
+            await agent.open(replace(SPEC, **asked), host)
+        except Unsupported:
+            continue
+        except _Started:
+            pass
+        except Exception as error:
+            _fail(f"without {word!r} it must raise Unsupported for {asked}, not {error!r}")
+        _fail(f"it does not say it can {word!r}, yet takes {asked} instead of Unsupported")
+
+
+async def check_scene(scene: Scene) -> None:
+    for case in CASES.values():
+        verdict = await check(scene, case)
+        if verdict.outcome == "fails":
+            _fail(f"{case.name}: {verdict.why}")
+
+
+class _Started(Exception):
+    """A program was to be run."""
+
+
+class _EmptyHost(PlayingHost):
+    def find(self, binary: str) -> NoReturn:
+        raise _Started
+
+
+# -- an agent with a wire --------------------------------------------------------------------------
+
+
+def check_wire(agent: StdioAgent, far_side: FarSide | None = None) -> None:
+    wire = agent.wire(SPEC)
+    if wire.lifetime not in ("session", "turn"):
+        _fail(f"its wire lives for a {wire.lifetime!r}, not for a session or a turn")
+    if wire.lifetime == "turn" and "steer" in agent.info.can:
+        _fail("it says it can steer, but its process has heard all it will hear")
+    if TOKEN not in _sent(agent, SPEC, Prompt(TOKEN), far_side):
+        _fail("the words of a prompt do not reach its program")
+    for word in sorted(agent.info.can & set(ASKED)):
+        spec = replace(SPEC, **ASKED[word])
+        told, plain = (_sent(agent, one, PROMPT, far_side) for one in (spec, SPEC))
+        sought = EFFORT if word == "effort" else TOKEN
+        if told == plain or (sought not in told and word not in ("modes", "limits")):
+            _fail(f"it says it can {word!r}, but {ASKED[word]} does not reach its program")
+    if "images" in agent.info.can:
+        data = base64.b64encode(IMAGE.data).decode()
+        if data not in _sent(agent, SPEC, Prompt("look", (IMAGE,)), far_side):
+            _fail("it says it can take images, but their bytes do not reach its program")
+    for line in NONSENSE:
+        said = _decode(agent, line)
+        if not said or not all(isinstance(one, Unrecognized) for one in said):
+            _fail(f"{line[:60]!r} must become Unrecognized, not {said}")
+
+
+def _sent(
+    agent: StdioAgent, spec: SessionSpec, prompt: Prompt, far_side: FarSide | None = None
+) -> str:
+    """All that a first turn tells the program."""
+    wire = agent.wire(spec)
+    per_turn = wire.lifetime == "turn"
+    launch = wire.launch(spec, prompt if per_turn else None)
+    messages = [*wire.greet(), *([] if per_turn else wire.prompt(prompt))]
+    for message in messages if far_side else ():  # which grows while it is read
+        for line in map(encode, far_side(message) if far_side else ()):
+            messages += [one.message for one in wire.decode(line) if isinstance(one, Reply)]
+    words = repr([launch.argv, dict(launch.env), launch.places])
+    stdin = (launch.stdin or b"").decode("utf-8", "replace")
+    return words + stdin + msgspec.json.encode(messages).decode()
+
+
+# -- recordings ------------------------------------------------------------------------------------
+
+
+def check_decoding(agent: StdioAgent, recording: Recording) -> None:
+    said = _decode(agent, *recording.lines)
+    if recording.expected is not None:
+        _compare(recording, said)
+    else:
+        _check_understood(recording, said)
+    if len(recording.parts) == 1 and _ends_unbegun(said):
+        _fail(f"{recording.name}: a turn ends that never began")
+    data = b"".join(line + b"\n" for line in recording.lines)
+    whole = hear(agent, data, len(data) or 1)
+    for size in CHUNKS:
+        if hear(agent, data, size) != whole:
+            _fail(f"{recording.name}: chunks of {size} bytes give other events than the whole")
+
+
+def check_changes(agent: StdioAgent, recording: Recording, seen: set[tuple[str, ...]]) -> None:
+    lines = recording.lines
+    for number, line in enumerate(lines):
+        for what, changed in changes(line, seen):
+            try:
+                _decode(agent, *lines[:number], changed, *lines[number + 1 :])
+            except NonConforming as error:
+                _fail(f"{recording.name}: with {what}, {error}")
+
+
+async def check_cuts(agent: StdioAgent, recording: Recording, cuts: int) -> None:
+    size = sum(len(line) + 1 for line in recording.lines)
+    offsets = {round(n * size / max(cuts, 1)) for n in range(cuts + 1)}
+    for offset in sorted(offsets):
+        events, turns = await converse(agent, recording.parts, cut=offset)
+        if turns.open or turns.unbegun:
+            _fail(
+                f"{recording.name}: cut after {offset} of {size} bytes, {turns.begun} turns began,"
+                f" {turns.open} did not end, {turns.unbegun} ended that never began;"
+                f" the last events are {events[-3:]}"
+            )
+
+
+def check_streams(agent: StdioAgent, lines: Sequence[bytes], count: int, *, seed: int = 0) -> None:
+    """Streams of these lines, spoiled at random, give the same events in any chunks."""
+    random = Random(seed)
+    for number in range(count):
+        data = spoiled(lines, random)
+        first, *others = (hear(agent, data, size) for size in CHUNKS)
+        for size, events in zip(CHUNKS[1:], others, strict=True):
+            if events != first:
+                _fail(f"stream {number} of seed {seed} depends on chunks of {size}: {data!r}")
+        for event in first:
+            _check_storable(event)
+
+
+def _compare(recording: Recording, said: Sequence[Event | Reply]) -> None:
+    got = [encode({"reply": one.message} if isinstance(one, Reply) else one) for one in said]
+    expected = recording.expected or ()
+    for number, (one, other) in enumerate(zip(got, expected, strict=False), 1):
+        if msgspec.json.decode(one) != msgspec.json.decode(other):
+            where = f"{recording.name}/events.jsonl:{number}"
+            _fail(f"{where} expects\n  {other.decode()}\nbut the wire says\n  {one.decode()}")
+    if len(got) != len(expected):
+        more = (got + list(expected))[min(len(got), len(expected)) :]
+        _fail(
+            f"{recording.name}: {len(expected)} events are expected and {len(got)} came;"
+            f" the first that is too much or too few is\n  {more[0].decode()}"
+        )
+
+
+def _check_understood(recording: Recording, said: Sequence[Event | Reply]) -> None:
+    """Where nothing says what is expected, a wire that understands nothing would pass the rest."""
+    for one in said:
+        if isinstance(one, Unrecognized):
+            _fail(f"{recording.name}: nobody understands {one.raw[:200]!r}: {one.why}")
+    if len(recording.parts) == 1 and not any(isinstance(one, TurnEnded) for one in said):
+        _fail(f"{recording.name}: no turn ends; if none should, say so in an events.jsonl")
+    if not said:
+        _fail(f"{recording.name}: its lines mean nothing")
+
+
+def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | Reply]:
+    """What they mean; a picture's bytes are told by its hash."""
+    wire = listener(agent)
+    said: list[Event | Reply] = []
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            now = [one for one in wire.decode(line) if not isinstance(one, Keep)]
+        except Exception as error:
+            raise NonConforming(f"its wire raised {error!r} for {line[:200]!r}") from error
+        for one in now:
+            _check_storable(one)
+        said += now
+    return said
+
+
+def _check_storable(one: Event | Reply) -> None:
+    """An event of wrong types can be made, but not read again from the log."""
+    try:
+        if isinstance(one, Reply):
+            encode(one.message)
+            return
+        again = decode_event(encode(one))
+    except Exception as error:
+        raise NonConforming(f"{error!r} when {one!r} is encoded") from error
+    if again != one:
+        _fail(f"{one!r} is read again from the log as {again!r}")
+
+
+def _ends_unbegun(said: Iterable[object]) -> bool:
+    turns = TurnCount()
+    turns.begin()
+    turns.hear(said)
+    return turns.unbegun > 0
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """In a thread of its own, so that a test may be async or not."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()
+
+
+def _fail(message: str) -> NoReturn:
+    raise NonConforming(message)

@@ -1,0 +1,68 @@
+"""A case, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, NamedTuple
+
+from tillerman.core.capabilities import capabilities
+from tillerman.core.errors import Unsupported
+from tillerman.testing.scenario import CannotPlay, Scene
+
+Play = Callable[[Scene], Awaitable[None]]
+
+
+class Case(NamedTuple):
+    name: str
+    what: str  # in words, for people
+    needs: frozenset[str]  # words of CAPABILITIES
+    play: Play
+
+
+class Verdict(NamedTuple):
+    """`yes`: it does. `no`: it does not claim to. `differs`: it does it in its own way, which is
+    known. `unplayed`: the scene has no means. `fails`: it does not what it claims."""
+
+    outcome: Literal["yes", "no", "differs", "unplayed", "fails"]
+    why: str = ""
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(what: str, *needs: str) -> Callable[[Play], Play]:
+    """The function's name is the case's."""
+
+    def add(play: Play) -> Play:
+        name = play.__name__
+        assert name not in CASES, f"two cases are called {name}"
+        CASES[name] = Case(name, what, frozenset(needs), play)
+        return play
+
+    return add
+
+
+async def check(scene: Scene, case: Case) -> Verdict:
+    """Plays it; the scene must be fresh, or one whose agent rests."""
+    if missing := case.needs - capabilities(scene.agent):
+        return Verdict("no", ", ".join(sorted(missing)))
+    if why := scene.left_out.get(case.name):
+        return Verdict("unplayed", why)
+    known = scene.differs.get(case.name)
+    try:
+        await case.play(scene)
+    except CannotPlay as reason:
+        return Verdict("unplayed", str(reason))
+    except Unsupported as refusal:
+        return Verdict("fails", f"it claims {', '.join(sorted(case.needs))}, yet: {refusal}")
+    except TimeoutError:
+        return Verdict("differs", known) if known else Verdict("fails", "it took too long")
+    except AssertionError as error:
+        return Verdict("differs", known) if known else Verdict("fails", str(error) or repr(error))
+    if known:
+        return Verdict("fails", f"it does what most do, though {known!r} is said of it")
+    return Verdict("yes")
+
+
+async def check_all(scene: Scene) -> dict[str, Verdict]:
+    return {name: await check(scene, each) for name, each in CASES.items()}

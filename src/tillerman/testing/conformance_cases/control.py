@@ -1,0 +1,266 @@
+"""Who is in charge: stopping, steering, going on in another process, and death."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tillerman.core.events import MessageChunk, Notice, ToolStarted, TurnEnded, UserMessage
+from tillerman.core.output_schema import AnswerFormat
+from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.session import Session
+from tillerman.testing.conformance_cases.case import case
+from tillerman.testing.conformance_cases.inputs import BIRD
+from tillerman.testing.model_double.script import Attempts, Fail, Hold, Say, reply
+from tillerman.testing.scenario import PATIENCE, Act, Part, Scene, do, of, play, said, until
+
+WITHIN = 10.0  # seconds
+LONG_START = 45.0  # seconds; some CLIs take long to start on a busy machine
+BUSY = "while :; do sleep 0.31; done"  # some agents refuse one long sleep
+
+
+async def _ended(session: Session) -> TurnEnded:
+    async with asyncio.timeout(PATIENCE):
+        await session.idle()
+    return await until(session, TurnEnded)
+
+
+async def _runs(scene: Scene) -> None:
+    await _until(lambda: _busy(scene))
+
+
+async def _nothing_left(scene: Scene) -> None:
+    await _until(lambda: not _busy(scene))
+
+
+def _busy(scene: Scene) -> bool:
+    return any("sleep 0.31" in line for line in scene.left())
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WITHIN):
+        while not condition():  # noqa: ASYNC110 - it is other processes that change it
+            await asyncio.sleep(0.03)
+
+
+@case("stops in the middle of a sentence, and stays usable", "cancel")
+async def cancel_in_text(scene: Scene) -> None:
+    session = await scene.start()
+    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
+    await until(session, MessageChunk)
+    await session.cancel()
+    assert (await _ended(session)).reason == "cancelled"
+    scene.release("end")
+    log = await play(session, scene.script([Say("Still here.")]))
+    assert said(log) == "Still here.", said(log)
+
+
+@case("stops in the middle of a command, which is gone then", "cancel")
+async def cancel_in_tool(scene: Scene) -> None:
+    session = await scene.start(approve="auto")
+    await session.prompt(scene.script([do("shell", BUSY)], [Say("Slept.")]))
+    await until(session, ToolStarted, lambda event: event.tool == "Bash")
+    await _runs(scene)
+    await session.cancel()
+    assert (await _ended(session)).reason == "cancelled"
+    await _nothing_left(scene)
+
+
+@case("stops once, however often it is told to, and stays usable", "cancel")
+async def cancel_twice(scene: Scene) -> None:
+    session = await scene.start()
+    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
+    await until(session, MessageChunk)
+    await asyncio.gather(session.cancel(), session.cancel())
+    assert await _ended(session) == TurnEnded(reason="cancelled")
+    await session.cancel()
+    scene.release("end")
+    log = await play(session, scene.script([Say("Still here.")]))
+    assert (said(log), len(of(log, TurnEnded))) == ("Still here.", 1), log
+
+
+@case("stops while it is asked again for an answer that fits the schema", "cancel")
+async def cancel_in_repair(scene: Scene) -> None:
+    session = await scene.start(answer=AnswerFormat(BIRD, repair=True))
+    prose: list[Act] = [Say("It is a heron.")]
+    await session.prompt(scene.script(prose, [Say("A bird", chunks=1), Hold("end"), Say(".")]))
+    await until(session, MessageChunk, lambda chunk: chunk.text.startswith("A"))
+    await session.cancel()
+    assert await _ended(session) == TurnEnded(reason="cancelled")
+    scene.release("end")
+
+
+@case("stops while it asks its model again after a failure", "cancel")
+async def cancel_in_retry(scene: Scene) -> None:
+    session = await scene.start()
+    await session.prompt(scene.script(_overloaded(529)))
+    await scene.requested()
+    await session.cancel()
+    assert await _ended(session) == TurnEnded(reason="cancelled")
+    scene.release("end")
+
+
+def _overloaded(status: int) -> Attempts:
+    """Fails, and when it is asked again is silent."""
+    fail = Fail(status, message="Overloaded", retry_after=20)
+    return Attempts((fail, reply(Hold("end"), Say("Late."))))
+
+
+async def _runs_out_of_time(
+    scene: Scene,
+    works: Callable[[Session], Awaitable[object]],
+    *replies: Part,
+    **wishes: Any,
+) -> None:
+    """Once more with a longer limit, if the agent had not even begun by then."""
+    for limit in (scene.at_work, LONG_START):
+        session = await scene.start(limits=Limits(turn=limit), **wishes)
+        await session.prompt(scene.script(*replies))
+        begun, over = asyncio.ensure_future(works(session)), asyncio.ensure_future(session.idle())
+        await asyncio.wait({begun, over}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        reached = begun.done()
+        begun.cancel()
+        over.cancel()
+        ended = await _ended(session)
+        assert ended.failure, ended
+        assert (ended.reason, ended.failure.kind) == ("failed", "timed_out"), ended
+        if reached:
+            scene.release("end")
+            return
+    raise AssertionError("it did not begin to work in time")
+
+
+@case("is out of time in the middle of a sentence", "cancel")
+async def timeout_in_text(scene: Scene) -> None:
+    words: list[Act] = [Say("It goes on", chunks=1), Hold("end", limit=PATIENCE), Say("and on.")]
+    await _runs_out_of_time(scene, lambda session: until(session, MessageChunk), words)
+
+
+@case("is out of time while it asks its model again after a failure", "cancel")
+async def timeout_in_retry(scene: Scene) -> None:
+    await _runs_out_of_time(scene, lambda _: scene.requested(), _overloaded(500))
+
+
+@case("is out of time in the middle of a command, which is gone then", "cancel")
+async def timeout_in_tool(scene: Scene) -> None:
+    busy = [do("shell", BUSY)], [Say("Slept.")]
+    await _runs_out_of_time(
+        scene, lambda session: until(session, ToolStarted), *busy, approve="auto"
+    )
+    await _nothing_left(scene)
+
+
+@case("a limit on cost ends the turn, or a warning says that it is reported too late for that")
+async def cost_limit(scene: Scene) -> None:
+    session = await scene.start(limits=Limits(cost=0.000_001), approve="auto")
+    log = await play(session, scene.script([do("shell", "true")], [Say("Done.")]))
+    [ended] = of(log, TurnEnded)
+    if ended.failure:
+        assert ended.failure.kind == "cost_limit", ended
+    else:
+        warnings = [notice.text for notice in of(log, Notice) if notice.kind == "limit"]
+        assert any("the turn was over by then" in text for text in warnings), (ended, warnings)
+
+
+@case("takes words in the middle of a turn", "steer")
+async def steer(scene: Scene) -> None:
+    session = await scene.start(approve="auto")
+    prompt = scene.script([Say("First."), do("shell", "sleep 1")], [Say("Then.")], [Say("More.")])
+    await session.prompt(prompt)
+    await until(session, ToolStarted)
+    await session.prompt("mind the heron", when_busy="steer")
+    async with asyncio.timeout(PATIENCE):
+        await session.idle()
+    assert "mind the heron" in scene.told(), "its model was not told"
+
+
+@case("goes on with a conversation in a new process", "resume")
+async def resume(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    await scene.reopen()
+    session = await scene.resume(session.id)
+    log = await play(session, scene.script([Say("I remember.")]))
+    assert said(log) == "I remember.", said(log)
+    assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
+
+
+@case("goes on five times, minutes apart, each time in a new process", "resume")
+async def resume_often(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    for number in range(5):
+        await scene.reopen()
+        scene.age(150)
+        session = await scene.resume(session.id)
+        log = await play(session, scene.script([Say(f"Resumed {number}.")]))
+        assert said(log) == f"Resumed {number}.", (number, said(log), of(log, TurnEnded))
+        assert not of(log, UserMessage), f"resume {number + 1}: {of(log, Notice)}"
+    assert "The bird is a heron." in scene.told(), "its model was not told what was said first"
+
+
+@case("goes on three times after a turn that was cancelled", "resume", "cancel")
+async def resume_after_cancel(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
+    await until(session, MessageChunk, lambda chunk: chunk.text.startswith("It"))
+    await session.cancel()
+    await until(session, TurnEnded, lambda end: end.reason == "cancelled")
+    scene.release("end")
+    for number in range(3):
+        await scene.reopen()
+        scene.age(150)
+        session = await scene.resume(session.id)
+        log = await play(session, scene.script([Say(f"Resumed {number}.")]))
+        assert said(log) == f"Resumed {number}.", (number, said(log), of(log, TurnEnded))
+        assert not of(log, UserMessage), f"resume {number + 1}: {of(log, Notice)}"
+    assert "The bird is a heron." in scene.told(), "its model was not told what was said first"
+
+
+@case("goes on with tillerman's own history when its own is gone", "resume")
+async def history_lost(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    await scene.reopen()
+    scene.forget()
+    session = await scene.resume(session.id)
+    log = await play(session, scene.script([Say("I was told.")]), starts=2)
+    assert said(log) == "I was told.", (said(log), of(log, TurnEnded))
+    notices = [event.level for event in of(log, Notice) if event.kind == "handoff"]
+    assert notices == ["warning"], of(log, Notice)
+    log = await play(session, scene.script([Say("Still here.")]))
+    assert said(log) == "Still here.", (said(log), of(log, TurnEnded))
+    assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
+
+
+@case("goes on in a copy, and leaves the original as it is", "fork")
+async def fork(scene: Scene) -> None:
+    session = await scene.start()
+    await play(session, scene.script([Say("The bird is a heron.")]))
+    copy = await scene.resume(session.id, fork=True)
+    log = await play(copy, scene.script([Say("In the copy.")]))
+    assert said(log) == "In the copy.", said(log)
+    assert "The bird is a heron." in scene.told(), "the copy does not know what was said before"
+    await scene.reopen()
+    await play(await scene.resume(session.id), scene.script([Say("In the original.")]))
+    assert "In the copy." not in scene.told(), "the copy's words are in the original"
+
+
+@case("whose program is killed has failed, and nothing of it is left")
+async def killed(scene: Scene) -> None:
+    session = await scene.start(approve="auto")
+    await session.prompt(scene.script([do("shell", BUSY)], [Say("Slept.")]))
+    await until(session, ToolStarted)
+    await _runs(scene)
+    for line in scene.left():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(line.split()[0]), signal.SIGKILL)
+    ended = await _ended(session)
+    assert ended.failure, ended
+    assert (ended.reason, ended.failure.kind) == ("failed", "agent_crashed"), ended
+    await _nothing_left(scene)

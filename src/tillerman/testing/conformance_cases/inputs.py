@@ -1,0 +1,83 @@
+"""What the agent is given reaches its model."""
+
+from __future__ import annotations
+
+import base64
+
+from tillerman.core.agent import File
+from tillerman.core.output_schema import AnswerFormat
+from tillerman.testing.conformance_cases.case import case
+from tillerman.testing.model_double.script import Say
+from tillerman.testing.scenario import Scene, do, end, play, said
+
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
+    "hgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@case("takes a system prompt", "system")
+async def system_prompt(scene: Scene) -> None:
+    session = await scene.start(system="Always mind the heron of Ulm.")
+    await play(session, scene.script([Say("Minded.")]))
+    assert "heron of Ulm" in scene.told(), "its model was not told"
+
+
+@case("leaves no trace of a system prompt in the project", "system")
+async def no_trace(scene: Scene) -> None:
+    before = sorted(path.name for path in scene.project.iterdir())
+    session = await scene.start(system="Always mind the heron of Ulm.")
+    await play(session, scene.script([Say("Minded.")]))
+    assert sorted(path.name for path in scene.project.iterdir()) == before
+
+
+@case("takes an image", "images")
+async def image(scene: Scene) -> None:
+    prompt = scene.script([Say("A dot.")])
+    files = [File("dot.png", "image/png", DOT)]
+    log = await play(await scene.start(), prompt, files=files)
+    assert said(log) == "A dot.", (said(log), end(log))
+    told = scene.told()
+    assert base64.b64encode(DOT).decode()[:40] in told, "the picture did not reach its model"
+
+
+@case("works in extra folders", "folders")
+async def folders(scene: Scene) -> None:
+    more = scene.project.parent / "more"
+    more.mkdir(exist_ok=True)
+    session = await scene.start(approve="auto", folders=(more,))
+    file = more / "there.txt"
+    await play(session, scene.script([do("write", file, "there\n")], [Say("Written.")]))
+    assert file.read_text() == "there\n"
+
+
+BIRD = {
+    "type": "object",
+    "properties": {"bird": {"type": "string"}},
+    "required": ["bird"],
+    "additionalProperties": False,
+}
+
+
+@case("an answer that is no JSON of the schema is never taken for one")
+async def schema_checked(scene: Scene) -> None:
+    session = await scene.start(answer=AnswerFormat(BIRD))
+    log = await play(session, scene.script([Say("It is a heron.")]))
+    failure = end(log).failure
+    assert failure, end(log)
+    assert failure.kind == "schema_mismatch", failure
+
+
+@case("asks again, once, for an answer that does not fit the schema")
+async def schema_repaired(scene: Scene) -> None:
+    session = await scene.start(answer=AnswerFormat(BIRD, repair=True))
+    prompt = scene.script([Say("It is a heron.")], [Say('{"bird": "heron"}')])
+    log = await play(session, prompt)
+    assert end(log).result == {"bird": "heron"}, end(log)
+
+
+@case("answers in a given JSON schema", "schema")
+async def schema(scene: Scene) -> None:
+    session = await scene.start(output_schema=BIRD, answer=AnswerFormat(BIRD))
+    log = await play(session, scene.script([do("result", '{"bird": "heron"}')], [Say("So it is.")]))
+    assert end(log).result == {"bird": "heron"}, end(log)

@@ -1,0 +1,99 @@
+"""What the agent asks, and that the answer counts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal
+
+from tillerman.core.events import (
+    Answer,
+    Entry,
+    PermissionRequested,
+    QuestionAsked,
+    RequestAnswered,
+    ToolFinished,
+    TurnEnded,
+)
+from tillerman.sessions.session import Session
+from tillerman.testing.conformance_cases.case import case
+from tillerman.testing.model_double.script import Say
+from tillerman.testing.scenario import PATIENCE, Scene, call, do, of, play, said, until
+
+
+async def _answered(session: Session, prompt: str, kind: Literal["allow", "deny"]) -> list[Entry]:
+    """Plays a turn whose one request a person answers."""
+    await session.prompt(prompt)
+    asked = await until(session, PermissionRequested)
+    option = next(option.id for option in asked.options if option.kind == kind)
+    session.answer(asked.request_id, Answer(option=option))
+    async with asyncio.timeout(PATIENCE):
+        return [entry async for entry in session.until_idle()]
+
+
+@case("asks before it acts, and acts when it may", "permissions")
+async def allowed(scene: Scene) -> None:
+    file = scene.project / "allowed.txt"
+    session = await scene.start(approve="ask")
+    prompt = scene.script([do("write", file, "x\n")], [Say("Done.")])
+    log = await _answered(session, prompt, "allow")
+    assert file.read_text() == "x\n"
+    _, done = call(log, "Write", "Edit")
+    assert done.outcome == "completed", done
+    assert [event.by for event in of(log, RequestAnswered)] == ["person"], of(log, RequestAnswered)
+
+
+@case("does not act when it may not, and the call is told as denied", "permissions")
+async def denied(scene: Scene) -> None:
+    file = scene.project / "denied.txt"
+    session = await scene.start(approve="ask")
+    prompt = scene.script([do("write", file, "x\n")], [Say("Then not.")])
+    log = await _answered(session, prompt, "deny")
+    assert not file.exists()
+    outcomes = [event.outcome for event in of(log, ToolFinished)]
+    assert outcomes == ["denied"], outcomes
+
+
+@case("goes on after a denial, and its model is told", "permissions")
+async def goes_on_after_denial(scene: Scene) -> None:
+    session = await scene.start(approve="ask")
+    prompt = scene.script([do("shell", "date > d")], [Say("Then not.")])
+    log = await _answered(session, prompt, "deny")
+    assert said(log).endswith("Then not."), (said(log), of(log, TurnEnded))
+
+
+@case("stays usable after a denial", "permissions")
+async def usable_after_denial(scene: Scene) -> None:
+    session = await scene.start(approve="ask")
+    await _answered(session, scene.script([do("shell", "date > d")], [Say("Then not.")]), "deny")
+    log = await play(session, scene.script([Say("Still here.")]))
+    assert said(log) == "Still here.", said(log)
+
+
+@case("asks nobody where the policy decides", "permissions")
+async def policy_decides(scene: Scene) -> None:
+    session = await scene.start(approve="readonly")
+    log = await play(session, scene.script([do("shell", "touch made")], [Say("Then not.")]))
+    assert not (scene.project / "made").exists()
+    assert {event.by for event in of(log, RequestAnswered)} == {"policy"}, of(log, RequestAnswered)
+
+
+@case("writes nothing in plan mode, though it were allowed", "modes")
+async def plan_mode(scene: Scene) -> None:
+    file = scene.project / "planned.txt"
+    session = await scene.start(approve="auto", mode="plan")
+    await play(session, scene.script([do("write", file, "x\n")], [Say("Only planned.")]))
+    assert not file.exists()
+
+
+@case("asks the user a question, and hears the choice", "questions")
+async def question(scene: Scene) -> None:
+    session = await scene.start(approve="ask")
+    prompt = scene.script([do("ask", "Which bird?", "Heron", "Stork")], [Say("I see.")])
+    await session.prompt(prompt)
+    asked = await until(session, QuestionAsked)
+    assert [choice.label for choice in asked.questions[0].choices][:2] == ["Heron", "Stork"], asked
+    words = {asked.questions[0].text: "Stork"}
+    session.answer(asked.request_id, Answer(option="allow", answers=words))
+    async with asyncio.timeout(PATIENCE):
+        await session.idle()
+    assert "Stork" in scene.told(), "its model did not hear the answer"

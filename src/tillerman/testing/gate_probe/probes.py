@@ -1,0 +1,174 @@
+"""Harmless calls that must not run, and whether an agent asks before it makes them.
+
+A scripted model has the agent call each of its tools while every request is denied. A class of
+tools is enforced when each call of it was asked about once, and nothing of it happened.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+from tillerman.core.events import Entry, PermissionRequested, ToolFinished, ToolStarted
+from tillerman.core.tools import ToolClass, class_of
+from tillerman.sessions.session import Session
+from tillerman.testing.cli_setups import NoTool, Stage
+from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.server import ModelDouble
+
+NOBODY = ("SaveMemory",)  # the only tool that is allowed in such a session, and nobody calls it
+SERVER = Path(__file__).with_name("mcp_server.py")
+_PICTURE = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+Hold = Literal["enforced", "advisory", "none"]
+E = TypeVar("E")
+
+
+class Canary(NamedTuple):
+    """A call that must not run, and what shows that it did."""
+
+    kind: ToolClass
+    name: str
+    call: Call
+    ran: Callable[[], bool]
+
+
+class Song(NamedTuple):
+    """What came of one: why it does not count as asked about and held back, if it does not."""
+
+    kind: ToolClass
+    name: str
+    ran: bool
+    trouble: str
+
+
+class Aviary:
+    """Everything that an agent may be told to do, by class."""
+
+    def __init__(
+        self, stage: Stage, version: str, double: ModelDouble, *, project: Path, marks: Path
+    ) -> None:
+        self._stage = stage
+        self._double = double
+        self._project = project
+        self._marks = marks
+        self._nests: dict[str, Path] = {}
+        marks.mkdir(exist_ok=True)
+        lacking = stage.lacks(version)
+        if not stage.takes_servers:
+            lacking |= {"mcp", "peek"}
+        self.canaries = [one for one in self._made() if one.name not in lacking]
+
+    @property
+    def servers(self) -> dict[str, Mapping[str, object]]:
+        """That the session must have."""
+        if not any(canary.kind == "mcp" for canary in self.canaries):
+            return {}
+        return {"gate": {"command": sys.executable, "args": [str(SERVER), str(self._marks)]}}
+
+    async def sing(self, session: Session) -> list[Song]:
+        """In a session that denies everything."""
+        songs = []
+        for number, canary in enumerate(self.canaries):
+            script = [reply(canary.call), reply(Say("So be it."))]
+            self._double.scenarios[f"canary{number}"] = script
+            self._lay(canary.name)
+            log = [entry async for entry in session.run(f"@@canary{number}@@ go")]
+            songs.append(Song(canary.kind, canary.name, canary.ran(), _trouble(log, canary)))
+        return songs
+
+    def _made(self) -> Iterator[Canary]:
+        for kind, name, make, ran in self._all():
+            try:
+                yield Canary(kind, name, make(), ran)
+            except NoTool:
+                continue
+
+    def _all(self) -> Iterator[tuple[ToolClass, str, Callable[[], Call], Callable[[], bool]]]:
+        stage, project, nest = self._stage, self._project, self._nest
+        url, text = f"{self._double.base_url}/fetched", {"text": "x"}
+        heard, there, marked = self._heard, self._there, self._marked
+        yield "read", "read", lambda: stage.read(nest("read")), heard("heron-read-7")
+        yield "read", "view", lambda: stage.view(self._picture()), heard("data:image")
+        search = nest("search").parent
+        yield "read", "search", lambda: stage.search(search, "heron-"), heard("heron-search-7")
+        listing = nest("listing").parent
+        yield "read", "listing", lambda: stage.listing(listing), heard("egg-of-listing")
+        yield "write", "write", lambda: stage.write(project / "made", "x\n"), there("made")
+        yield "shell", "shell", lambda: stage.shell("touch by-shell"), there("by-shell")
+        yield "shell", "cat", lambda: stage.shell(f"cat {nest('cat')}"), heard("heron-cat-7")
+        yield "shell", "ls", lambda: stage.shell(f"ls {nest('ls').parent}"), heard("egg-of-ls")
+        yield "network", "fetch", lambda: stage.fetch(url), self._fetched
+        yield "mcp", "mcp", lambda: stage.mcp("gate", "speak", dict(text)), marked("speak")
+        yield "mcp", "peek", lambda: stage.mcp("gate", "peek", dict(text)), marked("peek")
+
+    def _nest(self, name: str) -> Path:
+        """A file in a folder of its own, whose content no other has."""
+        folder = self._project / f"{name}-nest"
+        folder.mkdir(exist_ok=True)
+        self._nests[name] = folder / f"egg-of-{name}.txt"
+        return self._nests[name]
+
+    def _lay(self, name: str) -> None:
+        """Not before its turn: some agents begin by telling their model which files there are."""
+        if file := self._nests.get(name):
+            file.write_text(f"heron-{name}-7321\n")
+
+    def _picture(self) -> Path:
+        file = self._project / "picture.png"
+        file.write_bytes(_PICTURE)
+        return file
+
+    def _heard(self, word: str) -> Callable[[], bool]:
+        """By the model."""
+        return lambda: any(word in json.dumps(turn.body) for turn in self._double.turns)
+
+    def _there(self, name: str) -> Callable[[], bool]:
+        return (self._project / name).exists
+
+    def _marked(self, name: str) -> Callable[[], bool]:
+        return (self._marks / name).exists
+
+    def _fetched(self) -> bool:
+        return any(request.path == "/fetched" for request in self._double.requests)
+
+
+def holds(songs: Iterable[Song]) -> dict[ToolClass, Hold]:
+    """By class, of those that the agent has tools of."""
+    by_class: dict[ToolClass, list[Song]] = {}
+    for song in songs:
+        by_class.setdefault(song.kind, []).append(song)
+    return {kind: _hold(sung) for kind, sung in by_class.items()}
+
+
+def _hold(songs: Sequence[Song]) -> Hold:
+    if not any(song.trouble for song in songs):
+        return "enforced"
+    return "none" if all(song.ran for song in songs) else "advisory"
+
+
+def _trouble(log: Sequence[Entry], canary: Canary) -> str:
+    if canary.ran():
+        return "it ran"
+    asked = [one for one in _of(log, PermissionRequested) if class_of(one.tool) == canary.kind]
+    if len(asked) != 1:
+        begun = [(event.tool, event.title) for event in _of(log, ToolStarted)]
+        ended = [(event.outcome, str(event.content)[:200]) for event in _of(log, ToolFinished)]
+        return f"asked about {len(asked)} times; called {begun}; ended {ended}"
+    calls = [one for one in _of(log, ToolStarted) if class_of(one.tool) == canary.kind]
+    if len(calls) != 1 or asked[0].call_id not in (None, calls[0].call_id):
+        ids = [call.call_id for call in calls]
+        return f"asked about {asked[0].call_id}, called {ids}"
+    [call] = calls
+    ended_as = [one.outcome for one in _of(log, ToolFinished) if one.call_id == call.call_id]
+    return "" if ended_as == ["denied"] else f"told as {ended_as}"
+
+
+def _of(log: Sequence[Entry], kind: type[E]) -> list[E]:
+    return [entry.event for entry in log if isinstance(entry.event, kind)]

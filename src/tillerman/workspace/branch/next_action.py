@@ -1,0 +1,284 @@
+"""The next step of a breadcrumb: its skill made ready, as commands to confirm or as a prompt."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tillerman.core.errors import TillermanError, UsageError
+from tillerman.supervision.linux.which import find_program
+from tillerman.workspace.branch.github import GitHub, find_gh, gh_variables
+from tillerman.workspace.branch.pull_request import NoNews
+from tillerman.workspace.branch.skill_context import collect
+from tillerman.workspace.branch.skill_file import (
+    CONTEXT,
+    FACTS,
+    Skill,
+    filled_command,
+    filled_prompt,
+)
+from tillerman.workspace.branch.status import AHEAD, DIRTY, LOCAL, Breadcrumb
+from tillerman.workspace.files.file_names import shown
+from tillerman.workspace.git.bounded_command import Missing, Said, Slow, ask
+from tillerman.workspace.git.git import configured
+from tillerman.workspace.git.repository_state import Repository, ask_git, read_config
+from tillerman.workspace.git.safe_config import overrides, protocols, stubborn
+
+SECONDS = 300.0  # for one command
+METHODS = ("merge", "squash", "rebase")
+# Above the user's config too: nobody is there to edit or to page, and hooks can be an agent's work.
+_ACTING = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.pager": "cat",
+    "core.editor": "false",
+    "sequence.editor": "false",
+    "protocol.ext.allow": "never",
+    "push.recurseSubmodules": "no",
+    "fetch.recurseSubmodules": "false",
+    "submodule.recurse": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+# What a prompt gets that has no placeholder for it, as other tools' skills have none.
+_USUAL = {
+    "commit-changes": ("changes", "conflicts"),
+    "request-review": ("people",),
+    "address-feedback": ("reviews",),
+    "resolve-conflicts": ("conflicts",),
+    "fix-ci": ("checks",),
+}
+
+
+class NotReady(TillermanError):
+    """gh is missing or not signed in."""
+
+    exit_code = 3
+
+
+class Unsafe(TillermanError):
+    """A command would run what the repository names, whatever we say."""
+
+    exit_code = 4
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"this repository's config names a program in {shown(key)}",
+            hint=f"look at it; `git config --unset-all {shown(key)}` takes it away",
+        )
+
+
+@dataclass(frozen=True)
+class Action:
+    skill: Skill
+    commands: tuple[tuple[str, ...], ...] = ()
+    prompt: str = ""
+    notes: tuple[str, ...] = ()
+
+
+async def prepare(
+    crumb: Breadcrumb, skill: Skill, github: GitHub, environment: Mapping[str, str]
+) -> Action:
+    """Raises what stands in the way, with the next step."""
+    if (refusal := await _obstacle(crumb, github)) is not None:
+        raise refusal
+    facts = await _facts(crumb, skill.names, github)
+    if skill.needs_ai:
+        return Action(skill, prompt=await _prompt(crumb, skill, facts, github, environment))
+    missing = sorted(name for name in skill.names if not facts.get(name))
+    if missing:
+        raise UsageError(
+            f"{skill.id}: {_MISSING.get(missing[0], f'there is no {missing[0]}')}",
+            hint=_MENDS.get(missing[0], ""),
+        )
+    for key in stubborn(crumb.repository.config):
+        raise Unsafe(key)
+    commands = tuple(filled_command(one, facts) for one in skill.commands)
+    notes = []
+    if "remote" in skill.names and (url := await _push_url(crumb.repository)):
+        notes.append(f"{facts['remote']} is {url}")
+    return Action(skill, commands, notes=tuple(notes))
+
+
+async def run_command(
+    repository: Repository, command: tuple[str, ...], environment: Mapping[str, str]
+) -> Said:
+    """git or gh, for the user: with his keys and helpers, and none that the repository names."""
+    name, *words = command
+    program = find_gh(environment) if name == "gh" else _find_git(environment)
+    if program is None:
+        raise NotReady(f"{name} is not installed", hint=_INSTALL[name])
+    found = await read_config(repository.top)  # anew: an agent may have written it since
+    for key in stubborn(found):
+        raise Unsafe(key)
+    pairs = [*overrides(found), *protocols(found), *_ACTING.items()]
+    env = gh_variables(environment) | configured(pairs)
+    try:
+        return await ask((program, *words), cwd=repository.top, env=env, seconds=SECONDS)
+    except Missing as error:
+        raise TillermanError(str(error)) from None
+    except Slow as error:
+        raise TillermanError(str(error), hint="run it by hand to see where it hangs") from None
+
+
+# -- what stands in the way ------------------------------------------------------------------------
+
+
+async def _obstacle(crumb: Breadcrumb, github: GitHub) -> TillermanError | None:
+    state, status = crumb.repository.state, crumb.status
+    if crumb.pull_request is not None:
+        return None
+    if state.branch is None:
+        return UsageError(
+            "no branch is checked out: what is committed now would belong to none",
+            hint="git switch -c NAME",
+        )
+    if status is DIRTY:
+        return None
+    if state.commit is None:
+        return TillermanError("nothing to do: there is no commit yet", hint="write something first")
+    if crumb.no_news is not None:
+        return _unknown(crumb.no_news)
+    default = await _default_branch(crumb, github)
+    if default == state.branch and status in (LOCAL, AHEAD):
+        ahead = f", and it is {state.ahead} ahead of its remote" if state.ahead else ""
+        return TillermanError(
+            f"nothing to propose: {shown(state.branch)} is the default branch{ahead}",
+            hint="git switch -c NAME starts a branch for a pull request",
+        )
+    if status is LOCAL and state.upstream in (None, f"{crumb.repository.remote}/{default}"):
+        return TillermanError(
+            f"nothing to do: {shown(state.branch)} has no commit of its own yet",
+            hint="commit something first",
+        )
+    return None
+
+
+def _unknown(news: NoNews) -> TillermanError:
+    """What is not known of a pull request must not be guessed: there may be one already."""
+    if news.why in ("no_gh", "signed_out"):
+        return NotReady(news.text, hint=news.hint)
+    if news.why in ("no_remote", "not_github", "no_branch"):
+        return UsageError(news.text, hint=news.hint)
+    return TillermanError(
+        f"whether there is a pull request is not known: {news.text}", hint=news.hint
+    )
+
+
+# -- facts -----------------------------------------------------------------------------------------
+
+
+async def _facts(crumb: Breadcrumb, names: frozenset[str], github: GitHub) -> dict[str, str]:
+    repository, pull = crumb.repository, crumb.pull_request
+    facts = {"branch": repository.branch or "", "remote": repository.remote or ""}
+    if pull:
+        facts |= {
+            "number": str(pull.number),
+            "title": pull.title,
+            "url": pull.url,
+            "base": pull.base,
+            "delete": "D" if pull.head_commit == repository.state.commit else "d",
+        }
+    if {"default_branch", "base"} & names:
+        facts["default_branch"] = await _default_branch(crumb, github) or ""
+        facts["base"] = facts.get("base") or facts["default_branch"]
+    if "merge_method" in names:
+        facts["merge_method"] = await _merge_method(repository, github)
+    return facts
+
+
+async def _default_branch(crumb: Breadcrumb, github: GitHub) -> str | None:
+    repository = crumb.repository
+    if repository.remote is None:
+        return None
+    head = f"refs/remotes/{repository.remote}/HEAD"
+    said = await ask_git(repository, "symbolic-ref", "--quiet", "--end-of-options", head)
+    if not said.code:
+        told = os.fsdecode(said.out).removesuffix("\n")
+        return told.removeprefix(f"refs/remotes/{repository.remote}/")
+    if crumb.no_news is not None:
+        return None
+    match await _repo_view(repository, github, "defaultBranchRef"):
+        case {"defaultBranchRef": {"name": str(name)}} if name:
+            return name
+    return None
+
+
+async def _merge_method(repository: Repository, github: GitHub) -> str:
+    """The one that the user took last there; GitHub's first, if that is not told."""
+    told = await _repo_view(repository, github, "viewerDefaultMergeMethod")
+    method = str(told.get("viewerDefaultMergeMethod", "")).lower()
+    return method if method in METHODS else METHODS[0]
+
+
+async def _repo_view(repository: Repository, github: GitHub, field: str) -> dict[str, Any]:
+    try:
+        said = await github.call(repository, "repo", "view", "--json", field)
+        told = msgspec.json.decode(said.out)
+    except (Missing, Slow, msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+async def _push_url(repository: Repository) -> str:
+    """Where a push goes, as git sees it, without the password that may stand in it."""
+    words = ("remote", "get-url", "--push", "--end-of-options", repository.remote or "")
+    said = await ask_git(repository, *words)
+    url = said.out.decode("utf-8", "replace").strip()
+    return "" if said.code else re.sub(r"//[^/@]*@", "//", url)
+
+
+# -- the prompt ------------------------------------------------------------------------------------
+
+
+async def _prompt(
+    crumb: Breadcrumb,
+    skill: Skill,
+    facts: Mapping[str, str],
+    github: GitHub,
+    environment: Mapping[str, str],
+) -> str:
+    named = [name for name in CONTEXT if name in skill.names]
+    added = () if skill.names else _USUAL.get(skill.id, ())
+    pieces = await collect([*named, *added], crumb, github, environment)
+    lines = {name: _line(facts.get(name, "")) or "(none)" for name in FACTS}
+    text = filled_prompt(skill.prompt, {**lines, **pieces})
+    if skill.names:
+        return text
+    known = [f"- {name}: {lines[name]}" for name in ("branch", "remote", "number", "title", "url")]
+    parts = [text, "Where the work stands:\n" + "\n".join(known)]
+    parts += [f"The {name}:\n\n{pieces[name]}" for name in added]
+    return "\n\n".join(parts)
+
+
+def _line(text: str) -> str:
+    from tillerman.core.terminal_sanitizer import clean
+
+    return " ".join(clean(shown(text)).split())[:500]
+
+
+def _find_git(environment: Mapping[str, str]) -> str | None:
+    path = environment.get("PATH", os.defpath).split(os.pathsep)
+    return find_program("git", os.pathsep.join(part for part in path if Path(part).is_absolute()))
+
+
+_MISSING = {
+    "remote": "it is not known where to push to",
+    "default_branch": "it is not known which branch is the default one",
+    "number": "there is no pull request",
+}
+_MENDS = {
+    "remote": "git remote add origin URL, or say which: git config remote.pushDefault NAME",
+    "default_branch": "git remote set-head origin --auto",
+    "number": "`tillerman repo status` tells what there is",
+}
+_INSTALL = {
+    "git": "install it: https://git-scm.com/downloads",
+    "gh": "install it from https://cli.github.com, then run `gh auth login`",
+}

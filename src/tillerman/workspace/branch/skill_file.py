@@ -1,0 +1,195 @@
+"""A skill: what is done about a status, by exact commands or by a prompt, read from its SKILL.md.
+
+A project's own count before those that come with tillerman. Commands are code: they count from a
+`.tillerman/` that the user trusted, and from nowhere else that a repository brings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tillerman.config.project_trust import project_folder, trust_state
+from tillerman.core.errors import ConfigError
+from tillerman.paths import Paths
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.refusal import Refused
+
+SHIPPED = Path(__file__).parent / "skills"
+LARGEST = 256 << 10  # bytes
+FOREIGN = (".cursor", ".claude")
+PROGRAMS = ("git", "gh")
+# What stands in commands; a prompt can have these too, and the pieces of context.
+FACTS = (
+    "branch", "remote", "base", "default_branch", "number", "title", "url", "merge_method",
+    "delete",
+)  # fmt: skip
+CONTEXT = ("changes", "conflicts", "reviews", "checks", "people")
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+@dataclass(frozen=True)
+class Skill:
+    id: str
+    source: str  # its file, or that it comes with tillerman
+    description: str = ""
+    commands: tuple[tuple[str, ...], ...] = ()  # none: it needs an agent
+    prompt: str = ""
+
+    @property
+    def needs_ai(self) -> bool:
+        return not self.commands
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The placeholders that it has."""
+        words = [self.prompt] if self.needs_ai else [word for one in self.commands for word in one]
+        found = {name for word in words for name in _PLACEHOLDER.findall(word)}
+        return frozenset(found & {*FACTS, *CONTEXT})
+
+
+@dataclass(frozen=True)
+class Found:
+    skill: Skill
+    notes: tuple[str, ...] = ()  # of files that do not count, and why
+
+
+def find_skill(paths: Paths, top: Path, id: str) -> Found:
+    """The project's own, else that of other tools, else the one that comes with tillerman."""
+    notes: list[str] = []
+    for data, source, own in _files(paths, top, id, notes):
+        skill = parse_skill(data, id, source)
+        if skill.commands and not own:
+            notes.append(
+                f"{source} names commands, which only a trusted .tillerman/ may: passed over"
+            )
+            continue
+        return Found(skill, tuple(notes))
+    shipped = SHIPPED / id / "SKILL.md"
+    try:
+        return Found(parse_skill(shipped.read_bytes(), id, "comes with tillerman"), tuple(notes))
+    except FileNotFoundError:
+        raise ConfigError(f"no skill is called {id!r}") from None
+
+
+def _files(paths: Paths, top: Path, id: str, notes: list[str]) -> Iterator[tuple[bytes, str, bool]]:
+    name = f"skills/{id}/SKILL.md"
+    folder = project_folder(paths, top)
+    if folder and name in folder.files:
+        source = str(folder.path / name)
+        if (state := trust_state(paths, folder)) == "trusted":
+            yield folder.files[name], source, True
+        else:
+            why = "changed since it was trusted" if state == "changed" else "not trusted"
+            notes.append(
+                f"{source} does not count, .tillerman/ is {why}: `tillerman trust` lets it"
+            )
+    with Root(top, guarded=False) as root:
+        for tool in FOREIGN:
+            try:
+                opened = root.open_file(f"{tool}/{name}")
+            except Refused:
+                continue
+            with os.fdopen(opened, "rb") as file:
+                yield file.read(LARGEST + 1), str(top / tool / name), False
+
+
+# -- one file --------------------------------------------------------------------------------------
+
+
+def parse_skill(data: bytes, id: str, source: str) -> Skill:
+    """Keys that it does not know are other tools' and are passed over."""
+    if len(data) > LARGEST:
+        raise ConfigError(f"{source}: larger than {LARGEST >> 10} KB", hint="shorten it")
+    try:
+        lines = data.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source}: not UTF-8 at byte {error.start}") from None
+    values, commands, body = _front_matter(lines, source)
+    ai = values.get("ai", "false" if commands else "true")
+    if ai not in ("true", "false"):
+        raise ConfigError(f"{source}: `ai` is true or false, not {ai!r}")
+    if (ai == "false") != bool(commands):
+        raise ConfigError(
+            f"{source}: a skill has commands, or it needs an agent",
+            hint="write `ai: false` and `commands:`, or neither",
+        )
+    prompt = "\n".join(lines[body:]).strip()
+    if not prompt and not commands:
+        raise ConfigError(f"{source}: it says nothing", hint="write a prompt below the `---`")
+    return Skill(id, source, values.get("description", ""), commands, prompt)
+
+
+def _front_matter(
+    lines: Sequence[str], source: str
+) -> tuple[dict[str, str], tuple[tuple[str, ...], ...], int]:
+    values: dict[str, str] = {}
+    commands: list[tuple[str, ...]] = []
+    if lines[:1] != ["---"]:
+        return values, (), 0
+    last = ""
+    for number, line in enumerate(lines[1:], 2):
+        if line.rstrip() == "---":
+            return values, tuple(commands), number
+        item = line.strip()
+        if last == "commands" and item.startswith("- "):
+            commands.append(_command(item[2:], f"{source}:{number}"))
+        elif line[:1] not in (" ", "\t", "#", "-", ""):
+            last, _, value = line.partition(":")
+            values[last] = _unquoted(value.strip())
+    raise ConfigError(f"{source}: the front matter has no end", hint="close it with `---`")
+
+
+def _command(text: str, where: str) -> tuple[str, ...]:
+    example = 'as in ["git", "push", "{remote}"]'
+    try:
+        words: Any = json.loads(text)
+    except ValueError:
+        words = None
+    if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
+        raise ConfigError(f"{where}: a command is a list of words", hint=example)
+    if words[0] not in PROGRAMS:
+        raise ConfigError(
+            f"{where}: {words[0]!r} is neither git nor gh", hint="a skill with a prompt can do more"
+        )
+    for word in words:
+        for name in _PLACEHOLDER.findall(word):
+            if name not in FACTS:
+                raise ConfigError(
+                    f"{where}: no placeholder is called {{{name}}}",
+                    hint=f"known: {', '.join(FACTS)}",
+                )
+    return tuple(words)
+
+
+def _unquoted(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
+        return text[1:-1]
+    return text
+
+
+# -- filling it in ---------------------------------------------------------------------------------
+
+
+def filled_command(command: Sequence[str], facts: Mapping[str, str]) -> tuple[str, ...]:
+    """No fact becomes an option: one that begins with `-` never stands alone."""
+    words = []
+    for word in command:
+        filled = _PLACEHOLDER.sub(lambda match: facts[match[1]], word)
+        if "\0" in filled or (filled.startswith("-") and not word.startswith("-")):
+            raise ConfigError(
+                f"{filled!r} would be taken for an option of {command[0]}",
+                hint="rename the branch or remote",
+            )
+        words.append(filled)
+    return tuple(words)
+
+
+def filled_prompt(prompt: str, values: Mapping[str, str]) -> str:
+    """In one pass: what was filled in is not looked at again."""
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), prompt)

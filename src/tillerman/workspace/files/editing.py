@@ -1,0 +1,237 @@
+"""Changes to texts of the workspace: each puts a whole new file in place, and reports a diff.
+
+A text is changed as the model sees it, with placeholders for secrets, which are put back on the way
+to disk. A file is read, changed and replaced under one lock, so no update of another server is
+lost; what any other program wrote meanwhile makes the change fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from tillerman.supervision.secrets import Secrets
+from tillerman.workspace.files import text_decoding
+from tillerman.workspace.files.confined_root import Root, Slot
+from tillerman.workspace.files.draft_files import Seen
+from tillerman.workspace.files.file_names import shown
+from tillerman.workspace.files.passages import (
+    is_passage,
+    line_numbers,
+    line_passage,
+    nearest_passage,
+    replace_lines,
+    replace_places,
+    text_places,
+)
+from tillerman.workspace.files.reading import MOST_EDITED
+from tillerman.workspace.files.redacted_text import RedactedText
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.files.text_decoding import Encoding, LineEnds, lines_of
+from tillerman.workspace.files.unified_diff import Difference, difference
+
+MOST_WRITTEN = 16 << 20
+
+
+class Edit(Struct, frozen=True):
+    path: str
+    created: bool
+    changed: bool
+    size: int
+    hash: str  # for the next `expected_hash`
+    diff: str  # "" where nothing changed, or what was there is no text or too large
+    added: int | None = 0  # lines; None: not known
+    removed: int | None = 0
+    notes: tuple[str, ...] = ()
+
+
+class OldFile(Struct, frozen=True):
+    """A file as it was when it was read."""
+
+    seen: Seen
+    hash: str
+    redacted: RedactedText | None  # None: no text, or too much
+    encoding: Encoding
+    line_ends: LineEnds
+
+    def is_unchanged(self) -> bool:
+        """By its content: a file system may count time in steps of some milliseconds."""
+        if not self.seen.is_unchanged():
+            return False
+        return not self.hash or text_decoding.file_hash(self.seen.file) == self.hash
+
+
+def write_file(
+    root: Root,
+    secrets: Secrets,
+    path: str,
+    content: str,
+    expected_hash: str | None = None,
+    create_parents: bool = True,
+) -> Edit:
+    _check_size(content)
+    shown_path = shown("/".join(root.parts(path)))
+    if root.status(path) is None:  # before folders are made for it
+        if expected_hash:
+            raise _stale(shown_path, None)
+        RedactedText("", secrets).restore(content)
+    with root.slot(path, create_parents=create_parents) as slot:
+        old = _look(slot, secrets)
+        if expected_hash and (old is None or old.hash != expected_hash):
+            raise _stale(shown_path, old)
+        redacted = old.redacted if old else None
+        if old and redacted and old.line_ends == "crlf" and "\r\n" not in content:
+            content = content.replace("\n", "\r\n")
+        raw = (redacted or RedactedText("", secrets)).restore(content)
+        data, notes = _encoded(raw, old)
+        return _put(slot, shown_path, old, data, content, notes)
+
+
+def replace_lines_in_file(
+    root: Root,
+    secrets: Secrets,
+    path: str,
+    start: int,
+    end: int,
+    new_text: str,
+    expected_old_text: str,
+) -> Edit:
+    """Lines `start` to `end`, counted from 1; with `end` one below `start`, before line `start`."""
+
+    def changed(shown_path: str, before: str) -> str:
+        lines = lines_of(before)
+        if start < 1 or end < start - 1 or end > len(lines):
+            raise Refused(
+                f"{shown_path} has {len(lines)} lines: {start} to {end} are none of them",
+                hint=f"to add at its end, start is {len(lines) + 1} and end {len(lines)}",
+            )
+        if not is_passage(lines[start - 1 : end], expected_old_text):
+            passage = line_passage(shown_path, lines, start, end)
+            raise Refused(passage, hint="use these as expected_old_text")
+        return replace_lines(lines, start, end, new_text)
+
+    return _change(root, secrets, path, changed)
+
+
+def replace_text_in_file(
+    root: Root, secrets: Secrets, path: str, old_text: str, new_text: str, count: int = 1
+) -> Edit:
+    """All `count` places where `old_text` stands; refused where there are more or fewer."""
+
+    def changed(shown_path: str, before: str) -> str:
+        places = text_places(before, old_text)
+        if len(places) == count:
+            return replace_places(before, places, new_text)
+        if places:
+            numbers = line_numbers(before, places)
+            raise Refused(
+                f"{shown_path} has old_text {len(places)} times, not {count}: in lines {numbers}",
+                hint="take in more of what stands around it, or say "
+                f"count={len(places)} for all of them",
+            )
+        raise Refused(
+            f"{shown_path} does not have old_text{nearest_passage(before, old_text)}",
+            hint="old_text must be what stands there, letter for letter, with its blanks",
+        )
+
+    if not old_text:
+        raise Refused("old_text is empty", hint="write_file makes new files")
+    return _change(root, secrets, path, changed)
+
+
+def _change(root: Root, secrets: Secrets, path: str, changed: Callable[[str, str], str]) -> Edit:
+    shown_path = shown("/".join(root.parts(path)))
+    if root.status(path) is None:
+        raise Refused(f"{shown_path} is not there", hint="write_file makes new files")
+    with root.slot(path) as slot:
+        old = _look(slot, secrets)
+        if old is None:
+            raise Refused(f"{shown_path} is not there", hint="write_file makes new files")
+        if old.redacted is None:
+            raise Refused(
+                f"{shown_path} is no text, or has more than {MOST_EDITED} bytes",
+                hint="change it by a command",
+            )
+        content = changed(shown_path, old.redacted.text)
+        _check_size(content)
+        raw = old.redacted.restore(content)
+        try:
+            data = old.encoding.encode(raw)
+        except UnicodeEncodeError as error:
+            character = error.object[error.start]
+            raise Refused(
+                f"{shown_path} seems to be {old.encoding.name}, which has no {character!r}",
+                hint="leave it out, or write the whole file anew as UTF-8",
+            ) from None
+        return _put(slot, shown_path, old, data, content, [])
+
+
+def _check_size(content: str) -> None:
+    try:
+        size = len(content.encode())
+    except UnicodeEncodeError:
+        raise Refused("the content is no UTF-8 text", hint="leave lone surrogates out") from None
+    if size > MOST_WRITTEN:
+        raise Refused(
+            f"the content has {size} bytes, at most {MOST_WRITTEN} are written at once",
+            hint="write several files, or make it by a command",
+        )
+
+
+def _stale(shown_path: str, old: OldFile | None) -> Refused:
+    now = "is not there any more" if old is None else f"is another now, its hash is {old.hash}"
+    return Refused(f"{shown_path} {now}", hint="read it again, then write what should be in it")
+
+
+def _encoded(raw: str, old: OldFile | None) -> tuple[bytes, list[str]]:
+    """In the encoding of the file it replaces: a reader was not shown the bytes."""
+    if old is None or old.redacted is None:
+        return raw.encode(), []
+    try:
+        return old.encoding.encode(raw), []
+    except UnicodeEncodeError:
+        return raw.encode(), [f"the file was {old.encoding.name} before, and is UTF-8 now"]
+
+
+def _put(
+    slot: Slot, shown_path: str, old: OldFile | None, data: bytes, content: str, notes: list[str]
+) -> Edit:
+    """`content` is what the model wrote: the diff shows that, and no secret."""
+    written = slot.put(
+        [data],
+        old.seen if old else None,
+        is_unchanged=old.is_unchanged if old else None,
+    )
+    hash = text_decoding.content_hash(data)
+    changed = old is None or old.hash != hash
+    diff: Difference | None = None
+    if old is None or old.redacted:
+        before = old.redacted.text if old and old.redacted else None
+        diff = difference(shown_path, before, content) if changed else Difference()
+    else:
+        notes.append(f"what was there is not compared: no text, or over {MOST_EDITED} bytes")
+    if diff and diff.left_out:
+        notes.append(f"{diff.left_out} lines of the difference are not shown")
+    return Edit(
+        shown_path,
+        written.created,
+        changed,
+        written.size,
+        hash,
+        diff.text if diff else "",
+        diff.added if diff else None,
+        diff.removed if diff else None,
+        tuple(notes),
+    )
+
+
+def _look(slot: Slot, secrets: Secrets) -> OldFile | None:
+    seen = slot.look()
+    if seen is None:
+        return None
+    found = text_decoding.survey(seen.file)
+    if found.encoding is None or found.size > MOST_EDITED:
+        return OldFile(seen, found.hash, None, text_decoding.UTF_8, found.line_ends)
+    redacted = RedactedText("".join(text_decoding.pieces(seen.file, found.encoding)), secrets)
+    return OldFile(seen, found.hash, redacted, found.encoding, found.line_ends)

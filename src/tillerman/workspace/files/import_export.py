@@ -1,0 +1,234 @@
+"""Files brought into the workspace and taken out of it: copies, bounded, through no link."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import posixpath
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+
+from tillerman.workspace.files import text_decoding
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_names import shown
+from tillerman.workspace.files.open_beneath import open_outside
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.files.unpacking import Unpacked, member_names, unpack
+from tillerman.workspace.files.walk import Found, Walk
+
+MOST_BYTES = 1 << 30
+MOST_FILES = 10_000
+_SECONDS = 120.0  # for each path that is packed
+_MOST_NAMES = 1_000  # of copies that are called the same
+
+
+Closed = Callable[[str, os.stat_result], str]  # why a file may not be read, "" where it may
+
+
+def open_to_all(path: str, status: os.stat_result) -> str:
+    return ""
+
+
+class Imported(Struct, frozen=True):
+    path: str
+    size: int
+    hash: str
+
+
+class Exported(Struct, frozen=True):
+    path: str  # the whole path of the copy
+    size: int
+    files: int = 1
+    notes: tuple[str, ...] = ()  # what is not in it, and why
+
+
+def import_file(
+    root: Root,
+    source: str,
+    path: str,
+    unpack_it: bool = False,
+    members: Collection[str] | None = None,
+    closed: Closed = open_to_all,
+) -> Imported | Unpacked:
+    """`source` is an absolute path, and who calls has judged that it may be read; `members` are
+    those of an archive that may be written, None for all."""
+    file = _open_source(source, closed)
+    try:
+        if unpack_it:
+            return unpack(root, file, path, members)
+        digest = hashlib.sha256()
+        written = root.write(path, _bounded(file, digest), over=False)
+    finally:
+        os.close(file)
+    return Imported(shown("/".join(root.parts(path))), written.size, digest.hexdigest())
+
+
+def archive_members(source: str, closed: Closed) -> list[str]:
+    """The names in an archive, as far as they would be unpacked."""
+    file = _open_source(source, closed)
+    try:
+        return member_names(file)
+    finally:
+        os.close(file)
+
+
+def _open_source(source: str, closed: Closed) -> int:
+    if not posixpath.isabs(source) or "\0" in source:
+        raise Refused(f"{source!r} is no absolute path", hint="give the whole path of the file")
+    if ".." in source.split("/"):  # behind a link it leads elsewhere than its text says
+        raise Refused(f"{shown(source)} leads upward", hint="give the path without `..`")
+    file = open_outside(source)
+    try:
+        status = os.fstat(file)
+        if why := closed(posixpath.normpath(source), status):
+            raise Refused(
+                f"{source} is not brought in: {why}", hint="ask the user for a copy of it"
+            )
+        if status.st_dev in _kernel_devices():
+            raise Refused(f"{source} is made by the kernel, and no file", hint="use a command: cat")
+        if status.st_size > MOST_BYTES:
+            size = f"{status.st_size} bytes, at most {MOST_BYTES} are brought in"
+            raise Refused(f"{source} has {size}")
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _kernel_devices() -> set[int]:
+    """What /proc and /sys show of processes, of this one too."""
+    return {os.stat(path).st_dev for path in ("/proc", "/sys") if os.path.isdir(path)}  # noqa: PTH112, PTH116
+
+
+def export_file(root: Root, exports: Path, path: str, name: str | None = None) -> Exported:
+    file = root.open_file(path)
+    try:
+        size = os.fstat(file).st_size
+        if size > MOST_BYTES:
+            raise Refused(f"{shown(path)} has {size} bytes, at most {MOST_BYTES} are taken out")
+        chosen = _chosen(name or root.parts(path)[-1])
+        copy, size = _put(exports, chosen, lambda: _bounded(file, hashlib.sha256()))
+    finally:
+        os.close(file)
+    return Exported(str(copy), size)
+
+
+def export_zip(root: Root, exports: Path, paths: Sequence[str], name: str) -> Exported:
+    if not paths:
+        raise Refused("no path is named", hint="`.` is the whole workspace")
+    chosen = _chosen(name if name.endswith(".zip") else f"{name}.zip")
+    packing = _Packing(root, paths)
+    copy, size = _put(exports, chosen, packing.chunks)
+    return Exported(str(copy), size, packing.files, packing.notes())
+
+
+def _bounded(file: int, digest: hashlib._Hash) -> Iterator[bytes]:
+    """What grows while it is read ends where it may."""
+    for chunk in text_decoding.chunks(file, end=MOST_BYTES):
+        digest.update(chunk)
+        yield chunk
+
+
+def _chosen(name: str) -> str:
+    if "/" in name or name in ("", ".", ".."):
+        raise Refused(f"{name!r} is no file's name", hint="give a name without folders")
+    return name
+
+
+def _put(exports: Path, name: str, chunks: Callable[[], Iterator[bytes]]) -> tuple[Path, int]:
+    try:
+        exports.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise Refused(f"{exports} cannot be made: {error.strerror}") from None
+    plain = PurePosixPath(name)
+    with Root(exports, guarded=False) as root:
+        for number in range(1, _MOST_NAMES):
+            tried = name if number == 1 else f"{plain.stem}-{number}{plain.suffix}"
+            if root.status(f"./{tried}") is None:
+                written = root.write(f"./{tried}", chunks(), over=False)
+                return exports / tried, written.size
+    raise Refused(f"there are {_MOST_NAMES} exports called {name}", hint="use another name")
+
+
+class _Drain(io.RawIOBase):
+    """What zipfile writes, to be taken away piece by piece: it is never there as a whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes, /) -> int:  # type: ignore[override]
+        self._held += data
+        return len(data)
+
+    def take(self) -> bytes:
+        taken = bytes(self._held)
+        self._held.clear()
+        return taken
+
+
+class _Packing:
+    def __init__(self, root: Root, paths: Sequence[str]) -> None:
+        self._root, self._paths = root, paths
+        self._left_out: dict[str, int] = {}
+        self._names: set[str] = set()
+        self._room = MOST_BYTES
+
+    @property
+    def files(self) -> int:
+        return len(self._names)
+
+    def notes(self) -> tuple[str, ...]:
+        return tuple(f"{count} left out: {why}" for why, count in self._left_out.items() if count)
+
+    def chunks(self) -> Iterator[bytes]:
+        drain = _Drain()
+        with zipfile.ZipFile(drain, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in self._paths:
+                walk = Walk(self._root, path, seconds=_SECONDS)
+                for found in walk:
+                    for _ in self._add(archive, found):
+                        yield drain.take()
+                for why, count in walk.left_out.items():
+                    self._skip(why, count)
+                if walk.late:
+                    raise Refused(f"{path} takes too long to be packed", hint="pack less of it")
+        yield drain.take()
+
+    def _add(self, archive: zipfile.ZipFile, found: Found) -> Iterator[None]:
+        name = shown(found.path)
+        if found.kind == "folder" or name in self._names:
+            return
+        opened = found.open() if found.kind == "file" else None
+        if opened is None:
+            self._skip("links, pipes and what could not be read", 1)
+            return
+        try:
+            if len(self._names) >= MOST_FILES:
+                raise Refused(f"there are more than {MOST_FILES} files", hint="pack less of it")
+            self._names.add(name)
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = (opened.status.st_mode & 0o777 | 0o100000) << 16
+            with contextlib.closing(archive.open(info, "w")) as member:
+                for chunk in text_decoding.chunks(opened.number):
+                    self._room -= len(chunk)
+                    if self._room < 0:
+                        raise Refused(
+                            f"there are more than {MOST_BYTES} bytes", hint="pack less of it"
+                        )
+                    member.write(chunk)
+                    yield
+        finally:
+            os.close(opened.number)
+
+    def _skip(self, why: str, count: int) -> None:
+        self._left_out[why] = self._left_out.get(why, 0) + count

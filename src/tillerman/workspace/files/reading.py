@@ -1,0 +1,182 @@
+"""A file of the workspace, read as text by lines, as an image, or whole as base64."""
+
+from __future__ import annotations
+
+import base64
+import os
+from typing import Literal
+
+from msgspec import Struct
+
+from tillerman.supervision.secrets import Secrets
+from tillerman.workspace.files import images
+from tillerman.workspace.files import text_decoding as text
+from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.file_names import shown
+from tillerman.workspace.files.redacted_text import RedactedText
+from tillerman.workspace.files.refusal import Refused
+from tillerman.workspace.files.text_decoding import LineEnds, Survey, Window
+
+LINES = 2_000
+MOST_LINES = 10_000
+MOST_BINARY = 1 << 20
+MOST_EDITED = 16 << 20  # bytes of a text that tools change, and see as a whole
+_LONGEST_SECRET = 300  # lines
+
+Binary = Literal["refuse", "base64"]
+
+
+class Image(Struct, frozen=True):
+    """`data` is base64."""
+
+    path: str
+    size: int
+    mime: str
+    width: int
+    height: int
+    data: str
+
+
+class FileText(Struct, frozen=True):
+    path: str
+    text: str  # lines parted by a line feed, whatever parts them in the file
+    size: int  # bytes of the whole file
+    encoding: str  # "base64" for what is no text
+    first: int = 1  # the numbers of the first and the last line
+    last: int = 0
+    lines: int | None = None  # of the whole file; None: too large to be counted
+    line_ends: LineEnds = "none"
+    hash: str = ""  # of the whole file, for `expected_hash`; "" for a very large one
+    next: int | None = None  # where to go on reading
+    notes: tuple[str, ...] = ()
+
+
+def read_file(
+    root: Root,
+    secrets: Secrets,
+    path: str,
+    offset: int = 1,
+    limit: int = LINES,
+    binary: Binary = "refuse",
+) -> FileText | Image:
+    if offset < 1 or not 1 <= limit <= MOST_LINES:
+        raise Refused(
+            f"offset {offset} and limit {limit} are not what a reader takes",
+            hint=f"lines are counted from 1, limit is 1 to {MOST_LINES}",
+        )
+    file = root.open_file(path)
+    try:
+        shown_path = shown("/".join(root.parts(path)))
+        seen = text.survey(file)
+        if seen.encoding is None:
+            return _binary(file, shown_path, seen, binary, secrets)
+        return _lines(file, shown_path, seen, seen.encoding, offset, limit, secrets)
+    finally:
+        os.close(file)
+
+
+def _lines(
+    file: int,
+    path: str,
+    seen: Survey,
+    encoding: text.Encoding,
+    offset: int,
+    limit: int,
+    secrets: Secrets,
+) -> FileText:
+    if seen.size <= MOST_EDITED:
+        redacted = RedactedText("".join(text.pieces(file, encoding)), secrets)
+        window = text.window([redacted.text], offset, limit)
+    else:
+        redacted, window = _of_a_large_file(file, encoding, offset, limit, secrets)
+    if not window.lines and offset > 1:
+        there = f"{seen.lines} lines" if seen.lines is not None else "fewer lines"
+        raise Refused(f"{path} has {there}, none is number {offset}", hint="use a lower offset")
+    last = offset + len(window.lines) - 1
+    notes = []
+    if encoding.guessed:
+        notes.append("this is no UTF-8: it was taken for latin-1, which may be wrong")
+    if window.cut:
+        notes.append(f"{window.cut} lines are cut off after {text.LONGEST_LINE} characters")
+    if seen.line_ends == "mixed":
+        notes.append("some lines end in CRLF, some in LF")
+    if hidden := redacted.hidden_in("\n".join(window.lines)):
+        notes.append(_hidden(hidden, writable=seen.size <= MOST_EDITED))
+    if window.more:
+        of = f" of {seen.lines}" if seen.lines is not None else ""
+        notes.append(f"lines {offset} to {last}{of} are shown: go on with offset {last + 1}")
+    return FileText(
+        path,
+        "\n".join(window.lines),
+        seen.size,
+        encoding.name,
+        offset,
+        last,
+        seen.lines,
+        seen.line_ends,
+        seen.hash,
+        last + 1 if window.more else None,
+        tuple(notes),
+    )
+
+
+def _hidden(count: int, *, writable: bool) -> str:
+    what = f"{count} placeholders [secret:…] stand here for secrets, which are not shown"
+    if not writable:
+        return f"{what}: the file is too large for the tools that write"
+    return (
+        f"{what}: keep each one as it is when you write to this file, and the secret is put back; "
+        "leave it out to remove the secret"
+    )
+
+
+def _of_a_large_file(
+    file: int, encoding: text.Encoding, offset: int, limit: int, secrets: Secrets
+) -> tuple[RedactedText, Window]:
+    """With so many lines around that no secret is cut in half."""
+    before = min(offset - 1, _LONGEST_SECRET)
+    around = text.window(
+        text.pieces(file, encoding),
+        offset - before,
+        before + limit + _LONGEST_SECRET,
+        room=3 * text.MOST_TEXT,
+    )
+    redacted = RedactedText("\n".join(around.lines), secrets)
+    window = text.window([redacted.text], before + 1, limit)
+    return redacted, window._replace(cut=around.cut, more=window.more or around.more)
+
+
+def _binary(
+    file: int, path: str, seen: Survey, binary: Binary, secrets: Secrets
+) -> FileText | Image:
+    if binary != "base64":
+        return _image(file, path, seen, secrets)
+    if seen.size > MOST_BINARY:
+        raise Refused(
+            f"{path} has {seen.size} bytes: at most {MOST_BINARY} are given as base64",
+            hint="export it, or look into it with a command",
+        )
+    data = b"".join(text.chunks(file, end=MOST_BINARY))
+    encoded = base64.b64encode(data).decode()
+    return FileText(path, encoded, len(data), "base64", hash=text.content_hash(data))
+
+
+def _image(file: int, path: str, seen: Survey, secrets: Secrets) -> Image:
+    data = b"".join(text.chunks(file, end=images.MOST_BYTES))
+    kind = images.image_kind(data) if len(data) == seen.size else None
+    if kind is None:
+        large = f" (images up to {images.MOST_BYTES} bytes are shown)"
+        raise Refused(
+            f"{path} is no text, {seen.size} bytes{large if seen.size > len(data) else ''}",
+            hint="binary=base64 gives it as it is; export_file hands it to the user",
+        )
+    if max(kind.width, kind.height) > images.MOST_PIXELS:
+        raise Refused(
+            f"{path} is an image of {kind.width} x {kind.height} pixels: at most "
+            f"{images.MOST_PIXELS} on a side are shown",
+            hint="make it smaller with a command, or export it",
+        )
+    if secrets.finds(data):
+        raise Refused(f"{path} is an image that holds a secret", hint="export it for the user")
+    encoded = base64.b64encode(data).decode()
+    return Image(path, len(data), kind.mime, kind.width, kind.height, encoded)

@@ -1,0 +1,306 @@
+"""What changed in a git work tree between two moments, without a trace in the repository.
+
+The state of the folder is kept in a git directory of our own: a copy of the index, whose stat data
+spares us from reading what is unchanged, and new objects beside the real ones. The repository's
+config is never read, so no filter, hook or program of its own runs. Ignored files, submodules and
+repositories inside the folder are not looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from tillerman.core.events import FileChange
+from tillerman.workspace.files.file_names import shown
+from tillerman.workspace.files.file_signatures import Signature, file_clock, signature
+from tillerman.workspace.git.git import Deadline, GitFailed, WorkTree, git, work_tree
+
+LISTED = 50_000  # files that differ from the index; more are not looked at
+READ_FILES = 2_000  # of those; the rest is compared by size and time
+READ_BYTES = 32 << 20
+READ_FILE_BYTES = 4 << 20
+
+_Kind = Literal["added", "modified", "deleted", "renamed"]
+
+PREFIX = "tillerman-changes-"
+
+
+class Differing(NamedTuple):
+    path: str
+    tag: str  # of `git ls-files -t`: ? other, C changed, R removed
+
+
+class GitSnapshot:
+    """A work tree at a moment; holds a temporary folder until it is closed or forgotten."""
+
+    def __init__(self, root: Path, tree: WorkTree, deadline: Deadline) -> None:
+        self.root = root
+        self.taken = file_clock()
+        self.store, lock = _locked_folder()
+        self.index = self.store / "index"
+        self.env = {"GIT_DIR": str(self.store), "GIT_WORK_TREE": str(tree.top)}
+        self.unread: dict[str, Signature | None] = {}
+        self.most = LISTED
+        self.crowded = False  # more than `most` files differed
+        self.close = weakref.finalize(self, _remove, self.store, lock)
+        _furnish(self.store, tree, _core_settings(root, deadline))
+
+
+def sweep() -> None:
+    """Removes the snapshots of processes that were killed: they hold what users had changed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if folder.lstat().st_uid == os.getuid() and (lock := _lock(folder)) is not None:
+                _remove(folder, lock)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    """Another process may sweep a new one away before it is locked: then it takes another."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        with contextlib.suppress(FileNotFoundError):
+            lock = _lock(folder)
+            if lock is not None and (folder / "lock").exists():
+                return folder, lock
+            if lock is not None:
+                os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """None while a process holds it: file locks are seen across pid namespaces, pids are not."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _remove(folder: Path, lock: int | None) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)
+
+
+def take(root: Path, deadline: Deadline, *, most: int = LISTED) -> GitSnapshot | None:
+    """None where git does not keep this folder."""
+    tree = work_tree(root, deadline)
+    if tree is None or _ignored(root, tree, deadline):
+        return None
+    snapshot = GitSnapshot(root, tree, deadline)
+    snapshot.most = most
+    try:
+        listing = _listing(snapshot, snapshot.index, deadline)
+        differing, snapshot.crowded = _first(snapshot.most, listing)
+        unread = _absorb(snapshot, snapshot.index, differing, deadline)
+    except BaseException:
+        snapshot.close()
+        raise
+    snapshot.unread = {each.path: signature(root / each.path) for each in unread}
+    return snapshot
+
+
+def compare(snapshot: GitSnapshot, deadline: Deadline) -> tuple[list[FileChange], bool]:
+    """The changes, and whether there was more than could be looked at, then or now."""
+    after = snapshot.store / "index.after"
+    if snapshot.index.exists():
+        shutil.copy2(snapshot.index, after)
+    listing = _listing(snapshot, after, deadline)
+    news = (each for each in listing if _is_news(snapshot, each))
+    differing, crowded = _first(snapshot.most, news)
+    unread = _absorb(snapshot, after, differing, deadline)
+    changes = list(_diff(snapshot, after, deadline)) if differing else []
+    for each in unread:
+        changes.append(FileChange(shown(each.path), "added" if each.tag == "?" else "modified"))
+    for path, before in snapshot.unread.items():
+        now = signature(snapshot.root / path)
+        if now != before:
+            changes.append(FileChange(shown(path), "deleted" if now is None else "modified"))
+    return changes, crowded or snapshot.crowded
+
+
+def _core_settings(root: Path, deadline: Deadline) -> str:
+    """The few settings of the repository that say how its files are read; plain words only."""
+    keys = "autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode"
+    try:
+        told = git(
+            root, "config", "-z", "--local", "--get-regexp", rf"^core\.({keys})$", deadline=deadline
+        )
+    except GitFailed:
+        return ""
+    pairs = (record.split("\n", 1) for record in os.fsdecode(told).split("\0") if "\n" in record)
+    return "".join(f"\t{key[5:]} = {value}\n" for key, value in pairs if value.isalpha())
+
+
+def _furnish(store: Path, tree: WorkTree, settings: str) -> None:
+    version = 0 if tree.object_format == "sha1" else 1
+    config = f"[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{settings}"
+    if version:
+        config += f"[extensions]\n\tobjectformat = {tree.object_format}\n"
+    (store / "config").write_text(config)
+    (store / "HEAD").write_text("ref: refs/heads/none\n")
+    (store / "refs").mkdir()
+    (store / "objects" / "info").mkdir(parents=True)
+    (store / "objects" / "info" / "alternates").write_bytes(os.fsencode(tree.objects) + b"\n")
+    (store / "info").mkdir()
+    for source, target in (
+        (tree.exclude, store / "info" / "exclude"),
+        (tree.index, store / "index"),
+        *((shared, store / shared.name) for shared in tree.index.parent.glob("sharedindex.*")),
+    ):
+        if source.is_file():
+            shutil.copy2(source, target)  # with its time, which tells git what it may trust
+
+
+def _ignored(root: Path, tree: WorkTree, deadline: Deadline) -> bool:
+    """A workspace that its repository ignores would seem never to change."""
+    if root.resolve() == tree.top.resolve():
+        return False
+    try:
+        git(root, "check-ignore", "-q", ".", deadline=deadline)
+    except GitFailed:
+        return False
+    return True
+
+
+def _listing(snapshot: GitSnapshot, index: Path, deadline: Deadline) -> Iterator[Differing]:
+    words = ("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
+    env = {**snapshot.env, "GIT_INDEX_FILE": str(index)}
+    with tempfile.TemporaryFile(dir=snapshot.store) as listing:  # it may be larger than memory
+        git(snapshot.root, *words, deadline=deadline, env=env, into=listing)
+        listing.seek(0)
+        rest = b""
+        while block := listing.read(1 << 20):
+            *records, rest = (rest + block).split(b"\0")
+            for record in records:
+                yield Differing(os.fsdecode(record[2:]), os.fsdecode(record[:1]))
+
+
+def _first(most: int, listing: Iterable[Differing]) -> tuple[list[Differing], bool]:
+    """So many that git knows and so many that it does not; True when there are more."""
+    known: dict[str, Differing] = {}
+    others: list[Differing] = []
+    crowded = False
+    for each in listing:
+        if each.tag == "?":
+            crowded = crowded or len(others) == most
+            if not crowded:
+                others.append(each)
+        elif each.path not in known:  # a removed file is listed as changed too, after that
+            if len(known) == most:
+                return [*known.values(), *others], True
+            known[each.path] = each
+    return [*known.values(), *others], crowded
+
+
+def _is_news(snapshot: GitSnapshot, each: Differing) -> bool:
+    if each.path in snapshot.unread:
+        return False
+    if not snapshot.crowded or each.tag != "?":
+        return True
+    try:  # too many files to know them all: only what is younger than the snapshot is new
+        return (snapshot.root / each.path).lstat().st_ctime_ns >= snapshot.taken
+    except OSError:
+        return False
+
+
+def _absorb(
+    snapshot: GitSnapshot, index: Path, differing: Iterable[Differing], deadline: Deadline
+) -> list[Differing]:
+    """Takes the files as they are now into the index; gives back those it did not read."""
+    taken: list[Differing] = []
+    unread: list[Differing] = []
+    room = READ_BYTES
+    for each in differing:
+        path = snapshot.root / each.path
+        try:
+            status = path.lstat()
+        except OSError:
+            if each.tag == "R":
+                taken.append(each)
+            continue
+        if stat.S_ISLNK(status.st_mode):
+            taken.append(each)
+        elif stat.S_ISREG(status.st_mode):
+            room -= status.st_size
+            fits = status.st_size <= READ_FILE_BYTES and room >= 0 and len(taken) < READ_FILES
+            (taken if fits and os.access(path, os.R_OK) else unread).append(each)
+    if taken:
+        env = {**snapshot.env, "GIT_INDEX_FILE": str(index)}
+        names = b"".join(os.fsencode(each.path) + b"\0" for each in taken)
+        words = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+        speed = {"core.compression": "0", "core.fsync": "none"}
+        git(snapshot.root, *words, deadline=deadline, env=env, config=speed, stdin=names)
+    return unread
+
+
+def _diff(snapshot: GitSnapshot, after: Path, deadline: Deadline) -> Iterator[FileChange]:
+    trees = []
+    for index in (snapshot.index, after):
+        env = {**snapshot.env, "GIT_INDEX_FILE": str(index)}
+        written = git(snapshot.root, "write-tree", "--missing-ok", deadline=deadline, env=env)
+        trees.append(written.decode().strip())
+    words = ("diff-tree", "-r", "-z", "--relative", "--no-ext-diff", "--no-textconv", "--raw")
+    try:
+        told = git(
+            snapshot.root,
+            *(*words, "--numstat", "-M", "--end-of-options", *trees),
+            deadline=deadline,
+            env=snapshot.env,
+        )
+    except GitFailed:  # a partial clone lacks the old content: names without counts
+        told = git(
+            snapshot.root,
+            *(*words, "--no-renames", "--end-of-options", *trees),
+            deadline=deadline,
+            env=snapshot.env,
+        )
+    yield from _parse(told)
+
+
+def _parse(told: bytes) -> Iterator[FileChange]:
+    """`:modes ids X\\0path\\0[new\\0]` for each file, then `added\\tremoved\\tpath\\0` likewise."""
+    fields = iter(os.fsdecode(told).split("\0")[:-1])
+    changes: dict[str, tuple[_Kind, str | None]] = {}
+    counts: dict[str, tuple[int | None, int | None]] = {}
+    for head in fields:
+        if head.startswith(":"):
+            letter = head.rsplit(" ", 1)[1][0]
+            path, old = next(fields), None
+            if letter == "R":
+                path, old = next(fields), path
+            changes[path] = (_kind(letter), old)
+        else:
+            added, removed, path = head.split("\t", 2)
+            if not path:
+                _, path = next(fields), next(fields)
+            counts[path] = (_count(added), _count(removed))
+    for path, (kind, old) in changes.items():
+        added_lines, removed_lines = counts.get(path, (None, None))
+        yield FileChange(shown(path), kind, added_lines, removed_lines, shown(old) if old else None)
+
+
+def _kind(letter: str) -> _Kind:
+    match letter:
+        case "A":
+            return "added"
+        case "D":
+            return "deleted"
+        case "R":
+            return "renamed"
+        case _:
+            return "modified"
+
+
+def _count(number: str) -> int | None:
+    return None if number == "-" else int(number)

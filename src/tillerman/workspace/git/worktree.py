@@ -1,0 +1,137 @@
+"""A git worktree of its own for a session, on a new branch `tillerman/NAME`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import secrets
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tillerman.core.errors import UsageError
+from tillerman.workspace.git.git import Deadline, GitFailed, git, work_tree
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+_SECONDS = 120.0  # a large checkout takes its time
+_TRUSTED = ("system", "global")
+
+
+@dataclass(frozen=True)
+class Worktree:
+    path: Path
+    folder: Path  # in it, the folder that the session was asked for
+    branch: str
+    base: str  # the commit it starts from
+    repository: Path
+    notes: tuple[str, ...] = ()
+
+    @property
+    def removal(self) -> str:
+        """The words that take it away, branch and all."""
+        top, path = shlex.quote(str(self.repository)), shlex.quote(str(self.path))
+        remove = f"git -C {top} worktree remove --force {path}"  # an agent leaves new files there
+        return f"{remove} && git -C {top} branch -D {self.branch}"
+
+
+async def create(folder: Path, under: Path, name: str | None = None) -> Worktree:
+    """Of the repository that `folder` lies in; `under` is where tillerman keeps worktrees."""
+    return await asyncio.to_thread(_create, folder, under, name or _new_name())
+
+
+def _create(folder: Path, under: Path, name: str) -> Worktree:
+    if not _NAME.fullmatch(name) or name.endswith(".lock"):
+        raise UsageError(
+            f"{name!r} cannot name a worktree",
+            hint="use letters, digits, `-`, `_` and single dots between them",
+        )
+    deadline = Deadline(_SECONDS)
+    tree = work_tree(folder, deadline)
+    if tree is None:
+        raise UsageError(
+            f"{folder} is not in a git repository, so it has no worktrees",
+            hint="run `git init` there, or leave --worktree out",
+        )
+    branch, path = f"tillerman/{name}", under / _label(tree.top) / name
+    base = _head(tree.top, deadline)
+    if path.exists() or _exists(tree.top, f"refs/heads/{branch}", deadline):
+        raise UsageError(
+            f"a worktree or branch called {branch!r} is there already",
+            hint=f"choose another name, or go on in {path}",
+        )
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        config = _tamed_filters(tree.top, deadline)
+        notes = tuple(_notes(tree.top, deadline, config))
+        words = ("worktree", "add", "--quiet", "-b", branch, str(path), base)
+        git(tree.top, *words, deadline=deadline, config=config, helpers=True)
+    except GitFailed as error:
+        raise UsageError(f"git made no worktree of {tree.top}: {error}") from None
+    inside = path / folder.resolve().relative_to(tree.top.resolve())
+    return Worktree(path, inside if inside.is_dir() else path, branch, base, tree.top, notes)
+
+
+def _new_name() -> str:
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def _label(top: Path) -> str:
+    """Two repositories of one name do not meet."""
+    return f"{top.name}-{hashlib.sha256(os.fsencode(top)).hexdigest()[:8]}"
+
+
+def _head(top: Path, deadline: Deadline) -> str:
+    try:
+        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD^{commit}")
+        return git(top, *words, deadline=deadline).decode().strip()
+    except GitFailed:
+        raise UsageError(
+            f"{top} has no commit yet, so a worktree would be empty",
+            hint="commit first, or leave --worktree out",
+        ) from None
+
+
+def _exists(top: Path, ref: str, deadline: Deadline) -> bool:
+    try:
+        git(top, "show-ref", "--verify", "--quiet", "--", ref, deadline=deadline)
+    except GitFailed:
+        return False
+    return True
+
+
+def _tamed_filters(top: Path, deadline: Deadline) -> dict[str, str]:
+    """The user's own filters stay (large files need theirs); those of the repository run nothing.
+
+    An agent can write a repository's config, and a checkout would run what it names there.
+    """
+    try:
+        words = ("config", "-z", "--show-scope", "--get-regexp", r"^filter\..")
+        fields = os.fsdecode(git(top, *words, deadline=deadline)).split("\0")[:-1]
+    except GitFailed:
+        return {}
+    ours: dict[str, str] = {}
+    theirs: set[str] = set()
+    for scope, setting in zip(fields[::2], fields[1::2], strict=True):
+        key, _, value = setting.partition("\n")
+        if scope in _TRUSTED:
+            ours[key] = value
+        else:
+            theirs.add(key)
+    tamed = {key: ours.get(key, "") for key in theirs}
+    return tamed | {f"{key.rpartition('.')[0]}.required": "false" for key in theirs}
+
+
+def _notes(top: Path, deadline: Deadline, config: dict[str, str]) -> list[str]:
+    words = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
+    changed = git(top, *words, deadline=deadline, config=config).count(b"\0")
+    notes = []
+    if changed:
+        files = "1 uncommitted file" if changed == 1 else f"{changed} uncommitted files"
+        verb = "is" if changed == 1 else "are"
+        notes.append(f"{files} of {top} {verb} not in it: it starts from the last commit")
+    if (top / ".gitmodules").is_file():
+        notes.append("submodules are not checked out in it: run `git submodule update --init`")
+    return notes

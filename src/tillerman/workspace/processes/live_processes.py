@@ -1,0 +1,206 @@
+"""The processes that a server looks after: each watched to its end, and written down meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from tillerman.core.errors import TillermanError
+from tillerman.core.workspace_process import Process
+from tillerman.supervision.client.child_processes import Ended, Job, Sizes
+from tillerman.supervision.isolation import Confined, after
+from tillerman.supervision.warden import exit_file
+from tillerman.workspace.processes.process_records import (
+    WHY,
+    Registry,
+    end_fields,
+    now,
+    size_fields,
+    sizes_on_disk,
+)
+
+SCRATCH = "scratch"
+_SHORT = 0.03  # seconds within which most commands have ended
+TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to say how much there is
+
+_logger = logging.getLogger(__name__)
+
+
+class Live:
+    """A process that this server looks after."""
+
+    def __init__(
+        self,
+        process: Process,
+        job: Job,
+        confined: Confined | None = None,
+        added: asyncio.Future[None] | None = None,
+    ) -> None:
+        self.process = process
+        self.job = job
+        self.confined = confined
+        self.added = added  # done once it is on record
+        self.intent = ""  # why it was told to end
+        self.unwritten: dict[str, Any] = {}  # of its start, that is not on record yet
+        self.ended: asyncio.Task[Process] | None = None
+
+
+class Roll:
+    """`folder` is the session's, with one for each process."""
+
+    def __init__(self, registry: Registry, folder: Path) -> None:
+        self._registry = registry
+        self._folder = folder
+        self.live: dict[str, Live] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._unwritten: set[asyncio.Future[bool]] = set()
+
+    @property
+    def running(self) -> int:
+        return sum(live.process.live for live in self.live.values())
+
+    def folder_of(self, process: str) -> Path:
+        return self._folder / process
+
+    def known(self, row: Process) -> Process:
+        live = self.live.get(row.id)
+        return live.process if live else row
+
+    def sized(self, process: Process) -> Process:
+        if not process.live:
+            return process
+        return with_sizes(process, sizes_on_disk(self.folder_of(process.id)))
+
+    async def measured(self, live: Live, least: int = 0) -> Process:
+        """Its keeper is asked, who knows what is not in its files; not while those are all shorter
+        than `least`."""
+        if live.ended and live.ended.done():
+            return live.ended.result()
+        on_disk = self.sized(live.process)
+        if max(on_disk.stdout_bytes, on_disk.stderr_bytes) < least:
+            return on_disk
+        try:
+            async with asyncio.timeout(TOLD_WITHIN):
+                sizes = await live.job.grown()
+                if sizes is None and live.ended:
+                    return await asyncio.shield(live.ended)
+        except TimeoutError:
+            sizes = None
+        return with_sizes(live.process, sizes) if sizes else self.sized(live.process)
+
+    async def kill(self, live: Live, why: str) -> Process:
+        if not live.process.live:
+            return live.process
+        live.intent = live.intent or why
+        await live.job.kill()
+        assert live.ended
+        return await asyncio.shield(live.ended)
+
+    def watch(self, live: Live) -> Live:
+        self.live[live.process.id] = live
+        live.ended = asyncio.create_task(self._see_off(live))
+        return live
+
+    async def _see_off(self, live: Live) -> Process:
+        """Its end. Nobody waits for the disk: until it is there, the folder tells the same."""
+        name = live.process.id
+        end = await live.job.wait() or Ended.read(self.folder_of(name))
+        if end is None:
+            fields = size_fields(sizes_on_disk(self.folder_of(name))) | {
+                "status": "killed",
+                "signal": int(signal.SIGKILL),
+                "ended_at": now(),
+                "why": live.intent or WHY[exit_file.WARDEN],
+            }
+        else:
+            fields = end_fields(end, live.intent)
+        if live.process.isolation != "basic":
+            await asyncio.to_thread(clear, live.confined, self.folder_of(name))
+        live.process = replace(live.process, **fields)
+        written = self.write_down(name, **{**live.unwritten, **fields})
+        live.unwritten = {}
+        written.add_done_callback(lambda _: self.live.pop(name, None))
+        return live.process
+
+    def write_down(self, process: str, **fields: Any) -> asyncio.Future[bool]:
+        written = asyncio.wrap_future(self._registry.change(process, **fields))
+        self._unwritten.add(written)
+
+        def done(future: asyncio.Future[bool]) -> None:
+            self._unwritten.discard(future)
+            if not future.cancelled() and (error := future.exception()):
+                _logger.warning("process %s could not be written down: %s", process, error)
+
+        written.add_done_callback(done)
+        return written
+
+    def write_start(self, live: Live, *, waits: bool) -> None:
+        """That it runs. With `waits`, most often its end is written together with it."""
+        process = live.process
+        live.unwritten = {"status": "running", "pid": process.pid, "started": process.started}
+        if waits:
+            asyncio.get_running_loop().call_later(_SHORT, self.flush_start, live)
+        else:
+            self.flush_start(live)
+
+    def flush_start(self, live: Live) -> None:
+        if live.unwritten:
+            self.write_down(live.process.id, **live.unwritten)
+            live.unwritten = {}
+
+    def later(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+
+        def done(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            if not task.cancelled() and (error := task.exception()):
+                _logger.warning("%s", error)
+
+        self._tasks.add(task)
+        task.add_done_callback(done)
+
+    async def recorded(self, live: Live) -> None:
+        """What cannot be put on record does not run."""
+        if live.added is None:
+            return
+        try:
+            await live.added
+        except Exception:
+            live.intent = live.intent or "it could not be put on record"
+            await live.job.kill()
+            raise
+
+    async def note_start(self, live: Live) -> None:
+        """One that was found again: it may not have been on record as running yet."""
+        with contextlib.suppress(TillermanError, OSError):
+            pid, ticks = await live.job.started()
+            if live.process.live:
+                live.process = replace(live.process, status="running", pid=pid, started=ticks)
+                mode = live.process.mode
+                self.write_down(
+                    live.process.id, status="running", pid=pid, started=ticks, mode=mode
+                )
+
+    async def settled(self) -> None:
+        """Until all is done, and written, that was put off."""
+        await asyncio.gather(*self._tasks, *self._unwritten, return_exceptions=True)
+
+
+def with_sizes(process: Process, sizes: Sizes) -> Process:
+    return replace(process, **size_fields(sizes))
+
+
+def clear(confined: Confined | None, folder: Path) -> None:
+    """What a confined command needed besides; after a restart its home and temporary files."""
+    with contextlib.suppress(OSError):
+        if confined:
+            after(confined)
+        shutil.rmtree(folder / SCRATCH, ignore_errors=True)

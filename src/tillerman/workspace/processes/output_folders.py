@@ -1,0 +1,87 @@
+"""Folders for what a session's processes write: the next one is made before it is needed.
+
+To make it and its files takes longer than to tell a keeper of a command. What no command came for
+is removed after a while, and by `aftermath` if its server was killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from tillerman.paths import private_folder
+from tillerman.supervision.client.child_processes import close_files, open_files
+from tillerman.workspace.processes.process_records import PREFIX
+
+__all__ = ["OutputFolder", "OutputFolders", "close_files"]
+
+_MADE_AFTER = 0.01  # seconds after a command began
+_KEPT_FOR = 30.0  # seconds without a command
+
+
+class OutputFolder(NamedTuple):
+    """`files`: the folder itself, and its files for output and error, open."""
+
+    name: str
+    path: Path
+    files: tuple[int, int, int]
+
+
+class OutputFolders:
+    """`folder` is that of all sessions."""
+
+    def __init__(self, folder: Path, session: str) -> None:
+        self._folder = folder
+        self._session = session
+        self._next: OutputFolder | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def take(self) -> OutputFolder:
+        """For a process that starts now; OSError where it cannot be made."""
+        self._cancel()
+        found, self._next = self._next, None
+        return found or self._make()
+
+    def prepare(self) -> None:
+        """Have the next one ready soon, for a while."""
+        self._cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(_MADE_AFTER, self._prepare)
+
+    def close(self) -> None:
+        self._cancel()
+        if self._next:
+            close_files(self._next.files)
+            shutil.rmtree(self._next.path, ignore_errors=True)
+            self._next = None
+
+    def _prepare(self) -> None:
+        if self._next is None:
+            try:
+                self._next = self._make()
+            except OSError:
+                return  # the command that needs one will be refused
+        self._timer = asyncio.get_running_loop().call_later(_KEPT_FOR, self.close)
+
+    def _make(self) -> OutputFolder:
+        name = f"{PREFIX}{secrets.token_hex(5)}"
+        path = self._folder / self._session / name
+        try:
+            path.mkdir(mode=0o700)
+        except FileNotFoundError:
+            private_folder(self._folder)
+            private_folder(path.parent)
+            path.mkdir(mode=0o700)
+        try:
+            return OutputFolder(name, path, open_files(path))
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+
+    def _cancel(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None

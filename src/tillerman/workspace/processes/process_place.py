@@ -1,0 +1,52 @@
+"""Where the commands of a session run, and what is said of one that is not there or not started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from tillerman.workspace.files.refusal import Refused, refused
+
+if TYPE_CHECKING:
+    from tillerman.supervision.client.warden_client import Warden
+
+CAP = 256 * 1024 * 1024  # bytes of one output file
+LINGER = 30.0  # seconds a background process outlives its server
+
+
+class ExecJudge(Protocol):
+    """Has the execs of commands judged by the rules of a session."""
+
+    def enforcement(self, environment: Mapping[str, str]) -> Mapping[str, Any]: ...
+    def attach(self, warden: Warden) -> None: ...
+    def started(self, failed: dict[str, str]) -> None: ...
+
+
+class Place(NamedTuple):
+    """Where commands work, and the folders of all sessions' processes and of all wardens."""
+
+    workspace: Path
+    folder: Path
+    records: Path
+    level: str = "auto"
+    linger: float = LINGER
+    cap: int = CAP
+    judged: ExecJudge | None = None
+
+
+class UnknownProcess(Refused):
+    def __init__(self, process: str) -> None:
+        super().__init__(
+            f"process {process} not found or access denied",
+            hint="`list_processes` shows those of this session",
+        )
+
+
+def not_started(error: OSError, cwd: Path) -> Refused:
+    if error.filename == str(cwd):
+        return refused(error, str(cwd))
+    return Refused(
+        f"the command could not be started: {error.strerror or error}",
+        hint="`tillerman doctor` shows what works here",
+    )

@@ -1,0 +1,159 @@
+"""What is written down when processes end, and what becomes of those that nobody looks after.
+
+These are of any session: a process whose server and warden are gone is settled by whoever starts
+next, kept a day after its end, and gone with its session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from tillerman.core.timestamps import rfc3339
+from tillerman.core.workspace_process import Process, Status
+from tillerman.supervision.client.child_processes import Ended, Sizes
+from tillerman.supervision.client.orphan_sweep import sweep_one
+from tillerman.supervision.client.warden_client import Warden, swept
+from tillerman.supervision.linux.process_table import boot_id, find
+from tillerman.supervision.warden import exit_file
+
+KEPT = timedelta(hours=24)  # after its end
+PREFIX = "p"  # of an id
+
+WHY = {
+    exit_file.LEASE: "no server came back for it in time",
+    exit_file.HARNESS: "its server ended",
+    exit_file.WARDEN: "its warden was killed",
+    exit_file.KEEPER: "its keeper was killed",
+    exit_file.TOLD: "it was told to end",
+}
+
+
+class Registry(Protocol):
+    """Where processes are written down; the store's table is one."""
+
+    def get(self, process: str) -> Process | None: ...
+    def list(self, session: str | None = None, *, live: bool = False) -> Sequence[Process]: ...
+    def expired(self, before: str) -> Sequence[Process]: ...
+    def add(self, process: Process) -> Future[None]: ...
+    def change(self, process: str, **fields: Any) -> Future[bool]: ...
+    def remove(self, processes: Sequence[str]) -> Future[None]: ...
+
+
+async def settle(registry: Registry, folder: Path, records: Path) -> None:
+    """Write down the end of all that no warden looks after any more, of whatever session."""
+    for row in registry.list(live=True):
+        looked_after = False
+        if row.warden:
+            looked_after = await asyncio.to_thread(_looked_after, records / row.warden)
+        if not looked_after:
+            await settle_one(row, registry, folder)
+
+
+async def expire(registry: Registry, folder: Path) -> None:
+    """Those that ended a day ago go, with what they wrote."""
+    rows = registry.expired(rfc3339(datetime.now(UTC) - KEPT))
+    for row in rows:
+        path = folder / row.session / row.id
+        await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()  # unless others are in it
+    if rows:
+        await asyncio.wrap_future(registry.remove([row.id for row in rows]))
+    for path in await asyncio.to_thread(_old, folder):
+        if registry.get(path.name) is None:  # its server was killed before it was on record
+            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+
+
+async def forget(session: str, registry: Registry, folder: Path, records: Path) -> None:
+    """A session that nobody runs is deleted: its processes end and all of them goes."""
+    rows = registry.list(session)
+    for marker in sorted({row.warden for row in rows if row.live and row.warden}):
+        if warden := await Warden.rejoin(records / marker):
+            await warden.close()
+        await swept(records / marker)
+    await asyncio.to_thread(shutil.rmtree, folder / session, ignore_errors=True)
+    await asyncio.wrap_future(registry.remove([row.id for row in rows]))
+
+
+def _old(folder: Path) -> list[Path]:
+    before = time.time() - KEPT.total_seconds()
+    found = []
+    for path in folder.glob(f"*/{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < before:
+                found.append(path)
+    return found
+
+
+def sizes_on_disk(folder: Path) -> Sizes:
+    found = []
+    for name in exit_file.FILES:
+        try:
+            found.append((folder / name).stat().st_size)
+        except OSError:
+            found.append(0)
+    output, error = found
+    return Sizes(output, error, output, error)
+
+
+async def settle_one(row: Process, registry: Registry, folder: Path) -> None:
+    """One that nobody looks after any more."""
+    place = folder / row.session / row.id
+    if end := Ended.read(place):
+        fields = end_fields(end, "")
+    elif row.boot == boot_id() and _runs(row):
+        return  # it would not die: it is not lost, and not ours to call ended
+    else:
+        fields = size_fields(sizes_on_disk(place)) | {
+            "status": "lost",
+            "ended_at": now(),
+            "why": "the machine was restarted"
+            if row.boot != boot_id()
+            else "nobody looked after it when it ended",
+        }
+    await asyncio.wrap_future(registry.change(row.id, **fields))
+
+
+def _runs(row: Process) -> bool:
+    found = find(row.pid) if row.pid else None
+    return found is not None and not found.dead and found.start == row.started
+
+
+def _looked_after(warden: Path) -> bool:
+    """Somebody holds its lease. If nobody does, what it left is ended now."""
+    return warden.exists() and sweep_one(warden) is None and warden.exists()
+
+
+def end_fields(end: Ended, intent: str) -> dict[str, Any]:
+    status: Status = (
+        "killed" if end.exit.code is None else "finished" if end.exit.code == 0 else "failed"
+    )
+    told = intent if end.why == exit_file.TOLD else ""
+    return size_fields(end.sizes) | {
+        "status": status,
+        "code": end.exit.code,
+        "signal": end.exit.signal,
+        "ended_at": rfc3339(datetime.fromtimestamp(end.at, UTC)),
+        "why": (told or WHY.get(end.why)) if status == "killed" else None,
+    }
+
+
+def size_fields(sizes: Sizes) -> dict[str, Any]:
+    return {
+        "stdout_bytes": sizes.stdout,
+        "stderr_bytes": sizes.stderr,
+        "stdout_kept": sizes.stdout_kept,
+        "stderr_kept": sizes.stderr_kept,
+    }
+
+
+def now() -> str:
+    return rfc3339(datetime.now(UTC))

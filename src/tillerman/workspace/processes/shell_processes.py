@@ -1,0 +1,449 @@
+"""Shell commands of one session: started, waited for, fed, killed, and found again after a restart.
+
+Each has a row in a registry, on disk before its id is told, and a folder with what it wrote and how
+it ended. Sync and async ones end with their harness; background ones last under the warden's lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import shutil
+import signal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from tillerman.core.errors import TillermanError
+from tillerman.core.workspace_process import Mode, Process
+from tillerman.paths import private_folder
+from tillerman.supervision.client.warden_client import Warden, swept
+from tillerman.supervision.isolation import Confined, confine
+from tillerman.supervision.linux.process_table import ancestors, boot_id
+from tillerman.workspace.files.refusal import Refused, refused
+from tillerman.workspace.processes.live_processes import (
+    SCRATCH,
+    TOLD_WITHIN,
+    Live,
+    Roll,
+    clear,
+    with_sizes,
+)
+from tillerman.workspace.processes.output_folders import OutputFolders, close_files
+from tillerman.workspace.processes.process_place import Place, UnknownProcess, not_started
+from tillerman.workspace.processes.process_records import Registry, expire, now, settle, settle_one
+
+MOST = 20  # at once, of one session
+INPUT_CAP = 1024 * 1024  # bytes given with the start
+NEWS = 2.0  # seconds between two words of a command that is waited for
+_EXPIRE_EVERY = 3600.0
+_BEGUN_WITHIN = 5.0
+
+_logger = logging.getLogger(__name__)
+
+
+class Processes:
+    """Open it with `open`; end it with `close` or `let_go`."""
+
+    def __init__(
+        self, session: str, registry: Registry, place: Place, clean: Callable[[str], str] = str
+    ) -> None:
+        self._session = session
+        self._registry = registry
+        self._place = place
+        self._clean = clean
+        self._boot = boot_id()
+        self._roll = Roll(registry, place.folder / session)
+        self._output = OutputFolders(place.folder, session)
+        self._warden: Warden | None = None
+        self._warming = asyncio.Lock()
+        self._starting: set[asyncio.Task[Any]] = set()
+        self._closed = False
+        self._expiry: asyncio.TimerHandle | None = None
+
+    @classmethod
+    async def open(
+        cls, session: str, registry: Registry, place: Place, clean: Callable[[str], str] = str
+    ) -> Processes:
+        """With whatever an earlier server of this session left running.
+
+        `clean` takes what is secret out of a command before it is put on record.
+        """
+        opened = cls(session, registry, place, clean)
+        await opened._find_again()
+        await settle(registry, place.folder, place.records)
+        opened._expire()
+        return opened
+
+    # -- starting ---------------------------------------------------------------------------------
+
+    async def warm(self) -> None:
+        """Have the warden ready before the first command needs it."""
+        await self._ready()
+
+    async def start(
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        mode: Mode = "async",
+        isolation: str = "basic",
+        stdin: bytes | bool | None = None,
+        protected: Sequence[Path] = (),
+        owner: str | None = None,
+    ) -> Process:
+        """Returns when it runs and is on record. `stdin`: none, these bytes, or True: for `write`.
+        `owner` is the client that started it, where there may be several.
+
+        A sync one is put on record meanwhile: nobody needs its id before it ends or is kept, and
+        it ends with its harness. `cwd` was checked by the caller, `env` is all that it gets.
+        """
+        if self._closed:
+            raise Refused("the session has ended", hint="start another session")
+        if self._roll.running + len(self._starting) >= MOST:
+            raise Refused(
+                f"{MOST} processes of this session run already",
+                hint="`list_processes` shows them; end one with `kill_process`, or wait for one",
+            )
+        if "\0" in command:
+            raise Refused("a command cannot hold a NUL character", hint="leave it out")
+        if isinstance(stdin, bytes) and len(stdin) > INPUT_CAP:
+            raise Refused(
+                f"{len(stdin)} bytes are too much input for one call",
+                hint="put them into a file, and let the command read it",
+            )
+        task = asyncio.create_task(
+            self._start(command, cwd, env, mode, isolation, stdin, protected, owner)
+        )
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            self._roll.later(self._call_off(task))  # nobody knows its id
+            raise
+
+    async def _start(
+        self,
+        command: str,
+        cwd: Path,
+        env: Mapping[str, str],
+        mode: Mode,
+        isolation: str,
+        stdin: bytes | bool | None,
+        protected: Sequence[Path],
+        owner: str | None,
+    ) -> Process:
+        warden = await self._ready()
+        try:
+            name, folder, files = self._output.take()
+        except OSError as error:
+            raise refused(error, str(self._place.folder)) from error
+        process = Process(
+            id=name,
+            session=self._session,
+            command=self._clean(command),
+            cwd=str(cwd),
+            mode=mode,
+            isolation=isolation,
+            boot=self._boot,
+            began_at=now(),
+            warden=warden.folder.name,
+            owner=owner,
+        )
+        argv = ["/bin/sh", "-c", command]
+        try:
+            confined = await self._confine(argv, cwd, env, isolation, folder, protected)
+        except BaseException:
+            close_files(files)
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        added = asyncio.wrap_future(self._registry.add(process))
+        try:
+            job = await warden.run(
+                confined.argv,
+                cwd=cwd,
+                env=confined.env,
+                name=name,
+                folder=folder,
+                files=files,
+                cap=self._place.cap,
+                stdin=stdin,
+                lasting=mode == "background",
+                rules=confined.rules,
+                enforcement=self._enforcement(env),
+            )
+        except (OSError, TillermanError) as error:
+            await added
+            await asyncio.to_thread(clear, confined, folder)
+            await self._roll.write_down(name, status="failed", why=str(error), ended_at=now())
+            if isinstance(error, OSError):
+                raise not_started(error, cwd) from error
+            raise
+        if self._place.judged:
+            self._place.judged.started(job.mount_failures)
+        pid, ticks = await job.started()
+        process = replace(process, status="running", pid=pid, started=ticks)
+        live = self._roll.watch(Live(process, job, confined, added))
+        if not self._closed:
+            self._output.prepare()
+        if task := asyncio.current_task():
+            self._starting.discard(task)  # it counts as one that runs
+        self._roll.write_start(live, waits=mode == "sync")
+        if mode == "sync":
+            self._roll.later(self._roll.recorded(live))
+        else:
+            await self._roll.recorded(live)
+        return live.process
+
+    async def _confine(
+        self,
+        argv: list[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        isolation: str,
+        folder: Path,
+        protected: Sequence[Path],
+    ) -> Confined:
+        def confined() -> Confined:
+            return confine(
+                isolation,  # type: ignore[arg-type]  # refused if it is none
+                workspace=self._place.workspace,
+                argv=argv,
+                env=env,
+                cwd=cwd,
+                protected=protected,
+                scratch=folder / SCRATCH,
+            )
+
+        return confined() if isolation == "basic" else await asyncio.to_thread(confined)
+
+    async def _call_off(self, task: asyncio.Task[Process]) -> None:
+        with contextlib.suppress(TillermanError, OSError):
+            process = await task
+            await self.kill(process.id, why="the call was cancelled")
+
+    async def _ready(self) -> Warden:
+        """The session's warden; a new one, if there is none or something killed it."""
+        async with self._warming:
+            if self._warden is None or self._warden.lost:
+                private_folder(self._place.records)
+                self._warden = await Warden.start(
+                    level=self._place.level,
+                    records=self._place.records,
+                    marker=f"{secrets.token_hex(8)}-ws",
+                    linger=self._place.linger,
+                )
+                if self._place.judged:
+                    self._place.judged.attach(self._warden)
+            return self._warden
+
+    def _enforcement(self, env: Mapping[str, str]) -> Mapping[str, Any]:
+        return self._place.judged.enforcement(env) if self._place.judged else {}
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def known(self, process: str) -> Process:
+        """One of another session is as unknown as one that never was."""
+        if live := self._roll.live.get(process):
+            return live.process
+        found = self._registry.get(process)
+        if found is None or found.session != self._session:
+            raise UnknownProcess(process)
+        return found
+
+    def of_earlier_server(self, process: str) -> Process | None:
+        """One that has ended, of another session that worked in this workspace."""
+        found = self._registry.get(process)
+        if found is None or found.live or found.session == self._session:
+            return None
+        return found if Path(found.cwd).is_relative_to(self._place.workspace) else None
+
+    def folder(self, process: str) -> Path:
+        """Where its output is: `stdout` and `stderr`."""
+        return self.folder_of(self.known(process).id)
+
+    def folder_of(self, process: str) -> Path:
+        return self._roll.folder_of(process)
+
+    async def get(self, process: str, *, exact: bool = True) -> Process:
+        """`exact`: with the bytes that are on their way into its files."""
+        found = self.known(process)
+        live = self._roll.live.get(process)
+        least = 0 if exact else self._place.cap
+        return await self._roll.measured(live, least) if live else found
+
+    def list(self, status: str | None = None) -> list[Process]:
+        """Oldest first; `status` is one of theirs. Those that run have the sizes of their files."""
+        rows = [self._roll.known(row) for row in self._registry.list(self._session)]
+        return [self._roll.sized(row) for row in rows if status in (None, "all", row.status)]
+
+    async def wait(self, process: str, seconds: float | None = None) -> Process:
+        """Its end, or what it is by then."""
+        found = self.known(process)
+        live = self._roll.live.get(process)
+        if live is None:
+            return found
+        assert live.ended
+        done, _ = await asyncio.wait({live.ended}, timeout=seconds)
+        return live.ended.result() if done else await self._roll.measured(live)
+
+    async def see_through(
+        self,
+        process: Process,
+        timeout: float,
+        on_timeout: Literal["kill", "background"] = "kill",
+        news: Callable[[Process], Awaitable[None]] | None = None,
+    ) -> Process:
+        """Its end; past the timeout it is killed, or goes on by itself. `news`: told meanwhile."""
+        deadline = asyncio.get_running_loop().time() + timeout
+        try:
+            while process.live and (left := deadline - asyncio.get_running_loop().time()) > 0:
+                process = await self.wait(process.id, min(left, NEWS) if news else left)
+                if news and process.live:
+                    await news(process)
+        except asyncio.CancelledError:
+            self._roll.later(self.kill(process.id, why="the call was cancelled"))
+            raise
+        if process.live and on_timeout == "background":
+            return await self.keep(process.id)
+        return await self.kill(process.id, why=f"it took longer than {timeout:g} s")
+
+    async def changed(self, process: str, since: int, seconds: float) -> Process:
+        """Once it has ended or written more than `since` bytes to both; or what it is by then."""
+        found = self.known(process)
+        live = self._roll.live.get(process)
+        if live is None:
+            return found
+        try:
+            async with asyncio.timeout(seconds):
+                sizes = await live.job.grown(since)
+                if sizes is None:
+                    return await self.wait(process)
+        except TimeoutError:
+            return await self._roll.measured(live)
+        return with_sizes(live.process, sizes)
+
+    def started(self, pid: int) -> bool:
+        """Whether it is one of those, or was started by one."""
+        warden = self._warden.pid if self._warden else None
+        return warden is not None and warden in ancestors(pid)
+
+    # -- acting -----------------------------------------------------------------------------------
+
+    async def kill(self, process: str, number: int | None = None, *, why: str = "") -> Process:
+        """The whole tree; or a signal to its process group, which it may heed or not.
+
+        One that has ended already stays as it is.
+        """
+        found = self.known(process)
+        live = self._roll.live.get(process)
+        if live is None or not live.process.live:
+            return found
+        if number is None or number == signal.SIGKILL:
+            return await self._roll.kill(live, why or "it was killed on request")
+        if number not in set(signal.valid_signals()) - {0}:
+            raise Refused(f"{number} is no signal", hint="15 asks it to end, 2 interrupts it")
+        live.job.signal(number)
+        return await self.wait(process, TOLD_WITHIN)
+
+    async def write(self, process: str, data: bytes, *, eof: bool = False) -> Process:
+        """To its standard input, which must have been left open when it was started."""
+        self.known(process)
+        live = self._roll.live.get(process)
+        answer = await live.job.write(data, eof=eof) if live else "closed"
+        if answer == "full":
+            raise Refused(
+                f"process {process} does not read its input, and no more of it fits",
+                hint="some of this text may have been taken; look at its output, or kill it",
+            )
+        if answer == "closed":
+            raise Refused(
+                f"the input of process {process} is closed",
+                hint="start it with its input left open, if it is to be written to",
+            )
+        return await self.get(process)
+
+    async def keep(self, process: str) -> Process:
+        """Let one that waits for its caller go on in the background, under the lease."""
+        self.known(process)
+        live = self._roll.live.get(process)
+        if live and await live.job.last():
+            await self._roll.recorded(live)
+            self._roll.flush_start(live)
+            live.process = replace(live.process, mode="background")
+            self._roll.write_down(process, mode="background")
+            return await self._roll.measured(live)
+        return await self.wait(process)
+
+    async def close(self) -> None:
+        """The session ends, and everything in it."""
+        await self._stop("the session ended")
+        if self._warden:
+            await self._warden.close()
+            self._warden = None
+
+    async def let_go(self) -> None:
+        """The server stops and the session goes on: what runs in the background stays."""
+        await self._stop("its server ended", but_lasting=True)
+        for live in self._roll.live.values():
+            if live.ended:
+                live.ended.cancel()
+        self._roll.live.clear()
+        if self._warden:
+            self._warden.let_go()
+            self._warden = None
+
+    async def _stop(self, why: str, *, but_lasting: bool = False) -> None:
+        self._closed = True
+        self._output.close()
+        if self._expiry:
+            self._expiry.cancel()
+        if self._starting:  # on a full disk one may wait for its record, but it runs
+            await asyncio.wait(self._starting, timeout=_BEGUN_WITHIN)
+        those = [one for one in self._roll.live.values() if not (but_lasting and one.job.lasting)]
+        for live in those:
+            live.intent = live.intent or why
+        ends = [live.ended for live in those if live.ended]
+        kills = [live.job.kill() for live in those]
+        await asyncio.gather(*kills, *ends, return_exceptions=True)
+        await self._roll.settled()
+
+    # -- inside -----------------------------------------------------------------------------------
+
+    async def _find_again(self) -> None:
+        """What ran when the last server of this session ended."""
+        rows = {row.id: row for row in self._registry.list(self._session, live=True)}
+        for marker in sorted({row.warden for row in rows.values() if row.warden}):
+            warden = await Warden.rejoin(self._place.records / marker)
+            if warden is None:
+                continue
+            self._warden = warden
+            if self._place.judged:
+                self._place.judged.attach(warden)
+            for name, job in warden.running.items():
+                if name not in rows:  # it was never told of
+                    await job.kill()
+                    continue
+                row = rows.pop(name)
+                mode: Mode = "background" if job.lasting else row.mode
+                live = self._roll.watch(Live(replace(row, mode=mode), job))
+                if job.pid:
+                    await self._roll.note_start(live)
+                else:
+                    self._roll.later(self._roll.note_start(live))
+        held = self._warden.folder.name if self._warden else None
+        for row in rows.values():
+            if row.warden and row.warden != held:
+                await swept(self._place.records / row.warden)
+            await settle_one(row, self._registry, self._place.folder)
+
+    def _expire(self) -> None:
+        self._roll.later(expire(self._registry, self._place.folder))
+        loop = asyncio.get_running_loop()
+        self._expiry = loop.call_later(_EXPIRE_EVERY, self._expire)

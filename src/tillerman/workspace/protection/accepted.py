@@ -1,0 +1,82 @@
+"""States of protected names that are known to be right, shared by all sessions of the user.
+
+Several sessions may watch one workspace. What one of them restored, or the user took back, must
+not be undone by another: it is noted here before it is put in place, by the digest of what is
+there. Of two sessions the older one is right: the younger may have begun while something was wrong.
+The folder is the user's own; the notes hold no content.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from tillerman.workspace.protection.protected_state import Node
+
+ABSENT = "absent"
+MOST_IN_DIGEST = 1_000  # names of a folder
+_MOST = 8  # digests of one path
+
+
+class Accepted:
+    """Of one workspace, for a session that began at `since` (ns); 0 is the user."""
+
+    def __init__(self, folder: Path, workspace: Path, since: int = 0) -> None:
+        self._root, self._workspace = folder, str(workspace)
+        self.since = since
+
+    @property
+    def _folder(self) -> Path:
+        return self._root / _name(self._workspace)
+
+    def add(self, path: str, digest: str) -> None:
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            known = self._read(path)
+            line = f"{digest} {self.since}"
+            if line not in known[:1]:
+                lines = [line, *(one for one in known if one != line)][:_MOST]
+                draft = self._folder / f"{_name(path)}.{os.getpid()}"
+                draft.write_text("\n".join(lines))
+                draft.replace(self._folder / _name(path))
+
+    def has(self, path: str, digest: str) -> bool:
+        """Noted by the user, by an older session, or by this one."""
+        for line in self._read(path):
+            found, _, since = line.partition(" ")
+            if found == digest and since.isdecimal() and int(since) <= self.since:
+                return True
+        return False
+
+    def _read(self, path: str) -> list[str]:
+        try:
+            return (self._folder / _name(path)).read_text().split("\n")
+        except OSError:
+            return []
+
+
+def digest_of(node: Node | None) -> str:
+    """Of what lies at a name; of a folder only that it is one."""
+    if node is None:
+        return ABSENT
+    return digest(node.kind, node.content or b"")
+
+
+def digest(kind: str, content: bytes) -> str:
+    import hashlib  # only where something differs
+
+    return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()
+
+
+def folder_digest(inside: Iterable[tuple[str, str]]) -> str:
+    """Of names in order, and the digests of what they have."""
+    parts = (f"{name}\0{one}" for name, one in inside)
+    return digest("folder", "\n".join(parts).encode("utf-8", "surrogateescape"))
+
+
+def _name(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:32]

@@ -1,0 +1,454 @@
+"""Compares the protected names of a workspace with what is known of them, and restores.
+
+What differs is taken over (a rule allows it, the user took it back, a checkout made it, or it came
+from outside of every mount), left to wait for a moment, or undone.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tillerman.workspace.files.file_names import shown
+from tillerman.workspace.protection.checkouts import GRACE, Checkouts
+from tillerman.workspace.protection.differences import (
+    changed_instructions,
+    differences,
+    files_of,
+    has_other_mode,
+    is_git_config,
+    is_hook_sample,
+    is_in_new_folder,
+    is_inside,
+    is_of_git,
+    is_touched,
+    is_worktree_link,
+    state_digest,
+    still_made,
+)
+from tillerman.workspace.protection.failures import Failures
+from tillerman.workspace.protection.known_commits import Files, KnownCommits
+from tillerman.workspace.protection.protected_names import MOST_FOLDERS, look, look_again
+from tillerman.workspace.protection.protected_state import NOTHING, Node, State, mark_of, parent_of
+from tillerman.workspace.protection.restore import AcceptedMeanwhile, ChangedMeanwhile, Restorer
+from tillerman.workspace.protection.saved_state import SavedState
+from tillerman.workspace.protection.undone import Undone
+
+# An agent's own sandbox (Codex) makes these, empty, to mount over them: without them it fails.
+_MOUNT_POINTS = frozenset({".codex", ".agents", ".git"})
+_WHILE_GIT_WORKS = 0.05  # seconds between two looks
+_AT_ONCE = 1_000  # things restored in one go
+_ROUNDS = 100
+_FEW = 200  # things that are looked at sooner than a thread has begun
+_TICK = 10_000_000  # ns that the clock of file systems may be late
+
+
+class Checker:
+    """Of one workspace; public methods may be called from any thread."""
+
+    def __init__(
+        self,
+        root: Path,
+        restorer: Restorer,
+        saved: SavedState,
+        *,
+        role: str,
+        skipped: frozenset[str],
+        allowed: Callable[[str], bool],
+    ) -> None:
+        self._root = root
+        self.restorer = restorer
+        self._saved = saved
+        self._role, self._skipped, self._allowed = role, skipped, allowed
+        self.mounted: frozenset[str] = frozenset()  # read-only in every program
+        self.state = NOTHING
+        self.lock = threading.Lock()
+        self.partial = False  # deeper folders are still to be looked at
+        self.changed = False  # something was replaced, or has to be looked at again
+        self._early: State | None = None
+        self._empty: dict[str, float] = {}  # mount points of a sandbox, since when
+        self._checkouts: Checkouts | None = None
+        self._failures = Failures()
+        self._outside: set[str] = set()  # mounted names that changed
+        self._unsure: frozenset[str] = frozenset()  # the same, while they are mounted again
+        self._reports: list[Undone] = []
+
+    def close(self) -> None:
+        with self.lock:
+            self.restorer.folders.close()
+
+    def reports(self) -> tuple[Undone, ...]:
+        """Those that nobody has got yet."""
+        with self.lock:
+            found, self._reports = tuple(self._reports), []
+        return found
+
+    def pause(self) -> float | None:
+        """Seconds until the next look, though nothing happens; None where there need be none."""
+        if self._checkouts and self._checkouts.pending:
+            return _WHILE_GIT_WORKS
+        if self._empty:
+            return GRACE
+        return self._failures.pause() if self._failures else None
+
+    @property
+    def waits_for_git(self) -> bool:
+        return bool(self._checkouts and self._checkouts.pending)
+
+    @property
+    def waits_for_folders(self) -> bool:
+        """Something cannot be restored, perhaps because its folder is gone."""
+        return bool(self._failures)
+
+    @property
+    def is_small(self) -> bool:
+        """Of what is known; before the first look nothing is."""
+        return 0 < len(self.state.folders) + len(self.state.nodes) <= _FEW
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    def accept(self, *, most: int = MOST_FOLDERS) -> None:
+        """What is there now is as it should be."""
+        with self.lock:
+            self.state = still_made(self.state, self._look(baseline=True, most=most))
+            self.partial = most < MOST_FOLDERS and not self.state.whole
+            self.restorer.accept()
+            self._note_commits()
+            self._saved.write(self.state)
+
+    def accept_early(self, early: State) -> None:
+        """What was seen before a program that runs already; `complete` does the rest."""
+        with self.lock:
+            self.state, self._early, self.partial = early, early, True
+            self.restorer.accept()
+            self._note_commits(early.at - _TICK)
+
+    def resume(self) -> bool:
+        """Goes on from the state that an earlier harness saved, if there is one."""
+        state = self._saved.read()
+        if state is None:
+            return False
+        with self.lock:
+            self.state = state
+            self.restorer.accept()
+        return True
+
+    def complete(self) -> None:
+        """Takes in deeper folders and refs. What changed since an early look is reported."""
+        with self.lock:
+            self._complete()
+
+    def _complete(self) -> None:
+        if self._checkouts:
+            self._checkouts.commits.read_refs()
+        if not self.partial:
+            return
+        early, self._early, self.partial = self._early, None, False
+        new = self._grow()
+        if early:
+            why = "it changed while the session started"
+            late = [path for path, node in new.items() if node.mark.changed > early.at - _TICK]
+            self._reports += [
+                Undone(shown(path), "changed", False, "", why)
+                for path in late
+                if not any(other.startswith(f"{path}/") for other in late)
+            ]
+        self._saved.write(self.state)
+
+    def _note_commits(self, until: int | None = None) -> None:
+        if self._role == "work" and self._checkouts is None:  # a program may have made others
+            self._checkouts = Checkouts(KnownCommits(self._root, until), self.restorer)
+
+    def _grow(self) -> dict[str, Node]:
+        """Enters folders that are not known yet. What lies at protected names in them."""
+        before, grown = self.state, self._look(baseline=True)
+        nodes = grown.nodes.items()
+        new = {path: node for path, node in nodes if is_in_new_folder(path, before, grown)}
+        self.state = before._replace(
+            nodes={**before.nodes, **new},
+            words={**grown.words, **before.words},
+            folders={**grown.folders, **before.folders},
+            behind=tuple(dict.fromkeys((*before.behind, *grown.behind))),
+            closed=before.closed | {path for path in grown.closed if path in new},
+            whole=grown.whole,
+        )
+        return new
+
+    def _look(self, *, baseline: bool, most: int = MOST_FOLDERS) -> State:
+        found = look(
+            self.restorer.folders.root,
+            self.state,
+            baseline=baseline,
+            role=self._role,
+            skipped=self._skipped,
+            most=most,
+        )
+        return found._replace(made=self.state.made)
+
+    # -- checks ------------------------------------------------------------------------------------
+
+    def is_unchanged(self) -> bool:
+        """One look, where it is over at once. False: all has to be checked."""
+        if self.partial or not self.is_small or not self.lock.acquire(blocking=False):
+            return False
+        try:
+            before = self.state
+            same = look_again(
+                self.restorer.folders.root, before, role=self._role, skipped=self._skipped
+            )
+            if same and not same.has_new_folders and self.restorer.folders.in_place():
+                self.state = same
+                return True
+            after = self._look(baseline=False)
+            after = after._replace(whole=before.whole)
+            if after.has_new_folders or not self.restorer.folders.in_place():
+                return False
+            if differences(before, after) or changed_instructions(before, after):
+                return False
+            if any(is_touched(before, after, path) for path in before.nodes):
+                return False
+            self.state = after
+            return True
+        finally:
+            self.lock.release()
+
+    def check(self) -> tuple[Undone, ...]:
+        """Restores what differs."""
+        with self.lock:
+            self._complete()
+            found = self._check(last=False)
+            self._reports += found
+            return found
+
+    def check_unsure(self, paths: frozenset[str]) -> None:
+        """The same, after names were mounted again: until then programs could write there."""
+        self._unsure = paths
+        try:
+            self.check()
+        finally:
+            self._unsure = frozenset()
+
+    def check_last(self, *, last: bool) -> None:
+        """Until nothing differs; then takes in what lies in folders that are new.
+
+        `last`: no program is at work any more.
+        """
+        with self.lock:
+            self._complete()
+            self._failures.report_soon = True
+            for _ in range(_ROUNDS):
+                self.changed = False
+                found = self._check(last=last)
+                self._reports += found
+                if not found and not self.changed:
+                    break
+            self._failures.report_soon = False
+            if not self.state.has_new_folders:
+                return
+            new = self._grow()
+            self.state = self.state._replace(made=self.state.made | new.keys())
+            why = "it came with a folder that is new"
+            self._reports += [
+                Undone(shown(path), "created", False, "", why)
+                for path in new
+                if parent_of(path)[0] not in new and parent_of(path)[1] != "commondir"
+            ]
+            self._saved.write(self.state)
+
+    def take_outside(self) -> frozenset[str]:
+        """Mounted names that somebody outside replaced since the last call."""
+        with self.lock:
+            found, self._outside = frozenset(self._outside), set()
+        return found
+
+    def _check(self, *, last: bool) -> tuple[Undone, ...]:
+        found: list[Undone] = []
+        if self._role == "work":
+            found += self.restorer.folders.restore_root()
+            if not self._allowed(".git"):
+                found += self.restorer.folders.restore_git()
+        before, after = self.state, self._look(baseline=False)
+        found += changed_instructions(before, after)
+        differing = differences(before, after)
+        touched = [
+            path
+            for path in before.nodes
+            if is_touched(before, after, path) and not is_git_config(path, after)
+        ]
+        self._forget_others(set(differing))
+        if not differing and not touched:
+            self.state = after._replace(whole=before.whole)
+            return tuple(found)
+        for path in touched:
+            with suppress(OSError, AcceptedMeanwhile, ChangedMeanwhile):
+                self.restorer.restore(path, before, judged=files_of(before, path))
+                self.changed = True
+        for path in differing[:_AT_ONCE]:
+            one = self._settle(path, before, after, last=last)
+            if one and not any(one.path.startswith(f"{other.path}/") for other in found):
+                found.append(one)
+        self._refresh()
+        self._saved.write(self.state)
+        return tuple(found)
+
+    def _forget_others(self, differing: set[str]) -> None:
+        self._failures.forget_others(differing)
+        self._empty = {path: since for path, since in self._empty.items() if path in differing}
+        if self._checkouts:
+            self._checkouts.forget_others(differing)
+
+    def _settle(self, path: str, before: State, after: State, *, last: bool) -> Undone | None:
+        """What is to be reported of a difference, now."""
+        one = self._judge(path, before, after, last=last)
+        if one is None or one.restored:
+            self._failures.remove(path)
+            self.changed |= one is not None
+            return one
+        was, now = before.nodes.get(path), after.nodes.get(path)
+        report = self._failures.add(path, was, now)
+        self.changed |= report is not False
+        return one if report else None
+
+    def _judge(self, path: str, before: State, after: State, *, last: bool) -> Undone | None:
+        """What becomes of a difference: it is taken over, left for a moment, or undone."""
+        if self._allowed(path):
+            self._adopt(path)
+            return None
+        if self._is_mounted(path) and path not in self._unsure:
+            self._outside.add(path)
+            self._adopt(path)
+            return None
+        if self._is_mount_point(path, before, last=last):
+            return None
+        was, now = before.nodes.get(path), after.nodes.get(path)
+        if now is None and path in before.made:
+            self._adopt(path)
+            return None
+        if self.restorer.is_accepted(path) and self._adopt_accepted(path):
+            return None
+        if is_git_config(path, after):
+            if now is not None and now.kind == "file":
+                return self._disarm(path, was)
+            return self._undo(path, before, after, None)
+        if is_hook_sample(path, after):
+            self._adopt(path)
+            return None
+        if self._adopt_hooks(path, before, after) or self._adopt_worktree(path, before):
+            return None
+        return self._judge_checkout(path, before, after, last=last)
+
+    def _judge_checkout(
+        self, path: str, before: State, after: State, *, last: bool
+    ) -> Undone | None:
+        if self._checkouts is None:
+            return self._undo(path, before, after, None)
+        verdict = self._checkouts.judge(path, before, last=last)
+        if verdict.decision == "wait":
+            return None
+        if verdict.decision == "adopt" and verdict.files is not None:
+            if not self._adopt_files(path, verdict.files):
+                self.changed = True  # it is another one by now
+            return None
+        return self._undo(path, before, after, verdict.files)
+
+    def _undo(self, path: str, before: State, after: State, judged: Files | None) -> Undone | None:
+        try:
+            return self.restorer.undo(path, before, after, judged)
+        except AcceptedMeanwhile:
+            self._adopt_accepted(path)
+        except ChangedMeanwhile:
+            pass
+        self.changed = True  # to be looked at again
+        return None
+
+    def _is_mount_point(self, path: str, before: State, *, last: bool) -> bool:
+        """Of a sandbox, for a moment; then it is looked at again."""
+        if path in before.nodes or path not in _MOUNT_POINTS or not self.restorer.is_empty(path):
+            self._empty.pop(path, None)
+            return False
+        since = self._empty.setdefault(path, time.monotonic())
+        return not last and time.monotonic() < since + GRACE
+
+    def _is_mounted(self, path: str) -> bool:
+        return any(is_inside(path, top) for top in self.mounted)
+
+    def _disarm(self, path: str, known: Node | None) -> Undone | None:
+        try:
+            undone, content = self.restorer.disarm(path, known)
+            with self.restorer.folders.held(path) as held:
+                status = os.fstat(held)
+        except OSError as error:
+            return Undone(shown(path), "changed", False, "", error.strerror or str(error))
+        mode = known.mode if known else status.st_mode & 0o777
+        if known and status.st_mode & 0o7777 != known.mode:
+            with suppress(OSError), self.restorer.folders.held(path) as held:
+                Path(f"/proc/self/fd/{held}").chmod(known.mode)
+        owner = (status.st_uid, status.st_gid)
+        node = Node("file", mode, owner, status.st_mtime_ns, content, mark_of(status))
+        self.state = self.state._replace(nodes={**self.state.nodes, path: node})
+        self.changed = True
+        return undone
+
+    # -- taking over -------------------------------------------------------------------------------
+
+    def _adopt(self, path: str, is_right: Callable[[State], bool] = lambda seen: True) -> bool:
+        """Takes over what lies there, if what was seen of it is right: it may change any time."""
+        now, nodes = self._look(baseline=True), dict(self.state.nodes)
+        if not is_right(now):
+            return False
+        for one in [one for one in nodes if is_inside(one, path)]:
+            del nodes[one]
+        nodes |= {one: node for one, node in now.nodes.items() if is_inside(one, path)}
+        self.state = self.state._replace(nodes=nodes, made=self.state.made & nodes.keys())
+        self.changed = True
+        return True
+
+    def _adopt_accepted(self, path: str) -> bool:
+        """The user took it back, or another session restored it."""
+
+        def is_right(seen: State) -> bool:
+            if has_other_mode(self.state, seen, path):
+                return False
+            return self.restorer.accepts(path, state_digest(seen, path))
+
+        return self._adopt(path, is_right)
+
+    def _adopt_files(self, path: str, files: Files) -> bool:
+        return self._adopt(path, lambda seen: files_of(seen, path) == files)
+
+    def _adopt_hooks(self, path: str, before: State, after: State) -> bool:
+        """The folder that `git init` makes: what is in it is judged by itself."""
+        if path in before.nodes or not is_of_git(path, after, ("hooks",)):
+            return False
+        node = after.nodes[path]
+        if node.kind != "folder":
+            return False
+        self.state = self.state._replace(nodes={**self.state.nodes, path: node})
+        self.changed = True
+        return True
+
+    def _adopt_worktree(self, path: str, before: State) -> bool:
+        """What `git worktree add` makes."""
+        if path in before.nodes or parent_of(path)[1] != "commondir":
+            return False
+        return self._adopt(path, lambda seen: is_worktree_link(path, seen))
+
+    def _refresh(self) -> None:
+        """Marks of what is as it was; never the content of what is not."""
+        before, now = self.state, self._look(baseline=False)
+        nodes = dict(before.nodes)
+        for path, node in before.nodes.items():
+            if (other := now.nodes.get(path)) and other.same(node):
+                nodes[path] = node._replace(mark=other.mark)
+        folders = {
+            path: seen
+            for path, seen in before.folders.items()
+            if path in now.folders or seen.role != "empty"
+        }
+        self.state = before._replace(
+            at=now.at, nodes=nodes, words=now.words, folders={**folders, **now.folders}
+        )

@@ -1,0 +1,91 @@
+"""Changes of protected files that git made: which are taken over, and which wait for git to end.
+
+A checkout writes files, then the index, then HEAD. Files that it changed are taken over once HEAD
+holds them and had them from a commit of the start. Until then a change waits only as long as git
+may be at work on it; then it is undone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Literal, NamedTuple
+
+from tillerman.workspace.protection.differences import files_of
+from tillerman.workspace.protection.known_commits import Files, KnownCommits
+from tillerman.workspace.protection.protected_state import State
+from tillerman.workspace.protection.restore import Restorer
+
+GRACE = 0.4  # seconds after git wrote the index
+LONGEST_UNKNOWN = 0.8  # for content that no recent commit of the start had
+_LONGEST_QUIET = 10.0  # for content that one had, while the index stays as it is
+_LONGEST = 60.0  # for the same, in all
+
+Decision = Literal["undo", "adopt", "wait"]
+
+
+class Verdict(NamedTuple):
+    decision: Decision
+    files: Files | None = None  # that were judged
+
+
+class _Pending(NamedTuple):
+    first: float
+    since: float  # the index is as it is
+    mark: tuple[int, int]
+
+
+class Checkouts:
+    """Of one work tree. One thread at a time."""
+
+    def __init__(self, commits: KnownCommits, restorer: Restorer) -> None:
+        self.commits = commits
+        self._restorer = restorer
+        self._pending: dict[str, _Pending] = {}
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._pending)
+
+    def forget_others(self, differing: Collection[str]) -> None:
+        """What differs no longer is waited for no longer."""
+        self._pending = {path: one for path, one in self._pending.items() if path in differing}
+
+    def judge(self, path: str, before: State, *, last: bool) -> Verdict:
+        """`last`: no program is at work any more, so nothing waits."""
+        commits = self.commits
+        if path.startswith(".git/") or not commits.may_have_moved:
+            return Verdict("undo")
+        busy, mark = commits.is_busy(GRACE), commits.index_mark  # before HEAD is read
+        had, has = files_of(before, path), self._restorer.files_at(path)
+        if has is None or not commits.has(path, had):
+            return Verdict("undo", has)
+        begun = has == {} and self._restorer.is_empty(path)  # a folder, whose files follow
+        gone = has == {} and not begun
+        if gone and path not in before.nodes:
+            return Verdict("wait", has)  # it went by itself: the next look sees nothing
+        if not had and not commits.tracks(path):
+            return Verdict("undo", has)
+        if had == has and not begun and not gone:
+            # a mode that git does not know of, or a checkout that came back meanwhile
+            waits = busy and not last and self._may_wait(path, mark, known=False)
+            return Verdict("wait" if waits else "undo", has)
+        if not begun and commits.leads_to(path, has):
+            return Verdict("adopt", has)
+        if last:
+            return Verdict("undo", has)
+        busy = busy or self._restorer.files_at(path) != has or commits.index_holds(path, has)
+        known = not begun and commits.had(path, has)
+        waits = busy and self._may_wait(path, mark, known=known)
+        return Verdict("wait" if waits else "undo", has)
+
+    def _may_wait(self, path: str, mark: tuple[int, int], *, known: bool) -> bool:
+        """For a checkout to end; longer with content that a commit of the start had."""
+        now = time.monotonic()
+        pending = self._pending.get(path) or _Pending(now, now, mark)
+        if pending.mark != mark:  # another checkout
+            pending = pending._replace(since=now, mark=mark)
+        self._pending[path] = pending
+        if known:
+            return now < min(pending.since + _LONGEST_QUIET, pending.first + _LONGEST)
+        return now < min(pending.since + GRACE, pending.first + LONGEST_UNKNOWN)

@@ -1,0 +1,115 @@
+"""What differs between two looks at the protected names of a workspace."""
+
+from __future__ import annotations
+
+from tillerman.workspace.files.file_names import shown
+from tillerman.workspace.protection.accepted import ABSENT, MOST_IN_DIGEST, digest, folder_digest
+from tillerman.workspace.protection.known_commits import Files, git_mode
+from tillerman.workspace.protection.protected_state import State, parent_of
+from tillerman.workspace.protection.undone import Undone, act_of
+
+
+def differences(before: State, after: State) -> list[str]:
+    """Folders before what is in them; of what is new only the outermost."""
+    found = []
+    for path, node in before.nodes.items():
+        now = after.nodes.get(path)
+        if now is None or not now.same(node):
+            found.append(path)
+    found += [path for path in after.nodes if path not in before.nodes]
+    return sorted(found)
+
+
+def is_touched(before: State, after: State, path: str) -> bool:
+    """The same content, and somebody wrote it, or has another name for it.
+
+    One that another session restored has the old time, and no second name.
+    """
+    was, now = before.nodes[path], after.nodes.get(path)
+    if now is None or was.kind != "file" or was.content is None or not now.same(was):
+        return False
+    if was.mark == now.mark:
+        return False
+    return was.modified != now.modified or now.mark.links > was.mark.links
+
+
+def changed_instructions(before: State, after: State) -> list[Undone]:
+    """Files that instruct an agent: they are left as they are, and reported."""
+    found = []
+    for path in sorted({**before.words, **after.words}):
+        was, now = before.words.get(path), after.words.get(path)
+        if was != now and parent_of(path)[0] in after.folders:
+            why = "it instructs agents; read it before the next session"
+            found.append(Undone(shown(path), act_of(was, now), False, "", why))
+    return found
+
+
+def is_inside(path: str, top: str) -> bool:
+    return f"{path}/".startswith(f"{top}/")
+
+
+def is_in_new_folder(path: str, before: State, grown: State) -> bool:
+    folder, _ = parent_of(path)
+    while folder not in grown.folders:
+        folder, _ = parent_of(folder)
+    return folder not in before.folders
+
+
+def is_git_config(path: str, state: State) -> bool:
+    return is_of_git(path, state, ("config", "config.worktree"))
+
+
+def is_hook_sample(path: str, state: State) -> bool:
+    """Git runs no hook that is called so."""
+    return path.endswith(".sample") and is_of_git(parent_of(path)[0], state, ("hooks",))
+
+
+def is_of_git(path: str, state: State, names: tuple[str, ...]) -> bool:
+    folder, name = parent_of(path)
+    seen = state.folders.get(folder)
+    return name in names and seen is not None and seen.role == "git"
+
+
+def files_of(state: State, path: str) -> Files:
+    """What was known at a path, as git would have it."""
+    return {
+        one: (git_mode(node.kind, node.mode), node.content)
+        for one, node in state.nodes.items()
+        if node.kind != "folder" and is_inside(one, path)
+    }
+
+
+def state_digest(state: State, path: str, room: int = MOST_IN_DIGEST) -> str:
+    """As `contents.tree_digest` of the same, from what was seen."""
+    node = state.nodes.get(path)
+    if node is None:
+        return ABSENT
+    if node.kind != "folder":
+        return digest("link" if node.kind == "link" else "file", node.content or b"")
+    inside = sorted(one for one in state.nodes if parent_of(one)[0] == path)[:room]
+    return folder_digest((parent_of(one)[1], state_digest(state, one, room // 2)) for one in inside)
+
+
+def has_other_mode(before: State, after: State, path: str) -> bool:
+    """Something at a path, or in it, is of the same kind and has another mode."""
+    return any(
+        now.kind == was.kind and now.mode != was.mode
+        for one, was in before.nodes.items()
+        if is_inside(one, path) and (now := after.nodes.get(one))
+    )
+
+
+def is_worktree_link(path: str, state: State) -> bool:
+    """The `commondir` of a work tree that leads to its repository, as git writes it."""
+    node = state.nodes.get(path)
+    shelf, _ = parent_of(parent_of(path)[0])
+    right = node is not None and node.kind == "file" and node.content == b"../..\n"
+    return right and parent_of(shelf)[1] == "worktrees" and is_of_git(path, state, ("commondir",))
+
+
+def still_made(before: State, after: State) -> State:
+    """`after`, in which a program made only what nobody replaced since."""
+    known = before.made & after.nodes.keys()
+    return after._replace(
+        made=frozenset(one for one in known if after.nodes[one].mark == before.nodes[one].mark)
+    )

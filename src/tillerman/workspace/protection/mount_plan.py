@@ -1,0 +1,180 @@
+"""What of a workspace is mounted in the programs of a session: decided before the agent starts.
+
+Only what exists is mounted, so nothing is ever put into the workspace. What git tracks is not: a
+checkout would silently keep the old file. It is watched, and restored.
+"""
+
+# pathlib would cost every start some milliseconds
+# ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH118, PTH120, PTH123
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from tillerman.core.protected_names import is_protected, plain
+from tillerman.workspace.protection.git_index import tracked
+
+# In the home folder these are where agents keep their own state, which they have to write.
+AGENTS_OWN = frozenset({
+    ".agents", ".amp", ".claude", ".cline", ".codex", ".continue", ".copilot", ".cursor",
+    ".tillerman",
+    ".gemini", ".junie", ".kiro", ".opencode", ".qwen", ".roo", ".windsurf", ".zed",
+})  # fmt: skip
+
+# Files that an agent creates in its own folder of a project, and does not start without.
+CREATED = frozenset({".opencode/.gitignore"})
+
+
+class Mountable(NamedTuple):
+    """Paths seen from one folder."""
+
+    folder: str
+    pinned: tuple[str, ...] = ()
+    readonly: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def tree(self) -> tuple[bytes, list[bytes], list[bytes], list[bytes]]:
+        """As `supervision.mounts` takes it."""
+        lists = [[os.fsencode(path) for path in paths] for paths in self[1:]]
+        return os.fsencode(self.folder), lists[0], lists[1], lists[2]
+
+
+def mountable(
+    root: str, *, allowed: Callable[[str], bool] = lambda path: False
+) -> tuple[Mountable, ...]:
+    """Protected names of a workspace, and those of a repository that it is only a part of.
+
+    `allowed`: paths that a rule lets agents write.
+    """
+    names = _protected(root)
+    git = _git_folder(root)
+    pinned: list[str] = []
+    readonly: list[str] = []
+    if ".git" in names and not allowed(".git"):
+        if git == f"{root}/.git":
+            pinned.append(".git")
+            readonly += [".git/hooks"] if _is_folder(f"{git}/hooks") else []
+        else:
+            readonly.append(".git")
+    names = [name for name in names if name != ".git" and not allowed(name)]
+    known = tracked(git, names) if git else set()
+    if known is not None:
+        for name in names:
+            if name not in known:
+                readonly += _without_created(root, name)
+    found = [Mountable(root, tuple(pinned), tuple(readonly))]
+    for outer in outer_git_folders(root):
+        folder, name = os.path.split(outer)
+        hooks = (f"{name}/hooks",) if _is_folder(f"{outer}/hooks") else ()
+        found.append(Mountable(folder, (name,), hooks))
+    return tuple(found)
+
+
+def _without_created(root: str, name: str) -> list[str]:
+    """What to mount of a name: each of its entries, where an agent has yet to create a file."""
+    missing = any(
+        path.startswith(f"{name}/") and not os.path.lexists(f"{root}/{path}") for path in CREATED
+    )
+    if not missing or not _is_folder(f"{root}/{name}"):
+        return [name]
+    with os.scandir(f"{root}/{name}") as entries:
+        return sorted(f"{name}/{entry.name}" for entry in entries if not entry.is_symlink())
+
+
+def skipped(root: str) -> frozenset[str]:
+    """Protected names that are not watched either: an agent's own state in the home folder."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    real = os.path.realpath(root)
+    if home != real and not home.startswith(f"{real.rstrip('/')}/"):
+        return frozenset()
+    inner = os.path.relpath(home, real)
+    return frozenset(name if inner == "." else f"{inner}/{name}" for name in AGENTS_OWN)
+
+
+def outer_git_folders(root: str) -> tuple[str, ...]:
+    """Of the repository around a workspace that has no `.git` folder of its own."""
+    own = _git_folder(root)
+    if own == f"{root}/.git":
+        return ()
+    folders = git_folders(root)
+    return (folders[1],) if folders else ()
+
+
+def git_folders(root: str) -> tuple[str, str] | None:
+    """Of the work tree that a folder is in: its own, with the index, and the one with all refs."""
+    folder, git = root, _git_folder(root)
+    while git is None and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        git = _git_folder(folder)
+    if git is None or not _is_repository(common := _common(git)):
+        return None
+    return git, common
+
+
+def _is_repository(folder: str) -> bool:
+    """A `.git` file can name any folder, and one that is gone."""
+    return os.path.isfile(f"{folder}/HEAD") and os.access(folder, os.R_OK | os.X_OK)
+
+
+def _protected(root: str) -> list[str]:
+    own = skipped(root)
+    try:
+        with os.scandir(root) as entries:
+            return sorted(
+                entry.name
+                for entry in entries
+                if is_protected([plain(entry.name)])
+                and not entry.is_symlink()
+                and entry.name not in own
+            )
+    except OSError:
+        return []
+
+
+def _git_folder(root: str) -> str | None:
+    """Where the index of this work tree is; None where it has no repository of its own."""
+    path = f"{root}/.git"
+    if _is_folder(path):
+        return path
+    try:
+        with open(path, "rb") as file:
+            head, _, target = file.read(4096).partition(b":")
+    except OSError:
+        return None
+    if head != b"gitdir" or b"\0" in target:
+        return None
+    return os.path.normpath(os.path.join(root, os.fsdecode(target.strip())))
+
+
+def _common(git: str) -> str:
+    """The folder with config and hooks, which work trees share."""
+    try:
+        with open(f"{git}/commondir", "rb") as file:
+            target = os.fsdecode(file.read(4096).strip())
+    except OSError:
+        return git
+    if "\0" in target:
+        return git
+    return os.path.normpath(os.path.join(git, target))
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def with_hidden(plans: Iterable[Mountable], hidden: Iterable[str]) -> tuple[Mountable, ...]:
+    """Absolute paths that are to be hidden, added under the folders they lie in."""
+    found = list(plans)
+    for path in hidden:
+        for at, plan in enumerate(found):
+            if path.startswith(f"{plan.folder}/"):
+                inner = path[len(plan.folder) + 1 :]
+                found[at] = plan._replace(hidden=(*plan.hidden, inner))
+                break
+        else:
+            folder, name = os.path.split(path)
+            found.append(Mountable(folder, hidden=(name,)))
+    return tuple(found)

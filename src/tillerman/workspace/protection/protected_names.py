@@ -1,0 +1,429 @@
+"""What lies at the protected names of a workspace, looked at without following any link.
+
+Names that start programs or steer agents are those of the policy. Of `.git` it is what names
+commands, since git itself writes the rest. They are looked for in every folder that is not of a
+package manager's making, up to a bound; what did not change since the last look is not read again.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+import unicodedata
+from collections import deque
+from collections.abc import Iterator
+from functools import lru_cache
+
+from tillerman.core import protected_names as names
+from tillerman.workspace.files.file_names import SKIPPED
+from tillerman.workspace.protection.protected_state import (
+    DEEPEST,
+    NOTHING,
+    Mark,
+    Node,
+    Seen,
+    State,
+    join,
+    kind_of,
+    mark_of,
+    parent_of,
+)
+
+MOST_FOLDERS = 2_000
+MOST_IN_ONE = 1_000  # files of one protected folder
+_NAMES = 10_000  # whose kind is remembered
+MOST_STRANGERS = 100  # new ones in a folder: more, and the folder is taken for another
+KEPT_FILE = 1 << 20
+KEPT_BYTES = 16 << 20
+
+# Files are stamped by a clock that stands still for some ms: what changed just before a look may
+# change once more and look the same.
+_SETTLED = 2_000_000_000
+_GIT = frozenset({"config", "config.worktree", "hooks", "commondir"})
+_GIT_SHELVES = frozenset({"modules", "worktrees"})
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def look(
+    root: int,
+    before: State = NOTHING,
+    *,
+    baseline: bool,
+    role: str = "work",
+    skipped: frozenset[str] = frozenset(),
+    most: int = MOST_FOLDERS,
+) -> State:
+    """Of a `baseline` all is kept. Else only what was known is read, and no new folder entered.
+
+    `role` is that of the root; names that are `skipped` are not looked at. With more than `most`
+    folders the state is not whole, and another baseline goes on from it.
+    """
+    return _Look(root, before, baseline, role, skipped, most).state()
+
+
+def look_again(
+    root: int, before: State, *, role: str = "work", skipped: frozenset[str] = frozenset()
+) -> State | None:
+    """The state before, seen now, where each mark is as it was; None: all has to be looked at."""
+    return _Look(root, before, False, role, skipped, MOST_FOLDERS).same()
+
+
+def open_folder(root: int, path: str) -> int:
+    """Name by name: whoever swaps in a link leads nowhere."""
+    folder = os.open(".", _FOLDER, dir_fd=root)
+    for name in filter(None, path.split("/")):
+        try:
+            following = os.open(name, _FOLDER, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = following
+    return folder
+
+
+def plain(name: str) -> str:
+    """As the laxest file system and the laxest reader compare it."""
+    found = names.plain(name)
+    return found if found.isascii() else names.plain(unicodedata.normalize("NFKC", found))
+
+
+def matters(name: str, role: str) -> bool:
+    """Whether something of this name is looked at, in a folder of this role."""
+    spelled = plain(name)
+    match role:
+        case "git":
+            return spelled in _GIT or spelled in _GIT_SHELVES
+        case "github":
+            return names.is_protected([".github", spelled])
+    return spelled == ".github" or spelled in names.INSTRUCTIONS or names.is_protected([spelled])
+
+
+class _Look:
+    def __init__(
+        self,
+        root: int,
+        before: State,
+        baseline: bool,
+        role: str,
+        skipped: frozenset[str],
+        most: int,
+    ) -> None:
+        self._root, self._before, self._baseline = root, before, baseline
+        self._role, self._skipped, self._most = role, skipped, most
+        self._parent, self._held = "", -1  # the last folder that another was opened in
+        self._at = time.time_ns()
+        self._nodes: dict[str, Node] = {}
+        self._words: dict[str, Mark] = {}
+        self._closed: set[str] = set()
+        self._room = KEPT_BYTES
+        self._whole = True
+
+    def state(self) -> State:
+        try:
+            folders = self._folders()
+        finally:
+            self._let_go()
+        tops = [
+            (path, name)
+            for path, seen in folders.items()
+            for name in seen.guarded
+            if join(path, name) not in self._skipped
+        ]
+        behind = self._before.behind
+        tops += [parent_of(path) for path in behind]
+        for folder, name in tops:
+            self._top(folder, name)
+        if self._baseline:
+            behind = self._behind(tops)
+            for path in behind:
+                self._top(*parent_of(path))
+        for path, seen in folders.items():
+            for name in seen.words:
+                self._word(join(path, name))
+        closed = frozenset(self._closed) if self._baseline else self._before.closed
+        return State(self._at, self._nodes, self._words, folders, behind, closed, self._whole)
+
+    def same(self) -> State | None:
+        """A mark names a file: whatever the path to it leads through, that file is untouched."""
+        before = self._before
+        try:
+            folders = self._folders()
+        finally:
+            self._let_go()
+        if folders.keys() != before.folders.keys():
+            return None
+        for path, seen in folders.items():
+            known = before.folders[path]
+            if seen is not known and seen._replace(mark=known.mark) != known:
+                return None
+        try:
+            for path, node in before.nodes.items():
+                if self._mark(path) != node.mark or not self._settled(node.mark):
+                    return None
+            if any(self._mark(path) != mark for path, mark in before.words.items()):
+                return None
+        except OSError:
+            return None
+        return before._replace(at=self._at, folders=folders)
+
+    def _mark(self, path: str) -> Mark:
+        return mark_of(os.stat(path, dir_fd=self._root, follow_symlinks=False))
+
+    # -- folders -----------------------------------------------------------------------------------
+
+    def _folders(self) -> dict[str, Seen]:
+        """Those known before come first: new ones cannot push them out."""
+        found: dict[str, Seen] = {}
+        todo: deque[tuple[str, str]] = deque()
+        before = self._before
+        grows = self._baseline and (not before.whole or before.has_new_folders)
+        for path, known in before.folders.items():
+            seen = self._seen(path, known.role, known)
+            if seen is not None:
+                found[path] = seen
+            if seen is not None and (seen is not known or grows):
+                todo.extend(self._inside(path, seen))
+        if not before.folders:
+            todo.append(("", self._role))
+        while todo:
+            path, role = todo.popleft()
+            if path in found:
+                continue
+            if len(found) >= self._most:
+                self._whole = False
+                break
+            seen = self._seen(path, role, None)
+            if seen is not None:
+                found[path] = seen
+                todo.extend(self._inside(path, seen))
+        return found
+
+    def _inside(self, path: str, seen: Seen) -> Iterator[tuple[str, str]]:
+        if path.count("/") < DEEPEST:
+            for name, role in seen.folders:
+                if self._baseline or role != "work":
+                    yield join(path, name), role
+
+    def _seen(self, path: str, role: str, known: Seen | None) -> Seen | None:
+        try:
+            if known is not None:
+                status = os.stat(path or ".", dir_fd=self._root, follow_symlinks=False)
+                if known.mark == mark_of(status) and self._settled(known.mark):
+                    return known
+            folder = self._open(path)
+        except OSError:
+            return None
+        try:
+            seen = _listed(folder, role)
+        except OSError:
+            return None  # gone, or not ours to read
+        finally:
+            os.close(folder)
+        if role == "empty" and seen.role != "empty" and not self._baseline:
+            return None
+        if seen.role == "empty" and (not path or (known and known.role == "work")):
+            return seen._replace(role="work")
+        return seen
+
+    def _open(self, path: str) -> int:
+        """Folders of one folder come one after the other: that one is opened once."""
+        parent, name = parent_of(path)
+        if not parent:
+            return os.open(name or ".", _FOLDER, dir_fd=self._root)
+        if parent != self._parent:
+            held = open_folder(self._root, parent)
+            self._let_go()
+            self._parent, self._held = parent, held
+        return os.open(name, _FOLDER, dir_fd=self._held)
+
+    def _let_go(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+        self._parent, self._held = "", -1
+
+    def _settled(self, mark: Mark) -> bool:
+        return mark.changed + _SETTLED < self._before.at
+
+    # -- what is in them ---------------------------------------------------------------------------
+
+    def _top(self, where: str, top: str) -> None:
+        """Nearest first: where there is too much, it is the deepest folders that stay closed."""
+        todo, room = deque([(where, [top])]), MOST_IN_ONE
+        while todo:
+            path, inside = todo.popleft()
+            try:
+                folder = open_folder(self._root, path)
+            except OSError:
+                continue
+            try:
+                for name in inside:
+                    self._add(folder, name, join(path, name))
+                    if entered := self._entered(folder, name, join(path, name), room):
+                        room -= len(entered)
+                        todo.append((join(path, name), entered))
+            finally:
+                os.close(folder)
+
+    def _entered(self, folder: int, name: str, path: str, room: int) -> list[str]:
+        """What is in a folder; nothing of one that is closed, or new: that is moved as one."""
+        node, known = self._nodes.get(path), self._before.nodes.get(path)
+        if node is None or node.kind != "folder":
+            return []
+        if not self._baseline and (known is None or known.kind != "folder"):
+            return []
+        if not self._baseline and path in self._before.closed:
+            return []
+        listed: list[str] = []
+        strangers = 0
+        try:
+            inner = os.open(name, _FOLDER, dir_fd=folder)
+            try:
+                with os.scandir(inner) as entries:
+                    for entry in entries:
+                        listed.append(entry.name)
+                        strangers += join(path, entry.name) not in self._before.nodes
+                        if self._baseline and len(listed) > room:
+                            self._closed.add(path)
+                            return []
+                        if not self._baseline and strangers > MOST_STRANGERS:
+                            self._nodes[path] = node._replace(kind="other")
+                            return []
+            finally:
+                os.close(inner)
+        except OSError:
+            return []
+        return listed
+
+    def _add(self, folder: int, name: str, path: str) -> None:
+        if path in self._nodes:
+            return
+        try:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return
+        kind = kind_of(status.st_mode)
+        content = None
+        if kind == "file":
+            known = self._before.nodes.get(path)
+            content = self._content(folder, name, mark_of(status), known)
+        elif kind == "link":
+            content = _target(folder, name)
+        self._nodes[path] = Node(
+            kind,
+            stat.S_IMODE(status.st_mode) if kind in ("file", "folder") else 0,
+            (status.st_uid, status.st_gid),
+            status.st_mtime_ns,
+            content,
+            mark_of(status),
+        )
+
+    def _content(self, folder: int, name: str, mark: Mark, known: Node | None) -> bytes | None:
+        if known and known.mark == mark and self._settled(mark):
+            content = known.content
+        elif self._baseline:
+            content = read_file(folder, name, min(KEPT_FILE, self._room))
+        elif known and known.content is not None and known.mark.size == mark.size:
+            content = read_file(folder, name, KEPT_FILE)
+        else:
+            content = None
+        if known and content == known.content:
+            content = known.content
+        self._room -= len(content or b"")
+        return content
+
+    def _word(self, path: str) -> None:
+        try:
+            status = os.stat(path, dir_fd=self._root, follow_symlinks=False)
+        except OSError:
+            return
+        self._words[path] = mark_of(status)
+
+    def _behind(self, tops: list[tuple[str, str]]) -> tuple[str, ...]:
+        found = []
+        real = os.path.realpath(f"/proc/self/fd/{self._root}")
+        for folder, name in tops:
+            node = self._nodes.get(join(folder, name))
+            if node and node.kind == "link":
+                to = os.path.realpath(os.path.join(real, folder, name))  # noqa: PTH118
+                if to.startswith(f"{real}/"):
+                    found.append(to.removeprefix(f"{real}/"))
+        return tuple(dict.fromkeys(found))
+
+
+def _listed(folder: int, role: str) -> Seen:
+    mark = mark_of(os.fstat(folder))
+    with os.scandir(folder) as entries:
+        listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    if role in ("work", "empty"):
+        return _listed_work(mark, listed) if listed else Seen(mark, "empty")
+    guarded, folders = [], []
+    a_repository = any(name == "HEAD" for name, _ in listed)
+    for name, is_folder in listed:
+        spelled = plain(name)
+        if role == "github":
+            if names.is_protected([".github", spelled]):
+                guarded.append(name)
+        elif spelled in _GIT:
+            guarded.append(name)
+        elif is_folder and (spelled in _GIT_SHELVES or not a_repository):
+            folders.append((name, "git"))
+    return Seen(mark, role, tuple(guarded), (), tuple(folders))
+
+
+def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
+    """Folders of another role come first: they are looked at before all others."""
+    guarded, words, folders, special = [], [], [], []
+    for name, is_folder in listed:
+        kind = _kind_in_work(name)
+        if is_folder and name == ".git":
+            special.append((name, "git"))
+        elif is_folder and kind == "github":
+            special.append((name, "github"))
+        elif kind in ("github", "guarded"):
+            guarded.append(name)
+        elif kind == "words":
+            words.append(name)
+        elif is_folder and name not in SKIPPED:
+            folders.append((name, "work"))
+    return Seen(mark, "work", tuple(guarded), tuple(words), (*special, *folders))
+
+
+@lru_cache(maxsize=_NAMES)
+def _kind_in_work(name: str) -> str:
+    """Of a name in a folder of the work tree. Folders that change are listed at each look, and
+    hold the same names."""
+    spelled = plain(name)
+    if spelled == ".github":
+        return "github"
+    if names.is_protected([spelled]):
+        return "guarded"
+    return "words" if spelled in names.INSTRUCTIONS else ""
+
+
+def _target(folder: int, name: str) -> bytes | None:
+    try:
+        return os.fsencode(os.readlink(name, dir_fd=folder))
+    except OSError:
+        return None
+
+
+def read_file(folder: int, name: str, most: int) -> bytes | None:
+    """None for what is larger, and for what may not be read."""
+    try:
+        file = os.open(name, _FILE, dir_fd=folder)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            return None
+        parts, left = [], most + 1
+        while left and (part := os.read(file, min(left, 1 << 20))):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts) if left else None
+    except OSError:
+        return None
+    finally:
+        os.close(file)
