@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import AgentReady, MessageChunk, TurnEnded
 from tillerman.testing import PlainHost
@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 async def ours() -> float:
     """From the pipe of a supervised process to events."""
     command = (sys.executable, str(HERE / "acp_flood.py"), str(COUNT))
-    agent = AcpAgent(Row(name="flood", command=command))
+    agent = AcpAgent(AcpAgentRow(name="flood", command=command))
     heard = 0
     with tempfile.TemporaryDirectory() as folder:
         async with PlainHost.open(Path(folder)) as host:

@@ -22,7 +22,7 @@ from clis import CliError, pinned
 from stages import STAGES, Actor
 
 from bench.realtime import first_in_line
-from tillerman.testing.cli_setups.claude import Claude
+from tillerman.testing.cli_setups.claude import ClaudeSetup
 from tillerman.testing.model_double.script import Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 
@@ -32,10 +32,15 @@ WORDS = "Let me look."
 WITHIN = 60.0
 
 
-class LiveClaude(Claude):
+class LiveClaude(ClaudeSetup):
     """By itself it would be silent until the end."""
 
-    free = ("--output-format=stream-json", "--verbose", "--include-partial-messages", *Claude.free)
+    free = (
+        "--output-format=stream-json",
+        "--verbose",
+        "--include-partial-messages",
+        *ClaudeSetup.free,
+    )
 
 
 class Took(NamedTuple):

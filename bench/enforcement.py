@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.realtime import first_in_line
 from tillerman.core.permission import Rule
-from tillerman.supervision.client.warden_client import Warden
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.exec_gate.settings import gate_settings
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
@@ -48,7 +48,7 @@ Enforcement = Mapping[str, Any]
 Figures = dict[str, list[float]]
 
 
-async def output(warden: Warden, argv: list[str], enforcement: Enforcement) -> str:
+async def output(warden: WardenClient, argv: list[str], enforcement: Enforcement) -> str:
     child = await warden.spawn(
         argv, cwd="/", env={"PATH": PATH}, stdin=False, enforcement=enforcement
     )
@@ -60,7 +60,9 @@ async def output(warden: Warden, argv: list[str], enforcement: Enforcement) -> s
     return text.decode()
 
 
-async def execs(warden: Warden, folder: Path, enforcement: Enforcement, into: Figures) -> None:
+async def execs(
+    warden: WardenClient, folder: Path, enforcement: Enforcement, into: Figures
+) -> None:
     for name, words in EXECS.items():
         argv = [word.replace("@folder", str(folder)) for word in words]
         said = await output(warden, [sys.executable, "-c", LOOP, *argv], enforcement)
@@ -70,14 +72,16 @@ async def execs(warden: Warden, folder: Path, enforcement: Enforcement, into: Fi
 async def start(folder: Path, enforcement: Enforcement, into: Figures) -> None:
     """A warden's first program, as an agent is."""
     marker = os.urandom(6).hex()
-    warden = await Warden.start(records=folder / "records", marker=marker)
+    warden = await WardenClient.start(records=folder / "records", marker=marker)
     begin = time.perf_counter()
     await output(warden, ["/bin/true"], enforcement)
     into.setdefault("the agent's start", []).append((time.perf_counter() - begin) * 1000)
     await warden.close()
 
 
-async def command(warden: Warden, folder: Path, enforcement: Enforcement, into: Figures) -> None:
+async def command(
+    warden: WardenClient, folder: Path, enforcement: Enforcement, into: Figures
+) -> None:
     """A command of the workspace's tools."""
     made = Path(tempfile.mkdtemp(dir=folder))
     begin = time.perf_counter()
@@ -111,7 +115,7 @@ async def measure(folder: Path) -> dict[bool, Figures]:
     async with AsyncExitStack() as stack:
         wardens = {}
         for judged in (False, True):
-            warden = await Warden.start(records=folder / "records", marker=f"bench-{judged}")
+            warden = await WardenClient.start(records=folder / "records", marker=f"bench-{judged}")
             stack.push_async_callback(warden.close)
             wardens[judged] = warden
             await output(warden, ["/bin/sh", "-c", "sleep 0.3"], kinds[judged])

@@ -27,7 +27,7 @@ from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import AgentReady, MessageChunk
 from tillerman.core.wire import Launch
 from tillerman.paths import find_paths
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
 from tillerman.sessions.session import Session, read_all
 from tillerman.store.database import Database
@@ -97,7 +97,7 @@ async def through_sessions(fleet: Fleet, folder: Path) -> tuple[Cost, list[int]]
     paths = find_paths({"TILLERMAN_HOME": str(home)})
     database = Database.open(paths.store)
     sessions = Sessions(paths, database)
-    terms = Terms(approve="none", environment={"PATH": os.defpath, "HOME": str(home)})
+    terms = RunSettings(approve="none", environment={"PATH": os.defpath, "HOME": str(home)})
     spec = SessionSpec(cwd=project)
     running = [await sessions.start(agent, spec, terms) for _ in range(fleet.agents)]
     for session in running:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
@@ -65,7 +65,7 @@ async def _timed(argv: list[str], env: dict[str, str], cwd: Path) -> float:
 async def measure(folder: Path, project: Path) -> dict[str, float]:
     program = claude_program()
     script = [
-        reply(Say("Looking."), Call("Bash", {"command": "ls", "description": "list"})),
+        reply(Say("Looking."), ModelToolCall("Bash", {"command": "ls", "description": "list"})),
         reply(Say("All done.")),
     ]
     async with ModelDouble(script) as double:

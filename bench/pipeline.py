@@ -23,7 +23,7 @@ from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import encode
 from tillerman.core.wire import Launch
 from tillerman.paths import find_paths
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
 from tillerman.store.database import Database
 
@@ -109,7 +109,7 @@ async def run_session(path: Path, folder: Path, show: Callable[[Any], None]) -> 
     database = Database.open(folder / "store.db")
     sessions = Sessions(find_paths({"TILLERMAN_HOME": str(folder)}), database)
     environment = {"PATH": os.defpath, "HOME": str(folder)}
-    terms = Terms(
+    terms = RunSettings(
         approve="none",
         environment=environment,
         secrets=[("ANTHROPIC_API_KEY", "sk-ant-not-a-real-key-0123")],

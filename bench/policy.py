@@ -9,10 +9,10 @@ from statistics import median
 
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10")) * 20
-HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
+HERE = DecisionContext(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 REQUESTS = {
     "read a file": ("Read", {"file_path": "src/app.py"}),
     "write a file": ("Write", {"file_path": "src/app.py"}),

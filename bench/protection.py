@@ -22,7 +22,7 @@ from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.paths import find_paths
 from tillerman.sessions.enforcement.protection import Protection
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
 from tillerman.store.database import Database
 
@@ -79,7 +79,7 @@ async def one(sessions: Sessions, root: Path, folder: Path) -> tuple[float, floa
         session = await sessions.start(
             load("mock"),
             SessionSpec(cwd=root, options=options),
-            Terms(approve="auto", environment=environment),
+            RunSettings(approve="auto", environment=environment),
         )
         await session.prompt("go")
         await session.idle()

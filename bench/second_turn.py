@@ -13,7 +13,7 @@ from bench.overhead import claude_environment, claude_program
 from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.paths import find_paths
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
 from tillerman.store.database import Database
 from tillerman.testing.model_double.script import Say, reply
@@ -30,7 +30,7 @@ async def measure() -> tuple[float, float]:
         sessions = Sessions(find_paths({"TILLERMAN_HOME": str(folder)}), database)
         async with ModelDouble([reply(Say("One.")), reply(Say("Two."))]) as double:
             spec = SessionSpec(cwd=folder, options={"binary": claude_program()})
-            terms = Terms(environment=claude_environment(folder, double.base_url))
+            terms = RunSettings(environment=claude_environment(folder, double.base_url))
             for _ in range(ROUNDS):
                 begin = time.perf_counter()
                 session = await sessions.start(load("claude"), spec, terms)

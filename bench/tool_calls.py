@@ -17,7 +17,7 @@ from statistics import median
 
 from bench.overhead import claude_environment, claude_program
 from bench.realtime import first_in_line
-from tillerman.testing.model_double.script import Call, Say, Step, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, Step, reply
 from tillerman.testing.model_double.server import ModelDouble
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "6"))
@@ -27,7 +27,7 @@ WITHIN = 120.0
 
 
 def script(file: Path) -> list[Step]:
-    read = Call("Read", {"file_path": str(file)})
+    read = ModelToolCall("Read", {"file_path": str(file)})
     return [*(reply(read) for _ in range(CALLS)), reply(Say("All done."))]
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 import tillerman
 from tillerman.config import Config, load
 from tillerman.config.profiles import parse as parse_profile
-from tillerman.config.settings import Limits, Team, Until, Workspace
+from tillerman.config.settings import LimitsConfig, TeamConfig, UntilConfig, Workspace
 from tillerman.core.errors import ConfigError, TillermanError, UsageError
 from tillerman.core.events import Answer, PermissionRequested, QuestionAsked
 from tillerman.core.session_options import OPTIONS
@@ -272,14 +272,14 @@ def test_no_config_file_or_variable_has_an_unknown_word(
         Config(approve="Auto"),  # type: ignore[arg-type]
         Config(supervision="none"),  # type: ignore[arg-type]
         Config(workspace=Workspace(isolation="low")),  # type: ignore[arg-type]
-        Config(team=Team(handoff="sometimes")),  # type: ignore[arg-type]
-        Config(limits=Limits(cost=nan)),
-        Config(limits=Limits(cost=inf)),
-        Config(limits=Limits(turns=-1)),
-        Config(limits=Limits(tokens=0)),
-        Config(limits=Limits(total=-5)),
-        Config(limits=Limits(request=0)),
-        Config(until=Until(rounds=0)),
+        Config(team=TeamConfig(handoff="sometimes")),  # type: ignore[arg-type]
+        Config(limits=LimitsConfig(cost=nan)),
+        Config(limits=LimitsConfig(cost=inf)),
+        Config(limits=LimitsConfig(turns=-1)),
+        Config(limits=LimitsConfig(tokens=0)),
+        Config(limits=LimitsConfig(total=-5)),
+        Config(limits=LimitsConfig(request=0)),
+        Config(until=UntilConfig(rounds=0)),
         Config(accept_advisory="no"),  # type: ignore[arg-type]
     ],
     ids=lambda config: re.sub(r", paths=.*", "", str(config))[:60],

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tillerman.config import Config
-from tillerman.config.settings import Limits, Output
+from tillerman.config.settings import LimitsConfig, OutputConfig
 from tillerman.core.agent import SecretFile
 from tillerman.core.errors import Unsupported, UsageError
 from tillerman.core.output_schema import AnswerFormat
-from tillerman.harness.launch_plan import order
-from tillerman.sessions.prestart import HeadStart
+from tillerman.harness.launch_plan import launch_plan
+from tillerman.sessions.prestart import Prestart
 
 SERVERS = {
     "issues": {
@@ -42,8 +42,8 @@ SERVERS = {
 
 
 def test_what_is_handed_to_mcp_servers_is_secret(tmp_path: Path) -> None:
-    made = order(Config(), "claude", cwd=tmp_path, servers=SERVERS)
-    plain = order(Config(), "claude", cwd=tmp_path)
+    made = launch_plan(Config(), "claude", cwd=tmp_path, servers=SERVERS)
+    plain = launch_plan(Config(), "claude", cwd=tmp_path)
     assert set(made.terms.secrets) - set(plain.terms.secrets) == {
         ("api-key", "k3y-in-an-argument"),
         ("ISSUES_TOKEN", "/t0ken-like-a-path"),
@@ -60,8 +60,8 @@ def test_a_program_with_a_secret_file_gets_no_head_start(tmp_path: Path) -> None
     config = Config(agents={"claude": {"binary": "true"}})
     early = {}
     for name, servers in {"with": SERVERS, "without": {}}.items():
-        head = HeadStart(tmp_path, "auto")
-        made = order(config, "claude", cwd=tmp_path, servers=servers)
+        head = Prestart(tmp_path, "auto")
+        made = launch_plan(config, "claude", cwd=tmp_path, servers=servers)
         head.spawn(*made)
         early[name] = head.launched.early is not None
         head.launched.control.close()
@@ -70,7 +70,7 @@ def test_a_program_with_a_secret_file_gets_no_head_start(tmp_path: Path) -> None
 
 
 def test_no_word_of_the_command_line_tells_of_the_servers(tmp_path: Path) -> None:
-    made = order(Config(), "claude", cwd=tmp_path, servers=SERVERS)
+    made = launch_plan(Config(), "claude", cwd=tmp_path, servers=SERVERS)
     launch = made.agent.program(made.spec)  # type: ignore[attr-defined]
     words = [word.flag if isinstance(word, SecretFile) else word for word in launch.argv]
     assert "--mcp-config=" in words
@@ -88,14 +88,14 @@ def test_a_limit_that_nothing_could_hold_is_refused(
     tmp_path: Path, wish: dict[str, Any], what: str
 ) -> None:
     with pytest.raises(Unsupported, match=f"cursor-acp does not support {what}"):
-        order(Config(), "cursor-acp", cwd=tmp_path, **wish)
-    assert order(Config(), "cursor-acp", cwd=tmp_path, max_turns=3).terms.limits.turns == 3
-    order(Config(), "qwen", cwd=tmp_path, **wish)
+        launch_plan(Config(), "cursor-acp", cwd=tmp_path, **wish)
+    assert launch_plan(Config(), "cursor-acp", cwd=tmp_path, max_turns=3).terms.limits.turns == 3
+    launch_plan(Config(), "qwen", cwd=tmp_path, **wish)
 
 
 def test_a_limit_of_the_config_that_nothing_could_hold_is_refused_too(tmp_path: Path) -> None:
     with pytest.raises(Unsupported):
-        order(Config(limits=Limits(cost=1.0)), "cursor-acp", cwd=tmp_path)
+        launch_plan(Config(limits=LimitsConfig(cost=1.0)), "cursor-acp", cwd=tmp_path)
 
 
 @pytest.mark.parametrize("agent", ["codex", "copilot", "cursor", "gemini", "qwen"])
@@ -104,18 +104,18 @@ def test_a_limit_on_cost_is_refused_where_nobody_tells_the_cost_and_no_price_is_
 ) -> None:
     config = Config(models={"house-1": {agent: "house"}})
     with pytest.raises(Unsupported, match=rf"{agent} does not support a limit on cost with house"):
-        order(config, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
-    insisted = order(
+        launch_plan(config, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
+    insisted = launch_plan(
         config, agent, cwd=tmp_path, model="house-1", max_cost=1.0, accept_unpriced=True
     )
     assert insisted.terms.limits.accept_unpriced
     priced = Config(models={"house-1": {agent: "house", "price": [1, 2]}})
-    order(priced, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
+    launch_plan(priced, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
 
 
 @pytest.mark.parametrize("agent", ["claude", "opencode", "mock"])
 def test_an_agent_that_tells_its_cost_needs_no_price(tmp_path: Path, agent: str) -> None:
-    order(Config(), agent, cwd=tmp_path, model="house-1", max_cost=1.0)
+    launch_plan(Config(), agent, cwd=tmp_path, model="house-1", max_cost=1.0)
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "mock", "opencode"])
@@ -123,7 +123,7 @@ def test_every_agent_takes_an_output_schema_by_itself_or_in_words(
     tmp_path: Path, agent: str
 ) -> None:
     schema = {"type": "object"}
-    made = order(Config(), agent, cwd=tmp_path, output_schema=schema)
+    made = launch_plan(Config(), agent, cwd=tmp_path, output_schema=schema)
     assert made.terms.answer == AnswerFormat(schema)
     native = "schema" in made.agent.info.can
     assert made.spec.output_schema == (schema if native else None)
@@ -131,33 +131,33 @@ def test_every_agent_takes_an_output_schema_by_itself_or_in_words(
 
 def test_a_repair_is_wanted_by_the_config_or_by_the_option(tmp_path: Path) -> None:
     wished: dict[str, Any] = {"cwd": tmp_path, "output_schema": {"type": "object"}}
-    config = Config(output=Output(repair=True))
+    config = Config(output=OutputConfig(repair=True))
     answers = [
-        order(Config(), "mock", **wished).terms.answer,
-        order(config, "mock", **wished).terms.answer,
-        order(config, "mock", **wished, repair_output=False).terms.answer,
-        order(Config(), "mock", **wished, repair_output=True).terms.answer,
+        launch_plan(Config(), "mock", **wished).terms.answer,
+        launch_plan(config, "mock", **wished).terms.answer,
+        launch_plan(config, "mock", **wished, repair_output=False).terms.answer,
+        launch_plan(Config(), "mock", **wished, repair_output=True).terms.answer,
     ]
     assert [answer and answer.repair for answer in answers] == [False, True, False, True]
 
 
 def test_an_output_schema_that_is_none_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'birds' is not valid"):
-        order(Config(), "mock", cwd=tmp_path, output_schema={"type": "birds"})
+        launch_plan(Config(), "mock", cwd=tmp_path, output_schema={"type": "birds"})
 
 
 def test_an_acp_agent_of_the_users_says_which_credentials_it_does_not_get(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.environ", {"PATH": "/bin", "ACME_API_KEY": "k", "ACME_TOKEN": "t"})
-    named = order(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_TOKEN"])
+    named = launch_plan(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_TOKEN"])
     assert [notice.text for notice in named.terms.notices] == [
         "acp:acme --acp does not get ACME_API_KEY: --env NAME passes a variable on"
     ]
-    both = order(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_*"])
+    both = launch_plan(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_*"])
     assert both.terms.notices == ()
     declared = Config(agents={"acme": {"acp": "acme --acp", "variables": ["ACME_TOKEN"]}})
-    assert order(declared, "acme", cwd=tmp_path).terms.notices == ()
+    assert launch_plan(declared, "acme", cwd=tmp_path).terms.notices == ()
 
 
 EFFORTS = {"claude": "xhigh", "codex": "minimal", "codex-exec": "ultra"}
@@ -170,6 +170,6 @@ def test_an_unknown_effort_is_refused_before_anything_starts(
     with pytest.raises(
         Unsupported, match=rf"{agent} does not support an effort of 'hihg'"
     ) as error:
-        order(Config(), agent, cwd=tmp_path, effort="hihg")
+        launch_plan(Config(), agent, cwd=tmp_path, effort="hihg")
     assert known in error.value.hint
-    assert order(Config(), agent, cwd=tmp_path, effort=known).spec.effort == known
+    assert launch_plan(Config(), agent, cwd=tmp_path, effort=known).spec.effort == known

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from tillerman.core.agent import Agent, Conversation, Heard, Host, Prompt, SessionSpec
+from tillerman.core.agent import Agent, Conversation, DecodedLine, Host, Prompt, SessionSpec
 from tillerman.core.events import (
     Answer,
     Event,
@@ -22,7 +22,7 @@ PATIENCE = 10.0
 class Listener:
     def __init__(self, conversation: Conversation, answer: Answer | None) -> None:
         self.conversation = conversation
-        self.heard: list[Heard] = []
+        self.heard: list[DecodedLine] = []
         self.ended = asyncio.Event()
         self._answer = answer
         self._news = asyncio.Condition()

@@ -12,23 +12,23 @@ from tillerman.agents import load
 from tillerman.testing.model_double.script import (
     Attempts,
     Close,
-    Cut,
+    ConnectionCut,
     Fail,
-    Hold,
+    ReplyHold,
     Say,
     Stall,
     Think,
     Usage,
 )
-from tillerman.testing.scenario import CannotPlay, Do, Part
-from tillerman.testing.scenario_sessions import Theatre
+from tillerman.testing.scenario import Part, ToolAction, UnsupportedAction
+from tillerman.testing.scenario_sessions import ScenarioSessions
 
 KINDS = {401: "not_signed_in", 404: "model_not_found", 429: "rate_limited", 500: "api_error"}
 WORDS = {"overflow": "context_overflow", "quota": "billing"}
 _NO_REPAIR = "its script comes with the prompt, which a repair is not"
 
 
-class MockScene(Theatre):
+class MockScene(ScenarioSessions):
     def __init__(self, folder: Path) -> None:
         self._state = folder / "mock"
         options = {"pace": "0", "state": str(self._state)}
@@ -50,34 +50,34 @@ class MockScene(Theatre):
         shutil.rmtree(self._state)
 
     def told(self) -> str:
-        raise CannotPlay("there is no model behind it")
+        raise UnsupportedAction("there is no model behind it")
 
 
 def _steps(reply: Part) -> Iterator[dict[str, Any]]:
     if isinstance(reply, Attempts):
-        raise CannotPlay("there is no model behind it that could be asked again")
+        raise UnsupportedAction("there is no model behind it that could be asked again")
     if isinstance(reply, Fail):
         kind = WORDS.get(reply.kind or "") or KINDS.get(reply.status, "agent_failed")
         yield {"fail": kind, "message": reply.message, "hint": "ask for something else"}
         return
-    calls = [_call(act) for act in reply if isinstance(act, Do)]
+    calls = [_call(act) for act in reply if isinstance(act, ToolAction)]
     for act in reply:
         match act:
             case Say(text):
                 yield {"say": text}
             case Think(text):
                 yield {"think": text}
-            case Do():
+            case ToolAction():
                 continue
             case Fail():
                 yield from _steps(act)
             case Stall(seconds):
                 yield {"sleep": seconds}
-            case Cut():
+            case ConnectionCut():
                 yield {"crash": 1}
             case Close():
                 yield {"fail": "stream_broken", "message": "it broke off", "hint": "try again"}
-            case Hold():
+            case ReplyHold():
                 yield {"hang": True}
             case Usage(input, output, cache_read):
                 counts = {"input_tokens": input, "output_tokens": output}
@@ -88,7 +88,7 @@ def _steps(reply: Part) -> Iterator[dict[str, Any]]:
         yield from calls
 
 
-def _call(act: Do) -> dict[str, Any]:
+def _call(act: ToolAction) -> dict[str, Any]:
     words = act.words
     match act.tool:
         case "shell":
@@ -108,4 +108,4 @@ def _call(act: Do) -> dict[str, Any]:
                 "choices": [{"label": w} for w in words[1:]],
             }
             return {"question": [question]}
-    raise CannotPlay(f"it has no {act.tool!r}")
+    raise UnsupportedAction(f"it has no {act.tool!r}")

@@ -23,7 +23,7 @@ from tillerman.core.events import (
 )
 from tillerman.core.failure import Failure
 from tillerman.core.tools import ToolClass
-from tillerman.core.wire import Launch, Reply
+from tillerman.core.wire import Launch, WireReply
 
 
 class PlainWire:
@@ -50,7 +50,7 @@ class PlainWire:
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
         return []
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         try:
             message = msgspec.json.decode(line)
         except Exception as error:
@@ -72,7 +72,7 @@ class PlainWire:
             case {"ready": str(native_id)}:
                 yield AgentReady(native_id=native_id)
             case {"ask": value}:
-                yield Reply({"answer": value})
+                yield WireReply({"answer": value})
             case {"raise": str(text)}:
                 raise RuntimeError(text)
             case _:

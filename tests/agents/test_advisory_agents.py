@@ -14,10 +14,10 @@ from tillerman.agents import available, load
 from tillerman.agents.stdio.capability_check import refuse_open_gate
 from tillerman.config import APPROVE, Config
 from tillerman.core.agent import AgentInfo
-from tillerman.core.errors import GateOpen
+from tillerman.core.errors import GateNotEnforced
 from tillerman.core.events import Notice
 from tillerman.core.tools import ToolClass
-from tillerman.harness.launch_plan import order
+from tillerman.harness.launch_plan import launch_plan
 from tillerman.paths import find_paths
 from tillerman.testing import check_agent
 from tillerman.testing.conformance import AdvisoryAgent
@@ -83,10 +83,10 @@ def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def starts(agent: str, approve: str, accepted: bool, cwd: Path) -> bool:
-    made = order(Config(), agent, cwd=cwd, approve=approve, accept_advisory=accepted)
+    made = launch_plan(Config(), agent, cwd=cwd, approve=approve, accept_advisory=accepted)
     try:
         refuse_open_gate(made.agent.info, made.spec)
-    except GateOpen:
+    except GateNotEnforced:
         return False
     return True
 
@@ -112,7 +112,7 @@ async def test_a_plug_in_that_declares_nothing_never_acts(tmp_path: Path, approv
     project.mkdir()
     paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
     async with tillerman.open(cwd=project, paths=paths) as harness:
-        with pytest.raises(GateOpen):
+        with pytest.raises(GateNotEnforced):
             await harness.start("plugin", approve=approve)
 
     assert list(project.iterdir()) == []

@@ -15,7 +15,7 @@ from tillerman.agents import load
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from tillerman.core.events import Event, MessageChunk, TurnEnded, Unrecognized
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 from tillerman.testing.broken_streams import NONSENSE
 from tillerman.testing.conformance import NonConforming, check_agent
 from tillerman.testing.model_double.script import Fail
@@ -99,19 +99,19 @@ def test_taking_what_it_cannot_do_is_named() -> None:
 
 
 class Raises(PlainWire):
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         if line == b"7":
             raise TypeError("int is not subscriptable")
         return super().decode(line)
 
 
 class Swallows(PlainWire):
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         return [one for one in super().decode(line) if not isinstance(one, Unrecognized)]
 
 
 class NeedsItsKeys(PlainWire):
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         said = list(super().decode(line))
         if b"say_v2" in line:
             raise KeyError("say")
@@ -119,7 +119,7 @@ class NeedsItsKeys(PlainWire):
 
 
 class WrongTypes(PlainWire):
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         if b'"say": 0' in line:
             wrong: Any = 0
             return [MessageChunk(message_id="m", text=wrong)]
@@ -127,7 +127,7 @@ class WrongTypes(PlainWire):
 
 
 class EndsTwice(PlainWire):
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         said = list(super().decode(line))
         return said + [one for one in said if isinstance(one, TurnEnded)]
 
@@ -135,7 +135,7 @@ class EndsTwice(PlainWire):
 class NeverTheSame(PlainWire):
     count = itertools.count()
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         for one in super().decode(line):
             if isinstance(one, MessageChunk):
                 yield MessageChunk(message_id=str(next(self.count)), text=one.text)
@@ -144,17 +144,17 @@ class NeverTheSame(PlainWire):
 
 
 class UnderstandsNothing(PlainWire):
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         return [Unrecognized(raw=line.decode("utf-8", "replace"), why="a mystery")]
 
 
 class NeverEnds(PlainWire):
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         return [one for one in super().decode(line) if not isinstance(one, TurnEnded)]
 
 
 class HearsNothing(PlainWire):
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         return [one for one in super().decode(line) if line in NONSENSE]
 
 

@@ -12,26 +12,26 @@ from pathlib import Path
 import pytest
 
 from tillerman.agents.commands import locate
-from tillerman.agents.commands.runner import MOST_OUTPUT, Errands, WouldShow
-from tillerman.agents.jsonrpc.peer import Peer
-from tillerman.agents.jsonrpc.sequential_requests import Refused, call
+from tillerman.agents.commands.runner import MOST_OUTPUT, CommandRunner, SecretInArguments
+from tillerman.agents.jsonrpc.peer import RpcPeer
+from tillerman.agents.jsonrpc.sequential_requests import RpcRefused, call
 from tillerman.core.agent import AgentInfo, Exit, SecretFile
-from tillerman.core.agent_admin import Dialog, Installed, Ran
+from tillerman.core.agent_admin import CommandResult, Dialog, Installed
 from tillerman.core.errors import AgentError, AgentNotInstalled
 
 INFO = AgentInfo("acme", "Acme", binary="acme", install="pip install acme")
 
 
 @pytest.fixture
-async def run(tmp_path: Path) -> AsyncIterator[Errands]:
+async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
     async with errands(tmp_path) as running:
         yield running
 
 
-def errands(folder: Path, **more: object) -> Errands:
+def errands(folder: Path, **more: object) -> CommandRunner:
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "ACME_KEY": "k"}
     marker = f"errands-{os.urandom(4).hex()}"
-    return Errands(
+    return CommandRunner(
         environment, agent="acme", cwd=folder, records=folder / "records", marker=marker, **more  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -44,33 +44,33 @@ def program(folder: Path, body: str) -> str:
 
 
 async def test_a_command_gets_its_words_its_input_and_its_environment(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     body = "print(sys.argv[1:], sys.stdin.read(), os.environ['ACME_KEY'], os.environ['MORE'])"
     path = program(tmp_path, body + "; print('e', file=sys.stderr); sys.exit(3)")
     ran = await run([path, "a b"], env={"MORE": "m"}, input=b"words")
-    assert ran == Ran(Exit(3, None), b"['a b'] words k m\n", b"e\n")
+    assert ran == CommandResult(Exit(3, None), b"['a b'] words k m\n", b"e\n")
     assert (run.variable("ACME_KEY"), run.variable("HOME")) == ("k", None)
 
 
 async def test_one_that_does_not_end_is_ended_with_all_it_started(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, "print('x', flush=True); os.system('sleep 6017 & sleep 6017')")
     start = time.monotonic()
     ran = await run([path], limit=1)
-    assert ran == Ran(Exit(124, None), b"x\n", b"")
+    assert ran == CommandResult(Exit(124, None), b"x\n", b"")
     assert time.monotonic() - start < 10
     assert not await _running("sleep 6017")
 
 
-async def test_a_flood_is_read_and_its_beginning_kept(run: Errands, tmp_path: Path) -> None:
+async def test_a_flood_is_read_and_its_beginning_kept(run: CommandRunner, tmp_path: Path) -> None:
     path = program(tmp_path, "sys.stdout.write('x' * 20_000_000)")
     ran = await run([path])
     assert (ran.exit, len(ran.stdout)) == (Exit(0, None), MOST_OUTPUT)
 
 
-async def test_many_run_at_the_same_time(run: Errands, tmp_path: Path) -> None:
+async def test_many_run_at_the_same_time(run: CommandRunner, tmp_path: Path) -> None:
     path = program(tmp_path, "time.sleep(0.5); print(sys.argv[1])")
     start = time.monotonic()
     ran = await asyncio.gather(*(run([path, str(number)]) for number in range(8)))
@@ -78,7 +78,9 @@ async def test_many_run_at_the_same_time(run: Errands, tmp_path: Path) -> None:
     assert time.monotonic() - start < 4
 
 
-async def test_what_cannot_be_run_is_an_error_that_names_it(run: Errands, tmp_path: Path) -> None:
+async def test_what_cannot_be_run_is_an_error_that_names_it(
+    run: CommandRunner, tmp_path: Path
+) -> None:
     broken = tmp_path / "acme"
     broken.write_bytes(b"\x7fELF no program")
     broken.chmod(0o755)
@@ -89,7 +91,7 @@ async def test_what_cannot_be_run_is_an_error_that_names_it(run: Errands, tmp_pa
 async def test_a_private_value_stands_on_no_command_line(tmp_path: Path) -> None:
     path = program(tmp_path, "print(open(sys.argv[1][7:]).read())")
     async with errands(tmp_path, private=[("TOKEN", "s3cret")]) as run:
-        with pytest.raises(WouldShow, match="the value of TOKEN"):
+        with pytest.raises(SecretInArguments, match="the value of TOKEN"):
             await run([path, '{"env": {"TOKEN": "s3cret"}}'])
         ran = await run([path, SecretFile("--file=", b"s3cret")])
     assert ran.stdout == b"s3cret\n"
@@ -98,7 +100,7 @@ async def test_a_private_value_stands_on_no_command_line(tmp_path: Path) -> None
 # -- reading what they say -------------------------------------------------------------------------
 
 
-async def test_a_version_is_found_in_whatever_it_prints(run: Errands, tmp_path: Path) -> None:
+async def test_a_version_is_found_in_whatever_it_prints(run: CommandRunner, tmp_path: Path) -> None:
     install = "pip install acme"
     assert await locate.installed(run, INFO) == Installed("acme", None, None, install)
     for said, version in {
@@ -111,7 +113,7 @@ async def test_a_version_is_found_in_whatever_it_prints(run: Errands, tmp_path: 
 
 
 async def test_a_command_that_fails_is_an_error_in_its_own_last_words(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     with pytest.raises(AgentNotInstalled, match="no `acme` on PATH"):
         await locate.output(run, INFO, ["mcp", "list"])
@@ -146,14 +148,14 @@ time.sleep(600)
 
 
 def listing() -> Dialog[tuple[object, object]]:
-    peer = Peer(version=False)
+    peer = RpcPeer(version=False)
     hello = yield from call(peer, "hello", {})
     listed = yield from call(peer, "list", {}, after=[peer.notify("ready")])
     return hello, listed
 
 
 async def test_a_dialog_asks_step_by_step_and_ends_the_program(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, SERVER)
     start = time.monotonic()
@@ -163,16 +165,16 @@ async def test_a_dialog_asks_step_by_step_and_ends_the_program(
 
 
 async def test_what_the_agent_refuses_is_an_error_with_its_code(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, SERVER)
-    with pytest.raises(Refused, match="the agent refused 'refuse': sign in first") as caught:
-        await run.dialog([path], call(Peer(), "refuse", {}))
+    with pytest.raises(RpcRefused, match="the agent refused 'refuse': sign in first") as caught:
+        await run.dialog([path], call(RpcPeer(), "refuse", {}))
     assert caught.value.error.code == -32000
 
 
 async def test_a_dialog_with_a_program_that_says_too_little_is_an_error(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, "print('{}'); print('no licence', file=sys.stderr)")
     with pytest.raises(AgentError, match=r"^`acme` ended before it answered: no licence$"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.agents.commands.runner import Errands, WouldShow
+from tillerman.agents.commands.runner import CommandRunner, SecretInArguments
 
 
 @pytest.mark.parametrize("dump", [str, json.dumps, lambda v: json.dumps(v, ensure_ascii=False)])
@@ -19,7 +19,7 @@ async def test_a_secret_is_found_on_a_command_line_however_it_is_written(
     tmp_path: Path, secret: str, dump: object
 ) -> None:
     word = f"{{env: {dump(secret)}}}"  # type: ignore[operator]
-    async with Errands(
+    async with CommandRunner(
         {"PATH": "/usr/bin:/bin"},
         agent="acme",
         cwd=tmp_path,
@@ -27,5 +27,5 @@ async def test_a_secret_is_found_on_a_command_line_however_it_is_written(
         marker=f"errands-{os.urandom(4).hex()}",
         private=[("KEY", secret)],
     ) as run:
-        with pytest.raises(WouldShow, match="the value of KEY"):
+        with pytest.raises(SecretInArguments, match="the value of KEY"):
             await run(["/bin/true", word])

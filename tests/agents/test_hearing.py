@@ -7,9 +7,9 @@ import json
 import pytest
 from plain import PlainWire
 
-from tillerman.agents.stdio.line_decoder import MAX_DEPTH, Hearing, deeper_than
-from tillerman.agents.stdio.line_splitter import Overlong, Tail
-from tillerman.core.agent import Heard, SessionSpec
+from tillerman.agents.stdio.line_decoder import MAX_DEPTH, LineDecoder, deeper_than
+from tillerman.agents.stdio.line_splitter import OverlongLine, PartialLine
+from tillerman.core.agent import DecodedLine, SessionSpec
 from tillerman.core.events import (
     Event,
     MessageChunk,
@@ -25,15 +25,15 @@ from tillerman.testing.recording_player import SPEC
 DONE = TurnEnded(reason="completed")
 
 
-def heard(*lines: bytes) -> list[Heard]:
-    found, _ = Hearing(PlainWire(SPEC), 1000).understand(lines)
+def heard(*lines: bytes) -> list[DecodedLine]:
+    found, _ = LineDecoder(PlainWire(SPEC), 1000).understand(lines)
     return found
 
 
 @pytest.mark.parametrize("line", NONSENSE, ids=lambda line: repr(line[:24]))
 def test_a_strange_line_is_kept_and_the_next_is_heard(line: bytes) -> None:
     strange, next_ = heard(line, b'{"end": "completed"}')
-    assert next_ == Heard(b'{"end": "completed"}', [DONE])
+    assert next_ == DecodedLine(b'{"end": "completed"}', [DONE])
     (event,) = strange.events
     assert isinstance(event, Unrecognized)
     assert strange.raw == line
@@ -44,27 +44,27 @@ def test_a_strange_line_is_kept_and_the_next_is_heard(line: bytes) -> None:
 
 def test_a_wire_that_raises_ends_nothing() -> None:
     assert heard(b'{"raise": "oh"}', b'{"end": "completed"}') == [
-        Heard(
+        DecodedLine(
             b'{"raise": "oh"}',
             [Unrecognized(raw='{"raise": "oh"}', why="RuntimeError in the wire: oh")],
         ),
-        Heard(b'{"end": "completed"}', [DONE]),
+        DecodedLine(b'{"end": "completed"}', [DONE]),
     ]
 
 
 def test_blank_lines_are_nothing() -> None:
-    assert heard(b" ", b"\r", b"\t\r", Tail(b"  ")) == []
+    assert heard(b" ", b"\r", b"\t\r", PartialLine(b"  ")) == []
 
 
 def test_a_line_may_end_like_on_windows() -> None:
     assert heard(b'{"say": "a"}\r') == [
-        Heard(b'{"say": "a"}\r', [MessageChunk(message_id="m", text="a")])
+        DecodedLine(b'{"say": "a"}\r', [MessageChunk(message_id="m", text="a")])
     ]
 
 
 def test_an_overlong_line_of_blanks_is_not_nothing() -> None:
-    assert heard(Overlong(b"    ", 5000, "abc", "1")) == [
-        Heard(
+    assert heard(OverlongLine(b"    ", 5000, "abc", "1")) == [
+        DecodedLine(
             b"    ",
             [
                 Unrecognized(
@@ -81,7 +81,7 @@ def test_an_overlong_line_of_blanks_is_not_nothing() -> None:
 
 @pytest.mark.parametrize("tail", [b'{"say": "a', b'{"say', b'{"say": "a"', b"{", b'{"say": "}'])
 def test_a_cut_line_is_never_taken_for_a_whole_one(tail: bytes) -> None:
-    ((raw, (event,), _),) = heard(Tail(tail))
+    ((raw, (event,), _),) = heard(PartialLine(tail))
     assert raw == tail
     assert isinstance(event, Unrecognized)
 
@@ -98,7 +98,7 @@ class Deep(PlainWire):
 def test_what_is_heard_can_be_stored_with_less_stack_left(depth: int) -> None:
     """A reader of the log may stand 500 calls deeper than the one who decoded the line."""
     line = b'{"a":' * depth + b"1" + b"}" * depth
-    hearing = Hearing(Deep(SessionSpec(cwd=SPEC.cwd)), 1_000_000)
+    hearing = LineDecoder(Deep(SessionSpec(cwd=SPEC.cwd)), 1_000_000)
     (((_, (event,), _),), _) = hearing.understand([line])
     assert isinstance(event, ToolStarted if depth <= MAX_DEPTH else Unrecognized)
 

@@ -4,66 +4,76 @@ from typing import Any
 
 import pytest
 
-from tillerman.agents.jsonrpc.peer import Answered, Asked, Nonsense, Peer, RpcError, Said, Told
-from tillerman.core.wire import Reply
+from tillerman.agents.jsonrpc.peer import (
+    RpcError,
+    RpcInvalid,
+    RpcNotification,
+    RpcPeer,
+    RpcRequest,
+    RpcResponse,
+    Said,
+)
+from tillerman.core.wire import WireReply
 
 
 def then(result: Any, error: RpcError | None) -> Said:
-    yield Reply({"result": result, "error": error})
+    yield WireReply({"result": result, "error": error})
 
 
 def test_a_request_is_answered_to_whom_it_was_made_for() -> None:
-    peer = Peer()
+    peer = RpcPeer()
     first = peer.request("one", {"a": 1}, then)
     second = peer.request("two", {}, then)
     assert first == {"jsonrpc": "2.0", "id": 0, "method": "one", "params": {"a": 1}}
-    assert peer.hear(b'{"result":{"b":2},"id":1,"jsonrpc":"2.0"}') == Answered(then, {"b": 2}, None)
+    assert peer.hear(b'{"result":{"b":2},"id":1,"jsonrpc":"2.0"}') == RpcResponse(
+        then, {"b": 2}, None
+    )
     heard = peer.hear(b'{"id":0,"error":{"code":-32603,"message":"no","data":{"c":3}}}')
     error = RpcError(-32603, "no", {"c": 3})
-    assert heard == Answered(then, None, error)
-    assert isinstance(heard, Answered)
-    assert list(heard.pass_on()) == [Reply({"result": None, "error": error})]
+    assert heard == RpcResponse(then, None, error)
+    assert isinstance(heard, RpcResponse)
+    assert list(heard.pass_on()) == [WireReply({"result": None, "error": error})]
     assert second["id"] == 1
 
 
 def test_an_answer_counts_once() -> None:
-    peer = Peer()
+    peer = RpcPeer()
     peer.request("one", {}, then)
-    assert isinstance(peer.hear(b'{"id":0,"result":null}'), Answered)
-    assert peer.hear(b'{"id":0,"result":null}') == Nonsense(
+    assert isinstance(peer.hear(b'{"id":0,"result":null}'), RpcResponse)
+    assert peer.hear(b'{"id":0,"result":null}') == RpcInvalid(
         "an answer to a request that is not open: 0"
     )
 
 
 def test_ids_come_back_as_they_were_and_a_number_is_no_text() -> None:
-    peer = Peer()
+    peer = RpcPeer()
     number = peer.hear(b'{"id":1,"method":"ask","params":{"x":1}}')
     word = peer.hear(b'{"id":"1","method":"ask"}')
-    assert (number, word) == (Asked(1, "ask", {"x": 1}), Asked("1", "ask", {}))
-    assert isinstance(number, Asked)
-    assert isinstance(word, Asked)
+    assert (number, word) == (RpcRequest(1, "ask", {"x": 1}), RpcRequest("1", "ask", {}))
+    assert isinstance(number, RpcRequest)
+    assert isinstance(word, RpcRequest)
     assert number.key != word.key
     assert peer.result(word, {}) == {"jsonrpc": "2.0", "id": "1", "result": {}}
 
 
 def test_the_other_sides_ids_are_not_ours() -> None:
-    peer = Peer()
+    peer = RpcPeer()
     peer.request("ours", {}, then)
-    assert peer.hear(b'{"id":0,"method":"theirs"}') == Asked(0, "theirs", {})
-    assert isinstance(peer.hear(b'{"id":0,"result":1}'), Answered)
+    assert peer.hear(b'{"id":0,"method":"theirs"}') == RpcRequest(0, "theirs", {})
+    assert isinstance(peer.hear(b'{"id":0,"result":1}'), RpcResponse)
 
 
 def test_an_unknown_method_is_told_so() -> None:
-    asked = Asked(7, "fs/read", {})
-    assert Peer(version=False).unknown(asked) == {
+    asked = RpcRequest(7, "fs/read", {})
+    assert RpcPeer(version=False).unknown(asked) == {
         "id": 7,
         "error": {"code": -32601, "message": "'fs/read' is not supported"},
     }
 
 
 def test_a_notification_has_no_id() -> None:
-    peer = Peer(version=False)
-    assert peer.hear(b'{"method":"turn/started","params":{"t":1}}') == Told(
+    peer = RpcPeer(version=False)
+    assert peer.hear(b'{"method":"turn/started","params":{"t":1}}') == RpcNotification(
         "turn/started", {"t": 1}
     )
     assert peer.notify("initialized") == {"method": "initialized"}
@@ -87,16 +97,16 @@ def test_a_notification_has_no_id() -> None:
     ],
 )
 def test_what_is_no_message_says_why(line: bytes) -> None:
-    peer = Peer()
+    peer = RpcPeer()
     peer.request("one", {}, then)
     heard = peer.hear(line)
-    assert isinstance(heard, Nonsense)
+    assert isinstance(heard, RpcInvalid)
     assert heard.why
 
 
 def test_an_error_of_any_shape_is_an_error() -> None:
     for text in (b'"boom"', b"{}", b'{"code":"x","message":5}', b"7"):
-        peer = Peer()
+        peer = RpcPeer()
         peer.request("one", {}, then)
         heard = peer.hear(b'{"id":0,"error":' + text + b"}")
-        assert heard == Answered(then, None, RpcError(0, "no reason was given", None))
+        assert heard == RpcResponse(then, None, RpcError(0, "no reason was given", None))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tillerman.agents.stdio.line_splitter import HEAD, Line, Lines, Overlong, Tail
+from tillerman.agents.stdio.line_splitter import HEAD, Line, LineSplitter, OverlongLine, PartialLine
 
 CHUNKS = (1, 7, 64, 65536)
 CAP = 50
@@ -32,7 +32,7 @@ class Kept:
 
 def split(data: bytes, chunk: int, cap: int = CAP) -> tuple[list[Line], list[bytes]]:
     spilled: list[bytes] = []
-    lines = Lines(cap, lambda: Kept(spilled))
+    lines = LineSplitter(cap, lambda: Kept(spilled))
     found: list[Line] = []
     for start in range(0, len(data), chunk):
         found += lines.feed(data[start : start + chunk])
@@ -47,10 +47,10 @@ def expected(data: bytes, cap: int = CAP) -> tuple[list[Line], list[bytes]]:
     for line, ended in [*((line, True) for line in whole), (rest, False)]:
         if len(line) > cap:
             name, sha256 = str(len(spilled)), hashlib.sha256(line).hexdigest()
-            found.append(Overlong(line[:HEAD], len(line), sha256, name))
+            found.append(OverlongLine(line[:HEAD], len(line), sha256, name))
             spilled.append(line)
         elif line:
-            found.append(line if ended else Tail(line))
+            found.append(line if ended else PartialLine(line))
     return found, spilled
 
 
@@ -79,7 +79,7 @@ def test_the_cap_is_exact(size: int, chunk: int) -> None:
     if size <= CAP:
         assert found == [line, b"next"]
     else:
-        assert found == [Overlong(line, size, hashlib.sha256(line).hexdigest(), "0"), b"next"]
+        assert found == [OverlongLine(line, size, hashlib.sha256(line).hexdigest(), "0"), b"next"]
         assert spilled == [line]
 
 
@@ -94,7 +94,7 @@ class Nothing:
 @pytest.mark.parametrize("chunk", [1, 4096])
 def test_memory_is_bounded_by_the_cap_however_small_the_chunks(chunk: int) -> None:
     """A cap of 32 KB, and a line of 96 KB."""
-    lines = Lines(32 * 1024, Nothing)
+    lines = LineSplitter(32 * 1024, Nothing)
     pieces = [b"x" * chunk] * (96 * 1024 // chunk)
     tracemalloc.start()
     whole = [line for piece in pieces for line in lines.feed(piece)]
@@ -103,5 +103,5 @@ def test_memory_is_bounded_by_the_cap_however_small_the_chunks(chunk: int) -> No
     assert whole == []
     assert peak < 96 * 1024
     (line,) = lines.end()
-    assert isinstance(line, Overlong)
+    assert isinstance(line, OverlongLine)
     assert line.length == 96 * 1024

@@ -9,12 +9,12 @@ from mock_scene import MockScene
 from verdicts import hold
 
 from tillerman import __version__
-from tillerman.testing.conformance_cases import CASES, Case, check
+from tillerman.testing.conformance_cases import CASES, ConformanceCase, check
 
 
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
-async def test_it_does_what_it_claims(tmp_path: Path, case: Case) -> None:
+async def test_it_does_what_it_claims(tmp_path: Path, case: ConformanceCase) -> None:
     scene = MockScene(tmp_path)
     verdict = await check(scene, case)
     await scene.close()

@@ -14,7 +14,7 @@ from tillerman.core.agent import AgentInfo, Exit, Prompt, SessionSpec
 from tillerman.core.errors import AgentError
 from tillerman.core.events import TurnEnded
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Launch, Place
+from tillerman.core.wire import Launch, TemporaryFile
 from tillerman.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
@@ -30,7 +30,7 @@ class Lending(PerTurnWire):
         return Launch(
             launch.argv,
             stdin=launch.stdin,
-            places=[Place(spec.cwd / "lent", b" lent", instead)],
+            places=[TemporaryFile(spec.cwd / "lent", b" lent", instead)],
         )
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.config import Source, find_paths, load
-from tillerman.config.config_commands import ConfigFile, Row, files, get, set_value, show
+from tillerman.config.config_commands import ConfigFile, ConfigRow, files, get, set_value, show
 from tillerman.config.settings import SETTINGS
 from tillerman.core.errors import ConfigError
 from tillerman.paths import Paths
@@ -96,7 +96,7 @@ def test_every_setting_is_shown_with_its_source(paths: Paths, project: Path) -> 
     )  # fmt: skip
     rows = {row.key: row for row in show(config)}
     assert list(rows) == [*SETTINGS, "agents.acme.binary"]
-    assert rows["agent"] == Row(
+    assert rows["agent"] == ConfigRow(
         "agent", "mock", "mock", Source("flag", "--agent"), SETTINGS["agent"].help
     )
     assert rows["limits.request"].shown == "1h"

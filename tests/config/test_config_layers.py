@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tillerman.config import Config, Limits, Source, find_paths, load
+from tillerman.config import Config, LimitsConfig, Source, find_paths, load
 from tillerman.config.project_trust import project_folder, trust
 from tillerman.core.errors import ConfigError
 from tillerman.paths import Paths
@@ -67,7 +67,7 @@ def test_each_layer_wins_over_the_one_before(place: Place) -> None:
         model="u",
         approve="auto",
         color="auto",
-        limits=Limits(line=1 << 20),
+        limits=LimitsConfig(line=1 << 20),
         paths=place.paths,
         sources={
             "agent": Source("project", str(project), 1),
@@ -107,7 +107,7 @@ def test_sizes_times_lists_and_none_are_read(place: Place) -> None:
         '[env]\npass = ["FOO", "BAR_*"]\n[store]\nkeep_days = 30'
     )
     config = place.load(TILLERMAN_LIMITS_TURNS="7", TILLERMAN_LIMITS_TOOL_OUTPUT="64kb")
-    assert config.limits == Limits(
+    assert config.limits == LimitsConfig(
         spill=2 << 30, idle=None, total=3600, request=90, cost=1.5, turns=7, tool_output=64 << 10
     )
     assert (config.env.passed, config.store.keep_days) == (("FOO", "BAR_*"), 30)
@@ -183,7 +183,7 @@ def test_an_untrusted_project_may_only_tighten(place: Place) -> None:
     )
     config = place.load()
     assert (config.agent, config.approve, config.env.passed) == ("claude", "readonly", ())
-    assert config.limits == Limits(turns=3, cost=0.5)
+    assert config.limits == LimitsConfig(turns=3, cost=0.5)
     assert (config.store.keep_days, config.agents) == (None, {})
     assert {item.key: item.why for item in config.withheld} == {
         "agent": "it is not trusted",
@@ -202,7 +202,7 @@ def test_an_untrusted_project_may_only_tighten(place: Place) -> None:
 
 def test_an_untrusted_project_cannot_take_a_limit_away(place: Place) -> None:
     place.in_project('approve = "auto"\n[limits]\nturns = "none"\n', trusted=False)
-    assert place.load().limits == Limits()
+    assert place.load().limits == LimitsConfig()
     assert [item.why for item in place.load().withheld] == [
         "would loosen approve, and it is not trusted"
     ]

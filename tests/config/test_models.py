@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.config import load
-from tillerman.config.model_table import Own, Price, load_models
+from tillerman.config.model_table import Price, VendorModel, load_models
 from tillerman.core.errors import ConfigError, UsageError
 from tillerman.paths import find_paths
 
@@ -54,15 +54,15 @@ def test_one_name_is_another_thing_to_each_agent() -> None:
 
 @pytest.mark.parametrize("own", ["claude-sonnet-4-5", "claude-sonnet-4-5-20250929", "sonnet"])
 def test_an_agents_own_name_passes_without_a_word(own: str) -> None:
-    assert MODELS.own("claude", own) == Own(own)
+    assert MODELS.own("claude", own) == VendorModel(own)
 
 
 def test_a_name_that_is_not_known_passes_with_a_warning() -> None:
-    assert MODELS.own("claude", "claude-next") == Own(
+    assert MODELS.own("claude", "claude-next") == VendorModel(
         "claude-next",
         "claude is not known to have a model called claude-next: the name is passed on as it is",
     )
-    assert MODELS.own("codex", "sonnet-4.5") == Own(
+    assert MODELS.own("codex", "sonnet-4.5") == VendorModel(
         "sonnet-4.5",
         "sonnet-4.5 is known as a model of claude, opencode, not of codex: "
         "the name is passed on as it is",
@@ -70,7 +70,7 @@ def test_a_name_that_is_not_known_passes_with_a_warning() -> None:
 
 
 def test_of_an_agent_that_the_table_does_not_know_nothing_is_claimed() -> None:
-    assert MODELS.own("acme", "acme-2") == Own("acme-2")
+    assert MODELS.own("acme", "acme-2") == VendorModel("acme-2")
 
 
 def test_prices_are_found_by_any_name_and_say_their_date() -> None:
@@ -96,9 +96,9 @@ def test_the_users_config_adds_names_and_prices(tmp_path: Path) -> None:
         '[models."house-1.0"]\nacme = "house"\nprice = [1, 2]\n'
     )
     models = load_models(load(tmp_path, environment={}, paths=paths).models)
-    assert models.own("claude", "sonnet-4.5") == Own("eu.sonnet")
-    assert models.own("opencode", "sonnet-4.5") == Own("anthropic/claude-sonnet-4-5")
-    assert models.own("acme", "house-1.0") == Own("house")
+    assert models.own("claude", "sonnet-4.5") == VendorModel("eu.sonnet")
+    assert models.own("opencode", "sonnet-4.5") == VendorModel("anthropic/claude-sonnet-4-5")
+    assert models.own("acme", "house-1.0") == VendorModel("house")
     assert models.agent_of("house-1.0") == "acme"
     assert models.price("house") == Price(1, 2, 1, "")
 

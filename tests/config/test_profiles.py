@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.config.profiles import Broken, Profile, parse, profile, profiles
+from tillerman.config.profiles import InvalidProfile, Profile, parse, profile, profiles
 from tillerman.config.project_trust import read_folder, trust
 from tillerman.core.errors import ConfigError
 from tillerman.paths import Paths, find_paths
@@ -90,7 +90,7 @@ def test_a_project_that_is_not_trusted_has_no_profiles_and_says_why(
         profile(paths, project, "reviewer")
     assert "tillerman trust" in error.value.hint
     assert profiles(paths, project) == [
-        Broken(
+        InvalidProfile(
             "reviewer",
             path,
             "this project's .tillerman/ is not trusted",
@@ -150,7 +150,7 @@ def test_a_broken_file_is_told_with_its_line(
     assert error.value.message.startswith(path + message)
     assert error.value.hint
     (listed,) = profiles(paths, project)
-    assert isinstance(listed, Broken)
+    assert isinstance(listed, InvalidProfile)
     assert message in listed.problem
 
 

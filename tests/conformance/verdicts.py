@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tillerman.agents import load
 from tillerman.core.tools import ToolClass
-from tillerman.testing.conformance_cases import CASES, Case, Verdict
+from tillerman.testing.conformance_cases import CASES, CaseVerdict, ConformanceCase
 from tillerman.testing.gate_probe.probes import Hold
 
 FOLDER = Path(__file__).parents[2] / "docs" / "agents"
@@ -23,7 +23,7 @@ DOCUMENT = FOLDER / "verdicts.json"
 GATE = FOLDER / "gate.json"
 
 
-def hold(agent: str, version: str, case: Case, verdict: Verdict) -> None:
+def hold(agent: str, version: str, case: ConformanceCase, verdict: CaseVerdict) -> None:
     """Fails unless the agent does what it claims, and the documents say so."""
     assert verdict.outcome != "fails", verdict.why
     word = f"{verdict.outcome}: {verdict.why}" if verdict.why else verdict.outcome

@@ -11,10 +11,10 @@ import pytest
 from tillerman.core.agent import Mode
 from tillerman.core.errors import UsageError
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Decision, Policy, Preset, Rule
+from tillerman.core.permission import Decision, DecisionContext, Policy, Preset, Rule
 from tillerman.core.tools import TOOLS, WRITES
 
-HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
+HERE = DecisionContext(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 PRESETS = get_args(Preset)
 
 
@@ -26,7 +26,7 @@ def request(tool: str, *paths: str, **input: Any) -> PermissionRequested:
 
 def verdicts(tool: str, *paths: str, mode: Mode = "agent", **input: Any) -> str:
     """The answer of each preset, in the order ask, edits, auto, readonly, none."""
-    context = Context(HERE.cwd, mode=mode, home=HERE.home)
+    context = DecisionContext(HERE.cwd, mode=mode, home=HERE.home)
     asked = request(tool, *paths, **input)
     return " ".join(Policy.preset(name).decide(asked, context).verdict for name in PRESETS)
 
@@ -184,7 +184,7 @@ def test_every_decision_names_its_rule_and_the_path_that_decided() -> None:
         decide(request("Bash", command="ls"), HERE),
         decide(request("Bash", command="touch a"), HERE),
         decide(request("Bash", command="make"), HERE),
-        decide(request("Bash"), Context(HERE.cwd, mode="plan")),
+        decide(request("Bash"), DecisionContext(HERE.cwd, mode="plan")),
     ] == [
         Decision("deny", "guard.outside", "writes outside the workspace: /etc/x"),
         Decision(
@@ -203,7 +203,7 @@ def test_every_decision_names_its_rule_and_the_path_that_decided() -> None:
 
 
 def test_extra_folders_belong_to_the_workspace() -> None:
-    context = Context(HERE.cwd, folders=(PurePosixPath("/lib"),))
+    context = DecisionContext(HERE.cwd, folders=(PurePosixPath("/lib"),))
     decide = Policy.preset("edits").decide
     assert decide(request("Write", "/lib/x"), context).verdict == "allow"
     assert decide(request("Write", "/lib/.env"), context).verdict == "deny"
@@ -218,7 +218,7 @@ def test_links_that_lead_out_or_to_protected_files_are_followed(tmp_path: Path) 
     (tmp_path / "alias").symlink_to(tmp_path / "ws")
     rules = {}
     for spelling in ("ws", "alias"):
-        context = Context(tmp_path / spelling, resolve=os.path.realpath)
+        context = DecisionContext(tmp_path / spelling, resolve=os.path.realpath)
         for path in ("plain.py", "away/x", "notes/settings.json", "away/../plain.py"):
             decision = Policy.preset("edits").decide(request("Write", path), context)
             rules[spelling, path] = decision.rule
@@ -237,14 +237,14 @@ def test_links_that_lead_out_or_to_protected_files_are_followed(tmp_path: Path) 
 def test_a_path_under_the_real_name_of_a_linked_workspace_is_inside(tmp_path: Path) -> None:
     (tmp_path / "ws").mkdir()
     (tmp_path / "alias").symlink_to(tmp_path / "ws")
-    context = Context(tmp_path / "alias", resolve=os.path.realpath)
+    context = DecisionContext(tmp_path / "alias", resolve=os.path.realpath)
     asked = request("Write", str(tmp_path / "ws" / "a.py"))
     assert Policy.preset("edits").decide(asked, context).rule == "edits.writes"
 
 
 def test_a_home_that_is_not_known_is_outside() -> None:
     asked = request("Write", "~/notes")
-    assert Policy.preset("auto").decide(asked, Context(HERE.cwd)).rule == "guard.outside"
+    assert Policy.preset("auto").decide(asked, DecisionContext(HERE.cwd)).rule == "guard.outside"
 
 
 def test_the_first_rule_that_matches_decides_and_no_rule_means_ask() -> None:

@@ -30,8 +30,8 @@ from tillerman.core.events import (
 from tillerman.core.failure import Failure
 from tillerman.core.summary_events import (
     Error,
-    Outcome,
     Permission,
+    ResultSummary,
     Summary,
     Thinking,
     ToolComplete,
@@ -57,8 +57,8 @@ def say(text: str, message_id: str = "m1", parent: str | None = None) -> Message
     return MessageChunk(message_id=message_id, text=text, parent=parent)
 
 
-def said(text: str, parent: str | None = None) -> summary_events.Text:
-    return summary_events.Text(**HERE, text=text, parent=parent)
+def said(text: str, parent: str | None = None) -> summary_events.TextSummary:
+    return summary_events.TextSummary(**HERE, text=text, parent=parent)
 
 
 def start(call_id: str, tool: str = "Read", parent: str | None = None) -> ToolStarted:
@@ -92,7 +92,7 @@ def test_a_turn_is_told_in_whole_messages_calls_and_one_result() -> None:
         started("c1"),
         ToolComplete(**HERE, call_id="c1", tool="Read", title="Read it", content=(Text("x"),)),
         said("Done."),
-        Outcome(
+        ResultSummary(
             session="s1",
             turn=1,
             status="completed",
@@ -208,7 +208,9 @@ def test_a_failed_turn_tells_its_error_then_its_result() -> None:
         Error(**HERE, message="disk full"),
         said("half"),
         Error(**HERE, message="too fast", failure=failure),
-        Outcome(session="s1", turn=1, status="failed", text="half", failure=failure, duration=4.0),
+        ResultSummary(
+            session="s1", turn=1, status="failed", text="half", failure=failure, duration=4.0
+        ),
     ]
 
 

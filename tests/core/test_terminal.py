@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillerman.core.terminal_sanitizer import Cleaner, Revealer, clean, json_safe, reveal
+from tillerman.core.terminal_sanitizer import (
+    ControlCharRevealer,
+    TerminalSanitizer,
+    clean,
+    json_safe,
+    reveal,
+)
 
 HOSTILE = {
     "colours": ("\x1b[1;31mred\x1b[0m", "red"),
@@ -61,7 +67,7 @@ _pieces = st.lists(st.sampled_from(_PIECES))
 def test_where_a_text_is_cut_makes_no_difference(pieces: list[str], data: st.DataObject) -> None:
     text = "".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)))))
-    cleaner = Cleaner()
+    cleaner = TerminalSanitizer()
     out = [cleaner.feed(text[a:b]) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert "".join(out) == clean(text)
 
@@ -73,7 +79,7 @@ def test_cleaning_twice_is_cleaning_once(pieces: list[str]) -> None:
 
 
 def test_a_sequence_without_an_end_takes_no_memory() -> None:
-    cleaner = Cleaner()
+    cleaner = TerminalSanitizer()
     piece = 100_000
     for start, filler in (("\x1b]0;", "x"), ("\x1b[", "1"), ("\x1b", "/")):
         cleaner.feed(start)
@@ -127,6 +133,6 @@ def test_what_a_terminal_would_obey_is_shown_as_a_sign(text: str, seen: str) -> 
 
 @given(st.text(alphabet="ab\r\n\x1b[0m\u202e\x9b"), st.integers(0, 20))
 def test_what_is_shown_does_not_depend_on_where_it_was_cut(text: str, at: int) -> None:
-    revealer = Revealer()
+    revealer = ControlCharRevealer()
     pieces = revealer.feed(text[:at]) + revealer.feed(text[at:])
     assert pieces == reveal(text.removesuffix("\r"))

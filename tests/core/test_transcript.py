@@ -41,7 +41,15 @@ from tillerman.core.events import (
 )
 from tillerman.core.failure import Failure
 from tillerman.core.transcript import Fold, Totals, Transcript, fold
-from tillerman.core.transcript_blocks import Call, Message, Plan, Request, Thought, Turn, Words
+from tillerman.core.transcript_blocks import (
+    Message,
+    PlanBlock,
+    RequestBlock,
+    TextBlock,
+    Thought,
+    ToolCallBlock,
+    Turn,
+)
 from tillerman.core.turn_result import CallOutcome, Result, final_text, result
 
 
@@ -128,7 +136,7 @@ def test_a_whole_turn_folds_into_ordered_blocks() -> None:
                 blocks=[
                     Thought("m1", "Let me look."),
                     Message("m1", "I will read."),
-                    Call(
+                    ToolCallBlock(
                         call_id="c1",
                         tool="Read",
                         name="read_file",
@@ -228,9 +236,9 @@ def test_a_subagents_blocks_lie_inside_its_call() -> None:
         finish("c2"),
         finish("c1"),
     )
-    inner = Call("c2", "Read", "Read", "Read it", state="completed", turn=1)
+    inner = ToolCallBlock("c2", "Read", "Read", "Read it", state="completed", turn=1)
     inner.started, inner.ended = at(5), at(7)
-    outer = Call("c1", "Task", "Task", "Task it", state="completed", turn=1)
+    outer = ToolCallBlock("c1", "Task", "Task", "Task it", state="completed", turn=1)
     outer.started, outer.ended, outer.blocks = at(2), at(8), [Message("m9", "inner"), inner]
     assert folded == [outer, Message("m1", "outer goes on")]
 
@@ -251,7 +259,7 @@ def test_background_work_stays_with_the_turn_that_started_it() -> None:
     )
     first, second = transcript.turns
     assert first.blocks == [
-        Call(
+        ToolCallBlock(
             "c1",
             "Task",
             "Task",
@@ -299,9 +307,9 @@ def test_nothing_runs_or_waits_once_the_agent_is_gone() -> None:
     transcript = fold(
         log(PROMPT, start("c1"), ask, BackgroundChanged(tasks=(BackgroundTask("t"),)), gone)
     )
-    call = Call("c1", "Read", "Read", "Read it", state="cancelled", turn=1)
+    call = ToolCallBlock("c1", "Read", "Read", "Read it", state="cancelled", turn=1)
     call.started, call.ended = at(2), at(5)
-    assert transcript.turns[0].blocks == [call, Request(ask, by="withdrawn")]
+    assert transcript.turns[0].blocks == [call, RequestBlock(ask, by="withdrawn")]
     assert (transcript.requests, transcript.background, transcript.exited) == ({}, (), gone)
 
 
@@ -317,7 +325,7 @@ def test_requests_are_open_until_they_are_answered_and_then_say_by_whom() -> Non
             RequestAnswered(request_id="r1", answer=no, by="person", surface="terminal"),
         )
     )
-    answered, still_open = Request(ask, no, "person", "terminal"), Request(question)
+    answered, still_open = RequestBlock(ask, no, "person", "terminal"), RequestBlock(question)
     assert transcript.turns[0].blocks == [answered, still_open]
     assert transcript.requests == {"r2": still_open}
     assert (answered.open, still_open.open) == (False, True)
@@ -339,7 +347,7 @@ def test_ends_without_beginnings_are_shown_as_far_as_they_are_known() -> None:
             status="completed",
             ended=at(5),
             blocks=[
-                Call(
+                ToolCallBlock(
                     "c9",
                     title="c9",
                     state="failed",
@@ -347,8 +355,8 @@ def test_ends_without_beginnings_are_shown_as_far_as_they_are_known() -> None:
                     turn=3,
                     ended=at(1),
                 ),
-                Call("c8", title="c8", blocks=[Message("m1", "inside")], turn=3),
-                Call("c7", title="Now known", turn=3),
+                ToolCallBlock("c8", title="c8", blocks=[Message("m1", "inside")], turn=3),
+                ToolCallBlock("c7", title="Now known", turn=3),
             ],
         )
     ]
@@ -357,7 +365,7 @@ def test_ends_without_beginnings_are_shown_as_far_as_they_are_known() -> None:
 def test_the_plan_stands_once_with_its_latest_steps() -> None:
     first, second = (PlanStep("look"),), (PlanStep("look", "completed"), PlanStep("mend"))
     folded = blocks(PlanChanged(steps=first), say("on it"), PlanChanged(steps=second))
-    assert folded == [Plan(second), Message("m1", "on it")]
+    assert folded == [PlanBlock(second), Message("m1", "on it")]
 
 
 def test_an_update_replaces_what_a_call_showed_and_a_bare_end_keeps_it() -> None:
@@ -383,13 +391,13 @@ def test_a_call_told_twice_is_one_call_and_an_id_used_again_is_another() -> None
 
 def test_steering_and_queued_words_stand_where_they_were_said() -> None:
     folded = blocks(say("a"), UserMessage(text="faster", how="steer"))
-    assert folded == [Message("m1", "a"), Words("faster", "steer")]
+    assert folded == [Message("m1", "a"), TextBlock("faster", "steer")]
 
 
 def test_what_comes_before_the_first_turn_is_the_opening() -> None:
     old = UserMessage(text="earlier", how="imported")
     transcript = fold(log(old, say("then")))
-    assert transcript.opening == [Words("earlier", "imported"), Message("m1", "then")]
+    assert transcript.opening == [TextBlock("earlier", "imported"), Message("m1", "then")]
     assert transcript.turns == []
 
 

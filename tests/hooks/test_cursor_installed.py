@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from cursor_alone import Cursor
 
-from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.backup_journal import BackupJournal
 from tillerman.hooks.install import install, remove
 from tillerman.hooks.install_plan import Scope, planned
 
@@ -57,7 +57,7 @@ def test_what_runs_is_what_the_hooks_let_through(
     hooks = planned("cursor", cursor.project, scope, version="2026.09.28")
     file = (cursor.home if scope == "user" else cursor.project) / ".cursor/hooks.json"
     hooks = type(hooks)("cursor", file, hooks.entries, hooks.frame)
-    journal = Journal(tmp_path / "state")
+    journal = BackupJournal(tmp_path / "state")
     install(hooks, journal)
     installed = file.read_bytes()
 
@@ -81,7 +81,7 @@ def test_what_runs_is_what_the_hooks_let_through(
 
 def test_nothing_runs_when_the_hooks_cannot(cursor: Cursor, tmp_path: Path) -> None:
     hooks = planned("cursor", cursor.project, "project", version="2026.09.28")
-    install(hooks, Journal(tmp_path / "state"))
+    install(hooks, BackupJournal(tmp_path / "state"))
     text = hooks.file.read_text()
     hooks.file.write_text(text.replace(sys.executable, os.fspath(tmp_path / "gone")))
     cursor.results(*STEPS, flags=["--force"])

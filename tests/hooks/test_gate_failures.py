@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hook_desk import Open, Ran, Running, impostor, run, until
 
-from tillerman.hooks.server import HookAsked, HookReply, Limits
+from tillerman.hooks.server import HookAsked, HookLimits, HookReply
 from tillerman.hooks.shim import Shim
 from tillerman.hooks.socket_folder import Tokens, make_folder, new_tokens
 
@@ -112,7 +112,7 @@ async def test_a_shim_that_is_stopped_when_it_was_answered_is_told_of(opened: Op
     asked: list[HookAsked] = []
     overdue: list[int | None] = []
     server = await opened(
-        asked.append, overdue=overdue.append, limits=Limits(leaving=0.2, grace=0.1)
+        asked.append, overdue=overdue.append, limits=HookLimits(leaving=0.2, grace=0.1)
     )
     running = await Running.start(server.command("cursor", "preToolUse", timeout=60))
     running.feed(b"x")
@@ -129,7 +129,7 @@ async def test_a_shim_that_is_stopped_when_it_was_answered_is_told_of(opened: Op
 async def test_a_shim_that_is_stopped_when_it_has_connected_is_told_of(opened: Open) -> None:
     """A stand-in for one that is stopped between the two: connected, and silent."""
     overdue: list[int | None] = []
-    server = await opened(allow, overdue=overdue.append, limits=Limits(arrival=0.3, grace=0.1))
+    server = await opened(allow, overdue=overdue.append, limits=HookLimits(arrival=0.3, grace=0.1))
     reader, writer = await asyncio.open_unix_connection(server.folder / "socket")
     await until(lambda: bool(overdue))
     assert overdue == [os.getpid()]

@@ -13,8 +13,14 @@ from pathlib import Path
 import pytest
 from hook_desk import Open, Ran, impostor, run
 
-from tillerman.hooks.protocol import PAYLOAD_CAP, HookReply, Question, read_question, write_answer
-from tillerman.hooks.server import HookAsked, HookServer, Limits
+from tillerman.hooks.protocol import (
+    PAYLOAD_CAP,
+    HookReply,
+    ShimQuestion,
+    read_question,
+    write_answer,
+)
+from tillerman.hooks.server import HookAsked, HookLimits, HookServer
 from tillerman.hooks.shim import Shim, python_shim
 from tillerman.hooks.socket_folder import Tokens
 
@@ -28,7 +34,7 @@ def question(token: str, payload: bytes = b"payload") -> bytes:
 
 def test_a_question_reads_as_it_was_written() -> None:
     token = "ab" * 32
-    assert read_question(question(token).split(b"\n")[0]) == Question(
+    assert read_question(question(token).split(b"\n")[0]) == ShimQuestion(
         token=token.encode(),
         nonce=NONCE.encode(),
         agent="cursor",
@@ -101,7 +107,7 @@ async def quick(opened: Open, cache: Path) -> tuple[HookServer, Talk, str, list[
         asked.append(each)
         each.reply(HookReply(each.payload))
 
-    limits = Limits(arrival=0.5, leaving=5, grace=0.1)
+    limits = HookLimits(arrival=0.5, leaving=5, grace=0.1)
     server = await opened(hear, shim=python_shim(cache), limits=limits)
     token = (server.folder / "key").read_text().split()[0]
     return server, Talk(server), token, asked

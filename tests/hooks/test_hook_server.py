@@ -17,7 +17,7 @@ from hook_desk import Open, Ran, Running, run, until
 
 from tillerman.core.errors import ConfigError, UsageError
 from tillerman.hooks.protocol import PAYLOAD_CAP, REPLY_CAP
-from tillerman.hooks.server import HookAsked, HookReply, HookServer, Limits, timeout_for
+from tillerman.hooks.server import HookAsked, HookLimits, HookReply, HookServer, timeout_for
 from tillerman.hooks.shim import Shim, ready_shim
 
 
@@ -181,7 +181,7 @@ async def test_a_question_nobody_answers_ends_with_its_shims_deadline(opened: Op
 
 async def test_more_questions_than_may_be_open_are_refused_at_once(opened: Open) -> None:
     asked: list[HookAsked] = []
-    server = await opened(asked.append, limits=Limits(asks=2))
+    server = await opened(asked.append, limits=HookLimits(asks=2))
     command = server.command("cursor", "preToolUse", timeout=60)
     waiting = [asyncio.create_task(run(command, b"w")) for _ in range(2)]
     await until(lambda: len(asked) == 2)
@@ -197,7 +197,7 @@ async def test_more_questions_than_may_be_open_are_refused_at_once(opened: Open)
 
 async def test_more_bytes_than_may_be_held_are_refused_without_being_read(opened: Open) -> None:
     asked: list[HookAsked] = []
-    server = await opened(asked.append, limits=Limits(held=1_000_000))
+    server = await opened(asked.append, limits=HookLimits(held=1_000_000))
     command = server.command("cursor", "preToolUse", timeout=60)
     ran = await run(command, bytes(5_000_000))
     assert ran == Ran(2, b"", b"tillerman: too much is asked at once\n")
@@ -210,7 +210,7 @@ async def test_more_bytes_than_may_be_held_are_refused_without_being_read(opened
 
 async def test_more_visitors_than_there_is_room_for_are_blocked(opened: Open) -> None:
     asked: list[HookAsked] = []
-    server = await opened(asked.append, limits=Limits(visits=1))
+    server = await opened(asked.append, limits=HookLimits(visits=1))
     command = server.command("cursor", "preToolUse", timeout=60)
     first = asyncio.create_task(run(command, b"w"))
     await until(lambda: bool(asked))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from user_configs import OURS, texts
 
 from tillerman.core.errors import ConfigError
-from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.backup_journal import BackupJournal
 from tillerman.hooks.install import Hooks, install, installed, remove, repair
 
 STEPS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.truncate")
@@ -34,8 +34,8 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / "state" / "hooks")
+def journal(tmp_path: Path) -> BackupJournal:
+    return BackupJournal(tmp_path / "state" / "hooks")
 
 
 def write(file: Path, data: bytes) -> None:
@@ -94,7 +94,7 @@ def test_killed_at_any_step_started_again_and_removed_it_is_what_it_was(
     comments: bool, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = tmp_path_factory.mktemp("machine")
-    journal = Journal(root / "state")
+    journal = BackupJournal(root / "state")
     file = root / "project" / ".claude" / "settings.json"
     (root / "project").mkdir()
     if data.draw(st.booleans(), "there is a file"):
@@ -125,7 +125,9 @@ def test_killed_at_any_step_started_again_and_removed_it_is_what_it_was(
     raise AssertionError("it never ended")
 
 
-def test_killed_while_the_user_had_edited_the_edits_stay(file: Path, journal: Journal) -> None:
+def test_killed_while_the_user_had_edited_the_edits_stay(
+    file: Path, journal: BackupJournal
+) -> None:
     write(file, b'{\n  "a": 1\n}\n')
     install(hooks(file), journal)
     edited = file.read_bytes().replace(b'"a": 1', b'"a": 2')
@@ -146,7 +148,7 @@ def test_killed_while_the_user_had_edited_the_edits_stay(file: Path, journal: Jo
 # -- as people use it ------------------------------------------------------------------------------
 
 
-def test_what_was_installed_stays_until_it_is_removed(file: Path, journal: Journal) -> None:
+def test_what_was_installed_stays_until_it_is_removed(file: Path, journal: BackupJournal) -> None:
     write(file, b'{"a": 1}')
     install(hooks(file), journal)
     written = file.read_bytes()
@@ -158,7 +160,7 @@ def test_what_was_installed_stays_until_it_is_removed(file: Path, journal: Journ
 
 
 def test_a_new_file_goes_with_the_folders_that_were_made(
-    tmp_path: Path, file: Path, journal: Journal
+    tmp_path: Path, file: Path, journal: BackupJournal
 ) -> None:
     (tmp_path / "project").mkdir()
     install(hooks(file), journal)
@@ -168,7 +170,7 @@ def test_a_new_file_goes_with_the_folders_that_were_made(
 
 
 def test_a_folder_that_has_something_else_by_now_stays(
-    tmp_path: Path, file: Path, journal: Journal
+    tmp_path: Path, file: Path, journal: BackupJournal
 ) -> None:
     (tmp_path / "project").mkdir()
     install(hooks(file), journal)
@@ -177,7 +179,9 @@ def test_a_folder_that_has_something_else_by_now_stays(
     assert tree(tmp_path / "project") == {".claude": None, ".claude/agents.md": b"mine"}
 
 
-def test_a_new_file_that_the_user_filled_stays_without_ours(file: Path, journal: Journal) -> None:
+def test_a_new_file_that_the_user_filled_stays_without_ours(
+    file: Path, journal: BackupJournal
+) -> None:
     install(hooks(file), journal)
     held = json.loads(file.read_bytes())
     file.write_text(json.dumps(held | {"model": "x"}))
@@ -185,7 +189,7 @@ def test_a_new_file_that_the_user_filled_stays_without_ours(file: Path, journal:
     assert json.loads(file.read_bytes()) == {"version": 1, "model": "x"}
 
 
-def test_a_file_that_the_user_deleted_stays_deleted(file: Path, journal: Journal) -> None:
+def test_a_file_that_the_user_deleted_stays_deleted(file: Path, journal: BackupJournal) -> None:
     write(file, b"{}")
     install(hooks(file), journal)
     file.unlink()
@@ -193,7 +197,7 @@ def test_a_file_that_the_user_deleted_stays_deleted(file: Path, journal: Journal
     assert not file.exists()
 
 
-def test_the_mode_of_the_file_stays(file: Path, journal: Journal) -> None:
+def test_the_mode_of_the_file_stays(file: Path, journal: BackupJournal) -> None:
     write(file, b"{}")
     file.chmod(0o640)
     install(hooks(file), journal)
@@ -204,7 +208,7 @@ def test_the_mode_of_the_file_stays(file: Path, journal: Journal) -> None:
 
 
 def test_a_link_stays_a_link_and_its_file_is_written(
-    tmp_path: Path, file: Path, journal: Journal
+    tmp_path: Path, file: Path, journal: BackupJournal
 ) -> None:
     real = tmp_path / "dotfiles.json"
     real.write_bytes(b'{"a": 1}')
@@ -217,7 +221,9 @@ def test_a_link_stays_a_link_and_its_file_is_written(
     assert (file.is_symlink(), real.read_bytes()) == (True, b'{"a": 1}')
 
 
-def test_a_link_out_of_the_project_is_refused(tmp_path: Path, file: Path, journal: Journal) -> None:
+def test_a_link_out_of_the_project_is_refused(
+    tmp_path: Path, file: Path, journal: BackupJournal
+) -> None:
     real = tmp_path / "elsewhere.json"
     real.write_bytes(b"{}")
     file.parent.mkdir(parents=True)
@@ -228,7 +234,9 @@ def test_a_link_out_of_the_project_is_refused(tmp_path: Path, file: Path, journa
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b'{"hooks": 3}', b'{"a": 1} // c', b"\xff"])
-def test_what_cannot_be_merged_is_not_touched(text: bytes, file: Path, journal: Journal) -> None:
+def test_what_cannot_be_merged_is_not_touched(
+    text: bytes, file: Path, journal: BackupJournal
+) -> None:
     write(file, text)
     inode = file.stat().st_ino
     with pytest.raises(ConfigError, match="cannot be merged") as caught:
@@ -237,7 +245,9 @@ def test_what_cannot_be_merged_is_not_touched(text: bytes, file: Path, journal: 
     assert (file.read_bytes(), file.stat().st_ino, journal.records()) == (text, inode, [])
 
 
-def test_what_became_unreadable_is_left_until_it_is_mended(file: Path, journal: Journal) -> None:
+def test_what_became_unreadable_is_left_until_it_is_mended(
+    file: Path, journal: BackupJournal
+) -> None:
     write(file, b"{}")
     install(hooks(file), journal)
     good = file.read_bytes()
@@ -251,7 +261,7 @@ def test_what_became_unreadable_is_left_until_it_is_mended(file: Path, journal: 
 
 
 def test_two_do_not_share_a_file_and_the_second_is_told_of_the_first(
-    file: Path, journal: Journal
+    file: Path, journal: BackupJournal
 ) -> None:
     write(file, b"{}")
     with installed(hooks(file), journal):
@@ -263,7 +273,7 @@ def test_two_do_not_share_a_file_and_the_second_is_told_of_the_first(
     assert file.read_bytes() == b"{}"
 
 
-def test_what_is_there_is_not_put_in_twice(file: Path, journal: Journal) -> None:
+def test_what_is_there_is_not_put_in_twice(file: Path, journal: BackupJournal) -> None:
     write(file, b"{}")
     install(hooks(file), journal)
     with pytest.raises(ConfigError, match="has hooks of tillerman already"):
@@ -271,18 +281,18 @@ def test_what_is_there_is_not_put_in_twice(file: Path, journal: Journal) -> None
 
 
 def test_hooks_whose_journal_was_lost_are_found_again(
-    file: Path, journal: Journal, tmp_path: Path
+    file: Path, journal: BackupJournal, tmp_path: Path
 ) -> None:
     write(file, b'{"a": 1}')
     install(hooks(file), journal)
-    other = Journal(tmp_path / "other")
+    other = BackupJournal(tmp_path / "other")
     install(hooks(file), other)
     assert json.loads(file.read_bytes())["hooks"] == {event: [e] for event, e in OURS.items()}
     assert remove(file, other) == "restored"
     assert file.read_bytes() == b'{"a": 1}'
 
 
-def test_a_file_that_is_ours_as_a_whole(file: Path, journal: Journal) -> None:
+def test_a_file_that_is_ours_as_a_whole(file: Path, journal: BackupJournal) -> None:
     whole = Hooks("opencode", file, whole=b"export {}\n")
     install(whole, journal)
     assert file.read_bytes() == b"export {}\n"
@@ -295,7 +305,7 @@ def test_a_file_that_is_ours_as_a_whole(file: Path, journal: Journal) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(
-    tmp_path: Path, file: Path, journal: Journal
+    tmp_path: Path, file: Path, journal: BackupJournal
 ) -> None:
     (tmp_path / "project").mkdir()
     file.parent.write_text("no folder")
@@ -306,7 +316,7 @@ def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(
 
 
 def test_a_file_that_is_mended_by_another_at_this_moment_is_waited_for(
-    file: Path, journal: Journal
+    file: Path, journal: BackupJournal
 ) -> None:
     write(file, b"{}")
     child = os.fork()

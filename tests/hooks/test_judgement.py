@@ -6,12 +6,12 @@ import json
 from pathlib import PurePath
 from typing import Any
 
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.hooks.dialects import load
 from tillerman.hooks.policy_only_answer import judged
 from tillerman.hooks.protocol import HookReply
 
-CONTEXT = Context(cwd=PurePath("/proj"), agent="x")
+CONTEXT = DecisionContext(cwd=PurePath("/proj"), agent="x")
 
 
 def said(agent: str, event: str, payload: dict[str, Any], *rules: Rule) -> HookReply:

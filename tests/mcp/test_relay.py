@@ -19,8 +19,8 @@ from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.harness.harness import serve_tools
 from tillerman.paths import find_paths
-from tillerman.sessions.remote.private_socket import Reception
-from tillerman.sessions.run_settings import Bench, Terms
+from tillerman.sessions.remote.private_socket import PrivateSocketServer
+from tillerman.sessions.run_settings import RunSettings, WorkspaceToolSettings
 from tillerman.sessions.service import Sessions
 from tillerman.sessions.session import Session
 from tillerman.store.database import Database
@@ -145,7 +145,11 @@ async def session(tmp_path: Path) -> AsyncIterator[Session]:
     yield await sessions.start(
         load("mock"),
         SessionSpec(cwd=project, options=options),
-        Terms(approve="auto", environment=environment, bench=Bench(environment=environment)),
+        RunSettings(
+            approve="auto",
+            environment=environment,
+            bench=WorkspaceToolSettings(environment=environment),
+        ),
     )
     await sessions.close()
     database.close()
@@ -198,7 +202,7 @@ async def test_another_user_is_not_served(tmp_path: Path) -> None:
     # Open to everybody: what is tried is who is asked for, not the folder's mode.
     folder = Path("/tmp") / f"relay-{os.getpid()}"
     folder.mkdir()
-    reception = Reception(serve)
+    reception = PrivateSocketServer(serve)
     try:
         await reception.open(folder / "s")
         assert (folder / "s").stat().st_mode & 0o777 == 0o600

@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 import pytest
 
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 
 DEEP = "/".join(["a"] * 120)
-HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
+HERE = DecisionContext(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 POLICY = Policy.preset(
     "auto",
     rules=[

@@ -12,7 +12,7 @@ import pytest
 
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy
+from tillerman.core.permission import DecisionContext, Policy
 from tillerman.workspace.files.policy_lookup import DiskFiles
 
 SECRET = "the-secret-of-this-test"
@@ -77,7 +77,9 @@ def workspace(tmp_path: Path) -> Path:
 def decide(workspace: Path, line: str, *rules: str, preset: str = "auto") -> tuple[str, str]:
     policy = Policy.preset(preset, rules=[DENIED[name] for name in rules])
     request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
-    context = Context(workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles())
+    context = DecisionContext(
+        workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles()
+    )
     decision = policy.decide(request, context)
     return decision.verdict, decision.note
 
@@ -288,4 +290,4 @@ def test_a_number_of_two_digits_before_a_redirection_is_a_word_for_dash(workspac
         request = PermissionRequested(
             request_id="r", tool="Bash", title="", input={"command": line}
         )
-        assert policy.decide(request, Context(workspace)).verdict == "deny", line
+        assert policy.decide(request, DecisionContext(workspace)).verdict == "deny", line

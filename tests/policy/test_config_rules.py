@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.config import Config, Withheld, find_paths, load
+from tillerman.config import Config, IgnoredSetting, find_paths, load
 from tillerman.config.policy_test_cases import read_cases
 from tillerman.config.project_trust import read_folder, trust
 from tillerman.core.errors import ConfigError
@@ -95,7 +95,7 @@ def test_a_broken_rule_of_an_untrusted_project_is_withheld_and_told(
     assert (config.rules, config.tightening) == ((), ())
     file = project / ".tillerman/config.toml"
     assert config.withheld == (
-        Withheld("config.toml", f"{file}:1: rule 1 has an unknown key 'comand'"),
+        IgnoredSetting("config.toml", f"{file}:1: rule 1 has an unknown key 'comand'"),
     )
 
 

@@ -12,7 +12,7 @@ from warm_python import run_tillerman
 
 from tillerman.config import load
 from tillerman.config.policy_rules import rule_table
-from tillerman.config.policy_test_cases import Case, Group, read_cases
+from tillerman.config.policy_test_cases import Group, PolicyTestCase, read_cases
 from tillerman.paths import find_paths
 from tillerman.surfaces.cli.commands.policy import judged
 
@@ -53,7 +53,7 @@ def samples() -> list[object]:
     """From each group the first and the last of each verdict."""
     found = []
     for group in GROUPS:
-        by_verdict: dict[str, list[Case]] = {}
+        by_verdict: dict[str, list[PolicyTestCase]] = {}
         for case in group.cases:
             if "\0" not in str(case.input["command"]):  # which no argument can hold
                 by_verdict.setdefault(case.expect, []).append(case)
@@ -65,7 +65,7 @@ def samples() -> list[object]:
 
 @pytest.mark.parametrize(("group", "case"), samples())
 def test_the_command_line_tells_the_same(
-    group: Group, case: Case, folder: Path, tmp_path: Path
+    group: Group, case: PolicyTestCase, folder: Path, tmp_path: Path
 ) -> None:
     import tomlkit
 

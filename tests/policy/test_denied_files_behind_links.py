@@ -17,7 +17,7 @@ import pytest
 
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy
+from tillerman.core.permission import DecisionContext, Policy
 from tillerman.workspace.files.policy_lookup import DiskFiles
 
 LINES = [  # each with whether it follows links below the folder
@@ -55,7 +55,9 @@ LINES = [  # each with whether it follows links below the folder
 def decided(workspace: Path, line: str) -> str:
     policy = Policy.preset("auto", rules=[rule_of({"deny": "no", "path": "*.key"}, "rules.toml:1")])
     request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
-    context = Context(workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles())
+    context = DecisionContext(
+        workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles()
+    )
     return policy.decide(request, context).verdict
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy
+from tillerman.core.permission import DecisionContext, Policy
 from tillerman.workspace.files.policy_lookup import DiskFiles
 
 FILES = (".env", "a.txt", "conf/key.pem", "src/app.py", "src/deep/er/key.pem", "tracked.pem")
@@ -36,7 +36,9 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def decide(workspace: Path, tool: str, denied: str = ".env", **input: Any) -> tuple[str, str]:
     policy = Policy.preset("auto", rules=[rule_of({"deny": "no", "path": denied}, "rules.toml:1")])
     request = PermissionRequested(request_id="r", tool=tool, title="", input=input)
-    context = Context(workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles())
+    context = DecisionContext(
+        workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles()
+    )
     decision = policy.decide(request, context)
     return decision.verdict, decision.note
 
@@ -308,7 +310,9 @@ def test_a_decision_about_a_large_tree_is_fast_once_it_was_looked_at(tmp_path: P
     (tmp_path / ".env").touch()
     rules = [rule_of({"deny": "no", "path": one}, "r:1") for one in (".env", "*.pem", "conf/**")]
     policy = Policy.preset("auto", rules=rules)
-    context = Context(tmp_path, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles())
+    context = DecisionContext(
+        tmp_path, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles()
+    )
     request = PermissionRequested(
         request_id="r", tool="Bash", title="", input={"command": "grep -rn foo src"}
     )
@@ -333,7 +337,7 @@ def searched(workspace: Path, *denied: str, agent: str = "claude", **input: Any)
         input={"pattern": "x", **input},
         changeable=agent != "acp-agent",
     )
-    context = Context(
+    context = DecisionContext(
         workspace,
         home=Path("/home/me"),
         resolve=os.path.realpath,

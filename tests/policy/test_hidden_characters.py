@@ -11,12 +11,12 @@ import pytest
 
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy
+from tillerman.core.permission import DecisionContext, Policy
 from tillerman.core.permission.hidden_characters import hidden_characters, visible
 from tillerman.core.permission.remembered_rule import rule_for
 from tillerman.core.permission.shell.reader import read
 
-HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
+HERE = DecisionContext(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 CI = rule_of({"rewrite": "npm ci", "command": ["npm install", "npm i"]}, "rules.toml:1", name="ci")
 PRESETS = ("ask", "edits", "auto")
 LINES = (

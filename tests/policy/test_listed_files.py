@@ -10,7 +10,7 @@ import pytest
 
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy
+from tillerman.core.permission import DecisionContext, Policy
 from tillerman.workspace.files.policy_lookup import DiskFiles
 
 FILES = (".env", "a.txt", "src/app.py", "src/deep/util.py", "conf/key.pem")
@@ -30,7 +30,9 @@ def workspace(tmp_path: Path) -> Path:
 def verdict(workspace: Path, line: str, denied: str = ".env") -> str:
     policy = Policy.preset("auto", rules=[rule_of({"deny": "no", "path": denied}, "rules.toml:1")])
     request = PermissionRequested(request_id="r", tool="Bash", title="", input={"command": line})
-    context = Context(workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles())
+    context = DecisionContext(
+        workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles()
+    )
     return policy.decide(request, context).verdict
 
 

@@ -14,8 +14,8 @@ from tillerman.core.permission.shell.parsed_script import (
     ANY,
     HOLE,
     ONE,
-    Command,
     FileAccess,
+    ParsedCommand,
     ParsedScript,
 )
 from tillerman.core.permission.shell.reader import read
@@ -41,7 +41,7 @@ def doubted(script: ParsedScript) -> bool:
     return bool(script.unread) or any(command.doubts for command in script.commands)
 
 
-def names(command: Command, program: str) -> bool:
+def names(command: ParsedCommand, program: str) -> bool:
     texts = [command.text, *command.others]
     plain = [re.sub(r"^(\S*/)", "", text) for text in texts]
     return any(text == program or text.startswith(f"{program} ") for text in [*texts, *plain])

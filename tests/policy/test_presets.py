@@ -12,7 +12,7 @@ import pytest
 
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.workspace.files.policy_lookup import DiskFiles
 
 
@@ -46,8 +46,8 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def context(workspace: Path, **fields: Any) -> Context:
-    return Context(
+def context(workspace: Path, **fields: Any) -> DecisionContext:
+    return DecisionContext(
         workspace, home=Path("/home/me"), resolve=os.path.realpath, files=DiskFiles(), **fields
     )
 

@@ -9,7 +9,12 @@ import time
 import pytest
 
 from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAccess
-from tillerman.core.permission.shell.programs import Invocation, Run, StdinSource, describe
+from tillerman.core.permission.shell.programs import (
+    Invocation,
+    NestedCommand,
+    StdinSource,
+    describe,
+)
 from tillerman.core.permission.shell.programs.table import ROWS
 
 
@@ -168,34 +173,37 @@ def test_a_script_of_awk_that_only_prints_is_read(script: str) -> None:
 @pytest.mark.parametrize(
     ("line", "run"),
     [
-        ("sudo /usr/bin/curl x", Run(("/usr/bin/curl", "x"), judged="whole")),
-        ("sudo git -C src push", Run(("git", "-C", "src", "push"), judged="whole")),
-        ("sudo -u x A=1 tee y", Run(("tee", "y"), judged="whole", environment=(("A", "1"),))),
-        ("sudo -D /etc tee x", Run(("tee", "x"), judged="whole", directory="/etc")),
-        ("env -C /etc tee x", Run(("tee", "x"), directory="/etc")),
-        ("env -u + rm x", Run(("rm", "x"))),
-        ("xargs --max-lines rm", Run(("rm", HOLE), stdin="none")),
-        ("xargs -I % rm %", Run(("rm", HOLE), stdin="none")),
-        ("xargs -a list rm", Run(("rm", HOLE))),
-        ("taskset 1 /bin/rm x", Run(("/bin/rm", "x"))),
-        ("flock lock rm x", Run(("rm", "x"))),
+        ("sudo /usr/bin/curl x", NestedCommand(("/usr/bin/curl", "x"), judged="whole")),
+        ("sudo git -C src push", NestedCommand(("git", "-C", "src", "push"), judged="whole")),
+        (
+            "sudo -u x A=1 tee y",
+            NestedCommand(("tee", "y"), judged="whole", environment=(("A", "1"),)),
+        ),
+        ("sudo -D /etc tee x", NestedCommand(("tee", "x"), judged="whole", directory="/etc")),
+        ("env -C /etc tee x", NestedCommand(("tee", "x"), directory="/etc")),
+        ("env -u + rm x", NestedCommand(("rm", "x"))),
+        ("xargs --max-lines rm", NestedCommand(("rm", HOLE), stdin="none")),
+        ("xargs -I % rm %", NestedCommand(("rm", HOLE), stdin="none")),
+        ("xargs -a list rm", NestedCommand(("rm", HOLE))),
+        ("taskset 1 /bin/rm x", NestedCommand(("/bin/rm", "x"))),
+        ("flock lock rm x", NestedCommand(("rm", "x"))),
         ("ssh -p 22 me@host 'cd /tmp && rm x'",
-         Run(script="cd /tmp && rm x", judged="whole", remote=True)),
-        ("ssh host -p 22 rm x", Run(script="rm x", judged="whole", remote=True)),
+         NestedCommand(script="cd /tmp && rm x", judged="whole", remote=True)),
+        ("ssh host -p 22 rm x", NestedCommand(script="rm x", judged="whole", remote=True)),
         ("docker run --rm -v .:/x alpine "
-            "rm -rf /x", Run(("rm", "-rf", "/x"), judged="whole", remote=True)),
-        ("kubectl exec -it pod -- rm x", Run(("rm", "x"), judged="whole", remote=True)),
-        ("su root -c 'rm x'", Run(script="rm x", judged="whole")),
-        ("script -c'rm x' out", Run(script="rm x", judged="whole")),
-        ("git -c alias.x='!rm y' x", Run(script="rm y", judged="whole")),
-        ("git bisect run rm x", Run(("rm", "x"), judged="whole")),
-        ("git rebase -x 'rm x' main", Run(script="rm x", judged="whole")),
-        ("git submodule foreach 'rm x'", Run(script="rm x", judged="whole")),
-        ("watch rm x", Run(script="rm x", judged="whole")),
-        ("npx -y rm x", Run(("rm", "x"), judged="whole")),
+            "rm -rf /x", NestedCommand(("rm", "-rf", "/x"), judged="whole", remote=True)),
+        ("kubectl exec -it pod -- rm x", NestedCommand(("rm", "x"), judged="whole", remote=True)),
+        ("su root -c 'rm x'", NestedCommand(script="rm x", judged="whole")),
+        ("script -c'rm x' out", NestedCommand(script="rm x", judged="whole")),
+        ("git -c alias.x='!rm y' x", NestedCommand(script="rm y", judged="whole")),
+        ("git bisect run rm x", NestedCommand(("rm", "x"), judged="whole")),
+        ("git rebase -x 'rm x' main", NestedCommand(script="rm x", judged="whole")),
+        ("git submodule foreach 'rm x'", NestedCommand(script="rm x", judged="whole")),
+        ("watch rm x", NestedCommand(script="rm x", judged="whole")),
+        ("npx -y rm x", NestedCommand(("rm", "x"), judged="whole")),
     ],
 )  # fmt: skip
-def test_what_a_command_runs_is_told(line: str, run: Run) -> None:
+def test_what_a_command_runs_is_told(line: str, run: NestedCommand) -> None:
     assert run in _describe(line).runs
 
 

@@ -17,7 +17,7 @@ import pytest
 from tillerman.core.permission.shell.builtins import BASH
 from tillerman.core.permission.shell.programs import describe
 from tillerman.core.permission.shell.programs.describe import _COMMON
-from tillerman.core.permission.shell.programs.options import Option, grammar
+from tillerman.core.permission.shell.programs.options import ProgramOption, grammar
 from tillerman.core.permission.shell.programs.row import Row
 from tillerman.core.permission.shell.programs.table import ROWS
 from tillerman.core.permission.shell.reader import read
@@ -47,7 +47,7 @@ def _rows() -> Iterator[Row]:
     yield from dict.fromkeys(ROWS.values())
 
 
-def _grammar(row: Row) -> dict[str, Option]:
+def _grammar(row: Row) -> dict[str, ProgramOption]:
     program, _, sub = row.names.partition("|")[0].partition(" ")
     top = ROWS[program].options if sub and ROWS[program].everywhere else ""
     return dict(grammar(f"{row.options} {top} {_COMMON}", row.style))
@@ -130,14 +130,14 @@ def test_most_options_of_programs_that_only_read_are_known() -> None:
 
 @pytest.mark.parametrize("row", list(_rows()), ids=lambda row: row.names.partition("|")[0])
 def test_no_option_means_two_things(row: Row) -> None:
-    meanings: dict[str, set[Option]] = {}
+    meanings: dict[str, set[ProgramOption]] = {}
     for token in row.options.split():
         for name, option in grammar(token, row.style).items():
             meanings.setdefault(name, set()).add(option._replace(name=""))
     assert {name: found for name, found in meanings.items() if len(found) > 1} == {}
 
 
-def _spellings(row: Row, name: str, option: Option) -> Iterator[list[str]]:
+def _spellings(row: Row, name: str, option: ProgramOption) -> Iterator[list[str]]:
     """Every way to give this option the value `VALUE`."""
     flags = [
         flag[1]
@@ -169,7 +169,7 @@ def _spellings(row: Row, name: str, option: Option) -> Iterator[list[str]]:
                 yield [f"-{flag}{name[1]}", "VALUE"]
 
 
-def _file_options() -> Iterator[tuple[str, Row, str, Option]]:
+def _file_options() -> Iterator[tuple[str, Row, str, ProgramOption]]:
     for row in _rows():
         if row.own:
             continue

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tillerman.config.policy_rules import rule_of, rule_table
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import STRICTNESS, Context, Policy, Rule
+from tillerman.core.permission import STRICTNESS, DecisionContext, Policy, Rule
 from tillerman.core.permission.remembered_rule import rule_for
 from tillerman.core.permission.shell.reader import FAULT, read, read_words
 from tillerman.core.tools import TOOLS
 
-HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"), agent="claude")
+HERE = DecisionContext(PurePosixPath("/ws"), home=PurePosixPath("/home/me"), agent="claude")
 PRESETS = st.sampled_from(["ask", "edits", "auto", "readonly", "none"])
 PATHS = st.sampled_from(["a.py", "src/a.py", "/etc/x", "../x", ".env", ".git/config", "~/x", ""])
 COMMANDS = st.sampled_from([
@@ -63,10 +63,10 @@ def rules(draw: st.DrawFn, verdicts: tuple[str, ...] = ("allow", "deny", "ask", 
 
 
 SOME = st.lists(rules(), max_size=4)
-CONTEXTS = st.sampled_from([HERE, Context(HERE.cwd, mode="plan", agent="codex")])
+CONTEXTS = st.sampled_from([HERE, DecisionContext(HERE.cwd, mode="plan", agent="codex")])
 
 
-def strictness(policy: Policy, request: PermissionRequested, context: Context) -> int:
+def strictness(policy: Policy, request: PermissionRequested, context: DecisionContext) -> int:
     return STRICTNESS[policy.decide(request, context).verdict]
 
 
@@ -77,7 +77,7 @@ def test_a_further_rule_that_denies_never_loosens(
     some: list[Rule],
     deny: Rule,
     request: PermissionRequested,
-    context: Context,
+    context: DecisionContext,
     at: int,
 ) -> None:
     before = Policy.preset(preset, rules=some)
@@ -92,7 +92,7 @@ def test_a_project_that_is_not_trusted_never_loosens(
     some: list[Rule],
     theirs: list[Rule],
     request: PermissionRequested,
-    context: Context,
+    context: DecisionContext,
 ) -> None:
     before = Policy.preset(preset, rules=some)
     after = Policy.preset(preset, rules=some, tightening=theirs)
@@ -108,7 +108,7 @@ def test_nothing_but_reads_and_talk_passes_in_a_mode_that_changes_nothing(
     preset: str, some: list[Rule], remembered: list[Rule], request: PermissionRequested
 ) -> None:
     policy = Policy.preset(preset, rules=some).remembering(remembered)
-    verdict = policy.decide(request, Context(HERE.cwd, mode="plan", agent="claude")).verdict
+    verdict = policy.decide(request, DecisionContext(HERE.cwd, mode="plan", agent="claude")).verdict
     free = {"Read", "LS", "Glob", "Grep", "SemSearch", "TodoWrite", "Task", "Question"}
     if request.tool not in free and request.input.get("command") != "ls":
         assert verdict in ("deny", "ask")
@@ -122,7 +122,7 @@ def test_explain_tells_what_is_decided(
     some: list[Rule],
     theirs: list[Rule],
     request: PermissionRequested,
-    context: Context,
+    context: DecisionContext,
 ) -> None:
     policy = Policy.preset(preset, rules=some, tightening=theirs)
     assert policy.explain(request, context).decision == policy.decide(request, context)

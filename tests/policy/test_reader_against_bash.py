@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from tillerman.config.policy_test_cases import read_cases
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 
 CORPUS = Path(__file__).with_name("corpus.toml")
-HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
+HERE = DecisionContext(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 DENYING = Policy.preset("auto", rules=[Rule("no-rm", "deny", "no", commands=("rm *",))])
 HARMLESS = ("echo *", "cat *", "env *", "xargs *", "sh *", "bash *", "x *", "a=b", ": *", "true *")
 ALLOWING = Policy.preset("ask", rules=[Rule("some", "allow", "", commands=HARMLESS)])

@@ -17,7 +17,7 @@ from random import Random
 import pytest
 
 from tillerman.core.permission.shell.programs import describe
-from tillerman.core.permission.shell.programs.options import Option, grammar
+from tillerman.core.permission.shell.programs.options import ProgramOption, grammar
 from tillerman.core.permission.shell.programs.table import ROWS
 
 pytestmark = pytest.mark.skipif(
@@ -120,7 +120,7 @@ def reading_names() -> list[str]:
     return sorted(found)
 
 
-def words_of(option: Option, name: str, chance: Random) -> list[str]:
+def words_of(option: ProgramOption, name: str, chance: Random) -> list[str]:
     value = chance.choice(OPERANDS if option.role in ("read", "read/", "list", "rev") else TEXTS)
     if name == "-#":
         return [f"-{chance.randrange(1, 9)}"]

@@ -7,7 +7,7 @@ from pathlib import PurePath
 import pytest
 
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 
 PROJECT = PurePath("/p")
 MIGRATIONS = Rule("mine", "deny", "by hand", paths=("db/migrations/**",))
@@ -15,26 +15,26 @@ SOURCES = Rule("mine", "allow", "sources", tools=frozenset({"Write"}), paths=("s
 
 
 def verdict(
-    context: Context, tool: str, *rules: Rule, preset: str = "edits", **input: object
+    context: DecisionContext, tool: str, *rules: Rule, preset: str = "edits", **input: object
 ) -> str:
     asked = PermissionRequested(request_id="1", tool=tool, title="", input=input)
     return Policy.preset(preset, rules=rules).decide(asked, context).verdict
 
 
-def standing(folder: str) -> Context:
+def standing(folder: str) -> DecisionContext:
     """Of a project, with the agent in a folder of it."""
-    return Context(cwd=PROJECT, base=PurePath(folder))
+    return DecisionContext(cwd=PROJECT, base=PurePath(folder))
 
 
-def opened(cwd: str, *folders: str) -> Context:
-    return Context(cwd=PurePath(cwd), folders=tuple(map(PurePath, folders)))
+def opened(cwd: str, *folders: str) -> DecisionContext:
+    return DecisionContext(cwd=PurePath(cwd), folders=tuple(map(PurePath, folders)))
 
 
 @pytest.mark.parametrize(
     "context",
     [standing("/p/.git/hooks"), opened("/p/.git/hooks", "/p"), opened("/p", "/p/.git/hooks")],
 )
-def test_a_protected_name_is_one_from_within_too(context: Context) -> None:
+def test_a_protected_name_is_one_from_within_too(context: DecisionContext) -> None:
     assert verdict(context, "Write", file_path="/p/.git/hooks/pre-commit") == "deny"
     assert verdict(context, "Bash", command="cat f > /p/.git/hooks/config") == "deny"
 
@@ -42,7 +42,7 @@ def test_a_protected_name_is_one_from_within_too(context: Context) -> None:
 @pytest.mark.parametrize(
     "context", [standing("/p/db"), opened("/p/db", "/p"), opened("/p", "/p/db")]
 )
-def test_a_rule_on_a_path_holds_from_within_too(context: Context) -> None:
+def test_a_rule_on_a_path_holds_from_within_too(context: DecisionContext) -> None:
     assert verdict(context, "Write", MIGRATIONS, file_path="/p/db/migrations/1.sql") == "deny"
     assert verdict(context, "Bash", MIGRATIONS, command="rm /p/db/migrations/1.sql") == "deny"
 

@@ -9,11 +9,11 @@ import pytest
 
 from tillerman.config.policy_rules import rule_of, rule_table
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Decision, Policy, Rule
+from tillerman.core.permission import Decision, DecisionContext, Policy, Rule
 from tillerman.core.permission.remembered_rule import rule_for
 from tillerman.core.tools import title
 
-HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"), agent="claude")
+HERE = DecisionContext(PurePosixPath("/ws"), home=PurePosixPath("/home/me"), agent="claude")
 
 
 def request(tool: str, *, name: str = "", **input: Any) -> PermissionRequested:
@@ -30,13 +30,13 @@ def rule(**table: Any) -> Rule:
     return rule_of({"name": "rule", **table}, "rules.toml:1")
 
 
-def says(asked: PermissionRequested, context: Context = HERE, **table: Any) -> bool:
+def says(asked: PermissionRequested, context: DecisionContext = HERE, **table: Any) -> bool:
     """Whether a rule that denies matches; without any rule, all is allowed."""
     policy = Policy.preset("auto", rules=[rule(deny="no", **table)])
     return policy.decide(asked, context).rule == "rule"
 
 
-def lets(asked: PermissionRequested, context: Context = HERE, **table: Any) -> bool:
+def lets(asked: PermissionRequested, context: DecisionContext = HERE, **table: Any) -> bool:
     """Whether a rule that allows matches; without any rule, nothing is allowed."""
     policy = Policy((rule(allow=True, **table),))
     return policy.decide(asked, context).verdict == "allow"
@@ -110,7 +110,7 @@ def test_a_link_out_of_a_folder_is_not_in_it_for_a_rule_that_allows(tmp_path: Pa
     (tmp_path / "ws/src").mkdir(parents=True)
     (tmp_path / "out").mkdir()
     (tmp_path / "ws/src/away").symlink_to(tmp_path / "out")
-    context = Context(tmp_path / "ws", resolve=os.path.realpath)
+    context = DecisionContext(tmp_path / "ws", resolve=os.path.realpath)
     assert lets(request("Write", file_path="src/a"), context, path="src/**")
     assert not lets(request("Write", file_path="src/away/a"), context, path="src/**")
     assert says(request("Write", file_path="src/away/a"), context, path="src/**")
@@ -176,7 +176,7 @@ def test_a_tool_of_a_server_that_nobody_named_is_asked() -> None:
 
 
 def test_a_rule_may_hold_for_an_agent_and_a_mode_alone() -> None:
-    codex = Context(HERE.cwd, agent="codex")
+    codex = DecisionContext(HERE.cwd, agent="codex")
     assert (says(bash("ls"), agent="claude"), says(bash("ls"), codex, agent="claude")) == (
         True,
         False,
@@ -227,7 +227,7 @@ def test_what_was_remembered_comes_before_files_and_these_before_presets() -> No
 @pytest.mark.parametrize("mode", ["plan", "ask"])
 @pytest.mark.parametrize("tool", ["Write", "Bash", "WebFetch", "MCP", "SaveMemory", "brand_new"])
 def test_no_rule_loosens_a_mode_that_changes_nothing(mode: Any, tool: str) -> None:
-    context = Context(HERE.cwd, mode=mode)
+    context = DecisionContext(HERE.cwd, mode=mode)
     policy = Policy.preset("auto", rules=[rule(allow=True)]).remembering([rule(allow=True)])
     asked = request(tool, file_path="a", command="make", url="https://example.com")
     assert policy.decide(asked, context).verdict == "deny"

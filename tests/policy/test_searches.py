@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy
+from tillerman.core.permission import DecisionContext, Policy
 from tillerman.hooks.dialects import load
 from tillerman.hooks.policy_only_answer import judged
 
-HERE = Context(cwd=PurePath("/ws"))
+HERE = DecisionContext(cwd=PurePath("/ws"))
 
 
 def verdict(tool: str, **input: Any) -> str:

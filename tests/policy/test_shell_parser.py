@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from tillerman.core.permission.shell.builtins import BASH, DASH
-from tillerman.core.permission.shell.parser import Parser
+from tillerman.core.permission.shell.parser import ShellParser
 from tillerman.core.permission.shell.reader import read
 from tillerman.core.permission.shell.syntax import (
     Dialect,
@@ -84,7 +84,7 @@ def accepts(shell: str, text: str) -> bool:
 
 
 def parses(text: str, dialect: Dialect) -> bool:
-    parser = Parser(text, dialect)
+    parser = ShellParser(text, dialect)
     try:
         while parser.next_command() is not None:
             pass
@@ -121,7 +121,7 @@ def test_the_generated_lines_are_both_commands_and_errors(shell: str) -> None:
 
 
 def words_of(text: str, dialect: Dialect = "bash") -> tuple[Word, ...]:
-    script = Parser(text, dialect).next_command()
+    script = ShellParser(text, dialect).next_command()
     assert script is not None
     command = script.commands[0]
     assert isinstance(command, SimpleCommand)
@@ -130,7 +130,7 @@ def words_of(text: str, dialect: Dialect = "bash") -> tuple[Word, ...]:
 
 def test_a_command_is_where_it_stands() -> None:
     text = "  A=1 npm  'in'\"stall\" >x ; ls"
-    script = Parser(text, "bash").next_command()
+    script = ShellParser(text, "bash").next_command()
     assert script is not None
     spans = [text[one.start : one.end] for one in script.commands]
     assert spans == ["npm  'in'\"stall\"", "ls"]
@@ -157,7 +157,7 @@ def test_ansi_quotes_are_quotes_of_bash_alone() -> None:
 
 
 def test_an_error_in_a_line_leaves_the_lines_before_it() -> None:
-    parser = Parser("rm x\nfi", "bash")
+    parser = ShellParser("rm x\nfi", "bash")
     assert parser.next_command() is not None
     with pytest.raises(UnparsableCommand):
         parser.next_command()

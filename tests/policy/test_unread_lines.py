@@ -10,10 +10,10 @@ import pytest
 
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy
+from tillerman.core.permission import DecisionContext, Policy
 from tillerman.core.permission.shell.reader import read
 
-HERE = Context(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
+HERE = DecisionContext(PurePosixPath("/ws"), home=PurePosixPath("/home/me"))
 UNREAD = [
     "echo 'x",
     'echo "x',
@@ -81,7 +81,7 @@ def test_no_rule_on_commands_allows_it(line: str) -> None:
 
 @pytest.mark.parametrize("mode", ["plan", "ask"])
 def test_a_mode_that_changes_nothing_denies_it(mode: Any) -> None:
-    planning = Context(HERE.cwd, mode=mode)
+    planning = DecisionContext(HERE.cwd, mode=mode)
     for line in UNREAD:
         request = PermissionRequested(
             request_id="r", tool="Bash", title="", input={"command": line}

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.hooks.dialects import load
 from tillerman.hooks.policy_only_answer import judged
 
-HERE = Context(cwd=PurePath("/ws"), home=PurePath("/home/me"))
+HERE = DecisionContext(cwd=PurePath("/ws"), home=PurePath("/home/me"))
 TESTS = Rule("tests", "allow", "tests", commands=("npm test", "cat *"))
 POLICY = Policy.preset("edits", rules=[TESTS])
 

@@ -29,7 +29,7 @@ from tillerman.core.events import (
 )
 from tillerman.harness.harness import serve_tools
 from tillerman.paths import Paths, find_paths
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
 from tillerman.sessions.session import Session, read_all
 from tillerman.store.database import Database
@@ -39,7 +39,7 @@ PATIENCE = 45.0  # seconds; opencode and qwen take most of it on a busy machine
 KEY = "sk-fake-0123456789abcdef"
 
 E = TypeVar("E")
-_TERMS = set(Terms.__struct_fields__)
+_TERMS = set(RunSettings.__struct_fields__)
 
 
 class Player(Protocol):
@@ -63,7 +63,7 @@ class Player(Protocol):
 
 class Desk:
     """One process's view of the sessions under a folder; `desk.start()` takes what `SessionSpec`
-    and `Terms` take, and `environment` adds variables."""
+    and `RunSettings` take, and `environment` adds variables."""
 
     def __init__(self, player: Player, double: ModelDouble | SecondModel, folder: Path) -> None:
         self.player = player
@@ -107,7 +107,7 @@ class Desk:
         for log in logs:
             check_log(log)
 
-    def _split(self, wishes: dict[str, Any]) -> tuple[SessionSpec, Terms]:
+    def _split(self, wishes: dict[str, Any]) -> tuple[SessionSpec, RunSettings]:
         key = self.player.key
         terms: dict[str, Any] = {"approve": "auto", "secrets": [(key, KEY)]}
         terms |= {name: value for name, value in wishes.items() if name in _TERMS}
@@ -117,7 +117,7 @@ class Desk:
         spec["accept_advisory"] = True  # of those that hold nothing, too
         spec |= {name: value for name, value in wishes.items() if name not in _TERMS}
         spec["options"] = {"binary": str(self.player.program)} | spec.get("options", {})
-        return SessionSpec(**spec), Terms(**terms)
+        return SessionSpec(**spec), RunSettings(**terms)
 
 
 def check_log(log: list[Entry]) -> None:

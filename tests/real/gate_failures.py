@@ -23,7 +23,7 @@ from gate_tap import COPIES
 
 from tillerman.core.events import PermissionRequested, RequestAnswered
 from tillerman.core.tools import ToolClass
-from tillerman.hooks.connection import Limits
+from tillerman.hooks.connection import HookLimits
 from tillerman.hooks.socket_folder import KEY, SOCKET
 from tillerman.sessions.permissions.open_requests import MOST_OPEN
 
@@ -141,7 +141,7 @@ async def server_overloaded(stand: Stand, kind: ToolClass) -> None:
     link = stand.folder / "s"  # paths of sockets are short
     link.symlink_to(here)
     async with contextlib.AsyncExitStack() as crowd:
-        for _ in range(Limits().visits):
+        for _ in range(HookLimits().visits):
             one = socket.socket(socket.AF_UNIX)
             crowd.callback(one.close)
             await asyncio.to_thread(one.connect, str(link))

@@ -19,7 +19,7 @@ from tillerman.core.agent import SessionSpec
 from tillerman.core.events import encode
 from tillerman.core.permission import Rule
 from tillerman.paths import find_paths
-from tillerman.sessions.run_settings import Limits, Terms
+from tillerman.sessions.run_settings import RunSettings, TurnLimits
 from tillerman.sessions.service import Sessions
 from tillerman.sessions.session import Session
 from tillerman.store.database import Database
@@ -47,10 +47,10 @@ async def main(order: Order) -> None:
     spec = SessionSpec(
         cwd=Path(order.cwd), model=order.model, options=order.options, servers={"gate": server}
     )
-    terms = Terms(
+    terms = RunSettings(
         approve=order.approve,
         environment=order.environment,
-        limits=Limits(request=order.request),
+        limits=TurnLimits(request=order.request),
         rules=EVERYTHING if order.approve == "ask" else (),
     )
     session = await sessions.start(load(order.agent), spec, terms)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tillerman.hooks.dialects import load
-from tillerman.hooks.dialects.dialect import Dialect
+from tillerman.hooks.dialects.dialect import HookDialect
 from tillerman.hooks.socket_folder import SOCKET
 
 AGENTS = ("codex", "copilot", "cursor")
@@ -44,7 +44,7 @@ def main(folder: Path, manner: str, user: int) -> None:
 
 
 def _serve(
-    connection: socket.socket, dialects: Mapping[bytes, Dialect], token: bytes, manner: str
+    connection: socket.socket, dialects: Mapping[bytes, HookDialect], token: bytes, manner: str
 ) -> None:
     with connection.makefile("rb") as file:
         _, _, nonce, agent, event, _, length = file.readline().split()

@@ -20,7 +20,7 @@ from stages import Actor
 
 from tillerman.agents import load
 from tillerman.core.tools import ToolClass
-from tillerman.testing.model_double.script import Call, Hold, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, ReplyHold, Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 
 HOST = "[4000::1]"  # nobody has it, and it does not look private
@@ -152,7 +152,7 @@ class RealSide:
             settings.write_text('{"skipWebFetchPreflight": true}')
 
     def script(self, name: str, kinds: Sequence[ToolClass], *, held: bool) -> str:
-        before = (Say("I begin."), Hold(name, HELD)) if held else ()
+        before = (Say("I begin."), ReplyHold(name, HELD)) if held else ()
         steps = [reply(*before, self._call(kind)) for kind in kinds]
         self._steps[name] = len(steps)
         self._double.scenarios[name] = [*steps, reply(Say("So be it."))]
@@ -168,7 +168,7 @@ class RealSide:
         steps = self._steps[name]
         return any(t.scenario == name and t.step >= steps for t in self._double.turns)
 
-    def _call(self, kind: ToolClass) -> Call:
+    def _call(self, kind: ToolClass) -> ModelToolCall:
         stage, marks = self._actor.stage, self.marks
         match kind:
             case "read" if self._actor.lacks("read"):

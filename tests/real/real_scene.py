@@ -14,8 +14,16 @@ from stages import Actor, NoTool
 
 from tillerman.agents import load
 from tillerman.sessions.session import Session
-from tillerman.testing.model_double.script import Attempts, Call, Fail, Say, Step, Usage, reply
-from tillerman.testing.scenario import PATIENCE, CannotPlay, Do, Part
+from tillerman.testing.model_double.script import (
+    Attempts,
+    Fail,
+    ModelToolCall,
+    Say,
+    Step,
+    Usage,
+    reply,
+)
+from tillerman.testing.scenario import PATIENCE, Part, ToolAction, UnsupportedAction
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 
@@ -71,10 +79,10 @@ class RealScene:
             return acts
         usage = next((act for act in acts if isinstance(act, Usage)), None)
         parts = [act for act in acts if not isinstance(act, Usage)]
-        parts = [self._part(act) if isinstance(act, Do) else act for act in parts]
+        parts = [self._part(act) if isinstance(act, ToolAction) else act for act in parts]
         return reply(*parts, usage=usage)
 
-    def _part(self, act: Do) -> Call | Say:
+    def _part(self, act: ToolAction) -> ModelToolCall | Say:
         stage, words = self._actor.stage, act.words
         try:
             match act.tool:
@@ -95,5 +103,5 @@ class RealScene:
                 case "mcp":
                     return stage.mcp(words[0], words[1], {"text": words[2]})
         except NoTool as missing:
-            raise CannotPlay(str(missing)) from None
-        raise CannotPlay(f"nothing here is called {act.tool!r}")
+            raise UnsupportedAction(str(missing)) from None
+        raise UnsupportedAction(f"nothing here is called {act.tool!r}")

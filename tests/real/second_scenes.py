@@ -11,9 +11,9 @@ from second_model.script import REASONS
 from stages import Actor
 
 from tillerman.testing.model_double import script as first
-from tillerman.testing.scenario import Do, do
+from tillerman.testing.scenario import ToolAction, do
 
-Part = Text | Thought | Call | Do
+Part = Text | Thought | Call | ToolAction
 
 
 class Says(msgspec.Struct, frozen=True):
@@ -172,7 +172,7 @@ def _second_step(line: Line, actor: Actor) -> second.Step:
     return Reply(parts, line.stop, line.usage, line.delivery)
 
 
-def _first_step(line: Line, actor: Actor) -> first.Reply | first.Fail:
+def _first_step(line: Line, actor: Actor) -> first.ModelMessage | first.Fail:
     match line:
         case Failure(status, retry_after):
             return first.Fail(status, message=REASONS[status][2], retry_after=retry_after)
@@ -181,7 +181,7 @@ def _first_step(line: Line, actor: Actor) -> first.Reply | first.Fail:
                 "error": (first.Fail(529, message="Overloaded"),),
                 "ended": (first.Stall(0.5), first.Close()),
             }
-            last = endings.get(ending, (first.Cut(0.5),))
+            last = endings.get(ending, (first.ConnectionCut(0.5),))
             return first.reply(*(_first_part(part, actor) for part in parts), *last)
         case Says(parts, stop, usage, delivery):
             counts = first.Usage(usage.fresh, usage.output, usage.cached)
@@ -197,16 +197,16 @@ def _first_part(part: Part, actor: Actor, chunks: int = 3) -> first.Part:
             return first.Say(words, chunks)
         case Thought(words):
             return first.Think(words, chunks=1)  # Gemini trims each piece
-        case Call() | Do():
+        case Call() | ToolAction():
             call = _call(part, actor)
-            return first.Call(call.name, call.arguments)
+            return first.ModelToolCall(call.name, call.arguments)
 
 
 def _second_part(part: Part, actor: Actor) -> second.Part:
-    return _call(part, actor) if isinstance(part, Call | Do) else part
+    return _call(part, actor) if isinstance(part, Call | ToolAction) else part
 
 
-def _call(part: Call | Do, actor: Actor) -> Call:
+def _call(part: Call | ToolAction, actor: Actor) -> Call:
     """The call as this CLI has it; PROJECT is its folder, and SHELL the name of its shell tool."""
     stage = actor.stage
     if isinstance(part, Call):
@@ -215,5 +215,5 @@ def _call(part: Call | Do, actor: Actor) -> Call:
         shell = stage.shell("echo numbers")
         return Call(shell.name, shell.input | part.arguments)
     words = [word.replace("PROJECT", str(actor.project)) for word in part.words]
-    made: first.Call = getattr(stage, part.tool)(*words)
+    made: first.ModelToolCall = getattr(stage, part.tool)(*words)
     return Call(made.name, made.input)

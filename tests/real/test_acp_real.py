@@ -21,7 +21,7 @@ from tillerman.core.events import (
     TurnEnded,
     UsageReported,
 )
-from tillerman.testing.model_double.script import Fail, Hold, Say, Think, Usage, reply
+from tillerman.testing.model_double.script import Fail, ReplyHold, Say, Think, Usage, reply
 
 pytestmark = [
     pytest.mark.real,
@@ -136,7 +136,7 @@ async def test_a_model_is_chosen(any_desk: Desk, actor: Actor) -> None:
 
 async def test_a_cancel_ends_the_turn_and_the_next_one_works(any_desk: Desk) -> None:
     any_desk.double.scenarios["slow"] = [
-        reply(Say("Wait for it"), Hold("never", limit=20)),
+        reply(Say("Wait for it"), ReplyHold("never", limit=20)),
         reply(Say("Here.")),
     ]
     session = await any_desk.start()

@@ -31,23 +31,30 @@ from tillerman.core.events import (
     TurnStarted,
 )
 from tillerman.testing.model_double.anthropic import tool_results
-from tillerman.testing.model_double.script import Call, Hold, Reply, Request, Say, reply
+from tillerman.testing.model_double.script import (
+    ModelMessage,
+    ModelRequest,
+    ModelToolCall,
+    ReplyHold,
+    Say,
+    reply,
+)
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
 
-def subagent(*, background: bool) -> Call:
+def subagent(*, background: bool) -> ModelToolCall:
     task = {
         "description": "look around",
         "prompt": "@@child@@ look around",
         "subagent_type": "general-purpose",
         "run_in_background": background,
     }
-    return Call("Agent", task, id="toolu_agent")
+    return ModelToolCall("Agent", task, id="toolu_agent")
 
 
-def pwd(call_id: str = "toolu_pwd") -> Call:
-    return Call("Bash", {"command": "pwd", "description": "where"}, id=call_id)
+def pwd(call_id: str = "toolu_pwd") -> ModelToolCall:
+    return ModelToolCall("Bash", {"command": "pwd", "description": "where"}, id=call_id)
 
 
 def background(log: list[Entry]) -> list[list[tuple[str, str | None]]]:
@@ -86,7 +93,7 @@ async def test_a_background_subagent_wakes_the_agent_and_nobody_takes_it_for_idl
             reply(Say("It is under way.")),
             reply(Say("It is done.")),
         ],
-        "child": [reply(Hold("main turn is over"), pwd()), reply(Say("Seen all of it."))],
+        "child": [reply(ReplyHold("main turn is over"), pwd()), reply(Say("Seen all of it."))],
     }
     session = await desk.start()
 
@@ -113,14 +120,16 @@ async def test_a_request_of_a_background_subagent_is_answered_between_the_turns(
     desk: ClaudeDesk,
 ) -> None:
     target = desk.project / "made.txt"
-    write = Call("Write", {"file_path": str(target), "content": "by the child\n"}, id="toolu_w")
+    write = ModelToolCall(
+        "Write", {"file_path": str(target), "content": "by the child\n"}, id="toolu_w"
+    )
     desk.double.scenarios |= {
         "parent": [
             reply(subagent(background=True)),
             reply(Say("It is under way.")),
             reply(Say("It is done.")),
         ],
-        "child": [reply(Hold("main turn is over"), write), reply(Say("Written."))],
+        "child": [reply(ReplyHold("main turn is over"), write), reply(Say("Written."))],
     }
     session = await desk.start(approve="ask")
 
@@ -148,7 +157,7 @@ async def test_a_prompt_while_a_subagent_works_is_a_turn_of_its_own(desk: Claude
             reply(Say("Still at it.")),
             reply(Say("It is done.")),
         ],
-        "child": [reply(Hold("asked"), Say("Seen all of it."))],
+        "child": [reply(ReplyHold("asked"), Say("Seen all of it."))],
     }
     session = await desk.start()
 
@@ -174,7 +183,7 @@ async def test_a_command_in_the_background_wakes_the_agent(desk: ClaudeDesk) -> 
     wait = f"while [ ! -e {gate} ]; do sleep 0.05; done; echo the gate is open"
     call = {"command": wait, "description": "wait at the gate", "run_in_background": True}
     desk.double.scenarios["shell"] = [
-        reply(Call("Bash", call, id="toolu_bg")),
+        reply(ModelToolCall("Bash", call, id="toolu_bg")),
         reply(Say("It waits.")),
         reply(Say("It is through.")),
     ]
@@ -197,9 +206,11 @@ async def test_a_command_in_the_background_wakes_the_agent(desk: ClaudeDesk) -> 
 async def test_a_prompt_at_the_moment_the_agent_wakes_gets_its_own_turn(desk: ClaudeDesk) -> None:
     gate = desk.project / "gate"
     wait = f"while [ ! -e {gate} ]; do sleep 0.02; done; rm {gate}"
-    call = Call("Bash", {"command": wait, "description": "wait", "run_in_background": True})
+    call = ModelToolCall(
+        "Bash", {"command": wait, "description": "wait", "run_in_background": True}
+    )
 
-    def script(request: Request) -> Reply:
+    def script(request: ModelRequest) -> ModelMessage:
         begin = "begin" in str(request.body["messages"][-1])
         return reply(call) if begin else reply(Say(f"Reply {request.step}."))
 
@@ -229,7 +240,7 @@ ARE_YOU_THERE = TurnStarted(origin="prompt", prompt="are you there?")
 
 async def test_closing_a_session_ends_its_background_work(desk: ClaudeDesk) -> None:
     call = {"command": "while :; do sleep 1; done", "run_in_background": True, "description": "on"}
-    desk.double.scenarios["shell"] = [reply(Call("Bash", call)), reply(Say("It runs."))]
+    desk.double.scenarios["shell"] = [reply(ModelToolCall("Bash", call)), reply(Say("It runs."))]
     session = await desk.start()
 
     await session.prompt("@@shell@@")

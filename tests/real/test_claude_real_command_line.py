@@ -35,12 +35,12 @@ from tillerman.core.events import (
     decode_entry,
 )
 from tillerman.testing.model_double.anthropic import user_text
-from tillerman.testing.model_double.script import Call, Fail, Hold, Say, Usage, reply
+from tillerman.testing.model_double.script import Fail, ModelToolCall, ReplyHold, Say, Usage, reply
 from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
-BUSY = Call("Bash", {"command": "while :; do sleep 0.2; done", "description": "be busy"})
+BUSY = ModelToolCall("Bash", {"command": "while :; do sleep 0.2; done", "description": "be busy"})
 
 
 class Ran(NamedTuple):
@@ -110,7 +110,7 @@ async def test_the_answer_is_printed_and_the_exit_code_is_0(shell: Shell) -> Non
 
 async def test_with_json_every_entry_is_a_line_and_the_same_as_in_the_store(shell: Shell) -> None:
     target = shell.claude.project / "made.txt"
-    write = Call("Write", {"file_path": str(target), "content": "x\n"}, id="toolu_w")
+    write = ModelToolCall("Write", {"file_path": str(target), "content": "x\n"}, id="toolu_w")
     shell.double.scenarios["write"] = [reply(write), reply(Say("Written.", chunks=4))]
 
     ran = await shell.run("run", "-a", "claude", "--json", "--approve", "edits", "@@write@@")
@@ -131,7 +131,7 @@ async def test_the_summary_tells_the_result_of_the_turn(shell: Shell, tmp_path: 
         json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
     )
     shell.double.scenarios["schema"] = [
-        reply(Call("StructuredOutput", {"n": 7})),
+        reply(ModelToolCall("StructuredOutput", {"n": 7})),
         reply(Say("Told.")),
     ]
 
@@ -156,11 +156,11 @@ async def test_it_does_not_end_before_the_background_work_has_woken_the_agent(
     }
     shell.double.scenarios |= {
         "parent": [
-            reply(Call("Agent", task)),
+            reply(ModelToolCall("Agent", task)),
             reply(Say("It is under way.")),
             reply(Say("It is done.")),
         ],
-        "child": [reply(Hold("main turn is over"), Say("Seen all of it."))],
+        "child": [reply(ReplyHold("main turn is over"), Say("Seen all of it."))],
     }
 
     process = await shell.start("run", "-a", "claude", "--json", "--approve", "auto", "@@parent@@")
@@ -220,7 +220,7 @@ async def test_an_agent_that_is_not_installed_is_exit_code_3(shell: Shell) -> No
 
 @pytest.mark.parametrize("limit", ["--max-turns=1", "--max-cost=0.5"])
 async def test_a_limit_is_exit_code_5(shell: Shell, limit: str) -> None:
-    call = Call("Bash", {"command": "echo on", "description": "on"})
+    call = ModelToolCall("Bash", {"command": "echo on", "description": "on"})
     dear = Usage(input=500_000, output=50_000)
     shell.double.scenarios["long"] = [reply(call, usage=dear)] * 3
 
@@ -232,7 +232,7 @@ async def test_a_limit_is_exit_code_5(shell: Shell, limit: str) -> None:
 
 
 async def test_out_of_time_is_exit_code_124(shell: Shell) -> None:
-    shell.double.scenarios["hang"] = [reply(Say("It begins", chunks=1), Hold("never"))]
+    shell.double.scenarios["hang"] = [reply(Say("It begins", chunks=1), ReplyHold("never"))]
 
     ran = await shell.run("run", "-a", "claude", "--json", "--timeout=4", "@@hang@@")
 

@@ -26,7 +26,7 @@ from tillerman.core.events import (
     TurnEnded,
 )
 from tillerman.testing.gate_probe.probes import NOBODY
-from tillerman.testing.model_double.script import Call, Request, Say, Step, reply
+from tillerman.testing.model_double.script import ModelRequest, ModelToolCall, Say, Step, reply
 from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
@@ -51,9 +51,9 @@ async def test_no_file_of_the_project_opens_the_gate(desk: ClaudeDesk, file: str
     target = desk.project / "made"
     desk.double.scenarios["all"] = [
         reply(
-            Call("Bash", {"command": f"touch {target}", "description": "x"}, id="toolu_1"),
-            Call("Write", {"file_path": str(target), "content": "x"}, id="toolu_2"),
-            Call("Read", {"file_path": str(desk.project / "secret.txt")}, id="toolu_3"),
+            ModelToolCall("Bash", {"command": f"touch {target}", "description": "x"}, id="toolu_1"),
+            ModelToolCall("Write", {"file_path": str(target), "content": "x"}, id="toolu_2"),
+            ModelToolCall("Read", {"file_path": str(desk.project / "secret.txt")}, id="toolu_3"),
         ),
         reply(Say("So be it.")),
     ]
@@ -76,7 +76,7 @@ async def test_a_subagent_and_its_background_commands_are_asked_about(desk: Clau
     project = desk.project
     (project / "book.ipynb").write_text(json.dumps(NOTEBOOK))
 
-    def script(request: Request) -> Step:
+    def script(request: ModelRequest) -> Step:
         if request.step == 0:
             task = {
                 "description": "look",
@@ -84,7 +84,9 @@ async def test_a_subagent_and_its_background_commands_are_asked_about(desk: Clau
                 "subagent_type": "general-purpose",
             }
             return reply(
-                Call("Task" if desk.claude.version == "2.1.197" else "Agent", task, id="toolu_t")
+                ModelToolCall(
+                    "Task" if desk.claude.version == "2.1.197" else "Agent", task, id="toolu_t"
+                )
             )
         return reply(Say("Seen."))
 
@@ -92,16 +94,18 @@ async def test_a_subagent_and_its_background_commands_are_asked_about(desk: Clau
     cell = {"notebook_path": book, "new_source": "1", "edit_mode": "insert", "cell_type": "code"}
     desk.double.scenarios["outer"] = script
     desk.double.scenarios["inner"] = [
-        reply(Call("Read", {"file_path": book}, id="toolu_0")),
+        reply(ModelToolCall("Read", {"file_path": book}, id="toolu_0")),
         reply(
-            Call("Bash", {"command": "touch deep", "description": "x"}, id="toolu_1"),
-            Call(
+            ModelToolCall("Bash", {"command": "touch deep", "description": "x"}, id="toolu_1"),
+            ModelToolCall(
                 "Bash",
                 {"command": "touch later", "description": "x", "run_in_background": True},
                 id="toolu_2",
             ),
-            Call("NotebookEdit", cell, id="toolu_3"),
-            Call("WebFetch", {"url": f"{desk.double.base_url}/x", "prompt": "?"}, id="toolu_4"),
+            ModelToolCall("NotebookEdit", cell, id="toolu_3"),
+            ModelToolCall(
+                "WebFetch", {"url": f"{desk.double.base_url}/x", "prompt": "?"}, id="toolu_4"
+            ),
         ),
         reply(Say("Looked.")),
     ]
@@ -126,11 +130,13 @@ async def test_a_subagent_and_its_background_commands_are_asked_about(desk: Clau
 
 
 async def test_nobody_is_asked_about_its_own_plan_and_that_is_no_bypass(desk: ClaudeDesk) -> None:
-    def script(request: Request) -> Step:
+    def script(request: ModelRequest) -> Step:
         if request.step:
             return reply(Say("Planned."))
         [file] = set(re.findall(r"/[\w./-]+/plans/[\w-]+\.md", json.dumps(request.body)))
-        return reply(Call("Write", {"file_path": file, "content": "1. Look.\n"}, id="toolu_p"))
+        return reply(
+            ModelToolCall("Write", {"file_path": file, "content": "1. Look.\n"}, id="toolu_p")
+        )
 
     desk.double.scenarios["plan"] = script
     session = await desk.start(approve="ask", mode="plan")
@@ -157,7 +163,7 @@ async def test_a_request_that_is_never_answered_runs_nothing(
         "Write": {"file_path": str(marker), "content": ""},
     }
     double.scenarios["ask"] = [
-        reply(Call(tool, inputs[tool], id="toolu_1")),
+        reply(ModelToolCall(tool, inputs[tool], id="toolu_1")),
         reply(Say("So be it.")),
     ]
     lax = (tool, end, claude.version) != ("Write", "gone", "2.1.197")
@@ -215,7 +221,7 @@ async def test_a_search_leaves_out_the_files_that_a_rule_denies(
     if below:
         search["path"] = str(desk.project / below)
     desk.double.scenarios["search"] = [
-        reply(Call("Grep", search, id="toolu_1")),
+        reply(ModelToolCall("Grep", search, id="toolu_1")),
         reply(Say("Found.")),
     ]
     # elsewhere the CLI has no such tool, and searches with commands

@@ -12,7 +12,7 @@ from claude_desk import KEY, ClaudeDesk, of, run
 from real_claude import RealClaude
 
 from tillerman.agents import load
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.core.agent_admin import (
     Account,
     ChangesServers,
@@ -29,7 +29,7 @@ from tillerman.core.agent_admin import (
 )
 from tillerman.core.errors import AgentError
 from tillerman.core.events import AgentReady, MessageChunk, ToolFinished, ToolStarted, UserMessage
-from tillerman.testing.model_double.script import Call, Say, Think, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, Think, reply
 from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
@@ -37,8 +37,8 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 SERVER = Path(__file__).with_name("mcp_server.py")
 
 
-def errands(claude: RealClaude, double: ModelDouble, folder: Path, **more: str) -> Errands:
-    return Errands(
+def errands(claude: RealClaude, double: ModelDouble, folder: Path, **more: str) -> CommandRunner:
+    return CommandRunner(
         claude.environment(double.base_url, **more),
         cwd=claude.project,
         records=folder / "records",
@@ -48,12 +48,16 @@ def errands(claude: RealClaude, double: ModelDouble, folder: Path, **more: str) 
 
 
 @pytest.fixture
-async def errand(claude: RealClaude, double: ModelDouble, tmp_path: Path) -> AsyncIterator[Errands]:
+async def errand(
+    claude: RealClaude, double: ModelDouble, tmp_path: Path
+) -> AsyncIterator[CommandRunner]:
     async with errands(claude, double, tmp_path, ANTHROPIC_API_KEY=KEY) as running:
         yield running
 
 
-async def test_it_tells_where_it_is_and_its_version(claude: RealClaude, errand: Errands) -> None:
+async def test_it_tells_where_it_is_and_its_version(
+    claude: RealClaude, errand: CommandRunner
+) -> None:
     agent = load("claude")
     assert isinstance(agent, TellsInstall)
 
@@ -63,7 +67,7 @@ async def test_it_tells_where_it_is_and_its_version(claude: RealClaude, errand: 
 
 
 async def test_it_tells_who_is_signed_in(
-    claude: RealClaude, double: ModelDouble, errand: Errands, tmp_path: Path
+    claude: RealClaude, double: ModelDouble, errand: CommandRunner, tmp_path: Path
 ) -> None:
     agent = load("claude")
     assert isinstance(agent, TellsAuth)
@@ -76,7 +80,9 @@ async def test_it_tells_who_is_signed_in(
     assert (without.signed_in, "claude auth login" in without.hint) == (False, True)
 
 
-async def test_it_lists_its_models_without_asking_one(double: ModelDouble, errand: Errands) -> None:
+async def test_it_lists_its_models_without_asking_one(
+    double: ModelDouble, errand: CommandRunner
+) -> None:
     agent = load("claude")
     assert isinstance(agent, TellsModels)
 
@@ -90,7 +96,7 @@ async def test_it_lists_its_models_without_asking_one(double: ModelDouble, erran
 
 
 async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
-    desk: ClaudeDesk, errand: Errands
+    desk: ClaudeDesk, errand: CommandRunner
 ) -> None:
     agent = load("claude")
     assert isinstance(agent, TellsSessions)
@@ -108,15 +114,17 @@ async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
 
 
 async def test_it_tells_what_was_said_and_done_in_a_session_it_keeps(
-    desk: ClaudeDesk, errand: Errands
+    desk: ClaudeDesk, errand: CommandRunner
 ) -> None:
     agent = load("claude")
     assert isinstance(agent, TellsSessions)
     assert isinstance(agent, TellsHistory)
     written = {"file_path": str(desk.project / "new.txt"), "content": "x\n"}
     desk.double.scenarios["keep"] = [
-        reply(Think("Hm."), Say("First."), Call("Write", written, id="toolu_w")),
-        reply(Call("Bash", {"command": "ls; exit 3", "description": "fail"}, id="toolu_b")),
+        reply(Think("Hm."), Say("First."), ModelToolCall("Write", written, id="toolu_w")),
+        reply(
+            ModelToolCall("Bash", {"command": "ls; exit 3", "description": "fail"}, id="toolu_b")
+        ),
         reply(Say("Kept.")),
     ]
     session = await desk.start()
@@ -134,7 +142,7 @@ async def test_it_tells_what_was_said_and_done_in_a_session_it_keeps(
     ]
 
 
-async def test_it_takes_lists_and_forgets_mcp_servers(errand: Errands) -> None:
+async def test_it_takes_lists_and_forgets_mcp_servers(errand: CommandRunner) -> None:
     agent = load("claude")
     assert isinstance(agent, ListsServers)
     assert isinstance(agent, ChangesServers)

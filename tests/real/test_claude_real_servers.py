@@ -12,7 +12,7 @@ from claude_desk import ClaudeDesk, ends, finished, of, run, shown, started
 
 from tillerman.core.events import PermissionRequested, Text, ToolFinished, TurnEnded
 from tillerman.testing.model_double.anthropic import tool_results
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
@@ -24,7 +24,7 @@ TEN_MB = 10_000_000
 
 def flood(size: int) -> list[object]:
     return [
-        reply(Call("mcp__tiny__flood", {"size": size}, id="toolu_flood")),
+        reply(ModelToolCall("mcp__tiny__flood", {"size": size}, id="toolu_flood")),
         reply(Say("That was much.")),
     ]
 
@@ -33,7 +33,7 @@ async def test_a_server_given_to_the_session_is_called_and_its_calls_are_judged(
     desk: ClaudeDesk,
 ) -> None:
     desk.double.scenarios["mcp"] = [
-        reply(Call("mcp__tiny__shout", {"text": "hi"}, id="toolu_shout")),
+        reply(ModelToolCall("mcp__tiny__shout", {"text": "hi"}, id="toolu_shout")),
         reply(Say("Loud.")),
     ]
     session = await desk.start(servers=TINY)
@@ -116,7 +116,7 @@ async def test_what_a_server_is_given_reaches_it_and_stands_in_no_command_line(
     desk: ClaudeDesk,
 ) -> None:
     desk.double.scenarios["mcp"] = [
-        reply(Call("mcp__tiny__shout", {"text": "hi"}, id="toolu_shout")),
+        reply(ModelToolCall("mcp__tiny__shout", {"text": "hi"}, id="toolu_shout")),
         reply(Say("Loud.")),
     ]
     note = desk.folder / "note"

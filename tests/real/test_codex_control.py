@@ -15,7 +15,7 @@ from tillerman.core.events import (
     ToolFinished,
     TurnEnded,
 )
-from tillerman.testing.model_double.script import Call, Hold, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, ReplyHold, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 
@@ -29,7 +29,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
 ) -> None:
     desk = any_desk
     desk.double.scenarios |= {
-        "hang": [reply(Say("It begins", chunks=1), Hold("never"))],
+        "hang": [reply(Say("It begins", chunks=1), ReplyHold("never"))],
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start()
@@ -52,7 +52,9 @@ async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_goes
     desk = any_desk
     busy = {"cmd": "(while :; do sleep 0.21; done) & while :; do sleep 0.2; done"}
     desk.double.scenarios |= {
-        "busy": [reply(Call("exec_command", {**busy, "yield_time_ms": 30_000}, id="call_b"))],
+        "busy": [
+            reply(ModelToolCall("exec_command", {**busy, "yield_time_ms": 30_000}, id="call_b"))
+        ],
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start(options={"sandbox": sandbox})
@@ -99,8 +101,12 @@ async def test_a_command_that_outlasts_its_turn_is_told_twice_and_dies_with_the_
     short, long = "echo begun; sleep 6; echo over", "sleep 300.5"
     desk.double.scenarios |= {
         "leave": [
-            reply(Call("exec_command", {"cmd": short, "yield_time_ms": 300}, id="call_short")),
-            reply(Call("exec_command", {"cmd": long, "yield_time_ms": 300}, id="call_long")),
+            reply(
+                ModelToolCall("exec_command", {"cmd": short, "yield_time_ms": 300}, id="call_short")
+            ),
+            reply(
+                ModelToolCall("exec_command", {"cmd": long, "yield_time_ms": 300}, id="call_long")
+            ),
             reply(Say("Left running.")),
         ],
         "next": [reply(Say("Still here."))],
@@ -120,7 +126,7 @@ async def test_a_command_that_outlasts_its_turn_is_told_twice_and_dies_with_the_
 async def test_cancelled_before_it_has_begun_a_turn_ends_all_the_same(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios |= {
-        "hang": [reply(Hold("never"), Say("never said"))],
+        "hang": [reply(ReplyHold("never"), Say("never said"))],
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start()

@@ -11,8 +11,8 @@ from desk import Desk, run
 from stages import STAGES, Actor
 
 from tillerman.agents import load
-from tillerman.agents.codex.agent import Codex, CodexExec
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.codex.agent import CodexAgent, CodexExec
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.core.agent_admin import Account, McpServer, McpTool
 from tillerman.core.events import MessageChunk, Text, ToolFinished, UserMessage
 from tillerman.testing.model_double.script import Say, reply
@@ -24,9 +24,11 @@ SERVER = str(Path(__file__).with_name("mcp_server.py"))
 
 
 @pytest.fixture
-async def errands(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIterator[Errands]:
+async def errands(
+    actor: Actor, double: ModelDouble, tmp_path: Path
+) -> AsyncIterator[CommandRunner]:
     actor.prepare(double.base_url)
-    async with Errands(
+    async with CommandRunner(
         actor.environment(double.base_url),
         agent="codex",
         cwd=actor.home,
@@ -38,13 +40,15 @@ async def errands(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIte
 
 
 @pytest.fixture
-def codex() -> Codex:
+def codex() -> CodexAgent:
     agent = load("codex")
-    assert isinstance(agent, Codex)
+    assert isinstance(agent, CodexAgent)
     return agent
 
 
-async def test_version_models_and_account(codex: Codex, errands: Errands, actor: Actor) -> None:
+async def test_version_models_and_account(
+    codex: CodexAgent, errands: CommandRunner, actor: Actor
+) -> None:
     assert (await codex.installed(errands)).version == actor.version
     models = await codex.models(errands)
     assert [model.default for model in models].count(True) == 1
@@ -56,7 +60,7 @@ async def test_version_models_and_account(codex: Codex, errands: Errands, actor:
 
 
 async def test_its_sessions_and_their_history(
-    codex: Codex, errands: Errands, any_desk: Desk
+    codex: CodexAgent, errands: CommandRunner, any_desk: Desk
 ) -> None:
     desk = any_desk
     desk.double.scenarios["list"] = [
@@ -79,7 +83,7 @@ async def test_its_sessions_and_their_history(
 
 
 async def test_servers_are_added_switched_off_and_removed(
-    codex: Codex, errands: Errands, actor: Actor
+    codex: CodexAgent, errands: CommandRunner, actor: Actor
 ) -> None:
     config = actor.home / ".codex" / "config.toml"
     before = config.read_text()

@@ -35,7 +35,14 @@ from tillerman.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from tillerman.testing.model_double.script import Call, Hold, Request, Say, Step, reply
+from tillerman.testing.model_double.script import (
+    ModelRequest,
+    ModelToolCall,
+    ReplyHold,
+    Say,
+    Step,
+    reply,
+)
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout(90)]
 
@@ -44,8 +51,8 @@ SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("mcp_
 stage = STAGES["codex"]
 
 
-def patch(text: str, id: str) -> Call:
-    return Call("apply_patch", {"input": f"*** Begin Patch\n{text}*** End Patch\n"}, id)
+def patch(text: str, id: str) -> ModelToolCall:
+    return ModelToolCall("apply_patch", {"input": f"*** Begin Patch\n{text}*** End Patch\n"}, id)
 
 
 async def test_a_command_runs_and_its_whole_output_is_shown(any_desk: Desk) -> None:
@@ -269,7 +276,7 @@ async def test_an_image_that_it_looks_at_is_a_read(any_desk: Desk) -> None:
     (desk.project / "dot.gif").write_bytes(b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\4\1\0\0"
                                            b"\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;")  # fmt: skip
     desk.double.scenarios["look"] = [
-        reply(Call("view_image", {"path": str(desk.project / "dot.gif")}, id="call_v")),
+        reply(ModelToolCall("view_image", {"path": str(desk.project / "dot.gif")}, id="call_v")),
         reply(Say("A dot.")),
     ]
     session = await desk.start()
@@ -288,7 +295,7 @@ await tools.apply_patch("*** Begin Patch\\n*** Add File: new.txt\\n+fresh\\n*** 
 text(made.output);
 """
     desk.double.scenarios["script"] = [
-        reply(Call("functions__exec", {"input": script}, id="call_x")),
+        reply(ModelToolCall("functions__exec", {"input": script}, id="call_x")),
         reply(Say("Done.")),
     ]
     session = await desk.start(model="gpt-6.1-sol")
@@ -303,7 +310,7 @@ text(made.output);
     assert (said(log), ends(log)) == ("Done.", [COMPLETED])
 
 
-def team(request: Request) -> Step:
+def team(request: ModelRequest) -> Step:
     """Both play one scenario: what a subagent is told is not a message of the user."""
     seen = json.dumps(request.body["input"])
     mail = json.dumps([i for i in request.body["input"] if i["type"] == "agent_message"])
@@ -314,8 +321,10 @@ def team(request: Request) -> Step:
     if "FINAL_ANSWER" in mail:
         return reply(Say("It is done."))
     if "call_spawn" in seen:
-        return reply(Call("collaboration__wait_agent", {"timeout_ms": 20_000}, id="call_wait"))
-    return reply(Call("collaboration__spawn_agent", spawn, id="call_spawn"))
+        return reply(
+            ModelToolCall("collaboration__wait_agent", {"timeout_ms": 20_000}, id="call_wait")
+        )
+    return reply(ModelToolCall("collaboration__spawn_agent", spawn, id="call_spawn"))
 
 
 async def test_a_subagent_works_inside_the_call_that_began_it(any_desk: Desk) -> None:
@@ -335,7 +344,9 @@ async def test_a_subagent_works_inside_the_call_that_began_it(any_desk: Desk) ->
 
 async def test_a_subagent_that_outlasts_the_turn_works_in_the_background(any_desk: Desk) -> None:
     desk = any_desk
-    spawn = Call("multi_agent_v1__spawn_agent", {"message": "@@sub@@ do it"}, id="call_spawn")
+    spawn = ModelToolCall(
+        "multi_agent_v1__spawn_agent", {"message": "@@sub@@ do it"}, id="call_spawn"
+    )
     desk.double.scenarios |= {
         "main": [reply(spawn), reply(Say("It is begun."))],
         "sub": [reply(stage.shell("sleep 1; echo late", id="call_sub")), reply(Say("I did it."))],
@@ -353,11 +364,13 @@ async def test_a_subagent_that_outlasts_the_turn_works_in_the_background(any_des
 
 async def test_an_interrupt_ends_subagents_too(any_desk: Desk) -> None:
     desk = any_desk
-    spawn = Call("multi_agent_v1__spawn_agent", {"message": "@@sub@@ do it"}, id="call_spawn")
+    spawn = ModelToolCall(
+        "multi_agent_v1__spawn_agent", {"message": "@@sub@@ do it"}, id="call_spawn"
+    )
     endless = {"cmd": "while :; do sleep 0.2; done", "yield_time_ms": 30_000}
     desk.double.scenarios |= {
-        "main": [reply(spawn), reply(Say("I wait. ", chunks=1), Hold("never"))],
-        "sub": [reply(Call("exec_command", endless, id="call_sub"))],
+        "main": [reply(spawn), reply(Say("I wait. ", chunks=1), ReplyHold("never"))],
+        "sub": [reply(ModelToolCall("exec_command", endless, id="call_sub"))],
     }
     session = await desk.start()
 

@@ -25,9 +25,9 @@ from tillerman.core.events import (
 )
 from tillerman.testing.model_double.openai_responses import system_text, user_text
 from tillerman.testing.model_double.script import (
-    Call,
-    Cut,
-    Hold,
+    ConnectionCut,
+    ModelToolCall,
+    ReplyHold,
     Say,
     Think,
     Usage,
@@ -67,7 +67,7 @@ async def test_words_and_thoughts_stream_and_each_is_said_once(any_desk: Desk) -
 async def test_a_message_whose_stream_broke_is_taken_back_and_said_again(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios["cut"] = [
-        attempts(reply(Say("Half of", chunks=1), Cut()), reply(Say("All of it.")))
+        attempts(reply(Say("Half of", chunks=1), ConnectionCut()), reply(Say("All of it.")))
     ]
     session = await desk.start()
 
@@ -142,7 +142,7 @@ async def test_in_plan_mode_it_asks_a_question_and_gets_the_answer(any_desk: Des
     choices = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
     asked = {"id": "c", "header": "Color", "question": "Which color?", "options": choices}
     desk.double.scenarios["ask"] = [
-        reply(Call("request_user_input", {"questions": [asked]}, id="call_q")),
+        reply(ModelToolCall("request_user_input", {"questions": [asked]}, id="call_q")),
         reply(Say("Thanks.")),
     ]
     session = await desk.start(mode="plan")
@@ -175,7 +175,11 @@ async def test_a_plan_that_it_proposes_is_said(any_desk: Desk) -> None:
 async def test_steering_reaches_the_running_turn(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios["steer"] = [
-        reply(Say("Working. ", chunks=1), Hold("go"), Call("exec_command", {"cmd": "true"})),
+        reply(
+            Say("Working. ", chunks=1),
+            ReplyHold("go"),
+            ModelToolCall("exec_command", {"cmd": "true"}),
+        ),
         reply(Say("Green it is.")),
     ]
     session = await desk.start()

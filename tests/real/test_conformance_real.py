@@ -8,7 +8,7 @@ from stages import Actor
 from standing import StandingDesk
 from verdicts import hold
 
-from tillerman.testing.conformance_cases import CASES, Case, check
+from tillerman.testing.conformance_cases import CASES, ConformanceCase, check
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 
@@ -46,7 +46,7 @@ def _in_order() -> list[object]:
 
 @pytest.mark.parametrize("case", _in_order())
 async def test_it_does_what_it_claims(
-    standing_desk: StandingDesk, actor: Actor, case: Case
+    standing_desk: StandingDesk, actor: Actor, case: ConformanceCase
 ) -> None:
     scene = RealScene(standing_desk, actor)
     hold(actor.agent, actor.version, case, await check(scene, case))

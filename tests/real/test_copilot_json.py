@@ -12,7 +12,7 @@ import pytest
 from desk import Desk, ends, of, processes_with, run, said, shown, until_true
 from stages import Actor
 
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.agents.copilot import agent
 from tillerman.core.agent_admin import Account, McpServer
 from tillerman.core.events import (
@@ -117,9 +117,11 @@ async def test_an_interrupt_ends_the_process_and_all_that_it_started(
 
 
 @pytest.fixture
-async def errands(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIterator[Errands]:
+async def errands(
+    actor: Actor, double: ModelDouble, tmp_path: Path
+) -> AsyncIterator[CommandRunner]:
     actor.prepare(double.base_url)
-    async with Errands(
+    async with CommandRunner(
         actor.environment(double.base_url),
         agent="copilot",
         cwd=actor.home,
@@ -131,7 +133,7 @@ async def errands(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIte
 
 
 async def test_version_account_and_models(
-    errands: Errands, actor: Actor, double: ModelDouble
+    errands: CommandRunner, actor: Actor, double: ModelDouble
 ) -> None:
     assert (await agent.installed(errands)).version == actor.version
     assert await agent.account(errands) == Account(True, "variable", f"{double.base_url}/v1")
@@ -141,7 +143,7 @@ async def test_version_account_and_models(
 
 
 async def test_its_sessions_and_their_history(
-    errands: Errands, any_desk: Desk, actor: Actor
+    errands: CommandRunner, any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios["list"] = [
         reply(actor.stage.shell("echo found", id="call_s")),
@@ -163,7 +165,7 @@ async def test_its_sessions_and_their_history(
 
 
 async def test_servers_are_added_listed_switched_and_removed(
-    errands: Errands, actor: Actor
+    errands: CommandRunner, actor: Actor
 ) -> None:
     config: dict[str, Any] = {**SERVER, "env": {"KEY": "sk-secret"}}
     command = f"{SERVER['command']} {SERVER['args'][0]}"

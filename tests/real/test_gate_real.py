@@ -33,11 +33,11 @@ from tillerman.core.events import (
 )
 from tillerman.core.permission import Rule
 from tillerman.core.tools import class_of
-from tillerman.harness.gate_probe import prove
-from tillerman.sessions.run_settings import Limits
+from tillerman.harness.gate_probe import probe_gate
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
-from tillerman.testing.gate_probe.probes import NOBODY, Aviary, holds
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.gate_probe.probes import NOBODY, GateProbes, holds
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -67,14 +67,14 @@ class Stand:
     def file(self, name: str) -> Path:
         return self.desk.project / name
 
-    def touch(self, name: str) -> Call:
+    def touch(self, name: str) -> ModelToolCall:
         return self.stage.shell(f"touch {name}")
 
-    def cat(self, name: str) -> Call:
+    def cat(self, name: str) -> ModelToolCall:
         self.file(name).write_text(f"egg of {name}\n")
         return self.stage.shell(f"cat {name}")
 
-    async def begin(self, *replies: tuple[Call, ...]) -> None:
+    async def begin(self, *replies: tuple[ModelToolCall, ...]) -> None:
         name = f"gate{next(self._names)}"
         told = [*(reply(*calls) for calls in replies), reply(Say("So be it."))]
         self.desk.double.scenarios[name] = told
@@ -254,7 +254,10 @@ async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> No
     if "shell" not in load(actor.agent).info.asks:
         pytest.skip("it runs commands without a question")
     session = await any_desk.start(
-        approve="ask", rules=(COMMANDS,), limits=Limits(request=LATE), options=actor.stage.options
+        approve="ask",
+        rules=(COMMANDS,),
+        limits=TurnLimits(request=LATE),
+        options=actor.stage.options,
     )
     stand = Stand(any_desk, actor, session)
     left_out = {changed_input} - ({changed_input} if "changed_input" in stand.can else set())
@@ -282,7 +285,7 @@ async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> No
 async def test_it_asks_before_every_call_of_the_classes_that_it_claims(
     any_desk: Desk, actor: Actor
 ) -> None:
-    aviary = Aviary(
+    aviary = GateProbes(
         actor.stage,
         actor.version,
         any_desk.double,
@@ -303,5 +306,5 @@ async def test_it_asks_before_every_call_of_the_classes_that_it_claims(
 @pytest.mark.newest
 @pytest.mark.agents("codex")
 async def test_doctor_finds_the_same(actor: Actor, tmp_path: Path) -> None:
-    proof = await prove(load(actor.agent), str(actor.program), actor.version)
+    proof = await probe_gate(load(actor.agent), str(actor.program), actor.version)
     hold_gate(actor.agent, actor.version, proof.holds)

@@ -12,8 +12,8 @@ from desk import PATIENCE, Desk, ends, of, run, until
 from stages import Actor
 
 from tillerman.core.events import Answer, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
-from tillerman.testing.gate_probe.probes import Aviary, holds
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.gate_probe.probes import GateProbes, holds
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("gemini", "qwen"), pytest.mark.timeout(240)]
 
@@ -115,7 +115,7 @@ async def test_its_own_plan_is_written_unasked_and_nothing_else(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios["plan"] = [
-        reply(Call("write_file", {"file_path": "the-plan.md", "content": "# Plan\n"})),
+        reply(ModelToolCall("write_file", {"file_path": "the-plan.md", "content": "# Plan\n"})),
         reply(actor.stage.write(actor.project / "made.txt", "x\n")),
         reply(actor.stage.shell("touch made.txt")),
         reply(Say("Done.")),
@@ -139,8 +139,12 @@ async def test_a_plan_in_a_file_is_shown_before_it_is_approved(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios["plan"] = [
-        reply(Call("write_file", {"file_path": "the-plan.md", "content": "# Plan\n\n1. fish\n"})),
-        reply(Call("exit_plan_mode", {"plan_filename": "the-plan.md"})),
+        reply(
+            ModelToolCall(
+                "write_file", {"file_path": "the-plan.md", "content": "# Plan\n\n1. fish\n"}
+            )
+        ),
+        reply(ModelToolCall("exit_plan_mode", {"plan_filename": "the-plan.md"})),
         reply(Say("Done.")),
     ]
     session = await any_desk.start(mode="plan", approve="ask")
@@ -195,6 +199,6 @@ async def test_its_one_way_stream_asks_nobody_and_claims_nothing(
     assert ends(log) == [COMPLETED]
 
 
-def _aviary(desk: Desk, actor: Actor) -> Aviary:
+def _aviary(desk: Desk, actor: Actor) -> GateProbes:
     marks: Path = desk.folder / "marks"
-    return Aviary(actor.stage, actor.version, desk.double, project=desk.project, marks=marks)
+    return GateProbes(actor.stage, actor.version, desk.double, project=desk.project, marks=marks)

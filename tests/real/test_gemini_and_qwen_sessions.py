@@ -13,7 +13,7 @@ from home_tree import home_tree
 from stages import Actor
 
 from tillerman.agents import load
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.core.agent_admin import Account, McpServer, NativeSession
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import (
@@ -169,7 +169,7 @@ async def test_what_it_tells_besides_prompting(any_desk: Desk, actor: Actor) -> 
     await any_desk.sessions.close()
     agent = load(actor.agent)
     environment = actor.environment(any_desk.double.base_url, **{actor.stage.key: KEY})
-    errands = Errands(
+    errands = CommandRunner(
         environment,
         cwd=actor.home,
         records=any_desk.folder / "records",

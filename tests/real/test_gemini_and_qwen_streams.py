@@ -19,7 +19,7 @@ from tillerman.core.events import (
     TurnEnded,
 )
 from tillerman.core.failure import Failure
-from tillerman.testing.model_double.script import Fail, Hold, Say, reply
+from tillerman.testing.model_double.script import Fail, ReplyHold, Say, reply
 
 pytestmark = [
     pytest.mark.real,
@@ -131,7 +131,7 @@ async def test_an_interrupt_in_a_command_leaves_no_process(any_desk: Desk, actor
 
 async def test_an_interrupt_in_mid_text_keeps_what_was_said(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios |= {
-        "hang": [reply(Say("It begins", chunks=1), Hold("never"))],
+        "hang": [reply(Say("It begins", chunks=1), ReplyHold("never"))],
         "next": [reply(Say("Still here."))],
     }
     session = await any_desk.start(options=options(actor))

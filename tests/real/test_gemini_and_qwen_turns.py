@@ -38,7 +38,15 @@ from tillerman.core.events import (
     TurnEnded,
 )
 from tillerman.core.usage_totals import added
-from tillerman.testing.model_double.script import Attempts, Fail, Hold, Say, Think, Usage, reply
+from tillerman.testing.model_double.script import (
+    Attempts,
+    Fail,
+    ReplyHold,
+    Say,
+    Think,
+    Usage,
+    reply,
+)
 from tillerman.testing.model_double.server import api_of
 
 pytestmark = [
@@ -269,7 +277,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios |= {
-        "hang": [reply(Say("It begins", chunks=1), Hold("never"))],
+        "hang": [reply(Say("It begins", chunks=1), ReplyHold("never"))],
         "next": [reply(Say("Still here."))],
     }
     session = await any_desk.start()

@@ -13,8 +13,8 @@ from stages import STAGES, Actor
 
 from tillerman.agents import load
 from tillerman.core.events import AgentStarted, Entry, Notice, TurnEnded, TurnStarted, UserMessage
-from tillerman.sessions.fallback.policy import Relay
-from tillerman.sessions.run_settings import Order, Rules
+from tillerman.sessions.fallback.policy import FallbackPolicy
+from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 from tillerman.sessions.session import Session
 from tillerman.testing.model_double.script import Fail, Say, reply
 from tillerman.testing.model_double.server import ModelDouble
@@ -37,14 +37,14 @@ async def second_double() -> AsyncIterator[ModelDouble]:
         yield running
 
 
-def relay(desk: Desk) -> Relay:
+def relay(desk: Desk) -> FallbackPolicy:
     """`desk` is that of the agent which stands by."""
 
-    async def call(name: str) -> Order:
+    async def call(name: str) -> LaunchPlan:
         spec, terms = desk._split({})
-        return Order(load(name), spec, terms)
+        return LaunchPlan(load(name), spec, terms)
 
-    return Relay(Rules(), [desk.player.agent], call)
+    return FallbackPolicy(FallbackRules(), [desk.player.agent], call)
 
 
 async def start(first: Desk, second: Desk) -> Session:

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 from stages import Actor
 
-from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.backup_journal import BackupJournal
 from tillerman.hooks.dialects import load
 from tillerman.hooks.install import install, remove
 from tillerman.hooks.install_plan import planned
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 from tillerman.testing.model_double.server import ModelDouble, api_of
 
 AGENTS = ("claude", "codex", "copilot", "gemini", "opencode", "qwen")
@@ -63,7 +63,7 @@ TRUST: dict[str, tuple[str, Callable[[str], object]]] = {
 }
 
 
-async def play(actor: Actor, double: ModelDouble, *calls: Call) -> dict[str, str]:
+async def play(actor: Actor, double: ModelDouble, *calls: ModelToolCall) -> dict[str, str]:
     """A run of the CLI by itself; what the model heard of each call."""
     name = f"play{len(double.scenarios)}"
     double.scenarios[name] = [*(reply(call) for call in calls), reply(Say("Done."))]
@@ -112,7 +112,7 @@ async def test_what_runs_is_what_the_hook_lets_through(
         stage.shell("install-it", id="c_rewrite"),
         stage.shell(f'python3 -c \'open("{made["ask"]}", "w")\'', id="c_ask"),
     )
-    journal = Journal(tmp_path / "state")
+    journal = BackupJournal(tmp_path / "state")
     hooks = planned(actor.agent, actor.project, "project", version=actor.version)
     install(hooks, journal)
 
@@ -137,7 +137,7 @@ async def test_nothing_runs_when_the_hook_cannot(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     settle(actor, double)
-    journal = Journal(tmp_path / "state")
+    journal = BackupJournal(tmp_path / "state")
     hooks = planned(actor.agent, actor.project, "project", version=actor.version)
     install(hooks, journal)
     text = hooks.file.read_text()

@@ -16,10 +16,10 @@ from real_claude import RealClaude
 
 from tillerman.testing.model_double.anthropic import blocks, system_text, tool_results, user_text
 from tillerman.testing.model_double.script import (
-    Call,
-    Cut,
+    ConnectionCut,
     Fail,
-    Hold,
+    ModelToolCall,
+    ReplyHold,
     Say,
     Stall,
     Think,
@@ -170,7 +170,11 @@ async def test_thinking_comes_before_text(claude: RealClaude, double: ModelDoubl
 async def test_a_tool_call_writes_a_file(claude: RealClaude, double: ModelDouble) -> None:
     target = claude.project / "made.txt"
     double.scenarios["write"] = [
-        reply(Call("Write", {"file_path": str(target), "content": "by script\n"}, id="toolu_w")),
+        reply(
+            ModelToolCall(
+                "Write", {"file_path": str(target), "content": "by script\n"}, id="toolu_w"
+            )
+        ),
         reply(Say("Written.")),
     ]
 
@@ -188,8 +192,8 @@ async def test_parallel_tools_come_back_together(claude: RealClaude, double: Mod
     double.scenarios["parallel"] = [
         reply(
             Say("Both at once."),
-            Call("Bash", {"command": "echo one", "description": "one"}, id="toolu_1"),
-            Call("Bash", {"command": "echo two", "description": "two"}, id="toolu_2"),
+            ModelToolCall("Bash", {"command": "echo one", "description": "one"}, id="toolu_1"),
+            ModelToolCall("Bash", {"command": "echo two", "description": "two"}, id="toolu_2"),
         ),
         reply(Say("Both done.")),
     ]
@@ -293,7 +297,9 @@ async def test_a_stream_cut_in_mid_text_is_asked_for_again(
     claude: RealClaude, double: ModelDouble
 ) -> None:
     double.scenarios["cut"] = [
-        attempts(reply(Say("The sent", chunks=1), Cut()), reply(Say("The sentence is whole.")))
+        attempts(
+            reply(Say("The sent", chunks=1), ConnectionCut()), reply(Say("The sentence is whole."))
+        )
     ]
 
     running, code = await one_shot(claude, double, "@@cut@@")
@@ -304,7 +310,7 @@ async def test_a_stream_cut_in_mid_text_is_asked_for_again(
 
 
 async def test_a_stream_that_is_always_cut_fails(claude: RealClaude, double: ModelDouble) -> None:
-    double.scenarios["cut"] = [reply(Say("The sent", chunks=1), Cut())]
+    double.scenarios["cut"] = [reply(Say("The sent", chunks=1), ConnectionCut())]
 
     running, code = await one_shot(claude, double, "@@cut@@")
 
@@ -334,12 +340,15 @@ async def test_a_background_subagent_has_its_own_lane_and_wakes_the_main_one(
     }
     double.scenarios |= {
         "parent": [
-            reply(Call("Agent", task, id="toolu_agent")),
+            reply(ModelToolCall("Agent", task, id="toolu_agent")),
             reply(Say("It is under way.")),
             reply(Say("It is done.")),
         ],
         "child": [
-            reply(Hold("main turn is over"), Call("Bash", {"command": "pwd"}, id="toolu_pwd")),
+            reply(
+                ReplyHold("main turn is over"),
+                ModelToolCall("Bash", {"command": "pwd"}, id="toolu_pwd"),
+            ),
             reply(Say("Seen all of it.")),
         ],
     }
@@ -364,7 +373,7 @@ async def test_a_denial_over_the_control_protocol_reaches_the_model(
 ) -> None:
     target = claude.project / "never.txt"
     double.scenarios["deny"] = [
-        reply(Call("Write", {"file_path": str(target), "content": "no"}, id="toolu_w")),
+        reply(ModelToolCall("Write", {"file_path": str(target), "content": "no"}, id="toolu_w")),
         reply(Say("Then not.")),
     ]
 
@@ -392,7 +401,7 @@ async def test_an_interrupt_ends_a_reply_that_hangs(
     claude: RealClaude, double: ModelDouble
 ) -> None:
     double.scenarios |= {
-        "hang": [reply(Say("It begins", chunks=1), Hold("never"))],
+        "hang": [reply(Say("It begins", chunks=1), ReplyHold("never"))],
         "next": [reply(Say("Still here."))],
     }
 
@@ -470,7 +479,10 @@ async def test_words_sent_in_mid_turn_reach_the_model_in_the_same_lane(
     claude: RealClaude, double: ModelDouble
 ) -> None:
     double.scenarios["steer"] = [
-        reply(Hold("steered"), Call("Bash", {"command": "echo busy", "description": "busy"})),
+        reply(
+            ReplyHold("steered"),
+            ModelToolCall("Bash", {"command": "echo busy", "description": "busy"}),
+        ),
         reply(Say("Understood.")),
     ]
 

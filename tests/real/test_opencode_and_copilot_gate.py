@@ -22,7 +22,7 @@ from tillerman.core.events import (
     TurnEnded,
 )
 from tillerman.sessions.session import Session
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 
@@ -124,7 +124,7 @@ async def test_a_patch_of_several_files_is_asked_for_with_their_paths(
         "*** Update File: b.txt\n@@\n-two\n+three\n*** End Patch"
     )
     any_desk.double.scenarios["patch"] = [
-        reply(Call("apply_patch", {"patchText": patch})),
+        reply(ModelToolCall("apply_patch", {"patchText": patch})),
         reply(Say("So be it.")),
     ]
     session = await any_desk.start(
@@ -170,7 +170,7 @@ async def test_the_calls_of_a_subagent_are_asked_within_its_task(
         "mode": "sync",
     }
     any_desk.double.scenarios |= {
-        "main": [reply(Call("task", task, "t1")), reply(Say("It looked."))],
+        "main": [reply(ModelToolCall("task", task, "t1")), reply(Say("It looked."))],
         "sub": [reply(actor.stage.shell("touch by-scout")), reply(Say("Looked."))],
     }
     session = await any_desk.start(approve="auto")

@@ -36,7 +36,7 @@ from tillerman.core.events import (
 from tillerman.sessions.session import Session
 from tillerman.testing.model_double.script import (
     Fail,
-    Hold,
+    ReplyHold,
     Say,
     Think,
     Usage,
@@ -199,7 +199,7 @@ async def test_interrupts_in_text_in_a_request_and_in_a_command_leave_the_sessio
 ) -> None:
     busy = "touch begun; (while :; do sleep 0.21; done) & while :; do sleep 0.2; done"
     any_desk.double.scenarios |= {
-        "hang": [reply(Say("It begins", chunks=1), Hold("never"))],
+        "hang": [reply(Say("It begins", chunks=1), ReplyHold("never"))],
         "busy": [reply(actor.stage.shell(busy))],
         "next": [reply(Say("Still here."))],
     }

@@ -13,7 +13,7 @@ import pytest
 from desk import Desk, ends, of, processes_with, said, shown, until_true
 from stages import Actor
 
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.agents.opencode import agent
 from tillerman.core.agent_admin import Account, McpServer
 from tillerman.core.events import (
@@ -132,9 +132,11 @@ async def test_an_interrupt_ends_the_process_and_the_next_turn_goes_on(
 
 
 @pytest.fixture
-async def errands(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIterator[Errands]:
+async def errands(
+    actor: Actor, double: ModelDouble, tmp_path: Path
+) -> AsyncIterator[CommandRunner]:
     actor.prepare(double.base_url)
-    async with Errands(
+    async with CommandRunner(
         actor.environment(double.base_url),
         agent="opencode",
         cwd=actor.home,
@@ -145,7 +147,7 @@ async def errands(actor: Actor, double: ModelDouble, tmp_path: Path) -> AsyncIte
         yield running
 
 
-async def test_version_account_and_models(errands: Errands, actor: Actor) -> None:
+async def test_version_account_and_models(errands: CommandRunner, actor: Actor) -> None:
     assert (await agent.installed(errands)).version == actor.version
     assert await agent.account(errands) == Account(True, "config", "scripted")
     models = {model.id: model for model in await agent.models(errands)}
@@ -155,7 +157,7 @@ async def test_version_account_and_models(errands: Errands, actor: Actor) -> Non
 
 
 async def test_its_sessions_and_their_history(
-    errands: Errands, any_desk: Desk, actor: Actor
+    errands: CommandRunner, any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios["list"] = [
         reply(actor.stage.shell("echo found", id="call_s")),
@@ -177,7 +179,7 @@ async def test_its_sessions_and_their_history(
 
 
 async def test_servers_are_added_listed_switched_and_removed(
-    errands: Errands, actor: Actor
+    errands: CommandRunner, actor: Actor
 ) -> None:
     config: dict[str, Any] = {**SERVER, "env": {"KEY": "sk-secret"}}
     command = f"{SERVER['command']} {SERVER['args'][0]}"

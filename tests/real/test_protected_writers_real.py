@@ -18,7 +18,7 @@ from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.session import Session
 from tillerman.testing.model_double.script import Say, reply
 
@@ -52,7 +52,7 @@ async def start_beside(desk: Desk, command: str) -> Session:
     environment = {"PATH": os.environ["PATH"], "HOME": str(desk.folder)}
     spec = SessionSpec(cwd=desk.project, options=options)
     return await desk.sessions.start(
-        load("mock"), spec, Terms(approve="auto", environment=environment)
+        load("mock"), spec, RunSettings(approve="auto", environment=environment)
     )
 
 

@@ -12,8 +12,8 @@ from stages import Actor
 from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.core.events import AgentStarted, Notice, TurnEnded
-from tillerman.sessions.fallback.policy import Relay
-from tillerman.sessions.run_settings import Order, Rules, Terms
+from tillerman.sessions.fallback.policy import FallbackPolicy
+from tillerman.sessions.run_settings import FallbackRules, LaunchPlan, RunSettings
 from tillerman.sessions.session import Session
 from tillerman.testing.model_double.script import Fail
 from tillerman.testing.model_double.server import ModelDouble
@@ -33,19 +33,19 @@ SILENT = {  # of a rate limit
 LONG = 45.0  # seconds that the rate limit lasts
 
 
-async def _start(actor: Actor, desk: Desk, relay: Relay | None = None) -> Session:
+async def _start(actor: Actor, desk: Desk, relay: FallbackPolicy | None = None) -> Session:
     spec, terms = desk._split(
         {"options": actor.stage.options, "environment": OWN_RETRIES.get(actor.agent, {})}
     )
     return await desk.sessions.start(load(actor.agent), spec, terms, relay=relay)
 
 
-def _mock_stands_by(desk: Desk) -> Relay:
-    async def call(name: str) -> Order:
+def _mock_stands_by(desk: Desk) -> FallbackPolicy:
+    async def call(name: str) -> LaunchPlan:
         spec = SessionSpec(cwd=desk.project, options={"script": "hello", "pace": "0"})
-        return Order(load(name), spec, Terms(approve="auto"))
+        return LaunchPlan(load(name), spec, RunSettings(approve="auto"))
 
-    return Relay(Rules(), ["mock"], call)
+    return FallbackPolicy(FallbackRules(), ["mock"], call)
 
 
 @pytest.mark.parametrize("status", [401, 403])

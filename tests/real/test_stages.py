@@ -9,7 +9,7 @@ from bare import run_bare
 from home_tree import home_tree
 from stages import Actor
 
-from tillerman.testing.model_double.script import Fail, Request, Say, Think, Usage, reply
+from tillerman.testing.model_double.script import Fail, ModelRequest, Say, Think, Usage, reply
 from tillerman.testing.model_double.server import ModelDouble, api_of
 
 pytestmark = [pytest.mark.real, pytest.mark.newest, pytest.mark.timeout(120)]
@@ -101,7 +101,7 @@ async def test_a_conversation_that_is_compacted_goes_on_where_it_was(
     assert [turn.step for turn in double.turns] == [0, *range(1, len(prompts) + 1)]
 
 
-def _offered(request: Request) -> set[str]:
+def _offered(request: ModelRequest) -> set[str]:
     """The names of all tools in a request, whatever its API puts around them."""
     found: set[str] = set()
 

@@ -17,7 +17,7 @@ import screen_story
 import screen_tour as tour
 from stages import KEY, Actor
 
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 
 FACTS: dict[str, dict[str, Any]] = {
@@ -117,7 +117,7 @@ def _cast(actor: Actor, double: ModelDouble, folder: Path) -> tour.Cast:
             reply(stage.read(poem)), reply(stage.edit(poem, "line 40\n", "changed\n")), done,
         ],
         "plan": [
-            reply(Call("ExitPlanMode", {"plan": approval_tour.PLAN})),
+            reply(ModelToolCall("ExitPlanMode", {"plan": approval_tour.PLAN})),
             reply(stage.write(new, "moon\n")), done,
         ],
     }  # fmt: skip

@@ -11,9 +11,9 @@ from desk import Desk, ends, of, run, said, shown
 from stages import Actor
 
 from tillerman.core.events import Entry, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
-from tillerman.sessions.run_settings import Bench
+from tillerman.sessions.run_settings import WorkspaceToolSettings
 from tillerman.sessions.session import Session
-from tillerman.testing.model_double.script import Request, Say, Step, reply
+from tillerman.testing.model_double.script import ModelRequest, Say, Step, reply
 from tillerman.workspace.tools.tool_schemas import CALLS
 
 pytestmark = [
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.timeout(180),
 ]
 
-BENCH = Bench(environment={"PATH": "/usr/local/bin:/usr/bin:/bin"})
+BENCH = WorkspaceToolSettings(environment={"PATH": "/usr/local/bin:/usr/bin:/bin"})
 NOT_YET = "There are no tools yet."
 # As for any client, but news of the process are waited for, and one command is seen to its end.
 ERRANDS = [
@@ -46,7 +46,7 @@ def script(actor: Actor, errands: list[tuple[str, dict[str, Any], str]]) -> Any:
     replies: dict[int, Step] = {}
     left = iter(errands)
 
-    def next_reply(request: Request) -> Step:
+    def next_reply(request: ModelRequest) -> Step:
         if actor.agent == "codex" and "execute_shell" not in str(request.body.get("tools")):
             return reply(Say(NOT_YET))  # it begins a turn while servers are still starting
         errand = next(left, None)
@@ -59,7 +59,7 @@ def script(actor: Actor, errands: list[tuple[str, dict[str, Any], str]]) -> Any:
         }
         return reply(actor.stage.mcp("tillerman", tool, given))
 
-    def step(request: Request) -> Step:
+    def step(request: ModelRequest) -> Step:
         if request.step not in replies:
             replies[request.step] = next_reply(request)
         return replies[request.step]

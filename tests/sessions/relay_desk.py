@@ -15,8 +15,8 @@ from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Entry, MessageChunk, Notice
 from tillerman.core.wire import Launch
-from tillerman.sessions.fallback.policy import Relay
-from tillerman.sessions.run_settings import Order, Rules
+from tillerman.sessions.fallback.policy import FallbackPolicy
+from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 from tillerman.sessions.session import Session
 
 
@@ -43,18 +43,20 @@ def script(desk: Desk, name: str, *turns: list[dict[str, Any]]) -> str:
     return str(path)
 
 
-def relay(desk: Desk, *others: tuple[StdioAgent, str], rules: Rules | None = None) -> Relay:
+def relay(
+    desk: Desk, *others: tuple[StdioAgent, str], rules: FallbackRules | None = None
+) -> FallbackPolicy:
     orders = {
-        agent.info.name: Order(agent, desk.spec(path), desk.terms()) for agent, path in others
+        agent.info.name: LaunchPlan(agent, desk.spec(path), desk.terms()) for agent, path in others
     }
 
-    async def call(name: str) -> Order:
+    async def call(name: str) -> LaunchPlan:
         return orders[name]
 
-    return Relay(rules or Rules(), list(orders), call)
+    return FallbackPolicy(rules or FallbackRules(), list(orders), call)
 
 
-async def start(desk: Desk, path: str, relay: Relay, **terms: Any) -> Session:
+async def start(desk: Desk, path: str, relay: FallbackPolicy, **terms: Any) -> Session:
     return await desk.sessions.start(desk.agent, desk.spec(path), desk.terms(**terms), relay=relay)
 
 

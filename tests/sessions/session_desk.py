@@ -9,7 +9,7 @@ from typing import Any
 from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.paths import find_paths
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
 from tillerman.sessions.session import Session
 from tillerman.store.database import Database
@@ -37,9 +37,9 @@ class Desk:
             options["script"] = script
         return SessionSpec(cwd=self.project, options=options)
 
-    def terms(self, **terms: Any) -> Terms:
+    def terms(self, **terms: Any) -> RunSettings:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
-        return Terms(**{"approve": "auto", "environment": environment} | terms)
+        return RunSettings(**{"approve": "auto", "environment": environment} | terms)
 
     async def close(self) -> None:
         await self.sessions.close()

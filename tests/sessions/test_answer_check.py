@@ -16,7 +16,7 @@ from tillerman.core.errors import UsageError
 from tillerman.core.events import Entry, TurnEnded, UserMessage
 from tillerman.core.failure import exit_code
 from tillerman.core.output_schema import AnswerFormat, NoJson, read_answer, request_for
-from tillerman.sessions.fallback.policy import Relay
+from tillerman.sessions.fallback.policy import FallbackPolicy
 from tillerman.sessions.runner.output_check import check_schema
 
 BIRD = {
@@ -33,7 +33,7 @@ async def play(
 ) -> tuple[list[Entry], Any]:
     spec = desk.spec(script(desk, "a", *turns))
     terms = desk.terms(answer=format)
-    session = await desk.sessions.start(agent or desk.agent, spec, terms, relay=Relay())
+    session = await desk.sessions.start(agent or desk.agent, spec, terms, relay=FallbackPolicy())
     return await entries_of(session), session.result()
 
 

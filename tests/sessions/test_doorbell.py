@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from tillerman.sessions.log.loop_waker import Doorbell
+from tillerman.sessions.log.loop_waker import LoopWaker
 
 
 async def from_a_thread(calls: list[tuple[object, ...]]) -> None:
     """All of them before the loop looks."""
     loop = asyncio.get_running_loop()
-    bell = Doorbell.of(loop)
+    bell = LoopWaker.of(loop)
 
     def ring() -> None:
         for callback, *args in calls:
@@ -32,7 +32,7 @@ async def test_calls_of_a_thread_come_in_order() -> None:
 
 async def test_a_call_within_a_call_is_heard_too() -> None:
     loop, heard = asyncio.get_running_loop(), asyncio.Event()
-    await from_a_thread([(Doorbell.of(loop).call, loop, heard.set)])
+    await from_a_thread([(LoopWaker.of(loop).call, loop, heard.set)])
     async with asyncio.timeout(5):
         await heard.wait()
 
@@ -54,8 +54,8 @@ async def test_a_call_that_fails_takes_no_other_with_it() -> None:
 
 def test_every_loop_has_a_bell_of_its_own() -> None:
     loops = [asyncio.new_event_loop() for _ in range(2)]
-    one, other = map(Doorbell.of, loops)
+    one, other = map(LoopWaker.of, loops)
     assert one is not other
-    assert Doorbell.of(loops[0]) is one
+    assert LoopWaker.of(loops[0]) is one
     for loop in loops:
         loop.close()

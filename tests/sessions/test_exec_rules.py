@@ -18,7 +18,11 @@ from session_desk import Desk
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
 from tillerman.core.permission import Rule
-from tillerman.sessions.run_settings import Bench, Enforcement, Until
+from tillerman.sessions.run_settings import (
+    EnforcementSettings,
+    UntilSettings,
+    WorkspaceToolSettings,
+)
 from tillerman.sessions.session import Session, read_all
 from tillerman.supervision.exec_gate import seccomp
 from tillerman.supervision.linux.process_table import snapshot
@@ -28,7 +32,7 @@ pytestmark = pytest.mark.skipif(
     reason="the kernel stops commands by itself for root on Linux",
 )
 
-ON = Enforcement(commands="on")
+ON = EnforcementSettings(commands="on")
 NO_RM = Rule("no-rm", "deny", "use git rm", commands=("rm *",), source="rules.toml:3")
 
 
@@ -68,7 +72,7 @@ async def test_a_denied_command_that_a_line_hides_does_not_run(desk: Desk) -> No
 
 async def test_it_is_refused_to_the_commands_of_the_workspaces_tools(desk: Desk) -> None:
     (desk.project / "kept").touch()
-    bench = Bench(environment={"PATH": PATH})
+    bench = WorkspaceToolSettings(environment={"PATH": PATH})
     session = await desk.start(rules=(NO_RM,), bench=bench)
     assert session.bench
     for isolation in ("basic", "high"):
@@ -112,7 +116,7 @@ async def test_what_was_always_allowed_is_allowed_before_a_rule_that_denies_more
 
 
 async def test_a_command_of_the_users_own_is_not_judged(desk: Desk) -> None:
-    check = Until("rm -f checked; touch checked")
+    check = UntilSettings("rm -f checked; touch checked")
     session = await desk.start(rules=(NO_RM,), until=check)
     entries = await play(session, {"say": "done"})
     await session.idle()
@@ -172,6 +176,6 @@ def gates() -> list[int]:
 
 async def test_off_is_off(desk: Desk) -> None:
     (desk.project / "gone").touch()
-    session = await desk.start(rules=(NO_RM,), enforcement=Enforcement(commands="off"))
+    session = await desk.start(rules=(NO_RM,), enforcement=EnforcementSettings(commands="off"))
     await play(session, hidden("rm", "gone"))
     assert not (desk.project / "gone").exists()

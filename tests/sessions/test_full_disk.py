@@ -16,8 +16,8 @@ from session_desk import Desk
 
 from tillerman.core.events import Entry, MessageChunk, Notice, TurnEnded
 from tillerman.sessions.agent.host import SpillFile
-from tillerman.sessions.log.disk_budget import Budget
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.log.disk_budget import DiskBudget
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session, read_all
 from tillerman.supervision.secrets import Secrets
 
@@ -124,7 +124,7 @@ async def test_a_full_disk_holds_the_agent_and_says_so_and_goes_on_by_itself(
 ) -> None:
     talk = Talk(desk)
     seen: list[Entry] = []
-    session = await desk.start(limits=Limits(idle=SILENCE))
+    session = await desk.start(limits=TurnLimits(idle=SILENCE))
     await session.prompt(talk.script)
     reading = asyncio.create_task(collect(session, seen))
 
@@ -152,7 +152,7 @@ async def test_a_full_disk_holds_the_agent_and_says_so_and_goes_on_by_itself(
 
 def test_a_spill_on_a_full_disk_is_cut_and_raises_nothing() -> None:
     full = os.open("/dev/full", os.O_WRONLY)
-    spill = SpillFile("00001", full, 10 * MB, Secrets(), Budget(10 * MB))
+    spill = SpillFile("00001", full, 10 * MB, Secrets(), DiskBudget(10 * MB))
     for _ in range(3):
         spill.write(bytes(MB))
     assert spill.close() == "00001"

@@ -13,7 +13,7 @@ from session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
-from tillerman.core.errors import GateOpen
+from tillerman.core.errors import GateNotEnforced
 from tillerman.core.events import (
     Answer,
     Entry,
@@ -27,9 +27,9 @@ from tillerman.core.events import (
     TurnEnded,
 )
 from tillerman.core.failure import Failure, exit_code
-from tillerman.sessions.fallback.policy import Relay
-from tillerman.sessions.permissions.bypass_detector import Gate
-from tillerman.sessions.run_settings import Limits, Order, Rules
+from tillerman.sessions.fallback.policy import FallbackPolicy
+from tillerman.sessions.permissions.bypass_detector import BypassDetector
+from tillerman.sessions.run_settings import FallbackRules, LaunchPlan, TurnLimits
 
 Step = dict[str, Any]
 ASKS = frozenset({"write", "shell"})
@@ -107,7 +107,7 @@ async def test_an_embedded_agent_that_declares_not_to_ask_is_refused(
     spec = desk.spec(path)
     spec = replace(spec, options={**spec.options, "asks": False}, approve=approve)
     session = await desk.sessions.start(desk.agent, spec, desk.terms(approve=approve))
-    with pytest.raises(GateOpen):
+    with pytest.raises(GateNotEnforced):
         await entries(session, "go")
     assert not (desk.project / "made").exists()
 
@@ -170,10 +170,10 @@ async def test_a_command_that_ran_unasked_and_failed_counts(desk: Desk) -> None:
 async def test_no_other_agent_goes_on_with_the_turn(desk: Desk) -> None:
     path = script(desk, [{"write": "made.txt", "text": "x", "ask": False}, {"sleep": 20}])
 
-    async def call(name: str) -> Order:
-        return Order(Claims("second"), desk.spec(path), desk.terms())
+    async def call(name: str) -> LaunchPlan:
+        return LaunchPlan(Claims("second"), desk.spec(path), desk.terms())
 
-    relay = Relay(Rules(handoff="always"), ["second"], call)
+    relay = FallbackPolicy(FallbackRules(handoff="always"), ["second"], call)
     session = await desk.sessions.start(Claims(), desk.spec(path), desk.terms(), relay=relay)
 
     log = await entries(session, "go")
@@ -273,7 +273,7 @@ async def test_a_call_that_is_denied_and_does_not_run_is_no_bypass(desk: Desk) -
 
 
 async def test_a_request_that_nobody_answered_in_time_is_no_bypass(desk: Desk) -> None:
-    log = await play(desk, {"run": "touch made"}, approve="ask", limits=Limits(request=0.1))
+    log = await play(desk, {"run": "touch made"}, approve="ask", limits=TurnLimits(request=0.1))
 
     assert [answer.by for answer in of(log, RequestAnswered)] == ["timeout"]
     assert of(log, TurnEnded) == [TurnEnded(reason="completed")]
@@ -302,7 +302,7 @@ async def test_a_resumed_session_and_one_that_is_handed_over_raise_no_alarm(desk
 class Watched:
     def __init__(self, *asks: Any) -> None:
         self.alarms: list[str] = []
-        self.gate = Gate(lambda failure: self.alarms.append(failure.message))
+        self.gate = BypassDetector(lambda failure: self.alarms.append(failure.message))
         self.gate.opened("Mock", frozenset(asks))
 
     def call(self, id: str, tool: str = "Bash", outcome: Any = "completed", said: str = "") -> None:

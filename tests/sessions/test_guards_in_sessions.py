@@ -12,14 +12,14 @@ from session_desk import Desk
 
 from tillerman.core.events import PermissionRequested, RequestAnswered, ToolFinished
 from tillerman.core.permission import Rule
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 
 HIDDEN = "\u200b" * 24 + "#aaaaaaaaaa; touch mark\nnpm install"
 CI = Rule("ci", "rewrite", commands=("npm install",), rewrite="npm ci")
 
 
 async def play(desk: Desk, *steps: dict[str, Any], **terms: Any) -> list[Any]:
-    session = await desk.start(limits=Limits(request=0.3), **terms)
+    session = await desk.start(limits=TurnLimits(request=0.3), **terms)
     async with asyncio.timeout(30):
         return [entry.event async for entry in session.run(json.dumps(list(steps)))]
 

@@ -12,19 +12,19 @@ from session_desk import Desk
 
 from tillerman.core.events import TurnEnded, TurnStarted
 from tillerman.core.failure import Failure
-from tillerman.sessions.fallback.policy import Relay, Wait
-from tillerman.sessions.run_settings import Limits, Order, Rules
+from tillerman.sessions.fallback.policy import FallbackPolicy, RetryAfter
+from tillerman.sessions.run_settings import FallbackRules, LaunchPlan, TurnLimits
 
 FAILED = {"type": "end", "reason": "failed", "failure": {"kind": "billing", "message": "no money"}}
 WORDS = {"type": "text", "id": "late", "text": "(one more thing) "}
 
 
-def slowly(relay: Relay, seconds: float = 0.5) -> Relay:
+def slowly(relay: FallbackPolicy, seconds: float = 0.5) -> FallbackPolicy:
     """The next agent takes a while to be found."""
     call = relay._call
     assert call
 
-    async def later(name: str) -> Order:
+    async def later(name: str) -> LaunchPlan:
         await asyncio.sleep(seconds)
         return await call(name)
 
@@ -52,17 +52,17 @@ async def test_what_an_agent_says_after_its_end_does_not_end_the_turn_of_the_nex
 @pytest.mark.parametrize("after", [-5.0, 0.0, 1e-9])
 def test_an_agent_that_is_always_rate_limited_is_not_asked_for_ever(after: float) -> None:
     limited = Failure(kind="rate_limited", message="later", retry_after=after)
-    asked = Relay(Rules(rate_limit="wait", wait=900))
+    asked = FallbackPolicy(FallbackRules(rate_limit="wait", wait=900))
     waits = [asked.way_on(limited, visible=False) for _ in range(200)]
     assert None in waits
-    assert all(way.seconds >= 0 for way in waits if isinstance(way, Wait))
+    assert all(way.seconds >= 0 for way in waits if isinstance(way, RetryAfter))
 
 
 async def test_a_limit_of_time_stops_an_agent_that_reads_nothing_of_a_long_prompt(
     desk: Desk,
 ) -> None:
     spec = python("time.sleep(600)", desk.project)
-    session = await desk.sessions.start(LONG_LIVED, spec, desk.terms(limits=Limits(turn=0.5)))
+    session = await desk.sessions.start(LONG_LIVED, spec, desk.terms(limits=TurnLimits(turn=0.5)))
     entries = await entries_of(session, "x" * 3_000_000)
     (end,) = of(entries, TurnEnded)
     assert end.failure and end.failure.kind == "timed_out"

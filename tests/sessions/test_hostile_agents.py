@@ -23,7 +23,7 @@ from tillerman.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.runner import runner
 from tillerman.sessions.session import Session
 
@@ -52,7 +52,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hasty")
 async def test_background_work_that_never_ends_is_bounded_by_the_turns_limit(desk: Desk) -> None:
-    session = await desk.start(limits=Limits(turn=0.5))
+    session = await desk.start(limits=TurnLimits(turn=0.5))
     entries = await play(session, FOREVER, {"say": "Hello."})
     assert ends(entries) == [1]
     assert "limit" in [e.event.kind for e in entries if isinstance(e.event, Notice)]
@@ -71,7 +71,7 @@ async def test_background_work_that_never_ends_is_cancelled(desk: Desk) -> None:
 
 
 async def test_a_turn_within_a_turn_is_no_turn(desk: Desk) -> None:
-    session = await desk.start(limits=Limits(turn=5))
+    session = await desk.start(limits=TurnLimits(turn=5))
     entries = await play(session, {"send": {"type": "woke"}}, {"say": "Hello."})
     assert [e.turn for e in entries if isinstance(e.event, TurnStarted)] == [1]
     assert ends(entries) == [1]
@@ -110,14 +110,14 @@ async def test_an_option_of_the_kind_deny_does_not_end_the_planning(desk: Desk) 
 
 
 async def test_a_request_cannot_stop_a_clock_of_ours(desk: Desk) -> None:
-    session = await desk.start(limits=Limits(turn=1))
+    session = await desk.start(limits=TurnLimits(turn=1))
     entries = await play(session, ask("turn", "x"), ask("idle", "x"), {"hang": True})
     (end,) = [e.event for e in entries if isinstance(e.event, TurnEnded)]
     assert end.failure and end.failure.kind == "timed_out"
 
 
 async def test_a_request_asked_again_is_not_answered_by_the_first_ones_answer(desk: Desk) -> None:
-    session = await desk.start(approve="ask", limits=Limits(request=0.5))
+    session = await desk.start(approve="ask", limits=TurnLimits(request=0.5))
     entries = await play(session, ask("p1", "make"), ask("p1", "make all"), {"sleep": 1})
     answers = [e.event.by for e in entries if isinstance(e.event, RequestAnswered)]
     assert answers == ["withdrawn", "timeout"]

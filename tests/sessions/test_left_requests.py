@@ -20,10 +20,10 @@ from tillerman.core.events import (
     RequestAnswered,
     TurnEnded,
 )
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 
-SHORT = Limits(request=0.2)
+SHORT = TurnLimits(request=0.2)
 WRITES = json.dumps([{"write": "note.txt", "text": "x\n"}, {"say": "Done: {answer}."}])
 
 

@@ -23,15 +23,15 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure, exit_code
-from tillerman.sessions.limits.enforcer import Guard
-from tillerman.sessions.limits.timers import Clocks
-from tillerman.sessions.limits.usage_meter import Meter
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.limits.enforcer import LimitEnforcer
+from tillerman.sessions.limits.timers import Timers
+from tillerman.sessions.limits.usage_meter import UsageMeter
+from tillerman.sessions.run_settings import TurnLimits
 
 LONG = {"run": "sleep 60"}
 
 
-async def play(desk: Desk, limits: Limits, *steps: dict[str, Any]) -> list[Entry]:
+async def play(desk: Desk, limits: TurnLimits, *steps: dict[str, Any]) -> list[Entry]:
     session = await desk.start(limits=limits)
     began = time.monotonic()
     async with asyncio.timeout(30):
@@ -56,7 +56,7 @@ def begun(context: int) -> dict[str, Any]:
 
 STOPPED = {
     "cost": (
-        Limits(cost=0.5),
+        TurnLimits(cost=0.5),
         [usage(10, 0.3), usage(10, 0.3), LONG],
         Failure(
             kind="cost_limit",
@@ -65,7 +65,7 @@ STOPPED = {
         ),
     ),
     "tokens": (
-        Limits(tokens=25),
+        TurnLimits(tokens=25),
         [usage(20), usage(10), LONG],
         Failure(
             kind="token_limit",
@@ -74,7 +74,7 @@ STOPPED = {
         ),
     ),
     "rounds": (
-        Limits(turns=2),
+        TurnLimits(turns=2),
         [{"run": "true"}, {"say": "Two."}, {"run": "true"}, {"say": "Three."}, LONG],
         Failure(
             kind="turn_limit",
@@ -83,7 +83,7 @@ STOPPED = {
         ),
     ),
     "context": (
-        Limits(tokens=25),
+        TurnLimits(tokens=25),
         [begun(10), begun(20), LONG],
         Failure(
             kind="token_limit",
@@ -92,7 +92,7 @@ STOPPED = {
         ),
     ),
     "cost without a price": (
-        Limits(cost=5),
+        TurnLimits(cost=5),
         [usage(10), LONG],
         Failure(
             kind="cost_limit",
@@ -102,7 +102,7 @@ STOPPED = {
         ),
     ),
     "time": (
-        Limits(turn=0.5),
+        TurnLimits(turn=0.5),
         [LONG],
         Failure(
             kind="timed_out",
@@ -115,7 +115,7 @@ STOPPED = {
 
 @pytest.mark.parametrize(("limits", "steps", "why"), STOPPED.values(), ids=STOPPED)
 async def test_the_agent_is_stopped(
-    desk: Desk, limits: Limits, steps: list[dict[str, Any]], why: Failure
+    desk: Desk, limits: TurnLimits, steps: list[dict[str, Any]], why: Failure
 ) -> None:
     entries = await play(desk, limits, *steps, {"say": "never"})
     assert failure(entries) == why
@@ -126,7 +126,7 @@ async def test_the_agent_is_stopped(
 async def test_an_agent_that_will_not_hear_is_stopped_all_the_same(desk: Desk) -> None:
     assert isinstance(desk.agent, StdioAgent)
     desk.agent = StdioAgent(desk.agent.info, desk.agent.wire, grace=0.5)
-    session = await desk.start(limits=Limits(tokens=5))
+    session = await desk.start(limits=TurnLimits(tokens=5))
     steps = [{"deaf": True}, usage(10), {"sleep": 120}]
     async with asyncio.timeout(40):
         entries = [entry async for entry in session.run(json.dumps(steps))]
@@ -136,7 +136,7 @@ async def test_an_agent_that_will_not_hear_is_stopped_all_the_same(desk: Desk) -
 
 
 async def test_below_its_limits_nothing_happens_and_each_prompt_counts_anew(desk: Desk) -> None:
-    session = await desk.start(limits=Limits(turns=2, cost=0.5, tokens=25))
+    session = await desk.start(limits=TurnLimits(turns=2, cost=0.5, tokens=25))
     for _ in range(3):
         steps = [usage(20, 0.4), {"run": "true"}, {"say": "Two."}]
         entries = [entry async for entry in session.run(json.dumps(steps))]
@@ -145,7 +145,7 @@ async def test_below_its_limits_nothing_happens_and_each_prompt_counts_anew(desk
 
 async def test_a_cost_that_the_agent_does_not_tell_is_worked_out_and_says_so(desk: Desk) -> None:
     steps = [{"send": {"type": "settings", "model": "sonnet-4.5"}}, usage(1_000_001)]
-    session = await desk.start(limits=Limits(cost=1.0))
+    session = await desk.start(limits=TurnLimits(cost=1.0))
     entries = [entry async for entry in session.run(json.dumps([*steps, LONG]))]
     (told,) = [e.event for e in entries if isinstance(e.event, UsageReported)]
     assert (told.cost_usd, told.priced) == (3.000015, "2026-09-22")
@@ -155,13 +155,13 @@ async def test_a_cost_that_the_agent_does_not_tell_is_worked_out_and_says_so(des
 
 
 async def test_no_cost_is_made_up_for_a_model_without_a_price(desk: Desk) -> None:
-    entries = await play(desk, Limits(), usage(1_000))
+    entries = await play(desk, TurnLimits(), usage(1_000))
     (told,) = [e.event for e in entries if isinstance(e.event, UsageReported)]
     assert (told.cost_usd, told.priced) == (None, None)
 
 
 def test_parallel_calls_are_one_round_and_subagents_count_for_nothing() -> None:
-    meter = Meter(Limits(turns=1), lambda: pytest.fail("no price is asked for"))
+    meter = UsageMeter(TurnLimits(turns=1), lambda: pytest.fail("no price is asked for"))
     for event in (
         MessageChunk(message_id="m", text="I look."),
         ToolStarted(call_id="1", tool="Read", name="read", title="Read"),
@@ -195,7 +195,7 @@ def test_rounds_are_those_that_the_agent_tells_or_else_those_that_show(
     events: list[Event], count: int
 ) -> None:
     for limit in (count, count - 1):
-        meter = Meter(Limits(turns=limit), lambda: pytest.fail("no price is asked for"))
+        meter = UsageMeter(TurnLimits(turns=limit), lambda: pytest.fail("no price is asked for"))
         meter.begin_turn()
         heard = [
             meter.use(event, None) if isinstance(event, UsageReported) else meter.count(event)
@@ -205,7 +205,7 @@ def test_rounds_are_those_that_the_agent_tells_or_else_those_that_show(
 
 
 def test_rounds_of_the_next_agent_are_counted_its_own_way() -> None:
-    meter = Meter(Limits(turns=3), lambda: pytest.fail("no price is asked for"))
+    meter = UsageMeter(TurnLimits(turns=3), lambda: pytest.fail("no price is asked for"))
     meter.use(DONE, None)
     meter.begin_turn()
     assert [meter.count(event) for event in (START, END, START, END)] == [None] * 4
@@ -214,7 +214,7 @@ def test_rounds_of_the_next_agent_are_counted_its_own_way() -> None:
 
 def test_what_a_call_reads_costs_as_little_as_it_can_until_the_agent_tells() -> None:
     models = load_models({"house": {"price": [10, 50, 1]}})
-    meter = Meter(Limits(cost=100), lambda: models)
+    meter = UsageMeter(TurnLimits(cost=100), lambda: models)
     for context in (1_000_000, 1_500_000):
         read = UsageReported(context_used=context, call="begun")
         assert meter.use(read, "house") is None
@@ -224,7 +224,7 @@ def test_what_a_call_reads_costs_as_little_as_it_can_until_the_agent_tells() -> 
 
 
 def test_an_agent_that_tells_less_than_nothing_does_not_lift_its_limit() -> None:
-    meter = Meter(Limits(cost=1, tokens=10), lambda: pytest.fail("no price is asked for"))
+    meter = UsageMeter(TurnLimits(cost=1, tokens=10), lambda: pytest.fail("no price is asked for"))
     less = UsageReported(input_tokens=-100, output_tokens=-1, cached_tokens=-5, cost_usd=-10.0)
     assert meter.use(less, "m") is None
 
@@ -240,7 +240,7 @@ def test_an_agent_that_tells_less_than_nothing_does_not_lift_its_limit() -> None
 
 async def test_a_limit_that_cannot_be_held_yet_is_told(desk: Desk) -> None:
     steps = [{"run": "true"}, {"run": "true"}, {"run": "true"}, {"say": "Done."}, usage(30, 0.5)]
-    entries = await play(desk, Limits(cost=9, tokens=35), *steps)
+    entries = await play(desk, TurnLimits(cost=9, tokens=35), *steps)
     assert failure(entries) is None
     told = [e.event for e in entries if isinstance(e.event, Notice)]
     assert told == [
@@ -255,7 +255,7 @@ async def test_a_limit_that_cannot_be_held_yet_is_told(desk: Desk) -> None:
 
 async def test_a_model_without_a_price_is_told_while_nothing_else_is_known(desk: Desk) -> None:
     steps = [begun(10), {"say": "Working."}, usage(30, 0.5)]
-    entries = await play(desk, Limits(cost=9), *steps)
+    entries = await play(desk, TurnLimits(cost=9), *steps)
     assert failure(entries) is None
     [told] = [e.event.text for e in entries if isinstance(e.event, Notice)]
     assert told == "no price is known for mock-quick: --max-cost cannot stop mock yet"
@@ -264,7 +264,7 @@ async def test_a_model_without_a_price_is_told_while_nothing_else_is_known(desk:
 async def test_what_works_on_when_the_limit_is_passed_at_the_end_of_a_turn_is_ended(
     desk: Desk,
 ) -> None:
-    session = await desk.start(limits=Limits(tokens=25))
+    session = await desk.start(limits=TurnLimits(tokens=25))
     later = {"background": "later", "after": 2, "steps": [{"say": "never"}]}
     async with asyncio.timeout(30):
         entries = [entry async for entry in session.run(json.dumps([later, usage(30)]))]
@@ -273,11 +273,11 @@ async def test_what_works_on_when_the_limit_is_passed_at_the_end_of_a_turn_is_en
 
 
 async def test_a_turn_that_an_agent_begins_when_the_limit_is_passed_is_stopped_at_once() -> None:
-    limits = Limits(tokens=25)
-    meter = Meter(limits, lambda: pytest.fail("no price is asked for"))
+    limits = TurnLimits(tokens=25)
+    meter = UsageMeter(limits, lambda: pytest.fail("no price is asked for"))
     stopped: list[Failure] = []
-    guard = Guard(
-        limits, meter, Clocks(), agent=lambda: "mock", stop=stopped.append, warn=pytest.fail
+    guard = LimitEnforcer(
+        limits, meter, Timers(), agent=lambda: "mock", stop=stopped.append, warn=pytest.fail
     )
     guard.begin_turn()
     guard.use(UsageReported(input_tokens=30), None)
@@ -287,7 +287,7 @@ async def test_a_turn_that_an_agent_begins_when_the_limit_is_passed_is_stopped_a
 
 
 async def test_what_a_turn_left_running_is_under_its_clock_too(desk: Desk) -> None:
-    session = await desk.start(limits=Limits(turn=1))
+    session = await desk.start(limits=TurnLimits(turn=1))
     steps = [{"background": "later", "after": 60, "steps": []}, usage(5)]
     async with asyncio.timeout(30):
         entries = [entry async for entry in session.run(json.dumps(steps))]

@@ -9,10 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-from tillerman.sessions.remote.session_notifications import Lookout, announce
+from tillerman.sessions.remote.session_notifications import SessionNotifications, notify
 
 
-async def heard(lookout: Lookout, count: int) -> list[str | None]:
+async def heard(lookout: SessionNotifications, count: int) -> list[str | None]:
     told: list[str | None] = []
     async with asyncio.timeout(10):
         async for session in lookout:
@@ -24,16 +24,16 @@ async def heard(lookout: Lookout, count: int) -> list[str | None]:
 
 async def test_every_watcher_hears_of_every_session_in_order(tmp_path: Path) -> None:
     folder = tmp_path / "watchers"
-    with Lookout(folder) as first, Lookout(folder) as second:
+    with SessionNotifications(folder) as first, SessionNotifications(folder) as second:
         for name in ("one", "two", "three"):
-            announce(folder, name)
+            notify(folder, name)
         assert await heard(first, 3) == ["one", "two", "three"]
         assert await heard(second, 3) == ["one", "two", "three"]
     assert list(folder.iterdir()) == []
 
 
 async def test_where_nobody_watches_nothing_is_made(tmp_path: Path) -> None:
-    announce(tmp_path / "watchers", "one")
+    notify(tmp_path / "watchers", "one")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -52,20 +52,20 @@ def test_the_pipe_of_a_killed_watcher_is_taken_away(tmp_path: Path) -> None:
     watcher = subprocess.Popen([sys.executable, "-c", code, folder], stdout=subprocess.PIPE)
     assert watcher.stdout
     assert watcher.stdout.readline() == b"ready\n"
-    announce(folder, "one")
+    notify(folder, "one")
     assert len(list(folder.iterdir())) == 1
     watcher.send_signal(signal.SIGKILL)
     watcher.communicate()
-    announce(folder, "two")
+    notify(folder, "two")
     assert list(folder.iterdir()) == []
 
 
 async def test_a_watcher_that_sleeps_holds_nobody_up_and_then_looks_at_all(tmp_path: Path) -> None:
     folder = tmp_path / "watchers"
-    with Lookout(folder) as lookout:
+    with SessionNotifications(folder) as lookout:
         began = time.monotonic()
         for number in range(20_000):
-            announce(folder, f"session-{number:06}")
+            notify(folder, f"session-{number:06}")
         assert time.monotonic() - began < 10
         told = await heard(lookout, 1_000)
         assert told[0] == "session-000000"
@@ -76,10 +76,10 @@ async def test_what_is_no_pipe_is_left_alone(tmp_path: Path) -> None:
     outside = tmp_path / "precious"
     outside.write_text("keep")
     folder = tmp_path / "watchers"
-    with Lookout(folder) as lookout:
+    with SessionNotifications(folder) as lookout:
         (folder / "file").write_text("keep")
         (folder / "link").symlink_to(outside)
         (folder / "folder").mkdir()
-        announce(folder, "one")
+        notify(folder, "one")
         assert await heard(lookout, 1) == ["one"]
     assert (outside.read_text(), (folder / "file").read_text()) == ("keep", "keep")

@@ -15,7 +15,7 @@ from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import Answer, Event, PermissionRequested, RequestAnswered, ToolFinished
-from tillerman.sessions.permissions.request_ids import Naming
+from tillerman.sessions.permissions.request_ids import RequestIds
 from tillerman.sessions.session import Session
 
 Step = dict[str, Any]
@@ -136,13 +136,13 @@ async def test_what_the_agent_withdraws_by_its_name_is_closed_by_ours(desk: Desk
     ],
 )
 def test_names_can_be_typed_into_a_shell(theirs: str, ours: str) -> None:
-    naming = Naming()
+    naming = RequestIds()
     assert naming.name(theirs, ()) == ours
     assert (naming.ours(theirs), naming.theirs(ours)) == (ours, theirs)
 
 
 def test_no_name_is_given_twice() -> None:
-    naming = Naming()
+    naming = RequestIds()
     taken: set[str] = {"r~3"}
     for theirs in ("r", "r", "r~4", "r", '"r"'):
         taken.add(naming.name(theirs, taken))

@@ -20,7 +20,7 @@ from session_desk import Desk
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.core.events import AgentStarted, Enforced, Notice
 from tillerman.core.permission import Rule
-from tillerman.sessions.run_settings import Enforcement
+from tillerman.sessions.run_settings import EnforcementSettings
 from tillerman.sessions.session import Session
 from tillerman.supervision.client.warden_client import Level, probe
 from tillerman.workspace.protection.quarantine import items
@@ -313,7 +313,7 @@ async def test_a_session_says_what_it_is_held_to(desk: Desk, level: str) -> None
 
 async def test_mounts_that_are_required_and_not_to_be_had_refuse_the_start(desk: Desk) -> None:
     prepare(desk.project, random.Random(4))
-    required = Enforcement(protected="mounts")
+    required = EnforcementSettings(protected="mounts")
     with pytest.raises(SupervisionUnavailable, match="no mount namespace") as refused:
         await begin(desk, ["true"], supervision="subreaper", enforcement=required)
     assert 'enforcement.protected = "auto"' in refused.value.hint

@@ -32,8 +32,8 @@ from tillerman.core.events import (
     UserMessage,
 )
 from tillerman.core.handoff_summary import account
-from tillerman.sessions.fallback.policy import Relay
-from tillerman.sessions.run_settings import Order, Rules
+from tillerman.sessions.fallback.policy import FallbackPolicy
+from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 
 QUOTA = {"fail": "billing", "message": "the quota is used up"}
 BUSY = {"fail": "rate_limited", "message": "too many requests", "retry_after": 0.05}
@@ -139,7 +139,7 @@ async def test_a_crash_after_a_tool_has_run_does_not(desk: Desk) -> None:
 async def test_unless_that_is_asked_for(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, {"crash": 3}]), script(desk, "b", REST)
     session = await start(
-        desk, first, relay(desk, (Second(), second), rules=Rules(handoff="always"))
+        desk, first, relay(desk, (Second(), second), rules=FallbackRules(handoff="always"))
     )
     entries = await entries_of(session)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
@@ -148,7 +148,7 @@ async def test_unless_that_is_asked_for(desk: Desk) -> None:
 async def test_nobody_takes_over_in_the_middle_when_that_is_switched_off(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
     session = await start(
-        desk, first, relay(desk, (Second(), second), rules=Rules(handoff="never"))
+        desk, first, relay(desk, (Second(), second), rules=FallbackRules(handoff="never"))
     )
     (end,) = of(await entries_of(session), TurnEnded)
     assert end.failure.kind == "billing"
@@ -197,7 +197,7 @@ async def test_alone_it_raises_what_is_wrong(desk: Desk) -> None:
 
 async def test_a_rate_limit_is_waited_for_and_the_same_agent_goes_on(desk: Desk) -> None:
     path = script(desk, "a", [*HALF, BUSY], [{"say": "I go on: {prompt}"}])
-    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     entries = await entries_of(session)
     assert notices(entries) == [("retry", "mock is rate limited: it is asked again in 0.05 s")]
     assert said(entries).endswith("I go on: Go on where you stopped: the rate limit is over.")
@@ -207,7 +207,7 @@ async def test_a_rate_limit_is_waited_for_and_the_same_agent_goes_on(desk: Desk)
 
 async def test_a_rate_limit_that_lasts_longer_than_the_patience_falls_over(desk: Desk) -> None:
     first, second = script(desk, "a", [BUSY]), script(desk, "b", [{"say": "Hello."}])
-    rules = Rules(rate_limit="wait", wait=0.12)
+    rules = FallbackRules(rate_limit="wait", wait=0.12)
     session = await start(desk, first, relay(desk, (Second(), second), rules=rules))
     entries = await entries_of(session)
     assert [kind for kind, _ in notices(entries)] == ["retry", "retry", "fallback"]
@@ -222,7 +222,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_a_turn_that_waits_can_be_cancelled(desk: Desk) -> None:
     path = script(desk, "a", [BUSY | {"retry_after": 500}])
-    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     await session.prompt("hello")
     log = desk.sessions.log
     await until(lambda: bool(of(log.since(session.id), Notice)))
@@ -233,7 +233,7 @@ async def test_a_turn_that_waits_can_be_cancelled(desk: Desk) -> None:
 
 async def test_a_session_can_be_closed_while_it_waits(desk: Desk) -> None:
     path = script(desk, "a", [BUSY | {"retry_after": 500}])
-    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     await session.prompt("hello")
     await until(lambda: bool(of(desk.sessions.log.since(session.id), Notice)))
     async with asyncio.timeout(10):
@@ -285,14 +285,14 @@ async def test_the_third_agent_learns_what_the_first_one_did(desk: Desk, project
 
 async def test_after_a_second_wait_the_agent_is_still_told_to_go_on(desk: Desk) -> None:
     path = script(desk, "a", [*HALF, BUSY], [BUSY], [{"say": "{prompt}"}])
-    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     entries = await entries_of(session)
     assert said(entries).endswith("Go on where you stopped: the rate limit is over.")
 
 
 async def test_words_for_a_turn_that_waits_are_queued(desk: Desk) -> None:
     path = script(desk, "a", [BUSY | {"retry_after": 1}], [{"say": "One."}], [{"say": "Two."}])
-    session = await start(desk, path, Relay(Rules(rate_limit="wait")))
+    session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     await session.prompt("hello")
     log = desk.sessions.log
     await until(lambda: bool(of(log.since(session.id), Notice)))
@@ -315,11 +315,11 @@ async def test_a_session_can_be_closed_while_it_is_passed_on(desk: Desk) -> None
 
 
 async def test_what_goes_wrong_with_the_next_agent_ends_the_turn(desk: Desk) -> None:
-    async def call(name: str) -> Order:
+    async def call(name: str) -> LaunchPlan:
         raise RuntimeError("no such thing")
 
     path = script(desk, "a", [QUOTA])
-    session = await start(desk, path, Relay(Rules(), ["second"], call))
+    session = await start(desk, path, FallbackPolicy(FallbackRules(), ["second"], call))
     entries = await entries_of(session)
     (end,) = of(entries, TurnEnded)
     assert end.failure.kind == "billing"

@@ -28,9 +28,9 @@ from tillerman.core.events import (
 )
 from tillerman.core.permission.remembered_rule import rule_for
 from tillerman.sessions.permissions.open_requests import checked
-from tillerman.sessions.permissions.project_rules import Remembered
-from tillerman.sessions.permissions.session_rules import Recollection
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.permissions.project_rules import ProjectRules
+from tillerman.sessions.permissions.session_rules import SessionRules
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 
 ONCE = Answer("deny")  # who is asked says so
@@ -136,7 +136,7 @@ async def test_a_project_remembers_in_the_users_state_and_not_in_the_project(des
     await play(session, write, answer=Answer("allow", remember="project"))
     (desk.project / "made.txt").unlink()
     assert tree(desk) == before
-    remembered = Remembered.of(desk.paths, desk.project)
+    remembered = ProjectRules.of(desk.paths, desk.project)
     told = f"allow writes of {desk.project}/made.txt"
     assert [kept.rule.told for kept in remembered.kept()] == [told]
     assert stat.S_IMODE(remembered.path.stat().st_mode) == 0o600
@@ -151,7 +151,7 @@ async def test_a_running_session_learns_what_another_one_remembers_and_forgets(d
     assert await play(second, RUN, answer=ONCE) == [ASKED]
     await play(first, RUN, answer=Answer("allow", remember="project"))
     assert await play(second, RUN) == [("allow", "policy", "always")]
-    Remembered.of(desk.paths, desk.project).forget(1)
+    ProjectRules.of(desk.paths, desk.project).forget(1)
     assert await play(second, RUN, answer=ONCE) == [ASKED]
 
 
@@ -161,8 +161,8 @@ async def test_another_project_remembers_nothing_of_it(desk: Desk) -> None:
     inner, other = desk.project / "inner", desk.folder / "other"
     for folder in (inner, other):
         folder.mkdir()
-    assert len(Remembered.of(desk.paths, inner).rules()) == 1  # of the same repository
-    assert Remembered.of(desk.paths, other).rules() == ()
+    assert len(ProjectRules.of(desk.paths, inner).rules()) == 1  # of the same repository
+    assert ProjectRules.of(desk.paths, other).rules() == ()
 
 
 async def test_a_file_of_one_folder_is_not_its_namesake_in_another(desk: Desk) -> None:
@@ -177,7 +177,7 @@ async def test_a_file_of_one_folder_is_not_its_namesake_in_another(desk: Desk) -
 
 
 async def test_always_answers_what_else_is_open(desk: Desk) -> None:
-    session = await desk.start(approve="ask", limits=Limits(request=20))
+    session = await desk.start(approve="ask", limits=TurnLimits(request=20))
     both = {"parallel": [RUN, {**RUN}, {"run": "touch other"}]}
     await session.prompt(json.dumps([both]))
     asked: list[str] = []
@@ -227,7 +227,7 @@ async def test_an_agents_word_about_an_answer_is_never_remembered(desk: Desk) ->
 
 
 async def test_what_cannot_be_remembered_is_refused_and_stays_open(desk: Desk) -> None:
-    session = await desk.start(approve="ask", limits=Limits(request=20))
+    session = await desk.start(approve="ask", limits=TurnLimits(request=20))
     await session.prompt(json.dumps([{"parallel": [RUN]}, {"question": [{"text": "Why?"}]}]))
     refused = []
     async with asyncio.timeout(20):
@@ -249,7 +249,7 @@ async def test_what_cannot_be_remembered_is_refused_and_stays_open(desk: Desk) -
 
 async def test_a_rule_that_cannot_be_written_is_told_and_the_request_stays_open(desk: Desk) -> None:
     desk.paths.remembered.write_text("in the way")
-    session = await desk.start(approve="ask", limits=Limits(request=20))
+    session = await desk.start(approve="ask", limits=TurnLimits(request=20))
     await session.prompt(json.dumps([RUN]))
     async with asyncio.timeout(20):
         async for entry in session.until_idle():
@@ -266,7 +266,7 @@ async def test_a_rule_that_cannot_be_written_is_told_and_the_request_stays_open(
      '[[rules]]\nname = "x"\nverdict = "maybe"\n', "\udcff"],
 )  # fmt: skip
 async def test_a_damaged_file_is_refused_and_named(desk: Desk, text: str) -> None:
-    remembered = Remembered.of(desk.paths, desk.project)
+    remembered = ProjectRules.of(desk.paths, desk.project)
     remembered.path.parent.mkdir(parents=True)
     remembered.path.write_text(text, errors="surrogateescape")
     with pytest.raises(ConfigError, match=remembered.path.name):
@@ -275,7 +275,7 @@ async def test_a_damaged_file_is_refused_and_named(desk: Desk, text: str) -> Non
 
 
 async def test_while_the_file_is_damaged_what_it_said_before_counts(desk: Desk) -> None:
-    remembered = Remembered.of(desk.paths, desk.project)
+    remembered = ProjectRules.of(desk.paths, desk.project)
     rule = rule_for(PermissionRequested(request_id="r", tool="Bash", title="", input=command("ls")))
     assert rule is not None
     remembered.add(rule)
@@ -292,7 +292,7 @@ def test_what_says_too_little_is_answered_once_and_never_remembered(scope: Any) 
     with pytest.raises(UsageError, match="does not say enough to be remembered"):
         checked(request, Answer("allow", remember=scope))
     assert checked(request, Answer("allow")) == Answer("allow")
-    memory = Recollection()
+    memory = SessionRules()
     answer = Answer("allow", remember="session")
     memory.answered(request, RequestAnswered(request_id="r", answer=answer, by="person"))
     assert memory.rules == ()
@@ -312,7 +312,7 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", script, folder, name]) for name in ("a", "b", "c")
     ]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
-    rules = Remembered(folder, Path("/proj")).rules()
+    rules = ProjectRules(folder, Path("/proj")).rules()
     assert sorted(rule.commands[0] for rule in rules) == sorted(
         f"{name} {n}" for name in "abc" for n in range(20)
     )

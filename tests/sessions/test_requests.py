@@ -23,7 +23,7 @@ from tillerman.core.events import (
     ToolFinished,
 )
 from tillerman.core.permission import Rule
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 
 CI = Rule("ci", "rewrite", commands=("npm install",), rewrite="echo npm ci > ran.txt")
@@ -181,7 +181,7 @@ async def test_a_withdrawal_after_the_answer_is_no_second_answer(desk: Desk) -> 
 
 
 async def test_a_late_answer_is_a_deny_that_says_why(desk: Desk) -> None:
-    session = await desk.start(approve="ask", limits=Limits(request=0.2))
+    session = await desk.start(approve="ask", limits=TurnLimits(request=0.2))
     events = await play(session, {"write": "a", "text": "1"}, {"say": "{answer}"})
     (answered,) = answers(events)
     assert (answered.by, answered.answer.option) == ("timeout", "deny")

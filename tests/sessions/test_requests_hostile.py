@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from tillerman.core.events import PermissionRequested, RequestAnswered
-from tillerman.core.permission import Context, Policy
-from tillerman.sessions.limits.timers import Clocks
-from tillerman.sessions.permissions.open_requests import MOST_OPEN, Request, Requests
+from tillerman.core.permission import DecisionContext, Policy
+from tillerman.sessions.limits.timers import Timers
+from tillerman.sessions.permissions.open_requests import MOST_OPEN, OpenRequests, Request
 
 
 async def test_more_requests_than_a_person_could_answer_are_denied_at_once() -> None:
@@ -16,11 +16,11 @@ async def test_more_requests_than_a_person_could_answer_are_denied_at_once() -> 
     def answered(request: Request, event: RequestAnswered) -> None:
         told.append(event)
 
-    requests = Requests(Policy(()), Clocks(), None, answered)
+    requests = OpenRequests(Policy(()), Timers(), None, answered)
     for number in range(MOST_OPEN + 100):
         request = PermissionRequested(request_id=str(number), tool="Bash", title="ls", input={})
         requests.open(request)
-        requests.judge(request, Context(cwd=PurePath("/proj")))
+        requests.judge(request, DecisionContext(cwd=PurePath("/proj")))
     assert [event.answer.option for event in told] == ["deny"] * 100
     assert {event.by for event in told} == {"policy"}
     requests.withdraw_all()

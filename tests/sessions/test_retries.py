@@ -11,8 +11,8 @@ from session_desk import Desk
 
 from tillerman.core.events import AgentStarted, Notice, TurnEnded
 from tillerman.core.failure import NO_RETRY_HELPS, Failure, FailureKind
-from tillerman.sessions.fallback.policy import Relay
-from tillerman.sessions.run_settings import Rules
+from tillerman.sessions.fallback.policy import FallbackPolicy
+from tillerman.sessions.run_settings import FallbackRules
 
 HANGS = {"hang": True}
 
@@ -31,20 +31,22 @@ def failed(kind: FailureKind, **more: Any) -> TurnEnded:
 async def test_a_failure_that_no_retry_fixes_ends_the_turn_while_the_agent_still_tries(
     desk: Desk, kind: FailureKind
 ) -> None:
-    session = await start(desk, script(desk, "a", [retry(kind), retry(kind), HANGS]), Relay())
+    session = await start(
+        desk, script(desk, "a", [retry(kind), retry(kind), HANGS]), FallbackPolicy()
+    )
     entries = await entries_of(session)
     assert of(entries, TurnEnded) == [failed(kind)]
 
 
 async def test_a_key_is_refused_only_once_the_renewed_one_is_refused_too(desk: Desk) -> None:
     steps = [retry("not_signed_in"), {"say": "The token was renewed."}]
-    session = await start(desk, script(desk, "a", steps), Relay())
+    session = await start(desk, script(desk, "a", steps), FallbackPolicy())
     assert of(await entries_of(session), TurnEnded) == [TurnEnded(reason="completed")]
 
 
 async def test_the_agent_can_be_prompted_again_after_it_was_stopped(desk: Desk) -> None:
     path = script(desk, "a", [retry("billing"), HANGS], [{"say": "Paid."}])
-    session = await start(desk, path, Relay())
+    session = await start(desk, path, FallbackPolicy())
     await entries_of(session)
     assert of(await entries_of(session), TurnEnded) == [TurnEnded(reason="completed")]
 
@@ -66,10 +68,12 @@ async def test_a_rate_limit_is_passed_on_to_the_next_agent_when_it_is_first_repo
 
 
 @pytest.mark.parametrize(
-    "rules", [Rules(rate_limit="wait"), Rules(rate_limit="switch")], ids=lambda one: one.rate_limit
+    "rules",
+    [FallbackRules(rate_limit="wait"), FallbackRules(rate_limit="switch")],
+    ids=lambda one: one.rate_limit,
 )
 async def test_an_agent_waits_for_its_rate_limit_where_the_rules_say_so_or_nobody_is_there(
-    desk: Desk, rules: Rules
+    desk: Desk, rules: FallbackRules
 ) -> None:
     steps = [retry("rate_limited", retry_after=2), {"say": "It is over."}]
     others = [(Second(), script(desk, "b", []))] if rules.rate_limit == "wait" else []
@@ -83,9 +87,9 @@ async def test_an_agent_waits_for_its_rate_limit_where_the_rules_say_so_or_nobod
 async def test_a_rate_limit_that_lasts_longer_than_the_user_waits_ends_the_turn(
     desk: Desk, rate_limit: Any
 ) -> None:
-    rules = Rules(rate_limit=rate_limit, wait=60)
+    rules = FallbackRules(rate_limit=rate_limit, wait=60)
     steps = [retry("rate_limited", retry_after=61), HANGS]
-    session = await start(desk, script(desk, "a", steps), Relay(rules))
+    session = await start(desk, script(desk, "a", steps), FallbackPolicy(rules))
     entries = await entries_of(session)
     assert of(entries, TurnEnded) == [failed("rate_limited", retry_after=61)]
 
@@ -102,7 +106,7 @@ async def test_a_failure_of_the_api_is_left_to_the_agents_own_retries(desk: Desk
 
 async def test_a_person_who_cancels_meanwhile_has_cancelled(desk: Desk) -> None:
     path = script(desk, "a", [retry("not_signed_in"), HANGS])
-    session = await start(desk, path, Relay())
+    session = await start(desk, path, FallbackPolicy())
     await session.prompt("do it")
     async for entry in session.entries():
         if isinstance(entry.event, Notice):

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from session_desk import Desk
 
-from tillerman.core.workspace_process import Process
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.session_row import SessionRow
-from tillerman.workspace.processes.process_place import Place
+from tillerman.workspace.processes.process_place import ProcessPlace
 from tillerman.workspace.processes.shell_processes import Processes
 
 
-async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, Process]:
+async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, WorkspaceProcess]:
     row = SessionRow(id="old", agent="mock", cwd=str(desk.project), created_at="2026-01-01T00:00Z")
     desk.sessions.catalog.create(row).result(10)
-    place = Place(desk.project, desk.paths.processes, desk.paths.spawns, linger=linger)
+    place = ProcessPlace(desk.project, desk.paths.processes, desk.paths.spawns, linger=linger)
     processes = await Processes.open("old", desk.sessions.processes, place)
     env = {"PATH": os.environ["PATH"]}
     started = await processes.start(

@@ -14,7 +14,7 @@ from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import File, Prompt
 from tillerman.core.events import Event, Notice, SettingsChanged
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 LENGTH = 30
 QUOTA = {"fail": "billing", "message": "the quota is used up"}
@@ -30,7 +30,7 @@ class TitlingWire(MockWire):
         self._words = prompt.text
         return super().prompt(prompt)
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         for one in super().decode(line):
             if isinstance(one, Notice):
                 yield SettingsChanged(title=(one.text or self._words)[:LENGTH])

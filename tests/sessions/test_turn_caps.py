@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.core.agent import Heard
+from tillerman.core.agent import DecodedLine
 from tillerman.core.events import (
     AgentReady,
     Answer,
@@ -20,8 +20,8 @@ from tillerman.core.events import (
     TurnEnded,
     encode,
 )
-from tillerman.sessions.log.disk_budget import LEAST_STEERING, Budget
-from tillerman.sessions.log.sanitizer import Intake
+from tillerman.sessions.log.disk_budget import LEAST_STEERING, DiskBudget
+from tillerman.sessions.log.sanitizer import EventSanitizer
 from tillerman.supervision.secrets import Secrets
 from tillerman.testing.test_host import FileSpill
 
@@ -50,23 +50,23 @@ KINDS: dict[str, Callable[[int], Event]] = {
 
 
 @pytest.fixture
-def intake(tmp_path: Path) -> Intake:
-    return Intake(
+def intake(tmp_path: Path) -> EventSanitizer:
+    return EventSanitizer(
         Secrets({"KEY": SECRET}),
         output_cap=1_000,
-        budget=Budget(CAP),
+        budget=DiskBudget(CAP),
         spill=lambda: FileSpill(tmp_path / "spill"),
     )
 
 
-def kept(intake: Intake, events: list[Event]) -> list[Event]:
-    heard = [Heard(encode(event), [event]) for event in events]
+def kept(intake: EventSanitizer, events: list[Event]) -> list[Event]:
+    heard = [DecodedLine(encode(event), [event]) for event in events]
     return [event for one in intake.take(heard) for event in one.events]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_others_wait_for_is_bounded_too_and_its_loss_is_told(
-    intake: Intake, kind: str
+    intake: EventSanitizer, kind: str
 ) -> None:
     flood = [KINDS[kind](number) for number in range(3_000)]
     events = kept(intake, [*flood, AT_REST, *flood[:10], AT_REST, END])
@@ -79,14 +79,14 @@ def test_what_others_wait_for_is_bounded_too_and_its_loss_is_told(
     assert notice.text.startswith("dropped ")
 
 
-def test_the_next_turn_has_the_whole_cap_again(intake: Intake) -> None:
+def test_the_next_turn_has_the_whole_cap_again(intake: EventSanitizer) -> None:
     kept(intake, [_asked(number) for number in range(3_000)])
     intake.rest()
     intake.new_turn()
     assert kept(intake, [_asked(1), AT_REST]) == [_asked(1), AT_REST]
 
 
-def test_a_long_title_is_cut_and_no_secret_with_it(intake: Intake) -> None:
+def test_a_long_title_is_cut_and_no_secret_with_it(intake: EventSanitizer) -> None:
     text = "x" * 1_990 + SECRET + "y" * 100_000
     tasks = tuple(BackgroundTask(str(number), text) for number in range(300))
     asked, changed = kept(intake, [_asked(1, text), BackgroundChanged(tasks=tasks[:2])])
@@ -97,6 +97,6 @@ def test_a_long_title_is_cut_and_no_secret_with_it(intake: Intake) -> None:
     )
 
 
-def test_no_more_tasks_are_kept_than_anyone_reads(intake: Intake) -> None:
+def test_no_more_tasks_are_kept_than_anyone_reads(intake: EventSanitizer) -> None:
     tasks = tuple(BackgroundTask(str(number)) for number in range(300))
     assert kept(intake, [BackgroundChanged(tasks=tasks)]) == [BackgroundChanged(tasks=tasks[:200])]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tracemalloc
 
 from tillerman.core.events import ToolFinished, ToolStarted
-from tillerman.sessions.log.turn_numbers import Turns
+from tillerman.sessions.log.turn_numbers import TurnNumbers
 
 
 def test_a_call_with_a_long_id_keeps_its_turn_and_the_id_is_not_kept() -> None:
-    turns = Turns()
+    turns = TurnNumbers()
     turns.begin()
     tracemalloc.start()
     try:

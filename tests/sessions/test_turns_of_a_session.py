@@ -32,7 +32,7 @@ from tillerman.core.events import (
     UserMessage,
 )
 from tillerman.core.wire import Launch
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 
 
@@ -121,7 +121,7 @@ async def test_an_answer_may_change_the_input(desk: Desk) -> None:
 
 
 async def test_nobody_answers_in_time_so_it_is_denied(desk: Desk) -> None:
-    session = await desk.start("permission", approve="ask", limits=Limits(request=0.2))
+    session = await desk.start("permission", approve="ask", limits=TurnLimits(request=0.2))
     await session.ask("go")
     answered = (await first(session, RequestAnswered)).event
     assert isinstance(answered, RequestAnswered)
@@ -170,14 +170,14 @@ async def test_an_agent_that_ignores_everything_is_ended_with_its_tree(desk: Des
 
 
 async def test_a_turn_that_takes_too_long_fails_as_timed_out(desk: Desk) -> None:
-    session = await desk.start("hang", limits=Limits(turn=0.3))
+    session = await desk.start("hang", limits=TurnLimits(turn=0.3))
     result = await session.ask("go")
     assert result.status == "failed"
     assert result.failure and result.failure.kind == "timed_out"
 
 
 async def test_silence_is_a_limit_of_its_own_but_not_while_a_request_is_open(desk: Desk) -> None:
-    session = await desk.start("permission", approve="ask", limits=Limits(idle=0.3))
+    session = await desk.start("permission", approve="ask", limits=TurnLimits(idle=0.3))
     await session.prompt("go")
     asked = (await first(session, PermissionRequested)).event
     assert isinstance(asked, PermissionRequested)

@@ -10,7 +10,7 @@ from session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.core.events import Entry, MessageChunk, Notice, TurnEnded
 from tillerman.core.failure import Failure
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 
 TELLS_NO_COST = Second(can=INFO.can - {"cost"})
 WORK: list[dict[str, Any]] = [
@@ -21,7 +21,7 @@ WORK: list[dict[str, Any]] = [
 
 
 async def play(
-    desk: Desk, limits: Limits, steps: list[dict[str, Any]] = WORK, **terms: Any
+    desk: Desk, limits: TurnLimits, steps: list[dict[str, Any]] = WORK, **terms: Any
 ) -> list[Entry]:
     spec = desk.spec(script(desk, "a", steps))
     session = await desk.sessions.start(TELLS_NO_COST, spec, desk.terms(limits=limits, **terms))
@@ -29,7 +29,7 @@ async def play(
 
 
 async def test_the_turn_is_refused_before_the_agent_has_said_or_used_anything(desk: Desk) -> None:
-    entries = await play(desk, Limits(cost=5))
+    entries = await play(desk, TurnLimits(cost=5))
     why = Failure(
         kind="cost_limit",
         message="what is spent cannot be held to 5: no price is known for mock-quick",
@@ -41,7 +41,7 @@ async def test_the_turn_is_refused_before_the_agent_has_said_or_used_anything(de
 
 
 async def test_a_user_who_insists_is_told_at_the_start_and_served(desk: Desk) -> None:
-    entries = await play(desk, Limits(cost=5, accept_unpriced=True))
+    entries = await play(desk, TurnLimits(cost=5, accept_unpriced=True))
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert of(entries, Notice) == [
         Notice(
@@ -57,10 +57,10 @@ async def test_a_user_who_insists_is_told_at_the_start_and_served(desk: Desk) ->
 
 async def test_a_price_of_the_users_makes_the_limit_hold(desk: Desk) -> None:
     models = {"mock-quick": {"second": "mock-quick", "price": [1, 1]}}
-    entries = await play(desk, Limits(cost=5), models=models)
+    entries = await play(desk, TurnLimits(cost=5), models=models)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     without_end = [*WORK[:2], {"hang": True}]
-    entries = await play(desk, Limits(cost=0.000_001), without_end, models=models)
+    entries = await play(desk, TurnLimits(cost=0.000_001), without_end, models=models)
     (end,) = of(entries, TurnEnded)
     assert end.failure
     assert end.failure.message == "$1.1e-05 were spent, more than 1e-06"

@@ -14,7 +14,7 @@ import pytest
 from session_desk import Desk
 
 from tillerman.core.events import Entry, Notice, TurnEnded, TurnStarted
-from tillerman.sessions.run_settings import Until
+from tillerman.sessions.run_settings import UntilSettings
 from tillerman.sessions.runner.user_command import TAIL
 from tillerman.sessions.session import Session
 
@@ -22,7 +22,7 @@ SAY: list[dict[str, Any]] = [{"say": "Done."}]
 PATIENCE = 30.0
 
 
-async def start(desk: Desk, until: Until, *turns: list[dict[str, Any]]) -> Session:
+async def start(desk: Desk, until: UntilSettings, *turns: list[dict[str, Any]]) -> Session:
     desk.project.mkdir(exist_ok=True)
     path = desk.folder / "script.json"
     path.write_text(json.dumps(turns or [SAY] * 6))
@@ -46,7 +46,7 @@ def notices(entries: list[Entry]) -> list[tuple[str, str]]:
 
 async def test_the_agent_is_told_of_a_failure_until_there_is_none(desk: Desk) -> None:
     command = "echo x >> n; grep -c x n; test $(grep -c x n) = 3"
-    session = await start(desk, Until(command))
+    session = await start(desk, UntilSettings(command))
     entries = await played(session, "go")
     fails = f"`{command}` fails (exit code 1)"
     assert prompts(entries) == [
@@ -62,7 +62,7 @@ async def test_the_agent_is_told_of_a_failure_until_there_is_none(desk: Desk) ->
 
 
 async def test_it_is_told_so_often_and_no_more_for_each_prompt(desk: Desk) -> None:
-    session = await start(desk, Until("exit 7", rounds=1))
+    session = await start(desk, UntilSettings("exit 7", rounds=1))
     for prompt in ("go", "again"):
         entries = await played(session, prompt)
         assert prompts(entries) == [
@@ -76,7 +76,7 @@ async def test_it_is_told_so_often_and_no_more_for_each_prompt(desk: Desk) -> No
 
 
 async def test_nothing_is_checked_after_a_turn_that_failed(desk: Desk) -> None:
-    session = await start(desk, Until("touch checked; false"), [{"fail": "rate_limited"}])
+    session = await start(desk, UntilSettings("touch checked; false"), [{"fail": "rate_limited"}])
     entries = await played(session, "go")
     ends = [entry.event for entry in entries if isinstance(entry.event, TurnEnded)]
     assert [end.reason for end in ends] == ["failed"]
@@ -84,7 +84,7 @@ async def test_nothing_is_checked_after_a_turn_that_failed(desk: Desk) -> None:
 
 
 async def test_only_the_end_of_much_output_is_told(desk: Desk) -> None:
-    session = await start(desk, Until("seq 100000; echo last >&2; false", rounds=1))
+    session = await start(desk, UntilSettings("seq 100000; echo last >&2; false", rounds=1))
     entries = await played(session, "go")
     told = prompts(entries)[1] or ""
     assert told.endswith("100000\nlast")
@@ -114,7 +114,7 @@ def alive(word: str) -> list[str]:
 async def test_a_check_gives_way_and_leaves_nothing_behind(desk: Desk, how: str) -> None:
     mark = f"600.{os.getpid()}{time.monotonic_ns() % 10_000_000}"
     once = f"test -e begun && exit; touch begun; sleep {mark}"
-    session = await start(desk, Until(once))
+    session = await start(desk, UntilSettings(once))
     await session.prompt("go")
     await asyncio.to_thread(wait_until, (desk.project / "begun").exists)
     if how == "prompt":
@@ -130,7 +130,7 @@ async def test_a_check_gives_way_and_leaves_nothing_behind(desk: Desk, how: str)
 
 
 async def test_a_check_that_cannot_be_run_ends_in_peace(desk: Desk) -> None:
-    session = await start(desk, Until("no-such-program-7321", rounds=0))
+    session = await start(desk, UntilSettings("no-such-program-7321", rounds=0))
     entries = await played(session, "go")
     assert prompts(entries) == ["go"]
     ((level, text),) = notices(entries)

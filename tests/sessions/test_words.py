@@ -7,10 +7,10 @@ import json
 import pytest
 from session_desk import Desk
 
-from tillerman.core.agent import Heard
+from tillerman.core.agent import DecodedLine
 from tillerman.core.events import Event, MessageChunk, Notice, ThoughtChunk, encode
-from tillerman.sessions.log.disk_budget import Budget
-from tillerman.sessions.log.sanitizer import Intake, Words
+from tillerman.sessions.log.disk_budget import DiskBudget
+from tillerman.sessions.log.sanitizer import ChunkBatch, EventSanitizer
 from tillerman.supervision.secrets import Secrets
 
 SECRET = "correct-horse-battery-staple"
@@ -18,14 +18,14 @@ CAP = 10_000
 
 
 @pytest.fixture
-def intake() -> Intake:
+def intake() -> EventSanitizer:
     def no_spill() -> None:
         raise AssertionError("nothing here is so long")
 
-    return Intake(
+    return EventSanitizer(
         Secrets({"KEY": SECRET}),
         output_cap=1_000,
-        budget=Budget(CAP),
+        budget=DiskBudget(CAP),
         spill=no_spill,  # type: ignore[arg-type]
     )
 
@@ -34,14 +34,14 @@ def chunk(text: str, message: str = "m", parent: str | None = None) -> MessageCh
     return MessageChunk(message_id=message, text=text, parent=parent)
 
 
-def lines(*events: Event) -> list[Heard]:
-    return [Heard(encode(event), [event]) for event in events]
+def lines(*events: Event) -> list[DecodedLine]:
+    return [DecodedLine(encode(event), [event]) for event in events]
 
 
-def test_pieces_of_one_message_stay_together(intake: Intake) -> None:
+def test_pieces_of_one_message_stay_together(intake: EventSanitizer) -> None:
     batch = lines(chunk("one "), chunk("two "), chunk("three "))
     taken = intake.take_at_once(batch)
-    assert isinstance(taken, Words)
+    assert isinstance(taken, ChunkBatch)
     assert taken.heard == batch
     assert taken.whole == chunk("one two three ")
 
@@ -57,33 +57,33 @@ def test_pieces_of_one_message_stay_together(intake: Intake) -> None:
 )
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_what_is_not_of_the_message_is_gone_through_piece_by_piece(
-    intake: Intake, other: Event, place: int
+    intake: EventSanitizer, other: Event, place: int
 ) -> None:
     events: list[Event] = [chunk("one "), chunk("two ")]
     events.insert(place, other)
     taken = intake.take_at_once(lines(*events))
-    assert not isinstance(taken, Words)
+    assert not isinstance(taken, ChunkBatch)
     assert [event for heard in taken for event in heard.events] == events
 
 
-def test_a_line_of_two_pieces_is_gone_through_too(intake: Intake) -> None:
-    two = Heard(b"{}", [chunk("one "), chunk("two ")])
+def test_a_line_of_two_pieces_is_gone_through_too(intake: EventSanitizer) -> None:
+    two = DecodedLine(b"{}", [chunk("one "), chunk("two ")])
     taken = intake.take_at_once([*lines(chunk("zero ")), two])
-    assert not isinstance(taken, Words)
+    assert not isinstance(taken, ChunkBatch)
     assert [heard.events for heard in taken] == [[chunk("zero ")], [chunk("one "), chunk("two ")]]
 
 
-def test_a_secret_over_many_pieces_is_found(intake: Intake) -> None:
+def test_a_secret_over_many_pieces_is_found(intake: EventSanitizer) -> None:
     pieces = [chunk(SECRET[at : at + 3]) for at in range(0, len(SECRET), 3)]
     taken = intake.take_at_once(lines(chunk("it is "), *pieces, chunk(" so")))
-    assert not isinstance(taken, Words)
+    assert not isinstance(taken, ChunkBatch)
     heard = list(taken)
     text = "".join(e.text for one in heard for e in one.events if isinstance(e, MessageChunk))
     assert text == "it is [secret:KEY] so"
     assert SECRET[-3:] not in b"".join(one.raw or b"" for one in heard[-3:-1]).decode()
 
 
-def test_a_secret_over_two_batches_is_found(intake: Intake) -> None:
+def test_a_secret_over_two_batches_is_found(intake: EventSanitizer) -> None:
     first, second = SECRET[:9], SECRET[9:]
     events = [
         event
@@ -94,7 +94,7 @@ def test_a_secret_over_two_batches_is_found(intake: Intake) -> None:
     assert "".join(e.text for e in events if isinstance(e, MessageChunk)) == "it is [secret:KEY] so"
 
 
-def test_words_over_the_turns_cap_are_dropped_one_by_one(intake: Intake) -> None:
+def test_words_over_the_turns_cap_are_dropped_one_by_one(intake: EventSanitizer) -> None:
     """As many are kept as fit, wherever a batch ends."""
 
     def kept(size: int) -> int:

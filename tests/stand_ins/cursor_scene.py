@@ -15,16 +15,16 @@ from tillerman.agents import load
 from tillerman.testing.model_double.script import (
     Attempts,
     Close,
-    Cut,
+    ConnectionCut,
     Fail,
-    Hold,
+    ReplyHold,
     Say,
     Stall,
     Think,
     Usage,
 )
-from tillerman.testing.scenario import CannotPlay, Do, Part
-from tillerman.testing.scenario_sessions import Theatre
+from tillerman.testing.scenario import Part, ToolAction, UnsupportedAction
+from tillerman.testing.scenario_sessions import ScenarioSessions
 
 SERVER = Path(__file__).parents[1] / "real" / "mcp_server.py"
 _NO_REPAIR = "its script comes with the prompt, which a repair is not"
@@ -33,7 +33,7 @@ NO_MODEL = "Cannot use this model: no-such-model. Available models: auto\n"
 NO_QUOTA = "ActionRequiredError: You've hit your usage limit.\n"
 
 
-class CursorScene(Theatre):
+class CursorScene(ScenarioSessions):
     def __init__(self, folder: Path) -> None:
         super().__init__(
             load("cursor"),
@@ -57,11 +57,11 @@ class CursorScene(Theatre):
 
     def _steps(self, reply: Part) -> Iterator[dict[str, Any]]:
         if isinstance(reply, Attempts):
-            raise CannotPlay("nobody has seen what Cursor keeps after it asked again")
+            raise UnsupportedAction("nobody has seen what Cursor keeps after it asked again")
         if isinstance(reply, Fail):
             yield _failure(reply)
             return
-        calls = [self._call(act) for act in reply if isinstance(act, Do)]
+        calls = [self._call(act) for act in reply if isinstance(act, ToolAction)]
         for act in reply:
             match act:
                 case Say(text, chunks, delay):
@@ -70,18 +70,18 @@ class CursorScene(Theatre):
                     yield {"think": text}
                 case Stall(seconds):
                     yield {"wait": seconds}
-                case Hold(name, limit):
+                case ReplyHold(name, limit):
                     yield {"hold": str(self._folder / f"{name}.released"), "limit": limit}
-                case Cut() | Close():
+                case ConnectionCut() | Close():
                     yield {"stop": True}
                 case Fail():
                     yield _failure(act)
                 case Usage():
-                    raise CannotPlay("nobody has seen what Cursor counts of several calls")
+                    raise UnsupportedAction("nobody has seen what Cursor counts of several calls")
         if calls:
             yield {"tools": calls}
 
-    def _call(self, act: Do) -> dict[str, Any]:
+    def _call(self, act: ToolAction) -> dict[str, Any]:
         words = act.words
         match act.tool:
             case "shell" | "read":
@@ -97,7 +97,7 @@ class CursorScene(Theatre):
             case "mcp":
                 names = {"serverIdentifier": words[0], "toolName": words[1]}
                 return {"tool": "mcp", "args": {**names, "args": {"text": words[2]}}}
-        raise CannotPlay(f"the stand-in has no {act.tool!r}")
+        raise UnsupportedAction(f"the stand-in has no {act.tool!r}")
 
 
 def _failure(fail: Fail) -> dict[str, Any]:
@@ -112,4 +112,4 @@ def _failure(fail: Fail) -> dict[str, Any]:
                 return {"exit": 1, "stderr": NO_MODEL}
             case 400 | 500:
                 return {"error": "The model provider returned an error."}
-    raise CannotPlay(f"nobody has seen how Cursor tells {fail.kind or fail.status}")
+    raise UnsupportedAction(f"nobody has seen how Cursor tells {fail.kind or fail.status}")

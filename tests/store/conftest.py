@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.store.attachments import Attachments
+from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
@@ -40,5 +40,5 @@ def search(database: Database) -> Search:
 
 
 @pytest.fixture
-def attachments(database: Database) -> Attachments:
-    return Attachments(database)
+def attachments(database: Database) -> AttachmentStore:
+    return AttachmentStore(database)

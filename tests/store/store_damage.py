@@ -13,11 +13,11 @@ from store_samples import WAIT, chunk, fill_open, heard
 
 from tillerman.core.errors import StoreDamaged, StoreNewer
 from tillerman.core.events import Entry
-from tillerman.store.attachments import Attachments
+from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
-from tillerman.store.salvage import LOST, Report, salvage
+from tillerman.store.salvage import LOST, SalvageReport, salvage
 from tillerman.store.search import Search
 
 SESSIONS = tuple(f"session-{letter}" for letter in "abc")
@@ -38,7 +38,7 @@ def make(folder: Path) -> tuple[Path, Path]:
     live = folder / "live"
     database = Database.open(live / "tillerman.db")
     fill_open(database, SESSIONS, COUNT)
-    Attachments(database).put(SESSIONS[0], bytes(range(256)) * 40).result(WAIT)
+    AttachmentStore(database).put(SESSIONS[0], bytes(range(256)) * 40).result(WAIT)
     Search(database).index(SESSIONS[0], 1, [("user", "words to find")]).result(WAIT)
     killed = folder / "killed"
     shutil.copytree(live, killed)
@@ -71,7 +71,7 @@ WANTED = {name: [chunk(seq, session=name) for seq in range(1, COUNT + 1)] for na
 class Found:
     """What a person finds who starts tillerman again when it asks for that."""
 
-    report: Report | None
+    report: SalvageReport | None
     logs: dict[str, list[Entry]]
 
     @property

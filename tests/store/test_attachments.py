@@ -8,7 +8,7 @@ import pytest
 from store_samples import AT, WAIT, row
 
 from tillerman.core.errors import SessionNotFound, StoreDamaged
-from tillerman.store.attachments import Attachments
+from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 
@@ -21,7 +21,7 @@ def sessions(catalog: Catalog) -> None:
         catalog.create(row(name)).result(WAIT)
 
 
-def test_bytes_come_back_by_their_hash(attachments: Attachments) -> None:
+def test_bytes_come_back_by_their_hash(attachments: AttachmentStore) -> None:
     name = attachments.put("one", PICTURE).result(WAIT)
     assert name == hashlib.sha256(PICTURE).hexdigest()
     assert attachments.get(name) == PICTURE
@@ -31,7 +31,7 @@ def test_bytes_come_back_by_their_hash(attachments: Attachments) -> None:
 
 
 def test_the_same_bytes_are_kept_once_until_the_last_user_is_gone(
-    attachments: Attachments, catalog: Catalog, database: Database
+    attachments: AttachmentStore, catalog: Catalog, database: Database
 ) -> None:
     name = attachments.put("one", PICTURE).result(WAIT)
     attachments.put("one", PICTURE).result(WAIT)
@@ -45,13 +45,13 @@ def test_the_same_bytes_are_kept_once_until_the_last_user_is_gone(
     assert attachments.get(name) is None
 
 
-def test_bytes_need_a_session(attachments: Attachments) -> None:
+def test_bytes_need_a_session(attachments: AttachmentStore) -> None:
     with pytest.raises(SessionNotFound):
         attachments.put("nobody", b"x").result(WAIT)
 
 
 def test_changed_bytes_are_not_passed_off_as_the_attachment(
-    attachments: Attachments, database: Database
+    attachments: AttachmentStore, database: Database
 ) -> None:
     name = attachments.put("one", b"as it was").result(WAIT)
     database.write(lambda c: c.execute("UPDATE attachments SET data = x'00'")).result(WAIT)

@@ -23,7 +23,7 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure
-from tillerman.store.attachments import Attachments
+from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import DELETE_SLICE, Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
@@ -272,7 +272,7 @@ def test_deleting_a_session_leaves_nothing_of_it(
         entries = [entry(seq, event, session=name) for seq, event in enumerate(begin, 1)]
         log.append([(name.encode() * 10, entries)]).result(WAIT)
         Search(database).index(name, 1, [("user", f"tell {name}-secret")]).result(WAIT)
-        Attachments(database).put(name, f"{name}-bytes".encode()).result(WAIT)
+        AttachmentStore(database).put(name, f"{name}-bytes".encode()).result(WAIT)
     catalog.delete("gone").result(WAIT)
     with pytest.raises(SessionNotFound):
         catalog.delete("gone").result(WAIT)

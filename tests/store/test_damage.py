@@ -27,7 +27,7 @@ from store_samples import WAIT, chunk, entry, fill, row
 
 from tillerman.core.errors import StoreDamaged
 from tillerman.core.events import AgentReady, AgentStarted, TurnStarted, UsageReported
-from tillerman.store.attachments import Attachments
+from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
@@ -190,7 +190,7 @@ def test_a_session_whose_row_is_lost_keeps_its_entries(path: Path) -> None:
 def test_what_was_deleted_does_not_come_back_by_salvage(path: Path) -> None:
     fill(path, ["kept", "gone"], 200)
     database = Database.open(path)
-    Attachments(database).put("gone", b"gone bytes").result(WAIT)
+    AttachmentStore(database).put("gone", b"gone bytes").result(WAIT)
     Catalog(database).delete("gone").result(WAIT)
     database.close()
     Path(f"{path}.damaged").write_text('{"why": "to see what is found"}')

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from store_samples import AT, WAIT, row
 
-from tillerman.core.workspace_process import Process
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.process_table import COLUMNS, ProcessTable
@@ -22,12 +22,12 @@ def table(database: Database) -> ProcessTable:
     return ProcessTable(database)
 
 
-def process(name: str = "p1", session: str = "session", **fields: object) -> Process:
+def process(name: str = "p1", session: str = "session", **fields: object) -> WorkspaceProcess:
     given = {"command": "sleep 1", "cwd": "/project", "mode": "async", "isolation": "basic"}
-    return Process(**{"id": name, "session": session, "began_at": AT} | given | fields)
+    return WorkspaceProcess(**{"id": name, "session": session, "began_at": AT} | given | fields)
 
 
-def ended(name: str, at: str, **fields: object) -> Process:
+def ended(name: str, at: str, **fields: object) -> WorkspaceProcess:
     return process(name, status="finished", code=0, ended_at=at, **fields)
 
 

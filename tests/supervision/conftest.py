@@ -16,7 +16,7 @@ import kills
 import msgspec
 import pytest
 
-from tillerman.supervision.client.warden_client import Level, Warden, probe
+from tillerman.supervision.client.warden_client import Level, WardenClient, probe
 
 NOBODY = 65534
 
@@ -47,8 +47,8 @@ def marker() -> str:
 
 
 @pytest.fixture
-async def warden(level: Level, tmp_path: Path, marker: str) -> AsyncIterator[Warden]:
-    started = await Warden.start(level=level, records=tmp_path / "records", marker=marker)
+async def warden(level: Level, tmp_path: Path, marker: str) -> AsyncIterator[WardenClient]:
+    started = await WardenClient.start(level=level, records=tmp_path / "records", marker=marker)
     yield started
     await started.close()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tillerman.core.permission import Rule
-from tillerman.supervision.client.warden_client import Child, Warden
+from tillerman.supervision.client.warden_client import ChildProcess, WardenClient
 from tillerman.supervision.exec_gate.settings import ExecRefused, GateState, Wanted, gate_settings
 
 if TYPE_CHECKING:
@@ -65,7 +65,9 @@ def build(path: Path, source: str, *options: str) -> Path:
 class Gated:
     """A warden whose programs are judged by these rules."""
 
-    def __init__(self, warden: Warden, rules: Sequence[Rule], wanted: Wanted, path: str) -> None:
+    def __init__(
+        self, warden: WardenClient, rules: Sequence[Rule], wanted: Wanted, path: str
+    ) -> None:
         self.warden = warden
         self.path = path
         self.refused: list[ExecRefused] = []
@@ -90,7 +92,7 @@ class Gated:
         wanted: Wanted = "on",
         path: str = PATH,
     ) -> AsyncIterator[Gated]:
-        warden = await Warden.start(level=level, records=records, marker=uuid.uuid4().hex)
+        warden = await WardenClient.start(level=level, records=records, marker=uuid.uuid4().hex)
         try:
             yield cls(warden, rules, wanted, path)
         finally:
@@ -98,7 +100,7 @@ class Gated:
 
     async def start(
         self, argv: Sequence[str], cwd: Path | str = "/", env: Mapping[str, str] = {}
-    ) -> Child:
+    ) -> ChildProcess:
         return await self.warden.spawn(
             argv,
             cwd=cwd,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import Warden, sweep
+from tillerman.supervision.client.warden_client import WardenClient, sweep
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 WITHIN = 2.0
@@ -228,7 +228,7 @@ def _wait(harness: subprocess.Popen[str]) -> None:
 async def _harness(level: str, records: str) -> None:
     told = json.loads(sys.stdin.readline())
     try:
-        warden = await Warden.start(level=level, records=Path(records), marker=told["marker"])
+        warden = await WardenClient.start(level=level, records=Path(records), marker=told["marker"])
     except SupervisionUnavailable as error:
         print("refused", error.message, flush=True)
         return

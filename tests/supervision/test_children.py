@@ -16,14 +16,14 @@ import pytest
 
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import Child, Level, Warden, launch
+from tillerman.supervision.client.warden_client import ChildProcess, Level, WardenClient, launch
 from tillerman.supervision.linux.process_table import MARKER
 from tillerman.supervision.protocol.launch_warden import spawn_early
 
 PATH = {"PATH": os.environ["PATH"]}
 
 
-async def shell(warden: Warden, text: str, *, stdin: bool = False) -> Child:
+async def shell(warden: WardenClient, text: str, *, stdin: bool = False) -> ChildProcess:
     return await warden.spawn(["sh", "-c", text], cwd="/", env=PATH, stdin=stdin)
 
 
@@ -44,12 +44,12 @@ async def read_line(number: int) -> str:
         return (await asyncio.to_thread(os.read, number, 1000)).decode()
 
 
-async def test_a_program_ends_as_it_says(warden: Warden) -> None:
+async def test_a_program_ends_as_it_says(warden: WardenClient) -> None:
     ends = [await (await shell(warden, text)).wait() for text in ("exit 7", "kill -TERM $$")]
     assert ends == [Exit(7, None), Exit(None, signal.SIGTERM)]
 
 
-async def test_input_output_and_error_are_its_own(warden: Warden) -> None:
+async def test_input_output_and_error_are_its_own(warden: WardenClient) -> None:
     child = await shell(warden, "read line; echo out $line; echo err $line >&2", stdin=True)
     assert child.stdin is not None
     os.write(child.stdin, b"hello\n")
@@ -58,13 +58,13 @@ async def test_input_output_and_error_are_its_own(warden: Warden) -> None:
     assert await read_all(child.stderr) == "err hello\n"
 
 
-async def test_without_input_it_reads_nothing(warden: Warden) -> None:
+async def test_without_input_it_reads_nothing(warden: WardenClient) -> None:
     child = await shell(warden, "cat; echo end")
     assert child.stdin is None
     assert await read_all(child.stdout) == "end\n"
 
 
-async def test_our_ends_of_the_pipes_neither_block_nor_leak(warden: Warden) -> None:
+async def test_our_ends_of_the_pipes_neither_block_nor_leak(warden: WardenClient) -> None:
     child = await shell(warden, "sleep 30", stdin=True)
     assert child.stdin is not None
     for number in (child.stdin, child.stdout, child.stderr):
@@ -73,7 +73,7 @@ async def test_our_ends_of_the_pipes_neither_block_nor_leak(warden: Warden) -> N
 
 
 async def test_it_gets_the_folder_and_the_environment_it_was_given_and_the_marker(
-    warden: Warden, marker: str, tmp_path: Path
+    warden: WardenClient, marker: str, tmp_path: Path
 ) -> None:
     child = await warden.spawn(
         ["env"], cwd=tmp_path, env=PATH | {"ODD": "ü \udcff\n="}, stdin=False
@@ -84,7 +84,7 @@ async def test_it_gets_the_folder_and_the_environment_it_was_given_and_the_marke
     assert await read_all(where.stdout) == f"{tmp_path.resolve()}\n"
 
 
-async def test_it_inherits_no_file_no_ignored_signal_and_no_terminal(warden: Warden) -> None:
+async def test_it_inherits_no_file_no_ignored_signal_and_no_terminal(warden: WardenClient) -> None:
     child = await warden.spawn(
         [
             sys.executable,
@@ -116,7 +116,7 @@ async def test_what_the_harness_was_told_to_ignore_its_programs_do_not(
     odd = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGTSTP, signal.SIGRTMAX)
     before = {number: signal.signal(number, signal.SIG_IGN) for number in odd}
     try:
-        warden = await Warden.start(level=level, records=tmp_path / "records", marker=marker)
+        warden = await WardenClient.start(level=level, records=tmp_path / "records", marker=marker)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -130,7 +130,7 @@ async def test_what_the_harness_was_told_to_ignore_its_programs_do_not(
         await warden.close()
 
 
-async def test_the_pid_is_the_one_we_see(warden: Warden, marker: str) -> None:
+async def test_the_pid_is_the_one_we_see(warden: WardenClient, marker: str) -> None:
     child = await shell(warden, "sleep 30")
     environment = Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0")
     assert f"{MARKER}={marker}.1".encode() in environment
@@ -147,7 +147,7 @@ async def test_the_pid_is_the_one_we_see(warden: Warden, marker: str) -> None:
     ],
 )
 async def test_what_keeps_it_from_running_is_raised_as_it_was(
-    warden: Warden, argv: list[str], cwd: str, code: int, culprit: str
+    warden: WardenClient, argv: list[str], cwd: str, code: int, culprit: str
 ) -> None:
     open_before = open_files(os.getpid())
     with pytest.raises(OSError) as caught:
@@ -162,21 +162,21 @@ def open_files(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-async def test_its_end_is_news_although_a_grandchild_holds_its_output(warden: Warden) -> None:
+async def test_its_end_is_news_although_a_grandchild_holds_its_output(warden: WardenClient) -> None:
     child = await shell(warden, "sleep 60 & setsid sleep 60 & exit 3")
     async with asyncio.timeout(1):
         assert await child.wait() == Exit(3, None)
     assert await read_all(child.stdout) == ""  # and then the grandchildren end as well
 
 
-async def test_what_it_said_last_can_still_be_read(warden: Warden) -> None:
+async def test_what_it_said_last_can_still_be_read(warden: WardenClient) -> None:
     child = await shell(warden, "printf '%065000d' 7; exit 1")
     assert await child.wait() == Exit(1, None)
     await child.kill()
     assert len(await read_all(child.stdout)) == 65000
 
 
-async def test_a_signal_reaches_the_program_and_not_its_children(warden: Warden) -> None:
+async def test_a_signal_reaches_the_program_and_not_its_children(warden: WardenClient) -> None:
     child = await shell(
         warden,
         "sh -c 'trap \"echo child\" USR1; echo ready; while :; do sleep 0.02; done' &"
@@ -189,7 +189,7 @@ async def test_a_signal_reaches_the_program_and_not_its_children(warden: Warden)
     child.signal(signal.SIGUSR1)  # too late, and harmless
 
 
-async def test_ending_one_program_leaves_its_neighbour_alone(warden: Warden) -> None:
+async def test_ending_one_program_leaves_its_neighbour_alone(warden: WardenClient) -> None:
     one = await shell(warden, "setsid sleep 60 & sleep 60")
     other = await shell(warden, "exec 3<&0; setsid sh -c 'read l; echo $l' <&3 & wait", stdin=True)
     await one.kill()
@@ -200,7 +200,9 @@ async def test_ending_one_program_leaves_its_neighbour_alone(warden: Warden) -> 
     assert await other.wait() == Exit(0, None)
 
 
-async def test_many_programs_with_large_environments_start_side_by_side(warden: Warden) -> None:
+async def test_many_programs_with_large_environments_start_side_by_side(
+    warden: WardenClient,
+) -> None:
     large = PATH | {f"LARGE_{number}": "x" * 100_000 for number in range(8)}
     children = await asyncio.gather(
         *(
@@ -215,7 +217,7 @@ async def test_many_programs_with_large_environments_start_side_by_side(warden: 
 async def test_closing_ends_everything_and_forgets_it(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path, marker=marker)
+    warden = await WardenClient.start(level=level, records=tmp_path, marker=marker)
     child = await shell(warden, "setsid sleep 60 & sleep 60")
     assert sorted(path.name for path in (tmp_path / marker).iterdir()) == ["1", "lease"]
     await warden.close()
@@ -230,7 +232,7 @@ async def test_closing_ends_everything_and_forgets_it(
 async def test_a_killed_warden_is_noticed_and_its_programs_are_ended(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path, marker=marker)
+    warden = await WardenClient.start(level=level, records=tmp_path, marker=marker)
     child = await shell(warden, "setsid sleep 60 & sleep 60")
     os.kill(warden.pid, signal.SIGKILL)
     async with asyncio.timeout(2):
@@ -243,14 +245,14 @@ async def test_a_killed_warden_is_noticed_and_its_programs_are_ended(
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_the_warden_outlives_the_signals_of_a_terminal(warden: Warden) -> None:
+async def test_the_warden_outlives_the_signals_of_a_terminal(warden: WardenClient) -> None:
     assert os.getsid(warden.pid) == warden.pid
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         os.kill(warden.pid, number)
     assert await (await shell(warden, "exit 4")).wait() == Exit(4, None)
 
 
-async def test_nothing_of_ours_wakes_while_the_program_is_idle(warden: Warden) -> None:
+async def test_nothing_of_ours_wakes_while_the_program_is_idle(warden: WardenClient) -> None:
     child = await shell(warden, "echo ready; sleep 60")
     assert await read_line(child.stdout) == "ready\n"
     keeper = int(Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2].split()[1])
@@ -265,7 +267,7 @@ def switches(pid: int) -> list[str]:
     return [line for line in status if "ctxt_switches" in line]
 
 
-async def test_no_file_stays_open_after_a_program(warden: Warden) -> None:
+async def test_no_file_stays_open_after_a_program(warden: WardenClient) -> None:
     async def once() -> None:
         child = await shell(warden, "true")
         await child.kill()
@@ -298,7 +300,7 @@ async def test_a_warden_that_ended_before_it_was_asked_for_a_program_still_says_
     await asyncio.to_thread(launched.process.wait, 10)
     launched = spawn_early(launched, ["true"], cwd="/", env={})
     with pytest.raises(SupervisionUnavailable, match=r"the warden has ended .*Not a directory"):
-        await Warden.attach(launched)
+        await WardenClient.attach(launched)
     assert open_files(os.getpid()) == before
 
 
@@ -307,7 +309,7 @@ async def test_a_program_that_was_started_early_is_handed_over_though_it_has_end
 ) -> None:
     words = ["/bin/sh", "-c", "echo gone; exit 3"]
     launched = spawn_early(launch(records=tmp_path, marker=marker), words, cwd="/", env={})
-    warden = await Warden.attach(launched)
+    warden = await WardenClient.attach(launched)
     async with asyncio.timeout(10):
         while warden._children:  # noqa: ASYNC110 - another process ends it
             await asyncio.sleep(0.01)
@@ -321,21 +323,21 @@ async def test_a_program_that_was_started_early_is_handed_over_though_it_has_end
 async def test_a_spawn_that_closing_overtakes_ends_too(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path, marker=marker)
+    warden = await WardenClient.start(level=level, records=tmp_path, marker=marker)
     spawning = [asyncio.ensure_future(shell(warden, "sleep 60")) for _ in range(4)]
     await asyncio.sleep(0)
     await warden.close()
     async with asyncio.timeout(5):
         ends = await asyncio.gather(*spawning, return_exceptions=True)
         for end in ends:
-            if isinstance(end, Child):
+            if isinstance(end, ChildProcess):
                 assert await end.wait() == Exit(None, signal.SIGKILL)
             else:
                 assert isinstance(end, SupervisionUnavailable)
 
 
 async def test_trouble_of_the_wardens_own_is_not_taken_for_the_programs(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     shutil.rmtree(tmp_path / "records")
     with pytest.raises(SupervisionUnavailable, match=r"could not be started: .*No such file"):
@@ -343,7 +345,7 @@ async def test_trouble_of_the_wardens_own_is_not_taken_for_the_programs(
     (tmp_path / "records").mkdir()
 
 
-async def test_a_cancelled_spawn_leaves_no_program(warden: Warden) -> None:
+async def test_a_cancelled_spawn_leaves_no_program(warden: WardenClient) -> None:
     token = kills.new_token(random.Random())
     spawning = asyncio.ensure_future(shell(warden, f"sleep {token}"))
     await asyncio.sleep(0)

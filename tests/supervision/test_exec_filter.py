@@ -68,5 +68,5 @@ def test_an_instruction_set_that_is_not_known_cannot_call(machine: str) -> None:
     ],
 )
 def test_a_call_is_read_by_its_own_abi(arch: int, number: int, size: int, at: bool) -> None:
-    call = seccomp.Notification(1, 2, number, arch, [0] * 6)
+    call = seccomp.SeccompNotification(1, 2, number, arch, [0] * 6)
     assert (seccomp.pointer_size(call), seccomp.is_execveat(call)) == (size, at)

@@ -18,7 +18,7 @@ import pytest
 from gated import LOADER, PATH, Gated, Ran, build, deny, run_as
 
 from tillerman.core.permission import Rule
-from tillerman.supervision.client.warden_client import Child, Level, Warden
+from tillerman.supervision.client.warden_client import ChildProcess, Level, WardenClient
 from tillerman.supervision.exec_gate import seccomp
 from tillerman.supervision.exec_gate.settings import (
     ExecRefused,
@@ -238,7 +238,7 @@ async def go(folder: Path) -> None:
             return
 
 
-async def said(child: Child) -> str:
+async def said(child: ChildProcess) -> str:
     """The next that it writes."""
     os.set_blocking(child.stdout, True)
     async with asyncio.timeout(10):
@@ -326,7 +326,7 @@ async def test_a_harness_that_comes_back_brings_the_rules_of_its_time(
         gate_settings("on", rules=[deny(name)], path=path) for name in ("forbidden", "permitted")
     )
     assert first and second
-    warden = await Warden.start(records=tmp_path / "r", marker="lingers", linger=20.0)
+    warden = await WardenClient.start(records=tmp_path / "r", marker="lingers", linger=20.0)
     os.mkfifo(tmp_path / "go")
     (tmp_path / "job").mkdir()
     once = "forbidden; echo $?; permitted; echo $?"
@@ -343,7 +343,7 @@ async def test_a_harness_that_comes_back_brings_the_rules_of_its_time(
     output = tmp_path / "job/stdout"
     await until(lambda: output.read_text() == "126\n0\n")
     warden.let_go()
-    again = await Warden.rejoin(warden.folder)
+    again = await WardenClient.rejoin(warden.folder)
     assert again
     try:
         await until(lambda: again.exec_gate.enforced)

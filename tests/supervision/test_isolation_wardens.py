@@ -15,8 +15,8 @@ import pytest
 from confined_run import Place
 
 from tillerman.core.agent import Exit
-from tillerman.supervision.client.child_processes import Ended, Job
-from tillerman.supervision.client.warden_client import Level, Warden
+from tillerman.supervision.client.child_processes import FileBackedProcess, ProcessEnded
+from tillerman.supervision.client.warden_client import Level, WardenClient
 from tillerman.supervision.isolation import Confined, after, confine
 
 # Says, as JSON, what came of a command at each level of supervision and of isolation.
@@ -106,8 +106,8 @@ def workspace(tmp_path: Path) -> Path:
 
 
 async def start(
-    warden: Warden, isolation: str, workspace: Path, command: str, *protected: Path
-) -> tuple[Job, Confined]:
+    warden: WardenClient, isolation: str, workspace: Path, command: str, *protected: Path
+) -> tuple[FileBackedProcess, Confined]:
     confined = confine(
         isolation,  # type: ignore[arg-type]
         workspace=workspace,
@@ -131,7 +131,7 @@ async def start(
     return job, confined
 
 
-async def ended(job: Job) -> Ended:
+async def ended(job: FileBackedProcess) -> ProcessEnded:
     async with asyncio.timeout(20):
         found = await job.wait()
     assert found
@@ -151,7 +151,7 @@ ESCAPING = (
 
 @pytest.mark.parametrize("then", ["sleep {0}", "exit 0"])
 async def test_nothing_of_a_confined_command_outlives_it(
-    warden: Warden, isolation: str, workspace: Path, token: str, then: str
+    warden: WardenClient, isolation: str, workspace: Path, token: str, then: str
 ) -> None:
     if warden.level is Level.GROUP and isolation == "medium":
         pytest.skip("this level never catches a cleared environment")
@@ -167,7 +167,9 @@ async def test_nothing_of_a_confined_command_outlives_it(
     assert kills.holders(token) == {}
 
 
-async def test_a_limit_of_the_level_holds(warden: Warden, isolation: str, workspace: Path) -> None:
+async def test_a_limit_of_the_level_holds(
+    warden: WardenClient, isolation: str, workspace: Path
+) -> None:
     huge = "dd if=/dev/zero of=huge bs=1 count=1 seek=20000000000"  # a hole: no disk is used
     job, confined = await start(warden, isolation, workspace, f"{huge} 2>/dev/null; ulimit -n")
     await ended(job)
@@ -180,7 +182,7 @@ async def test_a_limit_of_the_level_holds(warden: Warden, isolation: str, worksp
 
 @pytest.mark.parametrize("isolation", ["high"], indirect=True)
 async def test_a_name_is_read_only_as_long_as_a_command_runs_that_lost_its_harness(
-    warden: Warden, isolation: str, workspace: Path
+    warden: WardenClient, isolation: str, workspace: Path
 ) -> None:
     name = workspace / ".mcp.json"
     name.write_text("{}")

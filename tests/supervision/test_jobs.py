@@ -16,8 +16,8 @@ import pytest
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.supervision.client import foreign_warden
-from tillerman.supervision.client.child_processes import Ended, Job, Sizes
-from tillerman.supervision.client.warden_client import Level, Warden, sweep
+from tillerman.supervision.client.child_processes import FileBackedProcess, ProcessEnded, Sizes
+from tillerman.supervision.client.warden_client import Level, WardenClient, sweep
 from tillerman.supervision.protocol.rendezvous import DOOR, KEY, knock
 from tillerman.supervision.warden import exit_file
 from tillerman.supervision.warden.output_pump import FEED_CAP
@@ -34,19 +34,21 @@ def token() -> Iterator[str]:
 
 
 @pytest.fixture
-async def warden(level: Level, tmp_path: Path, marker: str) -> AsyncIterator[Warden]:
-    started = await Warden.start(level=level, records=tmp_path / "records", marker=marker, linger=5)
+async def warden(level: Level, tmp_path: Path, marker: str) -> AsyncIterator[WardenClient]:
+    started = await WardenClient.start(
+        level=level, records=tmp_path / "records", marker=marker, linger=5
+    )
     yield started
     await started.close()
 
 
-async def run(warden: Warden, folder: Path, text: str, **how: object) -> Job:
+async def run(warden: WardenClient, folder: Path, text: str, **how: object) -> FileBackedProcess:
     folder.mkdir(parents=True)
     given = {"cwd": "/", "env": PATH, "name": folder.name, "folder": folder, "cap": CAP}
     return await warden.run(["sh", "-c", text], **given | how)  # type: ignore[arg-type]
 
 
-async def ended(job: Job) -> Ended:
+async def ended(job: FileBackedProcess) -> ProcessEnded:
     async with asyncio.timeout(20):
         found = await job.wait()
     assert found
@@ -61,11 +63,11 @@ def until_dead(pid: int) -> None:
 
 def until_ended(*folders: Path) -> None:
     deadline = time.monotonic() + 4
-    while not all(map(Ended.read, folders)) and time.monotonic() < deadline:
+    while not all(map(ProcessEnded.read, folders)) and time.monotonic() < deadline:
         time.sleep(0.01)
 
 
-async def grown_to(job: Job, total: int) -> Sizes:
+async def grown_to(job: FileBackedProcess, total: int) -> Sizes:
     async with asyncio.timeout(10):
         sizes = await job.grown(total - 1)
     assert sizes
@@ -76,7 +78,7 @@ async def grown_to(job: Job, total: int) -> Sizes:
 
 
 async def test_output_and_error_are_whole_in_their_files_when_it_ends(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "seq 20000; echo bad >&2; exit 3")
     end = await ended(job)
@@ -86,12 +88,12 @@ async def test_output_and_error_are_whole_in_their_files_when_it_ends(
     assert (end.exit, end.why) == (Exit(3, None), "")
     assert end.sizes == Sizes(len(out), 4, len(out), 4)
     assert abs(end.at - time.time()) < 60
-    assert Ended.read(tmp_path / "a") == end._replace(at=round(end.at, 3))
+    assert ProcessEnded.read(tmp_path / "a") == end._replace(at=round(end.at, 3))
     assert {file.stat().st_mode & 0o777 for file in (tmp_path / "a").iterdir()} == {0o600}
 
 
 async def test_past_the_cap_bytes_are_counted_and_dropped_and_the_file_says_so_once(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "head -c 3000000 /dev/zero; echo end >&2", cap=1000)
     end = await ended(job)
@@ -102,7 +104,7 @@ async def test_past_the_cap_bytes_are_counted_and_dropped_and_the_file_says_so_o
 
 
 async def test_what_is_still_in_the_pipe_when_it_ends_counts(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "sleep 0.3; head -c 60000 /dev/zero", cap=1000)
     keeper = kills._parent(job.pid)
@@ -113,14 +115,16 @@ async def test_what_is_still_in_the_pipe_when_it_ends_counts(
 
 
 async def test_output_that_just_fits_the_cap_is_not_called_cut(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "head -c 1000 /dev/zero", cap=1000)
     assert (await ended(job)).sizes == Sizes(1000, 0, 1000, 0)
     assert (tmp_path / "a/stdout").read_bytes() == b"\0" * 1000
 
 
-async def test_a_file_that_cannot_be_written_stops_nobody(warden: Warden, tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_written_stops_nobody(
+    warden: WardenClient, tmp_path: Path
+) -> None:
     (tmp_path / "a").mkdir()
     full = tmp_path / "a" / "stdout"
     if not Path("/dev/full").exists():
@@ -131,7 +135,7 @@ async def test_a_file_that_cannot_be_written_stops_nobody(warden: Warden, tmp_pa
     device = os.open("/dev/full", os.O_WRONLY)
     os.dup2(device, opened[1], inheritable=False)
     os.close(device)
-    job = Job(warden, 99, "a")
+    job = FileBackedProcess(warden, 99, "a")
     warden._children[99] = job
     message = (
         "run",
@@ -146,7 +150,7 @@ async def test_a_file_that_cannot_be_written_stops_nobody(warden: Warden, tmp_pa
 
 
 async def test_a_grandchild_that_holds_the_output_delays_nothing(
-    warden: Warden, tmp_path: Path, token: str
+    warden: WardenClient, tmp_path: Path, token: str
 ) -> None:
     job = await run(warden, tmp_path / "a", f"setsid sleep {token} & echo said; exit 0")
     assert (await ended(job)).exit == Exit(0, None)
@@ -156,18 +160,18 @@ async def test_a_grandchild_that_holds_the_output_delays_nothing(
 
 
 async def test_a_killed_one_keeps_what_it_said_and_tells_that_it_was_told_to(
-    warden: Warden, tmp_path: Path, token: str
+    warden: WardenClient, tmp_path: Path, token: str
 ) -> None:
     job = await run(warden, tmp_path / "a", f"echo said; (setsid sleep {token} &); sleep {token}")
     await grown_to(job, 5)
     await job.kill()
     end = await ended(job)
     assert (end.exit, end.why, end.sizes.stdout) == (Exit(None, signal.SIGKILL), exit_file.TOLD, 5)
-    assert Ended.read(tmp_path / "a") == end._replace(at=round(end.at, 3))
+    assert ProcessEnded.read(tmp_path / "a") == end._replace(at=round(end.at, 3))
     assert kills.wait_until_gone(token, within=0) == []
 
 
-async def test_a_stopped_one_can_be_killed(warden: Warden, tmp_path: Path) -> None:
+async def test_a_stopped_one_can_be_killed(warden: WardenClient, tmp_path: Path) -> None:
     job = await run(warden, tmp_path / "a", "echo x; kill -STOP $$")
     await grown_to(job, 2)
     await job.kill()
@@ -175,7 +179,7 @@ async def test_a_stopped_one_can_be_killed(warden: Warden, tmp_path: Path) -> No
 
 
 async def test_a_stopped_keeper_is_killed_with_its_tree(
-    warden: Warden, tmp_path: Path, token: str
+    warden: WardenClient, tmp_path: Path, token: str
 ) -> None:
     job = await run(warden, tmp_path / "a", f"echo x; sleep {token}")
     await grown_to(job, 2)
@@ -183,12 +187,12 @@ async def test_a_stopped_keeper_is_killed_with_its_tree(
     await job.kill()
     end = await ended(job)
     assert (end.exit.signal, end.sizes.stdout_kept) == (signal.SIGKILL, 2)
-    assert Ended.read(tmp_path / "a")
+    assert ProcessEnded.read(tmp_path / "a")
     assert kills.wait_until_gone(token) == []
 
 
 async def test_growth_is_told_to_each_who_waits_and_only_when_there_is_some(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(
         warden, tmp_path / "a", "read a; echo one; read b; echo two; read c", stdin=True
@@ -209,7 +213,7 @@ async def test_growth_is_told_to_each_who_waits_and_only_when_there_is_some(
     await ended(job)
 
 
-async def test_a_signal_reaches_the_group(warden: Warden, tmp_path: Path) -> None:
+async def test_a_signal_reaches_the_group(warden: WardenClient, tmp_path: Path) -> None:
     job = await run(
         warden,
         tmp_path / "a",
@@ -227,18 +231,18 @@ async def test_a_signal_reaches_the_group(warden: Warden, tmp_path: Path) -> Non
     ("argv", "cwd"), [(["/no/such/program"], "/"), (["true"], "/no/such/folder")]
 )
 async def test_what_keeps_it_from_running_is_raised(
-    warden: Warden, tmp_path: Path, argv: list[str], cwd: str
+    warden: WardenClient, tmp_path: Path, argv: list[str], cwd: str
 ) -> None:
     (tmp_path / "a").mkdir()
     with pytest.raises(FileNotFoundError):
         await warden.run(
             argv, cwd=cwd, env=PATH, name="a", folder=tmp_path / "a", cap=CAP, lasting=True
         )
-    assert Ended.read(tmp_path / "a") is None
+    assert ProcessEnded.read(tmp_path / "a") is None
 
 
 async def test_rules_that_cannot_be_enforced_keep_it_from_running(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     limits = ((9999, 1),)  # no such resource
     with pytest.raises((OSError, SupervisionUnavailable)):
@@ -248,7 +252,7 @@ async def test_rules_that_cannot_be_enforced_keep_it_from_running(
     assert not (tmp_path / "ran").exists()
 
 
-async def test_rules_hold_in_the_program(warden: Warden, tmp_path: Path) -> None:
+async def test_rules_hold_in_the_program(warden: WardenClient, tmp_path: Path) -> None:
     import resource
 
     limits = ((resource.RLIMIT_NOFILE, 37),)
@@ -257,13 +261,13 @@ async def test_rules_hold_in_the_program(warden: Warden, tmp_path: Path) -> None
     assert (tmp_path / "a/stdout").read_text() == "37\n"
 
 
-async def test_it_holds_no_files_of_ours(warden: Warden, tmp_path: Path) -> None:
+async def test_it_holds_no_files_of_ours(warden: WardenClient, tmp_path: Path) -> None:
     job = await run(warden, tmp_path / "a", "ls /proc/self/fd", stdin=True)
     await ended(job)
     assert (tmp_path / "a/stdout").read_text().split() == ["0", "1", "2", "3"]  # 3: the listing
 
 
-async def test_files_are_let_go_by_warden_and_harness(warden: Warden, tmp_path: Path) -> None:
+async def test_files_are_let_go_by_warden_and_harness(warden: WardenClient, tmp_path: Path) -> None:
     def open_files(pid: int) -> int:
         return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
@@ -282,21 +286,21 @@ async def test_files_are_let_go_by_warden_and_harness(warden: Warden, tmp_path: 
 # -- input -----------------------------------------------------------------------------------------
 
 
-async def test_given_input_is_read_to_its_end(warden: Warden, tmp_path: Path) -> None:
+async def test_given_input_is_read_to_its_end(warden: WardenClient, tmp_path: Path) -> None:
     data = bytes(range(256)) * 2000
     job = await run(warden, tmp_path / "a", "cat", stdin=data)
     await ended(job)
     assert (tmp_path / "a/stdout").read_bytes() == data
 
 
-async def test_without_input_it_reads_nothing(warden: Warden, tmp_path: Path) -> None:
+async def test_without_input_it_reads_nothing(warden: WardenClient, tmp_path: Path) -> None:
     job = await run(warden, tmp_path / "a", "cat; echo end")
     await ended(job)
     assert (tmp_path / "a/stdout").read_text() == "end\n"
     assert await job.write(b"x") == "closed"
 
 
-async def test_input_comes_in_order_until_its_end(warden: Warden, tmp_path: Path) -> None:
+async def test_input_comes_in_order_until_its_end(warden: WardenClient, tmp_path: Path) -> None:
     job = await run(warden, tmp_path / "a", "cat", stdin=True)
     for part in (b"one ", b"x" * 100_000, b" two"):
         assert await job.write(part) == "taken"
@@ -307,7 +311,7 @@ async def test_input_comes_in_order_until_its_end(warden: Warden, tmp_path: Path
 
 
 async def test_a_program_that_does_not_read_fills_up_and_blocks_nobody(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "sleep 60", stdin=True)
     async with asyncio.timeout(20):
@@ -317,7 +321,7 @@ async def test_a_program_that_does_not_read_fills_up_and_blocks_nobody(
 
 
 async def test_a_program_that_closed_its_input_is_told_apart(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "exec <&-; echo closed; sleep 60", stdin=True)
     await grown_to(job, 7)
@@ -332,7 +336,7 @@ async def test_a_program_that_closed_its_input_is_told_apart(
 async def test_what_lasts_is_found_again_and_the_rest_has_ended(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
-    first = await Warden.start(level=level, records=tmp_path, marker=marker, linger=5)
+    first = await WardenClient.start(level=level, records=tmp_path, marker=marker, linger=5)
     out = tmp_path.with_name(f"{tmp_path.name}-out")
     lasting = await run(first, out / "lasting", "echo a; read x; echo $x", stdin=True, lasting=True)
     brief = await run(first, out / "brief", "sleep 60")
@@ -341,7 +345,7 @@ async def test_what_lasts_is_found_again_and_the_rest_has_ended(
     until_ended(out / "brief", out / "quick")
     await asyncio.sleep(0.2)  # until their keepers have said so
     assert sweep(tmp_path) == []  # under a lease
-    second = await Warden.rejoin(first.folder)
+    second = await WardenClient.rejoin(first.folder)
     assert second
     assert second.running.keys() == {"lasting"}
     found = second.running["lasting"]
@@ -351,10 +355,10 @@ async def test_what_lasts_is_found_again_and_the_rest_has_ended(
     end = await ended(found)
     assert (end.exit, end.why) == (Exit(0, None), "")
     assert (out / "lasting/stdout").read_text() == "a\nhello\n"
-    left = Ended.read(out / "brief")
+    left = ProcessEnded.read(out / "brief")
     assert left
     assert (left.exit, left.why) == (Exit(None, signal.SIGKILL), exit_file.HARNESS)
-    again = Ended.read(out / "quick")
+    again = ProcessEnded.read(out / "quick")
     assert again
     assert again.exit == Exit(0, None)
     assert (brief.name, quick.name) == ("brief", "quick")
@@ -367,52 +371,56 @@ async def test_what_lasts_is_found_again_and_the_rest_has_ended(
 async def test_without_a_harness_all_end_with_the_lease(
     level: Level, tmp_path: Path, marker: str, token: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path / "r", marker=marker, linger=0.5)
+    warden = await WardenClient.start(
+        level=level, records=tmp_path / "r", marker=marker, linger=0.5
+    )
     await run(warden, tmp_path / "a", f"setsid sleep {token} & sleep {token}", lasting=True)
     warden.let_go()
     await asyncio.sleep(0.2)
     assert kills.holders(token)
     assert kills.wait_until_gone(token, within=0.5 + kills.WITHIN) == []
     assert kills.wait_until_gone(marker) == []
-    end = Ended.read(tmp_path / "a")
+    end = ProcessEnded.read(tmp_path / "a")
     assert end
     assert (end.exit, end.why) == (Exit(None, signal.SIGKILL), exit_file.LEASE)
     assert list((tmp_path / "r").iterdir()) == []
-    assert await Warden.rejoin(warden.folder) is None
+    assert await WardenClient.rejoin(warden.folder) is None
 
 
 async def test_who_came_back_can_end_it_all_at_once(
     level: Level, tmp_path: Path, marker: str, token: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
+    warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
     await run(warden, tmp_path / "a", f"setsid sleep {token} & sleep {token}", lasting=True)
     warden.let_go()
-    back = await Warden.rejoin(warden.folder)
+    back = await WardenClient.rejoin(warden.folder)
     assert back
     async with asyncio.timeout(kills.WITHIN):
         await back.close()
     assert kills.wait_until_gone(token, within=0) == []
-    end = Ended.read(tmp_path / "a")
+    end = ProcessEnded.read(tmp_path / "a")
     assert end
     assert end.why == exit_file.TOLD
 
 
 async def test_a_connection_is_the_renewal(level: Level, tmp_path: Path, marker: str) -> None:
-    warden = await Warden.start(level=level, records=tmp_path / "r", marker=marker, linger=0.4)
+    warden = await WardenClient.start(
+        level=level, records=tmp_path / "r", marker=marker, linger=0.4
+    )
     await run(warden, tmp_path / "a", "sleep 60", lasting=True)
     warden.let_go()
-    back = await Warden.rejoin(warden.folder)
+    back = await WardenClient.rejoin(warden.folder)
     assert back
     await asyncio.sleep(0.8)
     assert "a" in back.running
-    assert Ended.read(tmp_path / "a") is None
+    assert ProcessEnded.read(tmp_path / "a") is None
     await back.close()
 
 
 async def test_a_warden_with_nothing_that_lasts_goes_at_once(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
+    warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
     await run(warden, tmp_path / "a", "sleep 60")
     warden.let_go()
     assert kills.wait_until_gone(marker) == []
@@ -421,12 +429,12 @@ async def test_a_warden_with_nothing_that_lasts_goes_at_once(
 async def test_one_that_is_to_last_from_now_on_lasts(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path / "r", marker=marker, linger=5)
+    warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=5)
     job = await run(warden, tmp_path / "a", "sleep 60")
     assert await job.last()
     warden.let_go()
     await asyncio.sleep(0.2)
-    back = await Warden.rejoin(warden.folder)
+    back = await WardenClient.rejoin(warden.folder)
     assert back
     assert back.running.keys() == {"a"}
     await back.close()
@@ -435,9 +443,9 @@ async def test_one_that_is_to_last_from_now_on_lasts(
 async def test_a_held_warden_is_not_taken_but_waited_for(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path / "r", marker=marker, linger=5)
+    warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=5)
     await run(warden, tmp_path / "a", "sleep 60", lasting=True)
-    waiting = asyncio.create_task(Warden.rejoin(warden.folder))
+    waiting = asyncio.create_task(WardenClient.rejoin(warden.folder))
     await asyncio.sleep(0.2)
     assert not waiting.done()
     warden.let_go()
@@ -446,7 +454,9 @@ async def test_a_held_warden_is_not_taken_but_waited_for(
     await back.close()
 
 
-async def test_another_process_may_list_signal_and_kill(warden: Warden, tmp_path: Path) -> None:
+async def test_another_process_may_list_signal_and_kill(
+    warden: WardenClient, tmp_path: Path
+) -> None:
     job = await run(warden, tmp_path / "a", "trap 'echo hup' HUP; while :; do sleep 0.01; done")
     other = await run(warden, tmp_path / "b", "sleep 60")
     assert await foreign_warden.programs(warden.folder) == ["a", "b"]
@@ -460,7 +470,7 @@ async def test_another_process_may_list_signal_and_kill(warden: Warden, tmp_path
     assert not other._end.done()
 
 
-async def test_who_does_not_know_the_key_is_shown_out(warden: Warden, tmp_path: Path) -> None:
+async def test_who_does_not_know_the_key_is_shown_out(warden: WardenClient, tmp_path: Path) -> None:
     await run(warden, tmp_path / "a", "sleep 60")
     key = warden.folder / KEY
     assert key.stat().st_mode & 0o777 == 0o600
@@ -472,7 +482,7 @@ async def test_who_does_not_know_the_key_is_shown_out(warden: Warden, tmp_path: 
 
 
 async def test_guests_who_say_nothing_keep_nobody_from_working(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     import socket
 
@@ -493,10 +503,10 @@ async def test_guests_who_say_nothing_keep_nobody_from_working(
 async def test_a_warden_that_does_not_linger_has_no_door(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path, marker=marker)
+    warden = await WardenClient.start(level=level, records=tmp_path, marker=marker)
     with pytest.raises(OSError):
         knock(str(warden.folder), "list")
-    assert await Warden.rejoin(warden.folder) is None
+    assert await WardenClient.rejoin(warden.folder) is None
     await warden.close()
 
 
@@ -504,14 +514,14 @@ async def test_a_warden_that_does_not_linger_has_no_door(
 async def test_whoever_is_killed_the_tree_ends_and_the_end_is_told(
     level: Level, tmp_path: Path, marker: str, token: str, who: str
 ) -> None:
-    warden = await Warden.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
+    warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
     text = f"setsid sleep {token} & echo up; sleep {token}"
     job = await run(warden, tmp_path / "a", text, lasting=True)
     await grown_to(job, 3)
     pids = {"warden": warden.pid, "keeper": kills._parent(job.pid), "program": job.pid}
     os.kill(pids[who], signal.SIGKILL)
     async with asyncio.timeout(10):
-        end = await job.wait() or Ended.read(tmp_path / "a")
+        end = await job.wait() or ProcessEnded.read(tmp_path / "a")
     assert kills.wait_until_gone(token) == []
     if end is not None:  # a namespace's keeper dies with its warden
         assert end.exit == Exit(None, signal.SIGKILL)

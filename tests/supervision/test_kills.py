@@ -14,7 +14,7 @@ from pathlib import Path
 import kills
 import pytest
 
-from tillerman.supervision.client.warden_client import Level, Warden, sweep
+from tillerman.supervision.client.warden_client import Level, WardenClient, sweep
 
 # What a killed process group cannot reach must be found by the marker, so at the lowest level these
 # escape: that is why it is the lowest.
@@ -56,7 +56,7 @@ def test_without_supervision_every_style_escapes(name: str, token: str) -> None:
 
 
 async def test_a_killed_program_takes_its_whole_tree_along(
-    warden: Warden, style: str, token: str
+    warden: WardenClient, style: str, token: str
 ) -> None:
     argv = kills.program(style, token)
     child = await warden.spawn(argv, cwd="/", env={"PATH": os.environ["PATH"]}, stdin=False)

@@ -18,7 +18,7 @@ import pytest
 
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import Level, Warden
+from tillerman.supervision.client.warden_client import Level, WardenClient
 from tillerman.supervision.linux.cgroup import Cgroup, NoCgroup, own_folder
 from tillerman.supervision.protocol.launch_warden import command, launch
 
@@ -68,7 +68,7 @@ def ask(stage: kills.Stage, level: str, *around: str) -> list[object]:
 async def test_auto_takes_the_highest_that_works(
     refusals: dict[Level, str | None], tmp_path: Path, marker: str
 ) -> None:
-    warden = await Warden.start(records=tmp_path, marker=marker)
+    warden = await WardenClient.start(records=tmp_path, marker=marker)
     expected = next(level for level, reason in refusals.items() if reason is None)
     refused = list(refusals)[: list(refusals).index(expected)]
     assert warden.level is expected
@@ -181,20 +181,20 @@ def test_a_word_that_is_no_level_is_refused_before_anything_starts(tmp_path: Pat
 async def test_a_folder_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SupervisionUnavailable, match=r"the warden has ended.*Not a directory"):
-        await Warden.start(records=tmp_path / "file", marker="m")
+        await WardenClient.start(records=tmp_path / "file", marker="m")
 
 
 async def test_a_marker_in_use_is_refused(tmp_path: Path) -> None:
-    first = await Warden.start(records=tmp_path, marker="same")
+    first = await WardenClient.start(records=tmp_path, marker="same")
     with pytest.raises(SupervisionUnavailable, match="another warden holds this marker's lease"):
-        await Warden.start(records=tmp_path, marker="same")
+        await WardenClient.start(records=tmp_path, marker="same")
     await first.close()
 
 
 BWRAP = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--unshare-user"]
 
 
-async def test_a_sandbox_of_the_programs_own_works_as_it_did_outside(warden: Warden) -> None:
+async def test_a_sandbox_of_the_programs_own_works_as_it_did_outside(warden: WardenClient) -> None:
     if not shutil.which("bwrap"):
         pytest.skip("bubblewrap is not installed")
     command = [*BWRAP, "sh", "-c", "exit 9"]

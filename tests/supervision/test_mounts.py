@@ -16,7 +16,7 @@ import pytest
 
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import Child, Level, Warden, launch
+from tillerman.supervision.client.warden_client import ChildProcess, Level, WardenClient, launch
 from tillerman.supervision.protocol.launch_warden import spawn_early
 
 PATH = {"PATH": os.environ["PATH"]}
@@ -30,8 +30,10 @@ def _only_where_there_are_namespaces(refusals: dict[Level, str | None]) -> None:
 
 
 @pytest.fixture
-async def warden(tmp_path: Path, marker: str) -> AsyncIterator[Warden]:
-    started = await Warden.start(level="namespace", records=tmp_path / "records", marker=marker)
+async def warden(tmp_path: Path, marker: str) -> AsyncIterator[WardenClient]:
+    started = await WardenClient.start(
+        level="namespace", records=tmp_path / "records", marker=marker
+    )
     yield started
     await started.close()
 
@@ -62,7 +64,9 @@ def plan(root: Path, **also: list[bytes]) -> list[tuple[bytes, ...]]:
     return [(os.fsencode(root), pinned, readonly + also.get("readonly", []), hidden)]
 
 
-async def shell(warden: Warden, root: Path, text: str, **how: object) -> tuple[str, Child]:
+async def shell(
+    warden: WardenClient, root: Path, text: str, **how: object
+) -> tuple[str, ChildProcess]:
     """All that it wrote, once it ended."""
     enforcement = {"mounts": {"plan": plan(root), **how}}
     child = await warden.spawn(
@@ -71,7 +75,7 @@ async def shell(warden: Warden, root: Path, text: str, **how: object) -> tuple[s
     return await read_all(child), child
 
 
-async def read_all(child: Child) -> str:
+async def read_all(child: ChildProcess) -> str:
     os.set_blocking(child.stdout, True)
     text = b""
     async with asyncio.timeout(30):
@@ -160,14 +164,14 @@ _ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", _ATTACKS)
-async def test_no_way_around_the_mounts(attack: str, warden: Warden, workspace: Path) -> None:
+async def test_no_way_around_the_mounts(attack: str, warden: WardenClient, workspace: Path) -> None:
     said, _ = await shell(warden, workspace, f"{_ATTACKS[attack]}; true")
     assert SECRET not in said
     assert untouched(workspace)
 
 
 async def test_the_program_keeps_other_capabilities_and_gives_up_six_sets(
-    warden: Warden, workspace: Path
+    warden: WardenClient, workspace: Path
 ) -> None:
     said, _ = await shell(warden, workspace, "grep Cap /proc/self/status")
     sets = {line.split(":")[0]: int(line.split()[1], 16) for line in said.splitlines()}
@@ -178,7 +182,7 @@ async def test_the_program_keeps_other_capabilities_and_gives_up_six_sets(
 
 
 async def test_debuggers_and_the_agents_own_sandbox_still_work(
-    warden: Warden, workspace: Path
+    warden: WardenClient, workspace: Path
 ) -> None:
     if not all(map(shutil.which, ("strace", "bwrap"))):
         pytest.skip("no strace or no bwrap")
@@ -193,7 +197,7 @@ async def test_debuggers_and_the_agents_own_sandbox_still_work(
 
 
 async def test_nothing_of_ours_is_seen_by_git_and_ordinary_git_works(
-    warden: Warden, workspace: Path
+    warden: WardenClient, workspace: Path
 ) -> None:
     git = "git -c user.name=a -c user.email=a@b"
     said, _ = await shell(
@@ -212,7 +216,7 @@ async def test_nothing_of_ours_is_seen_by_git_and_ordinary_git_works(
 
 
 async def test_what_is_renamed_over_from_outside_is_mounted_again(
-    warden: Warden, workspace: Path
+    warden: WardenClient, workspace: Path
 ) -> None:
     child = await warden.spawn(
         ["sh", "-c", "while read line; do sh -c \"$line\" 2>&1; echo done; done"],
@@ -235,7 +239,7 @@ async def test_what_is_renamed_over_from_outside_is_mounted_again(
 
 
 async def test_a_link_is_reported_and_refused_where_mounts_are_required(
-    warden: Warden, workspace: Path
+    warden: WardenClient, workspace: Path
 ) -> None:
     (workspace / ".mcp.json").unlink()
     (workspace / ".mcp.json").symlink_to("main.py")
@@ -245,7 +249,7 @@ async def test_a_link_is_reported_and_refused_where_mounts_are_required(
         await shell(warden, workspace, "true", required=True)
 
 
-async def test_a_link_on_the_way_is_not_followed(warden: Warden, workspace: Path) -> None:
+async def test_a_link_on_the_way_is_not_followed(warden: WardenClient, workspace: Path) -> None:
     elsewhere = workspace.parent / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "settings.json").write_text("of somebody else\n")
@@ -270,7 +274,7 @@ async def test_a_program_that_was_asked_for_early_gets_what_is_known_later(
     early = spawn_early(
         launched, argv, cwd=workspace, env=PATH, enforcement={"mounts": {"plan": []}}
     )
-    warden = await Warden.attach(early)
+    warden = await WardenClient.attach(early)
     child = await warden.spawn(
         argv, cwd=workspace, env=PATH, enforcement={"mounts": {"plan": plan(workspace)}}
     )
@@ -283,7 +287,7 @@ async def test_a_program_that_was_asked_for_early_gets_what_is_known_later(
 
 
 async def test_commands_with_output_files_are_held_to_it_too(
-    warden: Warden, workspace: Path, tmp_path: Path
+    warden: WardenClient, workspace: Path, tmp_path: Path
 ) -> None:
     """The first has a keeper made for it, the second takes the spare one."""
     for name in ("first", "second"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.core.agent import SecretFolder
-from tillerman.supervision.client.warden_client import Warden, sweep
+from tillerman.supervision.client.warden_client import WardenClient, sweep
 
 WORDS = b"Speak plainly.\n"
 HARNESS = """
@@ -41,7 +41,9 @@ def below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-async def test_what_was_put_is_there_until_it_is_taken_back(warden: Warden, work: Path) -> None:
+async def test_what_was_put_is_there_until_it_is_taken_back(
+    warden: WardenClient, work: Path
+) -> None:
     for _ in range(2):
         assert warden.places.put(str(work / "AGENTS.md"), WORDS)
         assert warden.places.put(str(work / ".agent" / "x.json"), b"")
@@ -51,13 +53,13 @@ async def test_what_was_put_is_there_until_it_is_taken_back(warden: Warden, work
         assert below(work) == []
 
 
-async def test_the_end_of_the_warden_takes_it_back(warden: Warden, work: Path) -> None:
+async def test_the_end_of_the_warden_takes_it_back(warden: WardenClient, work: Path) -> None:
     warden.places.put(str(work / "AGENTS.md"), WORDS)
     await warden.close()
     assert below(work) == []
 
 
-async def test_what_was_there_before_is_left_as_it_is(warden: Warden, work: Path) -> None:
+async def test_what_was_there_before_is_left_as_it_is(warden: WardenClient, work: Path) -> None:
     (work / "AGENTS.md").write_bytes(WORDS)
     (work / "dangling").symlink_to("nowhere")
     elsewhere = work / "elsewhere"
@@ -70,7 +72,7 @@ async def test_what_was_there_before_is_left_as_it_is(warden: Warden, work: Path
     assert below(work) == before
 
 
-async def test_what_somebody_changed_is_left(warden: Warden, work: Path) -> None:
+async def test_what_somebody_changed_is_left(warden: WardenClient, work: Path) -> None:
     warden.places.put(str(work / ".agent" / "a"), WORDS)
     warden.places.put(str(work / "b"), WORDS)
     warden.places.put(str(work / "c"), WORDS)
@@ -102,7 +104,7 @@ def test_a_killed_harness_leaves_nothing_behind(
 
 
 async def test_a_secret_folder_is_one_of_its_own_and_gone_with_the_warden(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     env = {"PATH": os.environ["PATH"], "CONFIG": SecretFolder("", {"config.json": WORDS})}
     argv = ["sh", "-c", 'cp "$CONFIG/config.json" copy; echo more >"$CONFIG/more"']

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from tillerman.core.agent import Child, SecretFile, SecretFolder, Word
-from tillerman.supervision.client.warden_client import Warden
+from tillerman.supervision.client.warden_client import WardenClient
 
 CANARY = "canary-7f3Kq9ZtW2"
 SHOW = 'cat "${1#--config=}"; echo; stat -c %a "${1#--config=}"; tr "\\0" " " </proc/$$/cmdline'
@@ -28,7 +28,7 @@ async def said(child: Child) -> list[str]:
 
 
 async def test_a_program_finds_its_file_and_no_command_line_tells_what_is_in_it(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     content, mode, words = await said(await warden.spawn(argv(), cwd="/", env=PATH))
     assert (content, mode) == (CANARY, "600")
@@ -36,12 +36,12 @@ async def test_a_program_finds_its_file_and_no_command_line_tells_what_is_in_it(
     assert CANARY not in words
 
 
-async def test_each_program_reads_its_own(warden: Warden) -> None:
+async def test_each_program_reads_its_own(warden: WardenClient) -> None:
     texts = [await said(await warden.spawn(argv(text), cwd="/", env=PATH)) for text in "ab"]
     assert [text[0] for text in texts] == ["a", "b"]
 
 
-async def test_the_file_is_gone_when_the_warden_is(warden: Warden, tmp_path: Path) -> None:
+async def test_the_file_is_gone_when_the_warden_is(warden: WardenClient, tmp_path: Path) -> None:
     await said(await warden.spawn(argv(), cwd="/", env=PATH))
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert CANARY.encode() in [path.read_bytes() for path in kept]
@@ -49,7 +49,7 @@ async def test_the_file_is_gone_when_the_warden_is(warden: Warden, tmp_path: Pat
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-async def test_a_variable_names_a_file_of_its_own(warden: Warden) -> None:
+async def test_a_variable_names_a_file_of_its_own(warden: WardenClient) -> None:
     show = 'cat "$SETTINGS"; echo; stat -c %a "$SETTINGS"'
     env = {**PATH, "SETTINGS": SecretFile("", CANARY.encode())}
     assert await said(await warden.spawn(["sh", "-c", show], cwd="/", env=env)) == [
@@ -59,7 +59,9 @@ async def test_a_variable_names_a_file_of_its_own(warden: Warden) -> None:
     ]
 
 
-async def test_a_folder_of_secret_files_has_them_where_they_are_looked_for(warden: Warden) -> None:
+async def test_a_folder_of_secret_files_has_them_where_they_are_looked_for(
+    warden: WardenClient,
+) -> None:
     show = 'cd "${1#--plugin=}"; cat a/b.json top.json; echo; stat -c %a . a a/b.json'
     folder = SecretFolder("--plugin=", {"a/b.json": b"{}", "top.json": CANARY.encode()})
     words: list[Word] = ["sh", "-c", show, "sh", folder]

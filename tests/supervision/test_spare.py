@@ -11,18 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.supervision.client.child_processes import Ended, Job
-from tillerman.supervision.client.warden_client import Level, Warden
+from tillerman.supervision.client.child_processes import FileBackedProcess, ProcessEnded
+from tillerman.supervision.client.warden_client import Level, WardenClient
 
 
 @pytest.fixture
-async def warden(level: Level, tmp_path: Path, marker: str) -> AsyncIterator[Warden]:
-    started = await Warden.start(level=level, records=tmp_path / "records", marker=marker, linger=5)
+async def warden(level: Level, tmp_path: Path, marker: str) -> AsyncIterator[WardenClient]:
+    started = await WardenClient.start(
+        level=level, records=tmp_path / "records", marker=marker, linger=5
+    )
     yield started
     await started.close()
 
 
-async def run(warden: Warden, folder: Path, command: str, stdin: bytes | None = None) -> Job:
+async def run(
+    warden: WardenClient, folder: Path, command: str, stdin: bytes | None = None
+) -> FileBackedProcess:
     folder.mkdir()
     return await warden.run(
         ["/bin/sh", "-c", command],
@@ -35,14 +39,14 @@ async def run(warden: Warden, folder: Path, command: str, stdin: bytes | None = 
     )
 
 
-async def ended(job: Job) -> Ended:
+async def ended(job: FileBackedProcess) -> ProcessEnded:
     async with asyncio.timeout(20):
         found = await job.wait()
     assert found
     return found
 
 
-async def spare_of(warden: Warden) -> tuple[int, int]:
+async def spare_of(warden: WardenClient) -> tuple[int, int]:
     """The keeper and the process that waits, once nothing else is there."""
 
     def alone() -> bool:
@@ -76,7 +80,7 @@ async def until_gone(*pids: int) -> None:
     await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 
-async def test_the_second_command_is_run_by_the_spare(warden: Warden, tmp_path: Path) -> None:
+async def test_the_second_command_is_run_by_the_spare(warden: WardenClient, tmp_path: Path) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     spare, waits = await spare_of(warden)
     job = await run(warden, tmp_path / "b", "echo $PPID; pwd; sleep 60")
@@ -85,7 +89,7 @@ async def test_the_second_command_is_run_by_the_spare(warden: Warden, tmp_path: 
     await until_gone(spare, waits)
 
 
-async def test_a_spare_that_was_killed_is_made_up_for(warden: Warden, tmp_path: Path) -> None:
+async def test_a_spare_that_was_killed_is_made_up_for(warden: WardenClient, tmp_path: Path) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     spare = await spare_of(warden)
     os.kill(spare[0], signal.SIGKILL)
@@ -95,7 +99,7 @@ async def test_a_spare_that_was_killed_is_made_up_for(warden: Warden, tmp_path: 
 
 
 async def test_a_killed_waiting_process_fails_the_command_in_words(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     _, waits = await spare_of(warden)
@@ -106,7 +110,7 @@ async def test_a_killed_waiting_process_fails_the_command_in_words(
 
 
 async def test_what_is_too_much_for_a_message_is_run_all_the_same(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     await spare_of(warden)
@@ -115,7 +119,7 @@ async def test_what_is_too_much_for_a_message_is_run_all_the_same(
     assert (tmp_path / "b/stdout").read_text().strip() == "900000"
 
 
-async def test_what_cannot_be_run_fails_the_same_way(warden: Warden, tmp_path: Path) -> None:
+async def test_what_cannot_be_run_fails_the_same_way(warden: WardenClient, tmp_path: Path) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     await spare_of(warden)
     (tmp_path / "b").mkdir()
@@ -125,7 +129,7 @@ async def test_what_cannot_be_run_fails_the_same_way(warden: Warden, tmp_path: P
         )
 
 
-async def test_the_spare_goes_with_its_warden(warden: Warden, tmp_path: Path) -> None:
+async def test_the_spare_goes_with_its_warden(warden: WardenClient, tmp_path: Path) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     spare, waits = await spare_of(warden)
     os.kill(warden.pid, signal.SIGKILL)
@@ -133,7 +137,7 @@ async def test_the_spare_goes_with_its_warden(warden: Warden, tmp_path: Path) ->
 
 
 async def test_commands_that_begin_at_once_each_have_a_keeper(
-    warden: Warden, tmp_path: Path
+    warden: WardenClient, tmp_path: Path
 ) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     await spare_of(warden)

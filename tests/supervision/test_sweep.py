@@ -11,10 +11,10 @@ from pathlib import Path
 import kills
 import pytest
 
-from tillerman.supervision.client.warden_client import Swept, Warden, sweep
+from tillerman.supervision.client.warden_client import SweepResult, WardenClient, sweep
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.process_table import MARKER
-from tillerman.supervision.warden.records import Lease, Record
+from tillerman.supervision.warden.records import ProgramRecord, WardenRecord
 
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -35,11 +35,11 @@ def start() -> Iterator[Start]:
         process.wait()
 
 
-def record(records: Path, marker: str, *, boot: str | None = None) -> Record:
+def record(records: Path, marker: str, *, boot: str | None = None) -> ProgramRecord:
     folder = records / marker
     folder.mkdir()
     (folder / "lease").touch()
-    made = Record(str(folder), "1")
+    made = ProgramRecord(str(folder), "1")
     made.add("boot", boot or process_table.boot_id())
     return made
 
@@ -57,7 +57,7 @@ def test_a_recorded_process_is_killed_by_pid_and_start_time(
 ) -> None:
     process = start()
     record(tmp_path, marker).add_process(process_table.find(process.pid))
-    assert sweep(tmp_path) == [Swept(marker, (process.pid,), ())]
+    assert sweep(tmp_path) == [SweepResult(marker, (process.pid,), ())]
     assert process.wait(5) == -9
     assert list(tmp_path.iterdir()) == []
 
@@ -67,7 +67,7 @@ def test_a_pid_that_is_somebody_elses_by_now_is_left_alone(
 ) -> None:
     process = start()
     record(tmp_path, marker).add("process", process.pid, "12345")
-    assert sweep(tmp_path) == [Swept(marker, (), ())]
+    assert sweep(tmp_path) == [SweepResult(marker, (), ())]
     assert not ended(process)
 
 
@@ -77,7 +77,7 @@ def test_processes_of_an_earlier_boot_are_nobodys(
     process = start()
     earlier = record(tmp_path, marker, boot="00000000-0000-0000-0000-000000000000")
     earlier.add_process(process_table.find(process.pid))
-    assert sweep(tmp_path) == [Swept(marker, (), ())]
+    assert sweep(tmp_path) == [SweepResult(marker, (), ())]
     assert (ended(process), list(tmp_path.iterdir())) == (False, [])
 
 
@@ -88,7 +88,7 @@ def test_strays_are_known_by_their_marker_and_no_others(
     ours = start(env=path | {MARKER: f"{marker}.1"})
     similar = start(env=path | {MARKER: f"{marker}-too.1"})
     record(tmp_path, marker)
-    assert sweep(tmp_path) == [Swept(marker, (ours.pid,), ())]
+    assert sweep(tmp_path) == [SweepResult(marker, (ours.pid,), ())]
     assert ours.wait(5) == -9
     assert not ended(similar)
 
@@ -105,12 +105,12 @@ def test_strays_are_known_by_the_pipes_they_write_to(
     os.close(writing)
     killed = sweep(tmp_path)
     assert stray.wait(5) == -9
-    assert killed == [Swept(marker, (stray.pid,), ())]
+    assert killed == [SweepResult(marker, (stray.pid,), ())]
     assert not ended(reader)
 
 
 async def test_what_a_living_warden_keeps_is_not_touched(tmp_path: Path, marker: str) -> None:
-    warden = await Warden.start(records=tmp_path, marker=marker)
+    warden = await WardenClient.start(records=tmp_path, marker=marker)
     child = await warden.spawn(["sleep", "60"], cwd="/", env={"PATH": os.environ["PATH"]})
     assert sweep(tmp_path) == []
     assert Path(f"/proc/{child.pid}").exists()
@@ -136,19 +136,19 @@ def test_a_sweep_spares_itself_and_its_children_inside_a_stray(
         text=True,
         check=True,
     )
-    assert ran.stdout == f"[{Swept(marker, (), ())}] None\n"
+    assert ran.stdout == f"[{SweepResult(marker, (), ())}] None\n"
 
 
 def test_an_unfinished_record_is_read_as_far_as_it_goes(tmp_path: Path, marker: str) -> None:
     made = record(tmp_path, marker)
     os.write(made.number, b"process 1")
-    assert sweep(tmp_path) == [Swept(marker, (), ())]
+    assert sweep(tmp_path) == [SweepResult(marker, (), ())]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_two_sweeps_at_once_share_the_work(tmp_path: Path, marker: str) -> None:
     record(tmp_path, marker)
-    held = Lease.take(str(tmp_path / marker))
+    held = WardenRecord.take(str(tmp_path / marker))
     assert held is not None
     assert sweep(tmp_path) == []
     held.remove()

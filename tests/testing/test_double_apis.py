@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from tillerman.testing.model_double.script import (
-    Call,
     Close,
-    Cut,
+    ConnectionCut,
     Fail,
-    Reply,
+    ModelMessage,
+    ModelToolCall,
     Say,
     Think,
     Usage,
@@ -188,7 +188,7 @@ async def test_what_one_vendor_alone_says_is_put_in_the_words_of_the_others(
 
 @every_api
 async def test_a_cut_leaves_the_stream_unfinished(double: ModelDouble, dialect: Dialect) -> None:
-    double.scenarios[""] = [reply(Say("half", chunks=1), Cut(after=0))]
+    double.scenarios[""] = [reply(Say("half", chunks=1), ConnectionCut(after=0))]
 
     with pytest.raises(http.client.IncompleteRead) as broken:
         await stream(double, dialect)
@@ -212,7 +212,7 @@ async def test_a_closed_stream_ends_properly_and_without_a_finish_reason(
 _ALL = reply(
     Think("Hmm.", chunks=1),
     Say("abcd", chunks=2),
-    Call("shell", {"cmd": "ls"}, id="c1"),
+    ModelToolCall("shell", {"cmd": "ls"}, id="c1"),
     usage=Usage(input=7, output=5, cache_read=3),
 )
 
@@ -265,7 +265,10 @@ async def test_the_responses_api_streams_items(double: ModelDouble) -> None:
 
 async def test_a_tool_is_called_in_the_form_in_which_it_is_offered(double: ModelDouble) -> None:
     double.scenarios[""] = [
-        reply(Call("patch", {"input": "*** Begin"}), Call("mcp__tiny__shout", {"text": "a"}))
+        reply(
+            ModelToolCall("patch", {"input": "*** Begin"}),
+            ModelToolCall("mcp__tiny__shout", {"text": "a"}),
+        )
     ]
     tools = [{"type": "custom", "name": "patch"}, {"type": "function", "name": "shell"}]
 
@@ -283,7 +286,7 @@ async def test_a_tool_is_called_in_the_form_in_which_it_is_offered(double: Model
 async def test_a_tool_that_is_offered_among_the_input_is_called_in_its_language(
     double: ModelDouble,
 ) -> None:
-    double.scenarios[""] = [reply(Call("functions__exec", {"input": "text(1)"}))]
+    double.scenarios[""] = [reply(ModelToolCall("functions__exec", {"input": "text(1)"}))]
     space = {"type": "namespace", "name": "functions"}
     space |= {"tools": [{"type": "custom", "name": "exec"}]}  # type: ignore[dict-item]
     offer = {"type": "additional_tools", "role": "developer", "tools": [space]}
@@ -310,7 +313,7 @@ async def test_a_tool_that_is_offered_among_the_input_is_called_in_its_language(
     ids=["cut short", "refused", "failed", "overflow"],
 )
 async def test_a_response_that_is_not_completed_says_why(
-    double: ModelDouble, step: Reply | Fail, last: str, why: str
+    double: ModelDouble, step: ModelMessage | Fail, last: str, why: str
 ) -> None:
     double.scenarios[""] = [step]
 

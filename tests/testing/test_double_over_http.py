@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from tillerman.testing.model_double.script import (
-    Call,
-    Cut,
+    ConnectionCut,
     Fail,
-    Hold,
-    Reply,
-    Request,
+    ModelMessage,
+    ModelRequest,
+    ModelToolCall,
+    ReplyHold,
     Say,
     Stall,
     Think,
@@ -84,7 +84,7 @@ async def test_a_reply_streams_its_blocks_in_order(double: ModelDouble) -> None:
         reply(
             Think("Hmm.", chunks=1),
             Say("abcd", chunks=2),
-            Call("Bash", {"command": "ls"}),
+            ModelToolCall("Bash", {"command": "ls"}),
             usage=Usage(input=7, output=5, cache_read=3, cache_write=2),
         )
     ]
@@ -137,7 +137,9 @@ def _delta(index: int, **delta: str) -> Body:
 
 
 async def test_a_reply_without_a_stream_is_one_message(double: ModelDouble) -> None:
-    double.scenarios[""] = [reply(Say("Part"), Call("Read", {"p": 1}, id="c1"), stop="max_tokens")]
+    double.scenarios[""] = [
+        reply(Say("Part"), ModelToolCall("Read", {"p": 1}, id="c1"), stop="max_tokens")
+    ]
 
     status, raw = await post(double, asking("hi"))
 
@@ -266,7 +268,7 @@ async def test_overflow_reads_like_the_real_refusal(double: ModelDouble) -> None
 
 
 async def test_a_cut_leaves_the_block_open_and_the_stream_unfinished(double: ModelDouble) -> None:
-    double.scenarios[""] = [reply(Say("half", chunks=1), Cut(after=0))]
+    double.scenarios[""] = [reply(Say("half", chunks=1), ConnectionCut(after=0))]
 
     with pytest.raises(http.client.IncompleteRead) as broken:
         await post(double, asking("hi", stream=True))
@@ -295,7 +297,7 @@ async def test_a_stall_takes_its_time(double: ModelDouble) -> None:
 
 
 async def test_a_hold_waits_for_its_release(double: ModelDouble) -> None:
-    double.scenarios[""] = [reply(Hold("gate"), Say("through"))]
+    double.scenarios[""] = [reply(ReplyHold("gate"), Say("through"))]
 
     pending = asyncio.create_task(said(double, "hi"))
     await double.seen()
@@ -306,7 +308,7 @@ async def test_a_hold_waits_for_its_release(double: ModelDouble) -> None:
 
 
 async def test_leaving_ends_a_reply_that_hangs() -> None:
-    async with ModelDouble([reply(Hold("never", limit=600))]) as double:
+    async with ModelDouble([reply(ReplyHold("never", limit=600))]) as double:
         pending = asyncio.create_task(post(double, asking("hi", stream=True)))
         await double.seen()
 
@@ -320,7 +322,7 @@ async def test_waiting_for_a_request_that_never_comes_is_bounded(double: ModelDo
 
 
 async def test_a_function_may_choose_the_reply(double: ModelDouble) -> None:
-    def echo(request: Request) -> Reply:
+    def echo(request: ModelRequest) -> ModelMessage:
         return reply(Say(f"{request.scenario}: {request.body['messages'][-1]['content']}"))
 
     double.scenarios["echo"] = echo
@@ -329,7 +331,7 @@ async def test_a_function_may_choose_the_reply(double: ModelDouble) -> None:
 
 
 async def test_a_script_that_raises_says_so(double: ModelDouble) -> None:
-    def broken(request: Request) -> Reply:
+    def broken(request: ModelRequest) -> ModelMessage:
         raise KeyError("colour")
 
     double.scenarios["broken"] = broken
@@ -395,7 +397,7 @@ async def test_requests_are_recorded_without_their_keys(double: ModelDouble) -> 
     [request] = double.requests
     assert "sk-secret" not in repr(request)
     assert request.headers["x-app"] == "test"
-    assert request == Request(
+    assert request == ModelRequest(
         "POST", "/v1/messages?beta=true", request.headers, body, "turn", "a", 0, 0, "messages"
     )
 

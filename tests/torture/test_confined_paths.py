@@ -14,7 +14,7 @@ import pytest
 from hostile_archives import zipped
 from path_attacks import SECRET, Stage
 
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
 
@@ -54,7 +54,7 @@ def raced(stage: Stage, count: int, call: Callable[[int], object]) -> str:
 @pytest.mark.parametrize("walk", [False, True], ids=["openat2", "walk"])
 def test_a_million_opens(tmp_path: Path, walk: bool) -> None:
     stage = Stage(tmp_path)
-    with Root(stage.work, walk=walk) as root:
+    with ConfinedRoot(stage.work, walk=walk) as root:
 
         def take(turn: int) -> bytes:
             file = root.open_file(NAMES[turn % len(NAMES)])
@@ -154,7 +154,7 @@ def test_every_tool_while_names_are_swapped(tmp_path: Path, name: str) -> None:
     archive = tmp_path / "archive"
     archive.write_bytes(zipped([("a", b"mine"), ("b/c", b"mine"), ("../d", b"evil")]))
     (tmp_path / "plain").write_text("mine")
-    with Root(stage.work) as root:
+    with ConfinedRoot(stage.work) as root:
         files = Files(root, tmp_path / "exports")
         print(name, raced(stage, CALLS, tool(files, name, archive)))
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tillerman.core.agent import Heard
+from tillerman.core.agent import DecodedLine
 from tillerman.core.events import Event, MessageChunk, Notice, ThoughtChunk
 from tillerman.sessions.agent.host import SpillFile
-from tillerman.sessions.log.disk_budget import Budget
-from tillerman.sessions.log.sanitizer import Intake
+from tillerman.sessions.log.disk_budget import DiskBudget
+from tillerman.sessions.log.sanitizer import EventSanitizer
 from tillerman.supervision.secrets import Redactor, Secrets, TextRedactor
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
@@ -43,7 +43,7 @@ def _byte_stream(secrets: Secrets, first: str, second: str) -> str:
 
 def _spill_file(secrets: Secrets, first: str, second: str) -> str:
     with tempfile.TemporaryFile() as file:
-        spill = SpillFile("1", os.dup(file.fileno()), 1 << 20, secrets, Budget(1 << 20))
+        spill = SpillFile("1", os.dup(file.fileno()), 1 << 20, secrets, DiskBudget(1 << 20))
         spill.write(first.encode())
         spill.write(second.encode())
         spill.close()
@@ -55,10 +55,12 @@ def _intake(*batches: list[Event]) -> Place:
     """Words on their way into the log; FIRST and SECOND stand for the pieces."""
 
     def place(secrets: Secrets, first: str, second: str) -> str:
-        intake = Intake(secrets, output_cap=50_000, budget=Budget(1 << 30), spill=_no_spill)
+        intake = EventSanitizer(
+            secrets, output_cap=50_000, budget=DiskBudget(1 << 30), spill=_no_spill
+        )
         kept: list[Event] = []
         for batch in batches:
-            heard = [Heard(None, [_filled(event, first, second)]) for event in batch]
+            heard = [DecodedLine(None, [_filled(event, first, second)]) for event in batch]
             kept += [event for one in intake.take(heard) for event in one.events]
         kept += intake.rest()
         return "".join(e.text for e in kept if isinstance(e, MessageChunk | ThoughtChunk))

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from tillerman.core.terminal_sanitizer import Cleaner, clean
+from tillerman.core.terminal_sanitizer import TerminalSanitizer, clean
 
 _HOSTILE = [
     "\x1b[", "\x1b]52;c;", "\x1b]8;;", "\x1b]0;", "\x1bP", "\x1b_", "\x1b^", "\x1bX", "\x1b\\",
@@ -44,7 +44,7 @@ def _check(seed: int, count: int) -> None:
         for character in set(out) - {"\n", "\t"}:
             if unicodedata.category(character) in _NEVER_SHOWN:
                 assert _is_a_visible_format(character), (ascii(text), ascii(character))
-        cleaner, cut = Cleaner(), chance.randrange(len(text) + 1)
+        cleaner, cut = TerminalSanitizer(), chance.randrange(len(text) + 1)
         assert cleaner.feed(text[:cut]) + cleaner.feed(text[cut:]) == out, ascii(text)
 
 

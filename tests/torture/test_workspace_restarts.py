@@ -13,7 +13,7 @@ import kills
 import pytest
 from process_server import Server
 
-from tillerman.core.workspace_process import Process
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.database import Database
 from tillerman.store.process_table import ProcessTable
 
@@ -94,7 +94,7 @@ def _wait_for(done: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def _rows(path: Path) -> list[Process]:
+def _rows(path: Path) -> list[WorkspaceProcess]:
     database = Database.open(path, read_only=True)
     try:
         return list(ProcessTable(database).list())

@@ -13,12 +13,12 @@ EXCHANGE = 2
 
 def edit(workspace: str, locks: str, name: str, count: int, named: bool) -> None:
     """By the file tools; prints each line that it was told is in the file now."""
-    from tillerman.workspace.files.confined_root import Root
+    from tillerman.workspace.files.confined_root import ConfinedRoot
     from tillerman.workspace.files.file_tools import Files
     from tillerman.workspace.files.path_locks import PathLocks
     from tillerman.workspace.files.refusal import Refused
 
-    with Root(Path(workspace), locks=PathLocks(Path(locks)), walk=named) as root:
+    with ConfinedRoot(Path(workspace), locks=PathLocks(Path(locks)), walk=named) as root:
         files = Files(root, Path(workspace, "exports"))
         print("ready", flush=True)
         for number in range(count):
@@ -42,12 +42,12 @@ def edit(workspace: str, locks: str, name: str, count: int, named: bool) -> None
 def follow(workspace: str, locks: str, count: int) -> None:
     """Changes whatever version is there; prints the numbers of those that it was told are
     changed."""
-    from tillerman.workspace.files.confined_root import Root
+    from tillerman.workspace.files.confined_root import ConfinedRoot
     from tillerman.workspace.files.file_tools import Files
     from tillerman.workspace.files.path_locks import PathLocks
     from tillerman.workspace.files.refusal import Refused
 
-    with Root(Path(workspace), locks=PathLocks(Path(locks))) as root:
+    with ConfinedRoot(Path(workspace), locks=PathLocks(Path(locks))) as root:
         files = Files(root, Path(workspace, "exports"))
         print("ready", flush=True)
         done = []

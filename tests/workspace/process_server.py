@@ -19,7 +19,7 @@ import msgspec
 from tillerman.core.errors import TillermanError
 from tillerman.store.database import Database
 from tillerman.store.process_table import ProcessTable
-from tillerman.workspace.processes.process_place import Place
+from tillerman.workspace.processes.process_place import ProcessPlace
 from tillerman.workspace.processes.shell_processes import Processes
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -31,7 +31,7 @@ async def open_processes(
 ) -> Processes:
     work = home / "work"
     work.mkdir(parents=True, exist_ok=True)
-    place = Place(work, home / "processes", home / "spawns", **options)
+    place = ProcessPlace(work, home / "processes", home / "spawns", **options)
     return await Processes.open(session, table, place)
 
 

@@ -15,7 +15,12 @@ from tillerman.workspace.files import file_signatures
 from tillerman.workspace.files.file_signatures import FolderSnapshot
 from tillerman.workspace.git import work_tree_snapshot
 from tillerman.workspace.git.git import Deadline
-from tillerman.workspace.git.turn_changes import Changes, Unseen, changed_since, snapshot
+from tillerman.workspace.git.turn_changes import (
+    Changes,
+    UnreadableWorkspace,
+    changed_since,
+    snapshot,
+)
 from tillerman.workspace.git.work_tree_snapshot import READ_FILE_BYTES
 
 Git = Callable[..., str]
@@ -314,7 +319,7 @@ async def test_a_git_that_hangs_is_given_up_with_a_word(
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
     before = await snapshot(repository, seconds=0.2)
     why = "changes of this turn are not known: git rev-parse took longer than 0.2 s"
-    assert before == Unseen(why)
+    assert before == UnreadableWorkspace(why)
     assert await changed_since(before) == Changes(note=why)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.workspace.files import draft_files
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.moving import move
 from tillerman.workspace.files.open_beneath import open_outside
 from tillerman.workspace.files.path_locks import TEMPORARY
@@ -29,10 +29,10 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["openat2", "walk"])
-def confined(root: Path, outside: Path, request: pytest.FixtureRequest) -> Iterator[Root]:
+def confined(root: Path, outside: Path, request: pytest.FixtureRequest) -> Iterator[ConfinedRoot]:
     (root / "a").mkdir()
     (root / "a" / "b.txt").write_text("inside")
-    with Root(root, walk=request.param == "walk") as opened:
+    with ConfinedRoot(root, walk=request.param == "walk") as opened:
         assert opened.walks == (request.param == "walk")
         yield opened
 
@@ -41,7 +41,7 @@ def names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def read(root: Root, path: str) -> bytes:
+def read(root: ConfinedRoot, path: str) -> bytes:
     file = root.open_file(path)
     try:
         return os.read(file, 100)
@@ -49,7 +49,7 @@ def read(root: Root, path: str) -> bytes:
         os.close(file)
 
 
-def refusal(root: Root, path: str, *, write: bool = False) -> str:
+def refusal(root: ConfinedRoot, path: str, *, write: bool = False) -> str:
     with pytest.raises(Refused) as caught:
         if write:
             root.write(path, [b"x"])
@@ -60,13 +60,15 @@ def refusal(root: Root, path: str, *, write: bool = False) -> str:
 
 
 @pytest.mark.parametrize("path", ["a/b.txt", "./a//b.txt", "a/../a/b.txt", "a/./b.txt"])
-def test_a_file_is_found_however_its_path_is_put(confined: Root, path: str) -> None:
+def test_a_file_is_found_however_its_path_is_put(confined: ConfinedRoot, path: str) -> None:
     assert read(confined, path) == b"inside"
     confined.write(path, [b"new"])
     assert read(confined, "a/b.txt") == b"new"
 
 
-def test_an_absolute_path_into_the_workspace_is_made_relative(confined: Root, root: Path) -> None:
+def test_an_absolute_path_into_the_workspace_is_made_relative(
+    confined: ConfinedRoot, root: Path
+) -> None:
     assert read(confined, str(root / "a" / "b.txt")) == b"inside"
     assert confined.parts(str(root)) == ()
 
@@ -80,7 +82,7 @@ def test_an_absolute_path_into_the_workspace_is_made_relative(confined: Root, ro
 )
 @pytest.mark.parametrize("write", [False, True])
 def test_a_path_that_leads_out_by_its_text_is_refused(
-    confined: Root, root: Path, path: str, write: bool
+    confined: ConfinedRoot, root: Path, path: str, write: bool
 ) -> None:
     told = refusal(confined, path.format(root=root), write=write)
     assert "outside the workspace" in told
@@ -94,18 +96,20 @@ def test_a_path_that_leads_out_by_its_text_is_refused(
     ],
 )
 @pytest.mark.parametrize("write", [False, True])
-def test_what_names_no_file_is_refused(confined: Root, path: str, write: bool) -> None:
+def test_what_names_no_file_is_refused(confined: ConfinedRoot, path: str, write: bool) -> None:
     assert refusal(confined, path, write=write)
 
 
 @pytest.mark.parametrize("path", ["a\\b", "new\nline", "esc\x1b[m", "a/\udcff"])
 def test_a_name_that_a_terminal_or_another_system_misreads_is_not_made(
-    confined: Root, path: str
+    confined: ConfinedRoot, path: str
 ) -> None:
     assert refusal(confined, path, write=True)
 
 
-def test_a_link_to_the_outside_is_refused(confined: Root, root: Path, outside: Path) -> None:
+def test_a_link_to_the_outside_is_refused(
+    confined: ConfinedRoot, root: Path, outside: Path
+) -> None:
     (root / "absolute").symlink_to(outside / "secret")
     (root / "relative").symlink_to("../outside/secret")
     (root / "folder").symlink_to(outside)
@@ -123,16 +127,16 @@ def test_a_link_that_stays_inside_is_read_through_and_never_written_through(root
     (root / "a" / "file").write_text("inside")
     (root / "to-file").symlink_to("a/file")
     (root / "to-folder").symlink_to("a")
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         assert read(confined, "to-file") == read(confined, "to-folder/file") == b"inside"
         for path in ("to-file", "to-folder/file", "to-folder/new"):
             assert "is a link to a" in refusal(confined, path, write=True)
     assert names(root / "a") == ["file"] and (root / "to-file").is_symlink()
-    with Root(root, walk=True) as confined:
+    with ConfinedRoot(root, walk=True) as confined:
         assert "is a link to a" in refusal(confined, "to-folder/file")
 
 
-def test_pipes_sockets_and_devices_are_refused_at_once(confined: Root, root: Path) -> None:
+def test_pipes_sockets_and_devices_are_refused_at_once(confined: ConfinedRoot, root: Path) -> None:
     os.mkfifo(root / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(root / "socket"))
@@ -145,13 +149,13 @@ def test_pipes_sockets_and_devices_are_refused_at_once(confined: Root, root: Pat
         assert "a device" in refusal(confined, "device", write=True)
 
 
-def test_a_hard_link_is_not_written(confined: Root, root: Path, outside: Path) -> None:
+def test_a_hard_link_is_not_written(confined: ConfinedRoot, root: Path, outside: Path) -> None:
     (root / "hard").hardlink_to(outside / "secret")
     assert "hard links" in refusal(confined, "hard", write=True)
     assert (outside / "secret").read_bytes() == SECRET
 
 
-def test_a_file_is_replaced_whole_and_keeps_its_mode(confined: Root, root: Path) -> None:
+def test_a_file_is_replaced_whole_and_keeps_its_mode(confined: ConfinedRoot, root: Path) -> None:
     path = root / "a" / "b.txt"
     path.chmod(0o4750)
     before = path.open()
@@ -162,14 +166,14 @@ def test_a_file_is_replaced_whole_and_keeps_its_mode(confined: Root, root: Path)
     before.close()
 
 
-def test_folders_above_a_new_file_are_made_when_asked(confined: Root, root: Path) -> None:
+def test_folders_above_a_new_file_are_made_when_asked(confined: ConfinedRoot, root: Path) -> None:
     with pytest.raises(Refused):
         confined.write("x/y/z", [b"1"], create_parents=False)
     assert confined.write("x/y/z", [b"1"]).created
     assert (root / "x" / "y" / "z").read_bytes() == b"1"
 
 
-def test_a_write_that_breaks_off_leaves_what_was_there(confined: Root, root: Path) -> None:
+def test_a_write_that_breaks_off_leaves_what_was_there(confined: ConfinedRoot, root: Path) -> None:
     def chunks() -> Iterator[bytes]:
         yield b"half"
         raise OSError(28, "full")
@@ -181,7 +185,7 @@ def test_a_write_that_breaks_off_leaves_what_was_there(confined: Root, root: Pat
 
 
 def test_a_new_file_does_not_take_the_place_of_one_that_came_meanwhile(
-    confined: Root, root: Path
+    confined: ConfinedRoot, root: Path
 ) -> None:
     def chunks() -> Iterator[bytes]:
         yield b"mine"
@@ -193,7 +197,7 @@ def test_a_new_file_does_not_take_the_place_of_one_that_came_meanwhile(
     assert not [name for name in names(root) if name.startswith(TEMPORARY)]
 
 
-def test_a_change_while_a_file_is_written_is_not_lost(confined: Root, root: Path) -> None:
+def test_a_change_while_a_file_is_written_is_not_lost(confined: ConfinedRoot, root: Path) -> None:
     path = root / "a" / "b.txt"
 
     def chunks() -> Iterator[bytes]:
@@ -207,7 +211,7 @@ def test_a_change_while_a_file_is_written_is_not_lost(confined: Root, root: Path
 
 
 def test_files_are_replaced_where_names_cannot_be_exchanged(
-    confined: Root, root: Path, monkeypatch: pytest.MonkeyPatch
+    confined: ConfinedRoot, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with the C libraries of old systems."""
     monkeypatch.setattr(draft_files, "_rename", None)
@@ -229,7 +233,7 @@ def _chunks_beside(path: Path) -> Iterator[bytes]:
 
 
 def test_a_workspace_that_is_replaced_is_not_followed(
-    confined: Root, root: Path, outside: Path, tmp_path: Path
+    confined: ConfinedRoot, root: Path, outside: Path, tmp_path: Path
 ) -> None:
     root.rename(tmp_path / "moved")
     root.symlink_to(outside)
@@ -239,7 +243,7 @@ def test_a_workspace_that_is_replaced_is_not_followed(
 
 
 def test_a_workspace_that_is_gone_says_so(root: Path) -> None:
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         root.rmdir()
         assert "was removed" in refusal(confined, "x", write=True)
         assert "was removed" in refusal(confined, "x")
@@ -254,7 +258,7 @@ def test_a_file_from_outside_is_opened_through_no_link(tmp_path: Path, outside: 
         open_outside(str(outside))
 
 
-def test_descriptors_are_given_back(confined: Root, root: Path) -> None:
+def test_descriptors_are_given_back(confined: ConfinedRoot, root: Path) -> None:
     def count() -> int:
         return len(names(Path("/proc/self/fd")))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.files.unified_diff import difference
@@ -19,7 +19,7 @@ from tillerman.workspace.files.unified_diff import difference
 
 @pytest.fixture
 def files(root: Path, tmp_path: Path) -> Iterator[Files]:
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         yield Files(confined, tmp_path / "exports")
 
 

@@ -9,7 +9,7 @@ import pytest
 from hostile_archives import zipped
 
 from tillerman.core.permission.guarded_names import INSTRUCTIONS, PROTECTED
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.guarded_names import standing
 from tillerman.workspace.files.refusal import Refused
@@ -27,7 +27,7 @@ def cases(root: Path, request: pytest.FixtureRequest) -> list[tuple[Path, str]]:
     return found
 
 
-def refused(root: Root, *paths: str) -> None:
+def refused(root: ConfinedRoot, *paths: str) -> None:
     for path in paths:
         for create in (True, False):
             with pytest.raises(Refused) as caught:
@@ -39,7 +39,7 @@ def refused(root: Root, *paths: str) -> None:
 
 def test_a_guarded_name_is_not_created(cases: list[tuple[Path, str]]) -> None:
     for root, name in cases:
-        with Root(root) as confined:
+        with ConfinedRoot(root) as confined:
             refused(confined, name, f"{name}/x", f"sub/{name}", f"sub/{name}/x", f"{name}/a/b/x")
         assert list(root.iterdir()) == []
 
@@ -52,7 +52,7 @@ def test_a_guarded_file_is_not_edited_by_any_of_its_names(cases: list[tuple[Path
         (root / "soft").symlink_to(path)
         (root / "soft-sub").symlink_to("sub")
         (root / "hard").hardlink_to(path)
-        with Root(root) as confined:
+        with ConfinedRoot(root) as confined:
             refused(
                 confined, f"sub/{name}", "soft", "hard", f"soft-sub/{name}", f"./sub/../sub/{name}"
             )
@@ -67,7 +67,7 @@ def test_a_guarded_folder_is_known_again_when_it_or_its_parent_is_renamed(
         (root / name / "x").write_text("before")
         (root / "sub" / name).mkdir(parents=True)
         above = str(Path("sub", name).parent)
-        with Root(root) as confined:
+        with ConfinedRoot(root) as confined:
             # comes by, and sees what is there
             confined.write(str(Path(name).parent / "other"), [b"1"])
             confined.write(f"{above}/other", [b"1"])
@@ -84,7 +84,7 @@ def test_a_guarded_folder_is_known_again_when_it_or_its_parent_is_renamed(
 
 def test_a_guarded_file_that_was_renamed_is_not_written_over(root: Path) -> None:
     (root / ".env").write_text("before")
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         (root / ".env").rename(root / "plain")
         refused(confined, "plain")
         (root / "plain").unlink()
@@ -103,7 +103,7 @@ def test_no_spelling_gets_by(cases: list[tuple[Path, str]]) -> None:
         }
         spellings |= {name[:2] + sign + name[2:] for sign in "\u200b\u200c\u200d\u2060\ufeff\u00ad"}
         spellings |= {name.replace("s", "ſ"), name.replace("k", "\u212a")}
-        with Root(root) as confined:
+        with ConfinedRoot(root) as confined:
             for spelling in spellings:
                 refused(confined, spelling, f"{spelling}/x")
         assert list(root.iterdir()) == []
@@ -114,7 +114,7 @@ def test_every_tool_that_writes_refuses(root: Path, tmp_path: Path, path: str) -
     (tmp_path / "file").write_text("x")
     (tmp_path / "zip").write_bytes(zipped([("x", b"1")]))
     (tmp_path / "hostile").write_bytes(zipped([(path, b"1"), (f"{path}/x", b"1")]))
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         files = Files(confined, tmp_path / "exports")
         for call in (
             lambda: files.write_file(path, "x"),
@@ -130,7 +130,7 @@ def test_every_tool_that_writes_refuses(root: Path, tmp_path: Path, path: str) -
 
 
 def test_names_that_are_only_alike_are_free(root: Path) -> None:
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         for path in (".gitignore", "git", "env", ".github/x.yml", "claude/x", "a.git", "envs/.en"):
             assert confined.write(path, [b"x"]).created
 
@@ -144,5 +144,5 @@ def test_files_that_instruct_agents_are_told_apart(name: str) -> None:
 
 def test_guarded_files_are_read(root: Path) -> None:
     (root / ".env").write_text("A=1")
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         os.close(confined.open_file(".env"))

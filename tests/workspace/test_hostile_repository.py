@@ -13,7 +13,7 @@ from gh_stand_in import GhStandIn
 from tillerman.core.errors import TillermanError
 from tillerman.workspace.branch.github import GitHub
 from tillerman.workspace.git.repository_state import NoRepository, ask_git, read_repository
-from tillerman.workspace.git.safe_config import Setting, overrides
+from tillerman.workspace.git.safe_config import GitSetting, overrides
 
 Git = Callable[..., str]
 KEYS = (
@@ -130,14 +130,14 @@ async def test_a_repository_cannot_make_another_folder_the_place_of_work(
 
 def test_the_users_own_words_stay_and_come_after_the_repositorys() -> None:
     found = [
-        Setting("filter.lfs.clean", "git-lfs clean", True),
-        Setting("credential.helper", "store", True),
-        Setting("credential.https://github.com.helper", "!gh auth git-credential", True),
-        Setting("core.sshcommand", "ssh -i mine", True),
-        Setting("filter.lfs.clean", "evil", False),
-        Setting("core.sshcommand", "evil", False),
-        Setting("credential.https://github.com.helper", "!evil", False),
-        Setting("user.name", "Tester", False),
+        GitSetting("filter.lfs.clean", "git-lfs clean", True),
+        GitSetting("credential.helper", "store", True),
+        GitSetting("credential.https://github.com.helper", "!gh auth git-credential", True),
+        GitSetting("core.sshcommand", "ssh -i mine", True),
+        GitSetting("filter.lfs.clean", "evil", False),
+        GitSetting("core.sshcommand", "evil", False),
+        GitSetting("credential.https://github.com.helper", "!evil", False),
+        GitSetting("user.name", "Tester", False),
     ]
     assert overrides(found) == [
         ("filter.lfs.clean", "git-lfs clean"),

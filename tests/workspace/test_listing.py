@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.gitignore import is_ignored, parse
-from tillerman.workspace.files.listing import Entry, list_directory
+from tillerman.workspace.files.listing import DirectoryEntry, list_directory
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.walk import Walk
+from tillerman.workspace.files.walk import DirectoryWalk
 from tillerman.workspace.tools import tool_schemas
 from tillerman.workspace.tools.file_calls import run_at_once, run_file_call
 
@@ -24,7 +24,7 @@ Git = Callable[..., str]
 
 
 def listed(root: Path, path: str = ".", depth: int = 1, **how: bool | int) -> list[str]:
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         return [entry.path for entry in list_directory(confined, path, depth, **how).entries]  # type: ignore[arg-type]
 
 
@@ -35,7 +35,7 @@ def test_entries_tell_what_they_are(root: Path) -> None:
     (root / "run").chmod(0o755)
     (root / "link").symlink_to("/etc/passwd")
     os.mkfifo(root / "pipe")
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         listing = list_directory(confined, sizes=True)
         names = list_directory(confined)
     assert [(one.path, one.kind, one.target) for one in names.entries] == [
@@ -43,11 +43,11 @@ def test_entries_tell_what_they_are(root: Path) -> None:
     ]
     assert {(one.size, one.executable) for one in names.entries} == {(None, False)}
     assert listing.entries == (
-        Entry("file", "file", 5),
-        Entry("folder", "folder"),
-        Entry("link", "link", target="/etc/passwd"),
-        Entry("pipe", "other"),
-        Entry("run", "file", 1, executable=True),
+        DirectoryEntry("file", "file", 5),
+        DirectoryEntry("folder", "folder"),
+        DirectoryEntry("link", "link", target="/etc/passwd"),
+        DirectoryEntry("pipe", "other"),
+        DirectoryEntry("run", "file", 1, executable=True),
     )
     assert listing.notes == ()
 
@@ -67,7 +67,7 @@ def test_depth_and_limit_are_kept_and_told(root: Path) -> None:
     for at in range(9):
         (root / "a" / f"{at}").write_text("")
     assert listed(root, depth=2)[-1] == "a/b" and listed(root, depth=3)[-1] == "a/b/c"
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         listing = list_directory(confined, "a", limit=3)
         assert [entry.path for entry in listing.entries] == ["a/0", "a/1", "a/2"]
         assert "more than 3" in listing.notes[0]
@@ -83,7 +83,7 @@ def test_what_git_ignores_is_counted_and_left_out(repository: Path) -> None:
     assert listed(repository, depth=2) == [".gitignore", "a.py", "lib", "lib/b.py"]
     assert "build/x" in listed(repository, depth=2, ignored=True)
     assert listed(repository, "build") == ["build/x"]  # who asks for it gets it
-    with Root(repository) as confined:
+    with ConfinedRoot(repository) as confined:
         assert list_directory(confined).notes == ("3 left out: ignored",)
 
 
@@ -144,15 +144,15 @@ def test_git_says_the_same(root: Path, git: Git) -> None:
             lines = [f"!{line}" if chance.random() < 0.25 else line for line in lines]
             (where / ".gitignore").write_bytes("\n".join(lines).encode())
         theirs = git("ls-files", "--others", "--exclude-standard", "-z").split("\0")
-        with Root(root) as confined:
-            ours = [found.path for found in Walk(confined, ".") if found.kind == "file"]
+        with ConfinedRoot(root) as confined:
+            ours = [found.path for found in DirectoryWalk(confined, ".") if found.kind == "file"]
         assert sorted(ours) == sorted(theirs[:-1]), (turn, (root / ".gitignore").read_bytes())
 
 
 def test_a_listing_with_many_rules_is_left_to_a_thread_and_is_whole_there(root: Path) -> None:
     for at in range(300):
         (root / f"note-{at:03d}").write_text("")
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         files = Files(confined, root.parent / "exports", Secrets())
         call = tool_schemas.ListDirectory(limit=1000)
         at_once = run_at_once(files, call)

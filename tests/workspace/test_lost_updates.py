@@ -16,7 +16,7 @@ from pathlib import Path
 import edit_racers
 import pytest
 
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.path_locks import TEMPORARY, PathLocks
 from tillerman.workspace.files.refusal import Refused
@@ -105,7 +105,7 @@ def test_a_write_that_changed_the_file_in_place_is_not_lost(root: Path) -> None:
     path = root / "a"
     path.write_text("old text\n")
 
-    with Root(root) as confined, confined.slot("a") as slot:
+    with ConfinedRoot(root) as confined, confined.slot("a") as slot:
         seen = slot.look()
         assert seen
 
@@ -154,7 +154,7 @@ def kill_writers(root: Path, locks: Path, drafts: Path) -> int:
         assert drafts == root or temporary(root) == []
         PathLocks(locks).recover()
         assert temporary(drafts) == []
-        with Root(root, locks=PathLocks(locks)) as confined:
+        with ConfinedRoot(root, locks=PathLocks(locks)) as confined:
             start = time.monotonic()
             Files(confined, root).write_file("a", "first\nlast\n")
             assert time.monotonic() - start < 5
@@ -177,7 +177,7 @@ def test_no_name_of_ours_is_ever_seen_in_the_workspace(root: Path, tmp_path: Pat
     (root / "a").write_text("0")
     watch = inotify.Inotify()
     watch.add(str(root), inotify.CREATE | inotify.MOVED_TO)
-    with Root(root, locks=PathLocks(tmp_path / "locks")) as confined:
+    with ConfinedRoot(root, locks=PathLocks(tmp_path / "locks")) as confined:
         files = Files(confined, tmp_path / "exports")
         for number in range(20):
             files.write_file("a", f"{number}")

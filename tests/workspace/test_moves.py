@@ -14,7 +14,7 @@ import pytest
 from path_attacks import Stage
 
 from tillerman.workspace.files import moving
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.moving import MadeFolder, Moved, Removed
 from tillerman.workspace.files.path_locks import PathLocks
@@ -23,7 +23,7 @@ from tillerman.workspace.files.refusal import Refused
 
 @pytest.fixture
 def files(root: Path, tmp_path: Path) -> Iterator[Files]:
-    with Root(root, locks=PathLocks(tmp_path / "locks")) as confined:
+    with ConfinedRoot(root, locks=PathLocks(tmp_path / "locks")) as confined:
         yield Files(confined, tmp_path / "exports")
 
 
@@ -76,7 +76,7 @@ def test_any_tree_is_changed_as_the_commands_change_it(tmp_path: Path) -> None:
         random_tree(chance, ours)
         shutil.copytree(ours, theirs, symlinks=True)
         path, other = random_path(chance), random_path(chance)
-        with Root(ours, locks=PathLocks(tmp_path / "locks")) as root:
+        with ConfinedRoot(ours, locks=PathLocks(tmp_path / "locks")) as root:
             files = Files(root, tmp_path / "exports")
             try:
                 match number % 3:
@@ -210,7 +210,7 @@ def test_nothing_outside_is_moved_or_deleted_while_names_are_swapped(
     stage = Stage(tmp_path)
     done = 0
     locks = PathLocks(tmp_path / "locks")
-    with Root(stage.work, walk=walk, locks=locks) as root, stage.swapping(60):
+    with ConfinedRoot(stage.work, walk=walk, locks=locks) as root, stage.swapping(60):
         files = Files(root, tmp_path / "exports")
         for turn in range(200):
             path = ("box/other", "box/inner/other", "kept/inner/other")[turn % 3]

@@ -19,7 +19,7 @@ from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files import regex_client
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.processes import output_reader
-from tillerman.workspace.processes.output_reader import Ends, Line, Lines
+from tillerman.workspace.processes.output_reader import OutputEnds, OutputLine, OutputLines
 
 GB = 1 << 30
 
@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "stdout"
 
 
-def texts(found: Lines) -> list[str]:
+def texts(found: OutputLines) -> list[str]:
     return [line.text for line in found.lines]
 
 
@@ -55,8 +55,12 @@ def sparse(path: Path, size: int, end: bytes = b"") -> Path:
 
 def test_the_ends_of_a_short_file(file: Path) -> None:
     file.write_bytes(b"one\ntwo\nthree\n")
-    assert output_reader.head(file, 2) == Lines((Line(0, "one"), Line(4, "two")), 0, 8, 14)
-    assert output_reader.tail(file, 2) == Lines((Line(4, "two"), Line(8, "three")), 4, 14, 14)
+    assert output_reader.head(file, 2) == OutputLines(
+        (OutputLine(0, "one"), OutputLine(4, "two")), 0, 8, 14
+    )
+    assert output_reader.tail(file, 2) == OutputLines(
+        (OutputLine(4, "two"), OutputLine(8, "three")), 4, 14, 14
+    )
     assert output_reader.tail(file, 100) == output_reader.head(file, 100)
 
 
@@ -72,8 +76,8 @@ def test_a_last_line_without_newline_is_shown_and_called_unfinished(file: Path) 
 
 def test_an_empty_file_has_no_lines(file: Path) -> None:
     file.touch()
-    assert output_reader.tail(file) == output_reader.head(file) == Lines((), 0, 0, 0)
-    assert output_reader.ends(file, 10, 10) == Ends("")
+    assert output_reader.tail(file) == output_reader.head(file) == OutputLines((), 0, 0, 0)
+    assert output_reader.ends(file, 10, 10) == OutputEnds("")
     assert output_reader.search(file, "x").matches == ()
 
 
@@ -118,7 +122,7 @@ def test_a_line_that_is_too_long_is_cut_in_its_middle_and_says_so(file: Path) ->
     assert cut.left_out == 9_001 - output_reader.LINE_BYTES
     assert f"[{cut.left_out:,} bytes left out, from byte 1500 on]" in cut.text
     assert cut.text.endswith("aaz")
-    assert following == Line(9_002, "next")
+    assert following == OutputLine(9_002, "next")
     assert output_reader.span(file, 1_500, 1).lines[0].text.startswith("aaa")
 
 
@@ -406,7 +410,7 @@ def test_a_search_answers_alike_whether_a_guess_at_a_secret_is_right_or_wrong(
     path.write_text(f"start\nkey={secret} and more\n{'x' * 3_000}{secret}\nend\n")
     wrong = "J" * len(secret)  # in no line, and not in what stands for a secret
 
-    def answer(pattern: str) -> output_reader.Matches:
+    def answer(pattern: str) -> output_reader.OutputMatches:
         return output_reader.search(path, pattern, kind, limit=1, secrets=secrets)
 
     for length in (1, 2, 5, len(secret) - 1, len(secret)):

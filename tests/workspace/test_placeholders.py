@@ -13,8 +13,8 @@ import pytest
 from secret_files import PLACEHOLDER, REGISTERED, Change, SecretFile, change, encoded, secret_file
 
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import Root
-from tillerman.workspace.files.editing import Edit
+from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.editing import AppliedEdit
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.path_locks import PathLocks
 from tillerman.workspace.files.reading import FileText
@@ -27,7 +27,7 @@ OTHER = "sk-zyxwvutsrqponmlk9876543210"
 
 @pytest.fixture
 def files(root: Path, tmp_path: Path) -> Iterator[Files]:
-    with Root(root, locks=PathLocks(tmp_path / "locks")) as confined:
+    with ConfinedRoot(root, locks=PathLocks(tmp_path / "locks")) as confined:
         yield Files(confined, tmp_path / "exports", Secrets(REGISTERED))
 
 
@@ -199,7 +199,7 @@ def test_a_large_file_is_read_without_its_secrets_and_not_changed(files: Files, 
 # -- any file --------------------------------------------------------------------------------------
 
 
-def written(files: Files, chance: random.Random, file: SecretFile, made: Change) -> Edit:
+def written(files: Files, chance: random.Random, file: SecretFile, made: Change) -> AppliedEdit:
     """As a model does it: by what it was shown."""
     seen = read(files)
     shown = seen.text.split("\n") if file.lines else []

@@ -19,7 +19,7 @@ import pytest
 from process_server import ENV, Server, open_processes
 
 from tillerman.core.timestamps import rfc3339
-from tillerman.core.workspace_process import Process
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.database import Database
 from tillerman.store.process_table import ProcessTable
 from tillerman.supervision.client import foreign_warden
@@ -58,18 +58,22 @@ def token() -> Iterator[str]:
     kills.end_holders(made)
 
 
-async def start(processes: Processes, command: str, mode: str = "async", **how: Any) -> Process:
+async def start(
+    processes: Processes, command: str, mode: str = "async", **how: Any
+) -> WorkspaceProcess:
     given = {"cwd": Path("/"), "env": ENV, "mode": mode}
     return await processes.start(command, **given | how)
 
 
-async def run(processes: Processes, command: str, timeout: float = 20, **how: Any) -> Process:
+async def run(
+    processes: Processes, command: str, timeout: float = 20, **how: Any
+) -> WorkspaceProcess:
     on_timeout = how.pop("on_timeout", "kill")
     started = await start(processes, command, "sync", **how)
     return await processes.see_through(started, timeout, on_timeout)
 
 
-def text(processes: Processes, process: Process, stream: str = "stdout") -> str:
+def text(processes: Processes, process: WorkspaceProcess, stream: str = "stdout") -> str:
     return (processes.folder(process.id) / stream).read_text()
 
 
@@ -172,7 +176,7 @@ async def test_no_more_than_twenty_run_at_once(processes: Processes, token: str)
         *(start(processes, f"sleep {token}") for _ in range(MOST + 5)), return_exceptions=True
     )
     refused = [one for one in started if isinstance(one, Refused)]
-    running = [one for one in started if isinstance(one, Process)]
+    running = [one for one in started if isinstance(one, WorkspaceProcess)]
     assert (len(running), len(refused)) == (MOST, 5)
     assert refused[0].message == "20 processes of this session run already"
     assert "kill_process" in refused[0].hint
@@ -450,7 +454,7 @@ def test_what_was_running_when_all_were_killed_is_lost_and_told(
 
 
 async def test_a_row_of_another_boot_is_lost(home: Path, table: ProcessTable) -> None:
-    row = Process(
+    row = WorkspaceProcess(
         id="p1",
         session="mine",
         command="x",

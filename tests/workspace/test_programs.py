@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.workspace.git.bounded_command import Missing, Said, Slow, ask
+from tillerman.workspace.git.bounded_command import (
+    CommandMissing,
+    CommandOutput,
+    CommandTimeout,
+    ask,
+)
 
 ENV = {"PATH": os.environ["PATH"]}
 
 
-async def sh(script: str, cwd: Path, **limits: float) -> Said:
+async def sh(script: str, cwd: Path, **limits: float) -> CommandOutput:
     seconds, most = limits.get("seconds", 20), int(limits.get("most", 1 << 20))
     return await ask(("sh", "-c", script), cwd=cwd, env=ENV, seconds=seconds, most=most)
 
@@ -27,7 +32,7 @@ def gone(pid: int) -> bool:
 
 
 async def test_what_it_says_and_how_it_ends_are_told(tmp_path: Path) -> None:
-    assert await sh("echo out; echo no >&2; echo why >&2; exit 3", tmp_path) == Said(
+    assert await sh("echo out; echo no >&2; echo why >&2; exit 3", tmp_path) == CommandOutput(
         3, b"out\n", b"no\nwhy\n"
     )
     assert (await sh("echo no >&2; echo why >&2; exit 3", tmp_path)).complaint == "why"
@@ -59,12 +64,12 @@ async def test_whatever_it_started_goes_with_it(tmp_path: Path) -> None:
 async def test_one_that_holds_its_pipes_from_elsewhere_does_not_hold_us(tmp_path: Path) -> None:
     script = "echo said; setsid sleep 30 & echo $! > pid; exit 0"
     async with asyncio.timeout(15):
-        assert await sh(script, tmp_path) == Said(0, b"said\n")
+        assert await sh(script, tmp_path) == CommandOutput(0, b"said\n")
     os.kill(int((tmp_path / "pid").read_text()), 9)
 
 
 async def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(Slow, match="sh took longer than"):
+    with pytest.raises(CommandTimeout, match="sh took longer than"):
         await sh("trap '' TERM; echo $$ > pid; sleep 60; sleep 60", tmp_path, seconds=0.3)
     assert gone(int((tmp_path / "pid").read_text()))
 
@@ -92,5 +97,5 @@ async def test_a_caller_that_gives_up_at_once_leaves_nothing(tmp_path: Path) -> 
 
 
 async def test_one_that_is_not_there_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(Missing, match="nowhere cannot be started"):
+    with pytest.raises(CommandMissing, match="nowhere cannot be started"):
         await ask(("nowhere",), cwd=tmp_path, env=ENV, seconds=1)

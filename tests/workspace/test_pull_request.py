@@ -13,9 +13,9 @@ from gh_stand_in import RECORDINGS, GhStandIn, failures
 
 from tillerman.workspace.branch.github import GitHub
 from tillerman.workspace.branch.pull_request import (
-    Check,
-    NoNews,
     PullRequest,
+    PullRequestCheck,
+    PullRequestUnavailable,
     parse_refusal,
     parse_view,
 )
@@ -48,10 +48,10 @@ def test_a_recorded_view_is_read_whole() -> None:
         state="OPEN",
         review="APPROVED",
         checks=(
-            Check(
+            PullRequestCheck(
                 "build", "failed", "https://github.com/your-org/your-repo/actions/runs/1000/job/1"
             ),
-            Check(
+            PullRequestCheck(
                 "lint", "passed", "https://github.com/your-org/your-repo/actions/runs/1000/job/2"
             ),
         ),
@@ -105,7 +105,7 @@ def test_a_recorded_refusal_is_told_with_a_next_step(case: str) -> None:
 @pytest.mark.parametrize("told", [b"", b"[]", b"{}", b'{"number": "x"}', b"\xff", b"[" * 100_000])
 def test_what_cannot_be_read_is_no_news(told: bytes) -> None:
     found = parse_view(told)
-    assert isinstance(found, NoNews)
+    assert isinstance(found, PullRequestUnavailable)
     assert found.why == "failed"
 
 
@@ -164,7 +164,7 @@ async def test_without_gh_there_is_no_news(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", ".:/nowhere")  # nor one from wherever we stand
     found = await GitHub().pull_request(hosted)
-    assert isinstance(found, NoNews)
+    assert isinstance(found, PullRequestUnavailable)
     assert found.why == "no_gh"
     assert "gh auth login" in found.hint
 
@@ -172,7 +172,7 @@ async def test_without_gh_there_is_no_news(
 async def test_a_slow_gh_is_ended_and_is_no_news(gh: GhStandIn, hosted: Repository) -> None:
     gh.answer("pr", "view", seconds=60)
     found = await GitHub().pull_request(hosted, seconds=0.5)
-    assert isinstance(found, NoNews)
+    assert isinstance(found, PullRequestUnavailable)
     assert found.why == "slow"
     (began,) = gh.log
     with pytest.raises(ProcessLookupError):
@@ -182,7 +182,7 @@ async def test_a_slow_gh_is_ended_and_is_no_news(gh: GhStandIn, hosted: Reposito
 async def test_a_flood_is_no_news(gh: GhStandIn, hosted: Repository) -> None:
     gh.answer("pr", "view", stdout="x" * (5 << 20))
     found = await GitHub().pull_request(hosted)
-    assert isinstance(found, NoNews)
+    assert isinstance(found, PullRequestUnavailable)
 
 
 async def test_a_rate_limit_is_left_alone_for_a_while(gh: GhStandIn, hosted: Repository) -> None:
@@ -190,7 +190,7 @@ async def test_a_rate_limit_is_left_alone_for_a_while(gh: GhStandIn, hosted: Rep
     github = GitHub()
     for _ in range(3):
         found = await github.pull_request(hosted)
-        assert isinstance(found, NoNews)
+        assert isinstance(found, PullRequestUnavailable)
         assert found.why == "rate_limited"
     assert len(gh.asked) == 1
 
@@ -215,6 +215,8 @@ async def test_where_there_can_be_none_gh_is_not_asked(
     git("remote", "add", "origin", "https://github.com/your-org/your-repo.git")
     git("switch", "--quiet", "--detach")
     detached = await GitHub().pull_request(await read_repository(repository))
-    assert isinstance(alone, NoNews) and isinstance(detached, NoNews)
+    assert isinstance(alone, PullRequestUnavailable) and isinstance(
+        detached, PullRequestUnavailable
+    )
     assert (alone.why, detached.why) == ("no_remote", "no_branch")
     assert gh.asked == []

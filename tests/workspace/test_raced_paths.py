@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from path_attacks import SECRET, Stage
 
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
 
 
@@ -25,7 +25,7 @@ def naive(root: Path, path: str) -> bytes:
 def test_no_read_and_no_write_leaves_while_names_are_swapped(tmp_path: Path, walk: bool) -> None:
     stage = Stage(tmp_path)
     done = 0
-    with Root(stage.work, walk=walk) as root, stage.swapping(60):
+    with ConfinedRoot(stage.work, walk=walk) as root, stage.swapping(60):
         for turn in range(3_000):
             path = Stage.PATHS[turn % 4]
             with contextlib.suppress(Refused):

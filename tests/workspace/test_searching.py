@@ -10,20 +10,20 @@ import pytest
 from repositories import Git
 
 from tillerman.workspace.files import searching, walk
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.searching import Match, Matches
+from tillerman.workspace.files.searching import FileMatch, FileMatches
 
 
-def search(root: Path, pattern: str, **how: object) -> Matches:
-    with Root(root) as confined:
+def search(root: Path, pattern: str, **how: object) -> FileMatches:
+    with ConfinedRoot(root) as confined:
         return searching.search_files(confined, pattern, **how)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
 def test_lines_are_found_with_what_is_around_them(repository: Path, kind: str) -> None:
     found = search(repository, "gamma", kind=kind, context=1)
-    assert found.matches == (Match("lib/b.py", 3, "gamma", ("beta",), ("delta",)),)
+    assert found.matches == (FileMatch("lib/b.py", 3, "gamma", ("beta",), ("delta",)),)
     assert found.files == 3
     assert search(repository, "alpha", kind=kind, context=9).matches[0].before == ()
     assert search(repository, "nothing", kind=kind).matches == ()

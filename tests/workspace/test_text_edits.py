@@ -13,16 +13,16 @@ import pytest
 from image_files import gif, jpeg, png, webp
 
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.images import ImageKind, image_kind
-from tillerman.workspace.files.reading import Image
+from tillerman.workspace.files.reading import ImageFile
 from tillerman.workspace.files.refusal import Refused
 
 
 @pytest.fixture
 def files(root: Path, tmp_path: Path) -> Iterator[Files]:
-    with Root(root) as confined:
+    with ConfinedRoot(root) as confined:
         yield Files(confined, tmp_path / "exports", Secrets())
 
 
@@ -150,7 +150,7 @@ def test_an_image_is_known_by_its_bytes(files: Files, root: Path, make: object, 
     for width, height in ((1, 1), (640, 480), (3, 7999)):
         data = make(width, height)  # type: ignore[operator]
         (root / "no-suffix").write_bytes(data)
-        assert files.read_file("no-suffix") == Image(
+        assert files.read_file("no-suffix") == ImageFile(
             "no-suffix", len(data), mime, width, height, base64.b64encode(data).decode()
         )
         if mime == "image/png" and shutil.which("file"):

@@ -16,7 +16,15 @@ from typing import Any
 import msgspec
 
 from tillerman.agents.stdio.capability_check import refuse_unsupported
-from tillerman.core.agent import AgentInfo, Conversation, Heard, Host, Mode, Prompt, SessionSpec
+from tillerman.core.agent import (
+    AgentInfo,
+    Conversation,
+    DecodedLine,
+    Host,
+    Mode,
+    Prompt,
+    SessionSpec,
+)
 from tillerman.core.errors import Unsupported, UsageError
 from tillerman.core.events import (
     AgentExited,
@@ -61,7 +69,7 @@ class ReplayAgent:
             raise UsageError(
                 "there is nothing to replay", hint="name a session or a file: `replay:FILE`"
             )
-        recording = Recording(Path(file))
+        recording = ReplayFile(Path(file))
         return ReplayConversation(
             recording,
             after=int(spec.resume or 0),
@@ -70,14 +78,14 @@ class ReplayAgent:
         )
 
 
-class Moment(msgspec.Struct, frozen=True):
+class RecordedEntry(msgspec.Struct, frozen=True):
     """An entry as far as a replay needs it; its event may be of a version that is not ours."""
 
     at: str
     event: msgspec.Raw
 
 
-class Recording:
+class ReplayFile:
     """A file of entries, cut into scenes: a prompt, and all that followed until the next one."""
 
     def __init__(self, path: Path) -> None:
@@ -93,7 +101,7 @@ class Recording:
 
     def _add(self, line: bytes, where: str) -> None:
         try:
-            moment = msgspec.json.decode(line, type=Moment)
+            moment = msgspec.json.decode(line, type=RecordedEntry)
             at = datetime.fromisoformat(moment.at).timestamp()
         except (msgspec.MsgspecError, ValueError) as error:
             raise UsageError(
@@ -113,7 +121,9 @@ class Recording:
 class ReplayConversation:
     asks = INFO.asks
 
-    def __init__(self, recording: Recording, *, after: int, speed: float | None, ask: bool) -> None:
+    def __init__(
+        self, recording: ReplayFile, *, after: int, speed: float | None, ask: bool
+    ) -> None:
         self._recording = recording
         self._scene = after
         self._speed = speed
@@ -142,15 +152,15 @@ class ReplayConversation:
         self._cut.set()
         self._prompts.put_nowait(None)
 
-    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
-        yield [Heard(None, [AgentStarted(agent=INFO.name)])]
+    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
+        yield [DecodedLine(None, [AgentStarted(agent=INFO.name)])]
         while await self._prompts.get():
             self._scene += 1
             ready = AgentReady(native_id=str(self._scene), model=self._recording.model)
-            yield [Heard(None, [ready])]
+            yield [DecodedLine(None, [ready])]
             async for event in self._play():
-                yield [Heard(None, [event])]
-        yield [Heard(None, [AgentExited(code=0)])]
+                yield [DecodedLine(None, [event])]
+        yield [DecodedLine(None, [AgentExited(code=0)])]
 
     async def _play(self) -> AsyncIterator[Event]:
         if self._scene > len(self._recording.scenes):

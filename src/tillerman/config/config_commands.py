@@ -21,7 +21,7 @@ from tillerman.config.settings import SETTINGS, Config, Source, agent_kind, valu
 from tillerman.paths import Paths, private_folder, write_whole
 
 
-class Row(NamedTuple):
+class ConfigRow(NamedTuple):
     key: str
     value: Any
     shown: str
@@ -36,19 +36,19 @@ class ConfigFile(NamedTuple):
     trust: TrustState | None  # of a project's
 
 
-def show(config: Config) -> list[Row]:
+def show(config: Config) -> list[ConfigRow]:
     keys = [*SETTINGS, *sorted(key for key in config.sources if key.startswith("agents."))]
     return [get(config, key) for key in keys]
 
 
-def get(config: Config, key: str) -> Row:
+def get(config: Config, key: str) -> ConfigRow:
     if key not in SETTINGS and key not in config.sources:
         raise unknown(key, "config")
     value = value_at(config, key)
     kind = SETTINGS[key].kind if key in SETTINGS else agent_kind(key)
     shown = kind.show(value) if kind else str(value)
     help = SETTINGS[key].help if key in SETTINGS else ""
-    return Row(key, value, shown, config.sources.get(key, Source("default")), help)
+    return ConfigRow(key, value, shown, config.sources.get(key, Source("default")), help)
 
 
 def files(paths: Paths, cwd: Path) -> list[ConfigFile]:

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tillerman.config.project_trust import project_folder, trust_state
-from tillerman.config.settings import SETTINGS, Config, Source, Withheld, agent_kind, build
-from tillerman.config.value_types import WrongKind
+from tillerman.config.settings import SETTINGS, Config, IgnoredSetting, Source, agent_kind, build
+from tillerman.config.value_types import ValueTypeError
 from tillerman.core.errors import ConfigError
 from tillerman.paths import Paths, find_paths
 
@@ -40,7 +40,7 @@ def load(
     """`flags` are dotted keys with their words; None stands for a flag that was not given."""
     paths = paths or find_paths(environment)
     values: Values = {}
-    withheld: list[Withheld] = []
+    withheld: list[IgnoredSetting] = []
     ordered: tuple[Rule, ...] = ()
     tighter: tuple[Rule, ...] = ()
     folder = project_folder(paths, cwd or Path.cwd())
@@ -51,7 +51,7 @@ def load(
         except ConfigError as error:
             if state == "trusted":
                 raise
-            found, withheld = {}, [Withheld(FILE, error.message)]
+            found, withheld = {}, [IgnoredSetting(FILE, error.message)]
         else:
             ordered = _rules(found)
             if state != "trusted":
@@ -111,7 +111,7 @@ def checked(key: str, value: Any, where: str, *, word: bool = False) -> Any:
         if word and kind.from_word:
             return kind.from_word(value)
         return kind.read(value)
-    except WrongKind:
+    except ValueTypeError:
         raise ConfigError(
             f"{where}: {key} must be {kind.expected}, not {value!r}",
             hint=f"`tillerman config set {key} VALUE` writes it",
@@ -151,7 +151,7 @@ def from_environment(environment: Mapping[str, str]) -> Values:
     return values
 
 
-def tightening(values: Values, state: str) -> tuple[Values, list[Withheld]]:
+def tightening(values: Values, state: str) -> tuple[Values, list[IgnoredSetting]]:
     """Of a project that is not trusted only what makes things stricter than they are without it."""
     kept: Values = {}
     withheld = []
@@ -159,11 +159,11 @@ def tightening(values: Values, state: str) -> tuple[Values, list[Withheld]]:
     for key, (value, source) in values.items():
         setting = SETTINGS.get(key)
         if setting is None or key not in TIGHTENED or setting.kind.tighter is None:
-            withheld.append(Withheld(key, because))
+            withheld.append(IgnoredSetting(key, because))
         elif setting.kind.tighter(value, setting.default):
             kept[key] = (value, source)
         else:
-            withheld.append(Withheld(key, f"would loosen {key}, and {because}"))
+            withheld.append(IgnoredSetting(key, f"would loosen {key}, and {because}"))
     return kept, withheld
 
 

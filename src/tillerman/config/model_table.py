@@ -33,7 +33,7 @@ class Price(NamedTuple):
         return round(dollars / 1_000_000, 9)
 
 
-class Own(NamedTuple):
+class VendorModel(NamedTuple):
     """What an agent is told, and why that may be wrong."""
 
     name: str
@@ -46,21 +46,21 @@ class Models(Struct, frozen=True):
     prices_of: str
     priced_by_user: frozenset[str] = frozenset()
 
-    def own(self, agent: str, model: str) -> Own:
+    def own(self, agent: str, model: str) -> VendorModel:
         """A name that the table does not have goes through as it is."""
         row = self.rows.get(model, {})
         if agent in row:
-            return Own(str(row[agent]))
+            return VendorModel(str(row[agent]))
         if self.knows(agent, model):
-            return Own(model)
+            return VendorModel(model)
         others = [name for name in row if name != PRICE]
         if others:
             why = f"{model} is known as a model of {', '.join(others)}, not of {agent}"
         elif any(agent in known for known in self.rows.values()):
             why = f"{agent} is not known to have a model called {model}"
         else:
-            return Own(model)  # the table says nothing of this agent's models
-        return Own(model, f"{why}: the name is passed on as it is")
+            return VendorModel(model)  # the table says nothing of this agent's models
+        return VendorModel(model, f"{why}: the name is passed on as it is")
 
     def knows(self, agent: str, model: str) -> bool:
         """By the unified name or by the agent's own, dated or not."""

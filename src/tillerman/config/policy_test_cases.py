@@ -18,7 +18,7 @@ _GROUP = ("title", "approve", "mode", "agent", "rules", "cases")
 _CASE = ("tool", "input", "command", "expect", "rule")
 
 
-class Case(Struct, frozen=True):
+class PolicyTestCase(Struct, frozen=True):
     tool: str
     input: dict[str, Any]
     expect: str
@@ -30,7 +30,7 @@ class Group(Struct, frozen=True):
     """Cases under one policy. None stands for what the config says."""
 
     title: str
-    cases: tuple[Case, ...]
+    cases: tuple[PolicyTestCase, ...]
     approve: str | None = None
     mode: Mode = "agent"
     agent: str = ""
@@ -86,7 +86,7 @@ def _group(table: Mapping[str, Any], path: str, before: int) -> Group:
     )
 
 
-def _case(table: Mapping[str, Any], path: str, number: int) -> Case:
+def _case(table: Mapping[str, Any], path: str, number: int) -> PolicyTestCase:
     where = f"{path}: case {number}"
     _refuse_unknown(table, _CASE, where)
     expect = table.get("expect")
@@ -107,7 +107,7 @@ def _case(table: Mapping[str, Any], path: str, number: int) -> Case:
     for key in ("tool", "rule"):
         if not isinstance(table.get(key, ""), str):
             raise ConfigError(f"{where}: {key} must be a text, not {table[key]!r}")
-    return Case(table.get("tool", "Bash"), input, expect, table.get("rule"), number)
+    return PolicyTestCase(table.get("tool", "Bash"), input, expect, table.get("rule"), number)
 
 
 def _refuse_unknown(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:

@@ -40,7 +40,7 @@ class Profile(Struct, frozen=True):
     system: str = ""
 
 
-class Broken(Struct, frozen=True):
+class InvalidProfile(Struct, frozen=True):
     """A file that is none, or does not count, and why."""
 
     name: str
@@ -51,12 +51,12 @@ class Broken(Struct, frozen=True):
 
 def profile(paths: Paths, cwd: Path, name: str) -> Profile | None:
     """None when there is no such file; ConfigError when it is broken or not trusted."""
-    withheld: Broken | None = None
+    withheld: InvalidProfile | None = None
     for found in _files(paths, cwd):
         if found.name != name:
             continue
         if found.data is None:
-            withheld = withheld or Broken(name, found.path, found.problem, found.hint)
+            withheld = withheld or InvalidProfile(name, found.path, found.problem, found.hint)
             continue
         return parse(found.data, found.path, found.layer)
     if withheld:
@@ -64,19 +64,21 @@ def profile(paths: Paths, cwd: Path, name: str) -> Profile | None:
     return None
 
 
-def profiles(paths: Paths, cwd: Path) -> Sequence[Profile | Broken]:
+def profiles(paths: Paths, cwd: Path) -> Sequence[Profile | InvalidProfile]:
     """All of them, by name; where two have the same, the one that counts."""
-    listed: dict[str, Profile | Broken] = {}
+    listed: dict[str, Profile | InvalidProfile] = {}
     for found in _files(paths, cwd):
         if isinstance(listed.get(found.name), Profile):
             continue
         if found.data is None:
-            listed.setdefault(found.name, Broken(found.name, found.path, found.problem, found.hint))
+            listed.setdefault(
+                found.name, InvalidProfile(found.name, found.path, found.problem, found.hint)
+            )
             continue
         try:
             listed[found.name] = parse(found.data, found.path, found.layer)
         except ConfigError as error:
-            listed[found.name] = Broken(found.name, found.path, error.message, error.hint)
+            listed[found.name] = InvalidProfile(found.name, found.path, error.message, error.hint)
     return [listed[name] for name in sorted(listed)]
 
 

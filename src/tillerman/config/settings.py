@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from msgspec import Struct, field
 
 from tillerman.config.value_types import (
-    Kind,
-    WrongKind,
+    ValueType,
+    ValueTypeError,
     choice,
     count,
     key_table,
@@ -52,7 +52,7 @@ class Env(Struct, frozen=True):
     passed: tuple[str, ...] = ()
 
 
-class Limits(Struct, frozen=True):
+class LimitsConfig(Struct, frozen=True):
     tool_output: int = 50 * KB
     spill: int = 256 * MB
     turn_log: int = 256 * MB
@@ -65,7 +65,7 @@ class Limits(Struct, frozen=True):
     tokens: int | None = None
 
 
-class Team(Struct, frozen=True):
+class TeamConfig(Struct, frozen=True):
     """What happens when an agent of several cannot go on."""
 
     handoff: Handoff = "limits"
@@ -73,7 +73,7 @@ class Team(Struct, frozen=True):
     wait: float = 900.0
 
 
-class Until(Struct, frozen=True):
+class UntilConfig(Struct, frozen=True):
     """A command that is run after each turn, and decides whether another one follows."""
 
     command: str | None = None
@@ -91,7 +91,7 @@ class Workspace(Struct, frozen=True):
     isolation: Isolation = "basic"
 
 
-class Enforcement(Struct, frozen=True):
+class EnforcementConfig(Struct, frozen=True):
     """What the kernel holds of the rules, whatever an agent asks about."""
 
     commands: Enforced = "auto"
@@ -99,7 +99,7 @@ class Enforcement(Struct, frozen=True):
     paths: Enforced = "auto"
 
 
-class Output(Struct, frozen=True):
+class OutputConfig(Struct, frozen=True):
     """Of a session with an output schema."""
 
     repair: bool = False
@@ -131,7 +131,7 @@ class Source(Struct, frozen=True):
         return f"{self.where}:{self.line}" if self.line else self.where
 
 
-class Withheld(Struct, frozen=True):
+class IgnoredSetting(Struct, frozen=True):
     """A value of a project that is not trusted, and why it does not count."""
 
     key: str
@@ -147,14 +147,14 @@ class Config(Struct, frozen=True):
     color: str = "auto"
     experimental_agents: bool = False
     env: Env = Env()
-    limits: Limits = Limits()
+    limits: LimitsConfig = LimitsConfig()
     store: Store = Store()
-    team: Team = Team()
+    team: TeamConfig = TeamConfig()
     prompts: Prompts = Prompts()
-    until: Until = Until()
-    output: Output = Output()
+    until: UntilConfig = UntilConfig()
+    output: OutputConfig = OutputConfig()
     workspace: Workspace = Workspace()
-    enforcement: Enforcement = Enforcement()
+    enforcement: EnforcementConfig = EnforcementConfig()
     screen: Screen = Screen()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
@@ -162,14 +162,14 @@ class Config(Struct, frozen=True):
     tightening: tuple[Rule, ...] = ()  # of a project that is not trusted
     paths: Paths = field(default_factory=find_paths)
     sources: Mapping[str, Source] = field(default_factory=dict)  # by dotted key; none: default
-    withheld: tuple[Withheld, ...] = ()
+    withheld: tuple[IgnoredSetting, ...] = ()
 
 
-class Setting(Struct, frozen=True):
+class ConfigKey(Struct, frozen=True):
     """One key of a config file."""
 
     key: str  # dotted, as in the file
-    kind: Kind
+    kind: ValueType
     help: str
 
     @property
@@ -182,78 +182,84 @@ class Setting(Struct, frozen=True):
 
 
 _SETTINGS = (
-    Setting("agent", roster(), "that runs when none is named; of several, the first that can"),
-    Setting("model", text(), "that the agent is asked to use"),
-    Setting("approve", choice(APPROVE, strictest_first=True), "what is allowed without asking"),
-    Setting("accept_advisory", switch(), "whether agents may run for which that does not hold"),
-    Setting("supervision", choice(SUPERVISION), "how an agent's processes are kept together"),
-    Setting("color", choice(("auto", "always", "never")), "in the terminal"),
-    Setting("experimental_agents", switch(), "whether agents that nobody has tried can be used"),
-    Setting("env.pass", names(), "variables that agents get besides the usual"),
-    Setting("limits.tool_output", size(), "of a tool's result in its event"),
-    Setting("limits.spill", size(), "of one spill file"),
-    Setting("limits.turn_log", size(), "of all that one turn writes to the log"),
-    Setting("limits.line", size(64 * KB), "of one line that is still decoded"),
-    Setting("limits.idle", seconds(optional=True), "without a word, then the turn is ended"),
-    Setting("limits.total", seconds(optional=True), "of one turn"),
-    Setting(
+    ConfigKey("agent", roster(), "that runs when none is named; of several, the first that can"),
+    ConfigKey("model", text(), "that the agent is asked to use"),
+    ConfigKey("approve", choice(APPROVE, strictest_first=True), "what is allowed without asking"),
+    ConfigKey("accept_advisory", switch(), "whether agents may run for which that does not hold"),
+    ConfigKey("supervision", choice(SUPERVISION), "how an agent's processes are kept together"),
+    ConfigKey("color", choice(("auto", "always", "never")), "in the terminal"),
+    ConfigKey("experimental_agents", switch(), "whether agents that nobody has tried can be used"),
+    ConfigKey("env.pass", names(), "variables that agents get besides the usual"),
+    ConfigKey("limits.tool_output", size(), "of a tool's result in its event"),
+    ConfigKey("limits.spill", size(), "of one spill file"),
+    ConfigKey("limits.turn_log", size(), "of all that one turn writes to the log"),
+    ConfigKey("limits.line", size(64 * KB), "of one line that is still decoded"),
+    ConfigKey("limits.idle", seconds(optional=True), "without a word, then the turn is ended"),
+    ConfigKey("limits.total", seconds(optional=True), "of one turn"),
+    ConfigKey(
         "limits.request",
         seconds(),
         "until an unanswered request is denied; unset, 5m without a terminal",
     ),
-    Setting("limits.turns", count(optional=True), "rounds of the model in one prompt"),
-    Setting("limits.cost", count(optional=True, fraction=True), "US dollars of one prompt"),
-    Setting("limits.tokens", count(optional=True), "read and written in one prompt"),
-    Setting("team.handoff", choice(HANDOFF), "when another agent goes on in the middle of a turn"),
-    Setting("team.rate_limit", choice(("switch", "wait")), "what a rate limit leads to"),
-    Setting("team.wait", seconds(), "for a rate limit to pass, at most"),
-    Setting("prompts.check", text(), "reads each prompt first; if it fails, nothing is sent"),
-    Setting("until.command", text(), "run after each turn; while it fails the agent is told why"),
-    Setting("until.rounds", count(), "how often it is told, for one prompt"),
-    Setting("output.repair", switch(), "whether an answer that fits no schema is asked for again"),
-    Setting(
+    ConfigKey("limits.turns", count(optional=True), "rounds of the model in one prompt"),
+    ConfigKey("limits.cost", count(optional=True, fraction=True), "US dollars of one prompt"),
+    ConfigKey("limits.tokens", count(optional=True), "read and written in one prompt"),
+    ConfigKey(
+        "team.handoff", choice(HANDOFF), "when another agent goes on in the middle of a turn"
+    ),
+    ConfigKey("team.rate_limit", choice(("switch", "wait")), "what a rate limit leads to"),
+    ConfigKey("team.wait", seconds(), "for a rate limit to pass, at most"),
+    ConfigKey("prompts.check", text(), "reads each prompt first; if it fails, nothing is sent"),
+    ConfigKey("until.command", text(), "run after each turn; while it fails the agent is told why"),
+    ConfigKey("until.rounds", count(), "how often it is told, for one prompt"),
+    ConfigKey(
+        "output.repair", switch(), "whether an answer that fits no schema is asked for again"
+    ),
+    ConfigKey(
         "workspace.tools", switch(), "whether agents get files and processes of tillerman's too"
     ),
-    Setting(
+    ConfigKey(
         "workspace.isolation",
         choice(ISOLATION, strictest_first=True),
         "of their commands, at least",
     ),
-    Setting(
+    ConfigKey(
         "enforcement.commands",
         choice(ENFORCED, strictest_first=True),
         "whether the kernel stops denied commands; auto: for root",
     ),
-    Setting(
+    ConfigKey(
         "enforcement.protected",
         choice(PROTECTED, strictest_first=True),
         "how protected names are kept as they are; auto: mounts where possible",
     ),
-    Setting(
+    ConfigKey(
         "enforcement.paths",
         choice(ENFORCED, strictest_first=True),
         "whether files that rules deny to be read are hidden; auto: where possible",
     ),
-    Setting(
+    ConfigKey(
         "models", model_rows(), "names of models, added to the table that comes with tillerman"
     ),
-    Setting("screen.theme", text(), "of the terminal interface; /theme shows them"),
-    Setting("screen.breadcrumb", choice(PLACES), "where it tells how far the branch is"),
-    Setting("screen.notify", choice(NOTIFY), "what calls a person when an agent waits unseen"),
-    Setting("screen.keys", key_table(), "keys of the terminal interface, by what they do"),
-    Setting("store.keep_days", count(optional=True), "then sessions are deleted; none keeps them"),
+    ConfigKey("screen.theme", text(), "of the terminal interface; /theme shows them"),
+    ConfigKey("screen.breadcrumb", choice(PLACES), "where it tells how far the branch is"),
+    ConfigKey("screen.notify", choice(NOTIFY), "what calls a person when an agent waits unseen"),
+    ConfigKey("screen.keys", key_table(), "keys of the terminal interface, by what they do"),
+    ConfigKey(
+        "store.keep_days", count(optional=True), "then sessions are deleted; none keeps them"
+    ),
 )
-SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _SETTINGS}
+SETTINGS: Mapping[str, ConfigKey] = {setting.key: setting for setting in _SETTINGS}
 _SECTIONS: Mapping[str, type[Struct]] = {
-    "enforcement": Enforcement,
+    "enforcement": EnforcementConfig,
     "env": Env,
-    "limits": Limits,
-    "output": Output,
+    "limits": LimitsConfig,
+    "output": OutputConfig,
     "prompts": Prompts,
     "screen": Screen,
     "store": Store,
-    "team": Team,
-    "until": Until,
+    "team": TeamConfig,
+    "until": UntilConfig,
     "workspace": Workspace,
 }
 _FIELD_NAMES = {"pass": "passed"}  # a keyword in Python
@@ -266,7 +272,7 @@ _AGENT_KINDS = {
 }
 
 
-def agent_kind(key: str) -> Kind | None:
+def agent_kind(key: str) -> ValueType | None:
     """Of `agents.NAME.key`; an agent may have keys of its own, of any kind."""
     return _AGENT_KINDS.get(key.split(".", 2)[2])
 
@@ -299,7 +305,7 @@ def check_config(config: Config) -> None:
             is_right = (
                 setting.kind.read(list(value) if isinstance(value, tuple) else value) == value
             )
-        except WrongKind:
+        except ValueTypeError:
             is_right = False
         if not is_right:  # a file may say "0" for no limit, or "no" for False
             hint = f"it is {setting.kind.expected}"

@@ -9,11 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 
-class WrongKind(ValueError):
+class ValueTypeError(ValueError):
     """The message says what was expected."""
 
 
-class Kind(Struct, frozen=True):
+class ValueType(Struct, frozen=True):
     """How one kind of value is read, shown and compared."""
 
     expected: str
@@ -30,46 +30,48 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.IGNORECASE)
 _NONE = ("", "0", "none", "never", "off")
 
 
-def text() -> Kind:
-    return Kind("a text", _text, show=lambda value: value or "")
+def text() -> ValueType:
+    return ValueType("a text", _text, show=lambda value: value or "")
 
 
-def choice(words: Sequence[str], *, strictest_first: bool = False) -> Kind:
+def choice(words: Sequence[str], *, strictest_first: bool = False) -> ValueType:
     def read(value: Any) -> str:
         if not isinstance(value, str) or value not in words:
-            raise WrongKind
+            raise ValueTypeError
         return value
 
     def tighter(value: str, than: str) -> bool:
         return words.index(value) <= words.index(than)
 
-    return Kind(f"one of {', '.join(words)}", read, tighter=tighter if strictest_first else None)
+    return ValueType(
+        f"one of {', '.join(words)}", read, tighter=tighter if strictest_first else None
+    )
 
 
-def switch() -> Kind:
+def switch() -> ValueType:
     def read(value: Any) -> bool:
         words = {"yes": True, "true": True, "no": False, "false": False}
         word = str(value).lower()
         if not isinstance(value, bool | str) or word not in words:
-            raise WrongKind
+            raise ValueTypeError
         return words[word]
 
-    return Kind("yes or no", read, show=lambda value: "yes" if value else "no")
+    return ValueType("yes or no", read, show=lambda value: "yes" if value else "no")
 
 
-def names() -> Kind:
+def names() -> ValueType:
     def read(value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise WrongKind
+            raise ValueTypeError
         return tuple(value)
 
     def from_word(word: str) -> tuple[str, ...]:
         return tuple(item.strip() for item in word.split(",") if item.strip())
 
-    return Kind("a list of texts", read, from_word, ", ".join)
+    return ValueType("a list of texts", read, from_word, ", ".join)
 
 
-def roster() -> Kind:
+def roster() -> ValueType:
     """Names in order, kept as they stand on a command line: `one,two`."""
 
     def read(value: Any) -> str:
@@ -77,37 +79,37 @@ def roster() -> Kind:
             return ",".join(value)
         return _text(value)
 
-    return Kind("a name, or a list of names", read)
+    return ValueType("a name, or a list of names", read)
 
 
-def model_rows() -> Kind:
+def model_rows() -> ValueType:
     """`[models."NAME"]`: agents with their own names for it, and `price`."""
 
     def read(value: Any) -> dict[str, dict[str, Any]]:
         if not isinstance(value, dict) or not all(isinstance(row, dict) for row in value.values()):
-            raise WrongKind
+            raise ValueTypeError
         for row in value.values():
             for key, said in row.items():
                 if not (_is_price(said) if key == "price" else isinstance(said, str)):
-                    raise WrongKind
+                    raise ValueTypeError
         return value
 
-    return Kind(
+    return ValueType(
         'tables such as ["sonnet-5"] with claude = "its name" and price = [input, output, cached]',
         read,
         show=lambda value: ", ".join(value) or "none",
     )
 
 
-def key_table() -> Kind:
+def key_table() -> ValueType:
     """`[screen.keys]`: what is done by another key than usual."""
 
     def read(value: Any) -> dict[str, str]:
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value.values()):
-            raise WrongKind
+            raise ValueTypeError
         return value
 
-    return Kind(
+    return ValueType(
         'a table such as quit = "ctrl+x"',
         read,
         show=lambda value: ", ".join(f"{name} = {key}" for name, key in value.items()) or "none",
@@ -122,47 +124,47 @@ def _is_price(value: Any) -> bool:
     )
 
 
-def size(least: int = 1024) -> Kind:
+def size(least: int = 1024) -> ValueType:
     def read(value: Any) -> int:
         return int(_measure(value, _SIZE, _UNITS, least))
 
-    return Kind(
+    return ValueType(
         f'a size such as 65536 or "64 KB", at least {show_size(least)}',
         read,
         show=show_size,
     )
 
 
-def seconds(least: float = 1, *, optional: bool = False) -> Kind:
+def seconds(least: float = 1, *, optional: bool = False) -> ValueType:
     def read(value: Any) -> float | None:
         if optional and str(value).lower() in _NONE:
             return None
         return _measure(value, _SPAN, _SPANS, least)
 
-    return Kind(
+    return ValueType(
         'a time such as 90 or "10m"' + (', or "none"' if optional else ""),
         read,
         show=show_seconds,
     )
 
 
-def count(*, optional: bool = False, fraction: bool = False) -> Kind:
+def count(*, optional: bool = False, fraction: bool = False) -> ValueType:
     def read(value: Any) -> float | None:
         if optional and str(value).lower() in _NONE:
             return None
         try:
             number = float(value) if fraction else int(value)
         except (TypeError, ValueError):
-            raise WrongKind from None
+            raise ValueTypeError from None
         if (
             isinstance(value, bool)
             or not 0 < number < 2**63
             or (isinstance(value, float) and not fraction)
         ):
-            raise WrongKind
+            raise ValueTypeError
         return number
 
-    return Kind(
+    return ValueType(
         ("a number" if fraction else "a whole number")
         + " above 0"
         + (', or "none"' if optional else ""),
@@ -190,7 +192,7 @@ def show_seconds(value: float | None) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise WrongKind
+        raise ValueTypeError
     return value
 
 
@@ -198,7 +200,7 @@ def _measure(value: Any, form: re.Pattern[str], units: dict[str, int], least: fl
     if isinstance(value, str) and (match := form.fullmatch(value.strip())):
         value = float(match[1]) * units[match[2].lower()]
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e15:
-        raise WrongKind
+        raise ValueTypeError
     return float(value)
 
 

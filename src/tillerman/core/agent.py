@@ -69,7 +69,7 @@ class Prompt(Struct, frozen=True):
     files: tuple[File, ...] = ()
 
 
-class Heard(NamedTuple):
+class DecodedLine(NamedTuple):
     """What one line of the agent meant. Replies have been sent already."""
 
     raw: bytes | None
@@ -160,7 +160,7 @@ class Conversation(Protocol):
 
     @property
     def asks(self) -> frozenset[ToolClass]: ...  # as `AgentInfo`, of what was really started
-    def heard(self) -> AsyncIterator[Sequence[Heard]]: ...  # ends after AgentExited
+    def heard(self) -> AsyncIterator[Sequence[DecodedLine]]: ...  # ends after AgentExited
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
         """Raises `SessionBusy` if the agent woke just now, and `Unsupported` for a file.

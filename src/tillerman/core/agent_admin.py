@@ -61,7 +61,7 @@ class McpTool(Struct, frozen=True):
     arguments: tuple[str, ...] = ()
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     exit: Exit  # code 124: it was ended by the limit
     stdout: bytes
     stderr: bytes
@@ -71,7 +71,7 @@ class Ran(NamedTuple):
 Dialog = Generator[bytes, bytes, T]
 
 
-class Run(Protocol):
+class RunCommand(Protocol):
     """Runs a program of the agent's, supervised and bounded, in the user's home.
 
     Not in a project: its settings could name programs that nobody has trusted yet.
@@ -87,7 +87,7 @@ class Run(Protocol):
         env: Mapping[str, str] = {},
         input: bytes = b"",
         limit: float = 20,
-    ) -> Ran: ...
+    ) -> CommandResult: ...
 
     async def dialog(
         self,
@@ -103,22 +103,24 @@ class Run(Protocol):
 
 @runtime_checkable
 class TellsInstall(Protocol):
-    async def installed(self, run: Run) -> Installed: ...
+    async def installed(self, run: RunCommand) -> Installed: ...
 
 
 @runtime_checkable
 class TellsAuth(Protocol):
-    async def account(self, run: Run) -> Account: ...
+    async def account(self, run: RunCommand) -> Account: ...
 
 
 @runtime_checkable
 class TellsAbout(Protocol):
-    async def about(self, run: Run) -> Mapping[str, str]: ...  # plan, endpoint, …: what it tells
+    async def about(
+        self, run: RunCommand
+    ) -> Mapping[str, str]: ...  # plan, endpoint, …: what it tells
 
 
 @runtime_checkable
 class TellsModels(Protocol):
-    async def models(self, run: Run) -> Sequence[Model]: ...
+    async def models(self, run: RunCommand) -> Sequence[Model]: ...
 
 
 @runtime_checkable
@@ -135,29 +137,29 @@ class SignsOut(Protocol):
 
 @runtime_checkable
 class TellsSessions(Protocol):
-    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]: ...
+    async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]: ...
 
 
 @runtime_checkable
 class CreatesSessions(Protocol):
-    async def create_session(self, run: Run, cwd: Path) -> str: ...  # its native id
+    async def create_session(self, run: RunCommand, cwd: Path) -> str: ...  # its native id
 
 
 @runtime_checkable
 class TellsHistory(Protocol):
-    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+    async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
         """What was said and done in it: `UserMessage(how="imported")`, chunks, tools; no turns."""
         ...
 
 
 @runtime_checkable
 class ListsServers(Protocol):
-    async def mcp_servers(self, run: Run) -> Sequence[McpServer]: ...
+    async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]: ...
 
 
 @runtime_checkable
 class ListsServerTools(Protocol):
-    async def mcp_tools(self, run: Run, name: str) -> Sequence[McpTool]: ...
+    async def mcp_tools(self, run: RunCommand, name: str) -> Sequence[McpTool]: ...
 
 
 @runtime_checkable
@@ -167,13 +169,13 @@ class ChangesServers(Protocol):
     Command lines are read by every user: a secret goes by `SecretFile`, stdin or the agent's file.
     """
 
-    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None: ...
-    async def mcp_remove(self, run: Run, name: str) -> None: ...
+    async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None: ...
+    async def mcp_remove(self, run: RunCommand, name: str) -> None: ...
 
 
 @runtime_checkable
 class SwitchesServers(Protocol):
-    async def mcp_switch(self, run: Run, name: str, on: bool) -> None: ...
+    async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None: ...
 
 
 METHODS: dict[str, type] = {

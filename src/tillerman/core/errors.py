@@ -84,7 +84,7 @@ class Unsupported(AgentError):
         self.feature = feature
 
 
-class GateOpen(AgentError):
+class GateNotEnforced(AgentError):
     """What the policy says would not hold for this agent."""
 
     exit_code = 4

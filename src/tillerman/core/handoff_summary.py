@@ -61,7 +61,7 @@ class _Turn:
             self.left_out += 1
 
 
-class Account:
+class HandoffSummary:
     """Takes entries one by one."""
 
     def __init__(self) -> None:
@@ -230,8 +230,8 @@ def _joined(parts: Iterable[str]) -> str:
     return _fit("\n\n".join(parts), CAP)
 
 
-def account(entries: Iterable[Entry]) -> Account:
-    made = Account()
+def account(entries: Iterable[Entry]) -> HandoffSummary:
+    made = HandoffSummary()
     for entry in entries:
         made.add(entry)
     return made

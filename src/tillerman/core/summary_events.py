@@ -39,7 +39,7 @@ class _Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     parent: str | None = None  # the call that a subagent works inside
 
 
-class Text(_Item, frozen=True, tag="text"):
+class TextSummary(_Item, frozen=True, tag="text"):
     text: str
 
 
@@ -86,18 +86,27 @@ class Error(_Item, frozen=True, tag="error"):
     failure: Failure | None = None  # when it ended the turn
 
 
-class Outcome(Result, frozen=True, tag="result"):
+class ResultSummary(Result, frozen=True, tag="result"):
     """The last item of a turn."""
 
 
-Item = Text | Thinking | ToolStart | ToolComplete | ToolError | Permission | Error | Outcome
+Item = (
+    TextSummary
+    | Thinking
+    | ToolStart
+    | ToolComplete
+    | ToolError
+    | Permission
+    | Error
+    | ResultSummary
+)
 
 
 @dataclass(slots=True)
 class _Speech:
     """A message under way."""
 
-    kind: type[Text] | type[Thinking]
+    kind: type[TextSummary] | type[Thinking]
     message_id: str
     place: dict[str, Any]
     chunks: list[str]
@@ -129,7 +138,7 @@ class Summary:
         }
         match event:
             case MessageChunk():
-                yield from self._speak(Text, event, place)
+                yield from self._speak(TextSummary, event, place)
             case ThoughtChunk():
                 yield from self._speak(Thinking, event, place)
             case MessageWithdrawn():
@@ -161,7 +170,7 @@ class Summary:
 
     def _speak(
         self,
-        kind: type[Text] | type[Thinking],
+        kind: type[TextSummary] | type[Thinking],
         event: MessageChunk | ThoughtChunk,
         place: dict[str, Any],
     ) -> Iterator[Item]:
@@ -220,7 +229,7 @@ class Summary:
         turn = self._fold.transcript.turn(place["turn"])
         if turn:
             ended = result(self._fold.transcript, turn)
-            yield Outcome(**msgspec.structs.asdict(ended))
+            yield ResultSummary(**msgspec.structs.asdict(ended))
 
 
 def summarize(entries: Iterable[Entry]) -> Iterator[Item]:

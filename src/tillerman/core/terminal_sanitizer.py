@@ -52,7 +52,7 @@ def clean(text: str) -> str:
     return _PARTS.sub(_replacement, text)
 
 
-class Cleaner:
+class TerminalSanitizer:
     """Cleans text that comes in pieces; what comes out does not depend on where it was cut."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ def reveal(text: str) -> str:
     return clean(text.replace("\r\n", "\n").translate(_SIGNS))
 
 
-class Revealer:
+class ControlCharRevealer:
     """Reveals text that comes in pieces; a line's end may be cut in two."""
 
     def __init__(self) -> None:

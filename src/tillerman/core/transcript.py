@@ -48,14 +48,14 @@ from tillerman.core.events import (
 )
 from tillerman.core.transcript_blocks import (
     Block,
-    Call,
     CallState,
     Message,
-    Plan,
-    Request,
+    PlanBlock,
+    RequestBlock,
+    TextBlock,
     Thought,
+    ToolCallBlock,
     Turn,
-    Words,
     calls_of,
 )
 from tillerman.core.usage_totals import added
@@ -87,7 +87,7 @@ class Transcript:
     opening: list[Block] = field(default_factory=list)  # before the first turn
     turns: list[Turn] = field(default_factory=list)
     background: tuple[BackgroundTask, ...] = ()
-    requests: dict[str, Request] = field(default_factory=dict)  # the open ones
+    requests: dict[str, RequestBlock] = field(default_factory=dict)  # the open ones
     exited: AgentExited | None = None  # None while a process runs
     unrecognized: int = 0
     last_seq: int = 0
@@ -122,7 +122,7 @@ class _Scope:
     blocks: list[Block]
     growing: dict[tuple[type, str], Message | Thought] = field(default_factory=dict)
     spoken: dict[str, int] = field(default_factory=dict)  # message id -> how many blocks it has
-    plan: Plan | None = None
+    plan: PlanBlock | None = None
 
 
 class Fold:
@@ -132,8 +132,8 @@ class Fold:
         self.transcript = Transcript()
         self._turns: dict[int, Turn] = {}
         self._scopes: dict[int | str, _Scope] = {0: _Scope(self.transcript.opening)}
-        self._calls: dict[str, Call] = {}
-        self._running: dict[str, Call] = {}
+        self._calls: dict[str, ToolCallBlock] = {}
+        self._running: dict[str, ToolCallBlock] = {}
 
     def add(self, entry: Entry) -> None:
         self.transcript.session = entry.session
@@ -159,11 +159,11 @@ class Fold:
             case PlanChanged():
                 self._plan(self._scope(entry), event.steps)
             case UserMessage():
-                self._scope(entry).blocks.append(Words(event.text, event.how))
+                self._scope(entry).blocks.append(TextBlock(event.text, event.how))
             case Notice():
                 self._scope(entry).blocks.append(event)
             case PermissionRequested() | QuestionAsked():
-                request = self.transcript.requests[event.request_id] = Request(event)
+                request = self.transcript.requests[event.request_id] = RequestBlock(event)
                 self._scope(entry).blocks.append(request)
             case RequestAnswered():
                 answered = self.transcript.requests.pop(event.request_id, None)
@@ -222,10 +222,10 @@ class Fold:
             scope = self._scopes[entry.turn] = _Scope(self._turn(entry).blocks)
         return scope
 
-    def _call(self, entry: Entry, call_id: str) -> Call:
+    def _call(self, entry: Entry, call_id: str) -> ToolCallBlock:
         call = self._calls.get(call_id)
         if call is None:
-            call = Call(call_id, title=call_id, turn=entry.turn)
+            call = ToolCallBlock(call_id, title=call_id, turn=entry.turn)
             self._calls[call_id] = self._running[call_id] = call
             inside = entry.event.parent not in (None, call_id)
             scope = self._scope(entry) if inside else self._top(entry)
@@ -260,7 +260,7 @@ class Fold:
 
     def _plan(self, scope: _Scope, steps: tuple[PlanStep, ...]) -> None:
         if scope.plan is None:
-            scope.plan = Plan(steps)
+            scope.plan = PlanBlock(steps)
             scope.blocks.append(scope.plan)
         else:
             scope.plan.steps = steps
@@ -268,7 +268,7 @@ class Fold:
     def _start_call(self, entry: Entry, event: ToolStarted) -> None:
         call = self._running.get(event.call_id)
         if call is None or call.turn != entry.turn:
-            call = Call(event.call_id, turn=entry.turn, started=entry.at)
+            call = ToolCallBlock(event.call_id, turn=entry.turn, started=entry.at)
             scope = self._scope(entry)
             scope.blocks.append(call)
             scope.growing.clear()
@@ -277,7 +277,7 @@ class Fold:
         call.tool, call.name, call.title = event.tool, event.name, event.title
         call.input, call.paths = event.input, event.paths
 
-    def _end_call(self, call: Call, state: CallState, at: str) -> None:
+    def _end_call(self, call: ToolCallBlock, state: CallState, at: str) -> None:
         call.state, call.ended = state, at
         self._running.pop(call.call_id, None)
 

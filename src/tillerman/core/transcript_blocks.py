@@ -65,7 +65,7 @@ class Thought(_Spoken):
 
 
 @dataclass(slots=True)
-class Words:
+class TextBlock:
     """What the user said beside the turn's prompt."""
 
     text: str
@@ -73,7 +73,7 @@ class Words:
 
 
 @dataclass(slots=True)
-class Call:
+class ToolCallBlock:
     call_id: str
     tool: str = ""  # "" when its start was never seen
     name: str = ""
@@ -94,12 +94,12 @@ class Call:
 
 
 @dataclass(slots=True)
-class Plan:
+class PlanBlock:
     steps: tuple[PlanStep, ...]
 
 
 @dataclass(slots=True)
-class Request:
+class RequestBlock:
     asked: PermissionRequested | QuestionAsked
     answer: Answer | None = None
     by: Literal["policy", "person", "timeout", "withdrawn"] | None = None  # None: open
@@ -110,7 +110,7 @@ class Request:
         return self.by is None
 
 
-Block = Message | Thought | Words | Call | Plan | Request | Notice
+Block = Message | Thought | TextBlock | ToolCallBlock | PlanBlock | RequestBlock | Notice
 
 
 @dataclass(slots=True)
@@ -135,11 +135,11 @@ class Turn:
         return _seconds(self.started, self.ended)
 
 
-def calls_of(blocks: Iterable[Block]) -> Iterator[Call]:
+def calls_of(blocks: Iterable[Block]) -> Iterator[ToolCallBlock]:
     """Every call, each before those made inside it; as deep as an agent likes."""
     levels = [iter(blocks)]
     while levels:
-        call = next((block for block in levels[-1] if isinstance(block, Call)), None)
+        call = next((block for block in levels[-1] if isinstance(block, ToolCallBlock)), None)
         if call is None:
             levels.pop()
         else:

@@ -9,7 +9,15 @@ import msgspec
 from tillerman.core.events import FileChange, Notice, UsageReported
 from tillerman.core.failure import Failure
 from tillerman.core.transcript import Transcript
-from tillerman.core.transcript_blocks import Call, CallState, Message, Status, Turn, Words, calls_of
+from tillerman.core.transcript_blocks import (
+    CallState,
+    Message,
+    Status,
+    TextBlock,
+    ToolCallBlock,
+    Turn,
+    calls_of,
+)
 
 
 class CallOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -72,8 +80,8 @@ def final_text(turn: Turn) -> str:
     for block in reversed(turn.blocks):
         if isinstance(block, Message) and block.text:
             said.append(block.text)
-        elif isinstance(block, Call) and said:
+        elif isinstance(block, ToolCallBlock) and said:
             break
-        elif isinstance(block, Words) and block.how == "repair":
+        elif isinstance(block, TextBlock) and block.how == "repair":
             break  # what was said before it could not be used
     return "\n\n".join(reversed(said))

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from tillerman.core.failure import Failure
 
 
-class Reply(NamedTuple):
+class WireReply(NamedTuple):
     """A message that the host must send back at once: a handshake, a callback."""
 
     message: dict[str, Any]
 
 
-class Keep(NamedTuple):
+class AttachmentBytes(NamedTuple):
     """The bytes of an `Image` in an event that comes with it."""
 
     data: bytes
 
 
-class Place(NamedTuple):
+class TemporaryFile(NamedTuple):
     """A file that a program finds where the user works, and that is gone after the turn."""
 
     path: Path
@@ -39,7 +39,7 @@ class Launch(Struct, frozen=True):
     argv: Sequence[Word]
     env: Mapping[str, Word] = field(default_factory=dict)
     stdin: bytes | None = None  # per-turn agents: all that goes in, then the pipe closes
-    places: Sequence[Place] = ()  # per-turn agents only
+    places: Sequence[TemporaryFile] = ()  # per-turn agents only
 
 
 class Wire(Protocol):
@@ -53,7 +53,7 @@ class Wire(Protocol):
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch: ...
     def greet(self) -> Iterable[dict[str, Any]]: ...  # sent as soon as the process runs
-    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]: ...
+    def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]: ...
     def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]: ...
     def answer(self, request_id: str, answer: Answer) -> Iterable[dict[str, Any]]: ...
     def cancel(self) -> Iterable[dict[str, Any]]: ...

@@ -12,7 +12,7 @@ Status = Literal["starting", "running", "finished", "failed", "killed", "lost"]
 LIVE: frozenset[Status] = frozenset({"starting", "running"})
 
 
-class Process(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class WorkspaceProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`finished` ended by itself with 0, `failed` with another code or never began; `killed` ended
     by a signal; `lost` ended while nobody looked after it, and how is not known."""
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tillerman import agents
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.config import Config, Paths
 from tillerman.core.agent import Agent
 from tillerman.core.agent_admin import (
@@ -53,7 +53,7 @@ DESKTOP = (  # what a sign-in needs to open a browser
 )  # fmt: skip
 
 
-class Report(Struct, frozen=True):
+class AgentStatus(Struct, frozen=True):
     """What is known of an agent without prompting it."""
 
     name: str
@@ -76,7 +76,7 @@ class Report(Struct, frozen=True):
         return self.present and signed_in and not self.problem
 
 
-class Management:
+class AgentAdmin:
     """Runs each agent's commands in the user's home, under supervision and with bounds."""
 
     def __init__(self, config: Config, paths: Paths) -> None:
@@ -103,9 +103,9 @@ class Management:
     @asynccontextmanager
     async def errands(
         self, agent: Agent, private: Sequence[tuple[str, str]] = ()
-    ) -> AsyncIterator[Errands]:
+    ) -> AsyncIterator[CommandRunner]:
         """`private`: names and values that must not stand on a command line."""
-        async with Errands(
+        async with CommandRunner(
             self.environment(agent),
             agent=agent.info.name,
             binaries=self._binaries(agent),
@@ -177,15 +177,17 @@ class Management:
             raise _unable(agent, "signing out by a command", how)
         return self._words(agent, agent.logout())
 
-    async def report(self, name: str, *, patience: float = PATIENCE) -> Report:
+    async def report(self, name: str, *, patience: float = PATIENCE) -> AgentStatus:
         """Never fails: what goes wrong is the report's problem."""
         try:
             agent = self.agent(name)
         except Exception as error:  # a third party's module may fail in any way
-            return Report(name, name, problem=f"cannot be loaded: {type(error).__name__}: {error}")
+            return AgentStatus(
+                name, name, problem=f"cannot be loaded: {type(error).__name__}: {error}"
+            )
         info = agent.info
         can = tuple(sorted(capabilities(agent)))
-        report = Report(name, info.title, can, info.install, info.tested)
+        report = AgentStatus(name, info.title, can, info.install, info.tested)
         try:
             async with asyncio.timeout(patience), self.errands(agent) as run:
                 report = replace(report, installed=_found(agent, run))
@@ -202,7 +204,7 @@ class Management:
             report = replace(report, problem=f"{type(error).__name__}: {error}")
         return report
 
-    async def full_report(self, name: str) -> tuple[Report, Mapping[str, str]]:
+    async def full_report(self, name: str) -> tuple[AgentStatus, Mapping[str, str]]:
         """With what the agent tells about itself, where it can."""
         report = await self.report(name)
         if not report.ready or not isinstance(self.agent(name), TellsAbout):
@@ -299,13 +301,13 @@ class Management:
         return [found, *rest]
 
 
-async def _installed(agent: Agent, run: Errands) -> Installed | None:
+async def _installed(agent: Agent, run: CommandRunner) -> Installed | None:
     if isinstance(agent, TellsInstall):
         return await agent.installed(run)
     return _found(agent, run)
 
 
-def _found(agent: Agent, run: Errands) -> Installed | None:
+def _found(agent: Agent, run: CommandRunner) -> Installed | None:
     """As much as is known without running it."""
     binary = agent.info.binary
     return Installed(binary, run.find(binary), None, agent.info.install) if binary else None

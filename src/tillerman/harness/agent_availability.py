@@ -10,17 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from tillerman.core.errors import NotUsable
-from tillerman.harness.agent_admin import Management, Report
+from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
 
 FRESH = 60.0  # seconds for which an agent that could be used still can
 
 
-class Availability:
+class AgentAvailability:
     """Only that one can be used is remembered: who signs in is not told for a minute that they are
     not, and whoever was signed out meanwhile is found out by the first prompt.
     """
 
-    def __init__(self, management: Management, cache: Path) -> None:
+    def __init__(self, management: AgentAdmin, cache: Path) -> None:
         self._management = management
         self._file = cache / "usable.json"
         self._asked: dict[str, asyncio.Task[None]] = {}
@@ -68,7 +68,7 @@ class Availability:
             draft.replace(self._file)
 
 
-def _problem(report: Report) -> str:
+def _problem(report: AgentStatus) -> str:
     if report.problem:
         return f"{report.name} cannot be used: {report.problem}"
     if not report.present:

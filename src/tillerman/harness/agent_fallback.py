@@ -11,23 +11,23 @@ from tillerman.agents.stdio.capability_check import refuse_open_gate
 from tillerman.core.errors import AgentNotInstalled, NotUsable, TillermanError
 from tillerman.core.events import Notice
 from tillerman.core.failure import FailureKind
-from tillerman.sessions.fallback.policy import FAILED, UNUSABLE, Relay
-from tillerman.sessions.run_settings import Order, Rules
+from tillerman.sessions.fallback.policy import FAILED, UNUSABLE, FallbackPolicy
+from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 from tillerman.supervision.linux.which import find_program
 
 if TYPE_CHECKING:
-    from tillerman.harness.agent_availability import Availability
+    from tillerman.harness.agent_availability import AgentAvailability
 
 
-class Team:
+class AgentFallback:
     """`order` makes what an agent of that name would run. `substitutes` go on for a single agent
     that turns out not to be installed or signed in, and for no other reason."""
 
     def __init__(
         self,
         names: Sequence[str],
-        order: Callable[[str], Order],
-        availability: Callable[[], Availability],
+        order: Callable[[str], LaunchPlan],
+        availability: Callable[[], AgentAvailability],
         substitutes: Sequence[str] = (),
     ) -> None:
         self._names = names
@@ -35,7 +35,7 @@ class Team:
         self._order = order
         self._availability = availability
 
-    async def first(self, rules: Rules) -> tuple[Order, Relay]:
+    async def first(self, rules: FallbackRules) -> tuple[LaunchPlan, FallbackPolicy]:
         """Of one agent alone only its program is looked for: its start reports all else."""
         if len(self._names) > 1:
             return await self._first_of(self._names, rules, FAILED)
@@ -44,15 +44,15 @@ class Team:
             refuse_missing(made)
         except AgentNotInstalled as error:
             return await self._first_of(self._substitutes, rules, UNUSABLE, [error])
-        return made, Relay(rules, self._substitutes, self._called, UNUSABLE)
+        return made, FallbackPolicy(rules, self._substitutes, self._called, UNUSABLE)
 
     async def _first_of(
         self,
         names: Sequence[str],
-        rules: Rules,
+        rules: FallbackRules,
         kinds: frozenset[FailureKind],
         passed_over: Sequence[TillermanError] = (),
-    ) -> tuple[Order, Relay]:
+    ) -> tuple[LaunchPlan, FallbackPolicy]:
         errors = list(passed_over)
         self._availability().look(names)
         for place, name in enumerate(names):
@@ -63,21 +63,21 @@ class Team:
                 continue
             notices = tuple(_passed_over(error, made) for error in errors)
             terms = replace(made.terms, notices=(*notices, *made.terms.notices))
-            others = Relay(rules, names[place + 1 :], self._called, kinds)
+            others = FallbackPolicy(rules, names[place + 1 :], self._called, kinds)
             return made._replace(terms=terms), others
         raise errors[0] if len(errors) == 1 else _nobody(errors)
 
-    def standing_by(self, names: Sequence[str], rules: Rules) -> Relay:
-        return Relay(rules, names, self._called)
+    def standing_by(self, names: Sequence[str], rules: FallbackRules) -> FallbackPolicy:
+        return FallbackPolicy(rules, names, self._called)
 
-    async def _called(self, name: str) -> Order:
+    async def _called(self, name: str) -> LaunchPlan:
         made = self._order(name)
         await self._availability().check(name)
         refuse_open_gate(made.agent.info, made.spec)
         return made
 
 
-def refuse_missing(made: Order) -> None:
+def refuse_missing(made: LaunchPlan) -> None:
     """Raises `AgentNotInstalled`: what else is wrong with an agent that is not there tells less."""
     info = made.agent.info
     binary = made.spec.options.get("binary") or info.binary
@@ -86,7 +86,7 @@ def refuse_missing(made: Order) -> None:
         raise AgentNotInstalled(info.name, binary=str(binary), hint=info.install)
 
 
-def _passed_over(error: TillermanError, made: Order) -> Notice:
+def _passed_over(error: TillermanError, made: LaunchPlan) -> Notice:
     text = f"{error.message}: {made.agent.info.name} is used instead"
     return Notice(level="warning", kind="fallback", text=text)
 

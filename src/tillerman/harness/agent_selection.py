@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _WHOLE = (agents.AD_HOC, "replay:")  # a command line or a path, which may hold commas
 
 
-class Roster(NamedTuple):
+class AgentSelection(NamedTuple):
     names: tuple[str, ...]  # of agents; at least one
     profile: Profile | None = None
     substitutes: tuple[str, ...] = ()  # who has the model, where its maker's agent cannot be used
@@ -35,7 +35,9 @@ class Roster(NamedTuple):
         return {**given, "system": system} if system else given
 
 
-def roster(config: Config, agent: str | None, model: str | None, cwd: Path) -> Roster:
+def select_agents(
+    config: Config, agent: str | None, model: str | None, cwd: Path
+) -> AgentSelection:
     """`agent` as on a command line: `claude`, `claude,codex`, the name of a profile."""
     if agent:
         return _named(config, agent, cwd)
@@ -46,9 +48,9 @@ def roster(config: Config, agent: str | None, model: str | None, cwd: Path) -> R
     return _named(config, config.agent, cwd)
 
 
-def _named(config: Config, agent: str, cwd: Path) -> Roster:
+def _named(config: Config, agent: str, cwd: Path) -> AgentSelection:
     if agent.startswith(_WHOLE):
-        return Roster((agent,))
+        return AgentSelection((agent,))
     names: list[str] = []
     substitutes: tuple[str, ...] = ()
     chosen: Profile | None = None
@@ -62,23 +64,23 @@ def _named(config: Config, agent: str, cwd: Path) -> Roster:
                 f"two profiles at once: {chosen.name} and {name}", hint="name one, and agents"
             )
         chosen = profile
-        meant = Roster(profile.agents) if profile.agents else _default(config, profile)
+        meant = AgentSelection(profile.agents) if profile.agents else _default(config, profile)
         names += meant.names
         substitutes = meant.substitutes
     if not names:
         raise UsageError("no agent is named", hint="`tillerman agents` lists them")
     unique = tuple(dict.fromkeys(names))
-    return Roster(unique, chosen, substitutes if len(unique) == 1 else ())
+    return AgentSelection(unique, chosen, substitutes if len(unique) == 1 else ())
 
 
-def _default(config: Config, profile: Profile) -> Roster:
+def _default(config: Config, profile: Profile) -> AgentSelection:
     """Of a profile that names no agent."""
     if profile.model:
         return _having(config, profile.model)
-    return Roster(tuple(word.strip() for word in config.agent.split(",")))
+    return AgentSelection(tuple(word.strip() for word in config.agent.split(",")))
 
 
-def _having(config: Config, model: str) -> Roster:
+def _having(config: Config, model: str) -> AgentSelection:
     """Agents for a model that is named alone: the user's own, if they are known to have it; else
     its maker's, and others that have it for the case that it cannot be used."""
     from tillerman.config.model_table import load_models
@@ -86,15 +88,15 @@ def _having(config: Config, model: str) -> Roster:
     models = load_models(config.models)
     own = tuple(config.agent.split(",")) if "agent" in config.sources else ()
     if knowing := tuple(name for name in own if models.knows(name, model)):
-        return Roster(knowing)
+        return AgentSelection(knowing)
     try:
         maker = models.agent_of(model)
     except UsageError:
         if own:
-            return Roster(own)
+            return AgentSelection(own)
         raise
     others = (name for name in models.whose(model) if name != maker)
-    return Roster((maker,), substitutes=tuple(others))
+    return AgentSelection((maker,), substitutes=tuple(others))
 
 
 def _profile(config: Config, name: str, cwd: Path) -> Profile | None:

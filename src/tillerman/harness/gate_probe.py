@@ -18,19 +18,19 @@ from tillerman.core.agent import Agent, SessionSpec
 from tillerman.core.errors import TillermanError
 from tillerman.core.tools import ToolClass
 from tillerman.paths import find_paths
-from tillerman.sessions.run_settings import Limits, Terms
+from tillerman.sessions.run_settings import RunSettings, TurnLimits
 from tillerman.sessions.service import Sessions
 from tillerman.store.database import Database
 
 if TYPE_CHECKING:
-    from tillerman.testing.cli_setups import Stage
-    from tillerman.testing.gate_probe.probes import Hold, Song
+    from tillerman.testing.cli_setups import CliSetup
+    from tillerman.testing.gate_probe.probes import Hold, ProbeResult
 
 PATIENCE = 240.0  # seconds for all canaries of an agent
-_LIMITS = Limits(turn=60, request=20)
+_LIMITS = TurnLimits(turn=60, request=20)
 
 
-class Proof(Struct, frozen=True):
+class GateReport(Struct, frozen=True):
     agent: str
     version: str = ""
     holds: dict[ToolClass, Hold] = {}  # of the classes that it has tools of
@@ -38,28 +38,28 @@ class Proof(Struct, frozen=True):
     problem: str = ""  # why nothing could be found out
 
 
-async def prove(agent: Agent, program: str, version: str) -> Proof:
+async def probe_gate(agent: Agent, program: str, version: str) -> GateReport:
     from tillerman.testing.cli_setups import STAGES  # few come here, and it loads a web server
 
     name = agent.info.name
     stage = STAGES.get(name)
     if stage is None:
-        return Proof(name, version, problem="it cannot be put before a scripted model")
+        return GateReport(name, version, problem="it cannot be put before a scripted model")
     try:
         async with asyncio.timeout(PATIENCE):
             songs = await _sung(agent, stage, program, version)
     except TimeoutError:
-        return Proof(name, version, problem=f"its canaries took longer than {PATIENCE:g} s")
+        return GateReport(name, version, problem=f"its canaries took longer than {PATIENCE:g} s")
     except TillermanError as error:
-        return Proof(name, version, problem=error.message)
+        return GateReport(name, version, problem=error.message)
     from tillerman.testing.gate_probe.probes import holds
 
     found = {f"{song.kind}: {song.name}": song.trouble for song in songs if song.trouble}
-    return Proof(name, version, holds(songs), found)
+    return GateReport(name, version, holds(songs), found)
 
 
-async def _sung(agent: Agent, stage: Stage, program: str, version: str) -> list[Song]:
-    from tillerman.testing.gate_probe.probes import NOBODY, Aviary
+async def _sung(agent: Agent, stage: CliSetup, program: str, version: str) -> list[ProbeResult]:
+    from tillerman.testing.gate_probe.probes import NOBODY, GateProbes
     from tillerman.testing.model_double.server import ModelDouble
 
     with tempfile.TemporaryDirectory(
@@ -71,7 +71,7 @@ async def _sung(agent: Agent, stage: Stage, program: str, version: str) -> list[
             made.mkdir()
         async with ModelDouble() as double:
             stage.prepare(home, double.base_url)
-            aviary = Aviary(stage, version, double, project=project, marks=place / "marks")
+            aviary = GateProbes(stage, version, double, project=project, marks=place / "marks")
             environment = stage.clean_environment(
                 double.base_url,
                 version,
@@ -85,7 +85,7 @@ async def _sung(agent: Agent, stage: Stage, program: str, version: str) -> list[
                 servers=aviary.servers,
                 options={**stage.options, "binary": program},
             )
-            terms = Terms(tools=NOBODY, environment=environment, limits=_LIMITS)
+            terms = RunSettings(tools=NOBODY, environment=environment, limits=_LIMITS)
             paths = find_paths({"TILLERMAN_HOME": str(place / "tillerman")})
             database = Database.open(paths.store)
             sessions = Sessions(paths, database)

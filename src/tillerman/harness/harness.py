@@ -25,11 +25,11 @@ from tillerman.core.session_options import (
     check_options,
     check_required,
 )
-from tillerman.harness.agent_fallback import Team, refuse_missing
-from tillerman.harness.agent_selection import Roster, roster
-from tillerman.harness.launch_plan import order
-from tillerman.sessions.prestart import HeadStart
-from tillerman.sessions.run_settings import Order, Rules
+from tillerman.harness.agent_fallback import AgentFallback, refuse_missing
+from tillerman.harness.agent_selection import AgentSelection, select_agents
+from tillerman.harness.launch_plan import launch_plan
+from tillerman.sessions.prestart import Prestart
+from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 from tillerman.sessions.service import Sessions
 from tillerman.sessions.session import AttachedSession, Session
 from tillerman.store.database import Database
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     import asyncio
 
     from tillerman.core.agent_admin import Account, Installed, Model
-    from tillerman.harness.agent_admin import Management
-    from tillerman.harness.agent_availability import Availability
-    from tillerman.sessions.workspace_tools.tool_runner import Workbench
-    from tillerman.store.salvage import Report
+    from tillerman.harness.agent_admin import AgentAdmin
+    from tillerman.harness.agent_availability import AgentAvailability
+    from tillerman.sessions.workspace_tools.tool_runner import ToolRunner
+    from tillerman.store.salvage import SalvageReport
 
 
 @asynccontextmanager
@@ -59,10 +59,10 @@ async def open_harness(
     harness.follows_folder = config is None
     harness.mended = mended
     if paths.hooks.is_dir() and not database.is_read_only:
-        from tillerman.hooks.backup_journal import Journal
+        from tillerman.hooks.backup_journal import BackupJournal
         from tillerman.hooks.install import repair
 
-        repair(Journal(paths.hooks))
+        repair(BackupJournal(paths.hooks))
     try:
         if not database.is_read_only:
             await harness.sessions.recover()
@@ -80,7 +80,7 @@ def _folder(cwd: Path | str) -> Path:
         raise UsageError("the current folder is gone", hint="`cd` to one that is there") from None
 
 
-def _open_store(path: Path) -> tuple[Database, Report | None]:
+def _open_store(path: Path) -> tuple[Database, SalvageReport | None]:
     try:
         return Database.open(path), None
     except StoreReadOnly:
@@ -101,7 +101,7 @@ class Harness:
         self.paths = paths
         self.cwd = cwd
         self.follows_folder = False  # a session of another folder runs under that one's config
-        self.mended: Report | None = None  # what was saved of a damaged store, to be told
+        self.mended: SalvageReport | None = None  # what was saved of a damaged store, to be told
         self.sessions = Sessions(paths, database, serve_tools)
 
     # -- sessions --------------------------------------------------------------------------------
@@ -111,14 +111,14 @@ class Harness:
         agent: str | None = None,
         *,
         title: str | None = None,
-        head: HeadStart | None = None,
+        head: Prestart | None = None,
         **options: Unpack[StartOptions],
     ) -> Session:
         """A new session with an agent, a profile, or the first that can be used of `one,two`."""
         check_options({"agent": agent, "title": title, **options})
         wishes: dict[str, Any] = {**options}
         said = {"cwd": self.cwd, **wishes}
-        who = roster(self.config, agent, wishes.get("model"), Path(said["cwd"]))
+        who = select_agents(self.config, agent, wishes.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
         if made.terms.bench:
@@ -136,11 +136,11 @@ class Harness:
         """
         check_options({"cwd": cwd, "resume": resume, **options})
         from tillerman.harness.launch_plan import guest_order
-        from tillerman.mcp.external_client import INFO, Guest
+        from tillerman.mcp.external_client import INFO, ExternalClientAgent
 
         _need_sdk()
         folder = cwd or self.cwd
-        made = guest_order(self.config, Guest(), cwd=folder, **options)
+        made = guest_order(self.config, ExternalClientAgent(), cwd=folder, **options)
         row = self.find(resume) if resume else await self.sessions.left_running(INFO.name, folder)
         if row is None:
             title = f"MCP server of {folder.name}"
@@ -195,7 +195,7 @@ class Harness:
         check_options(options)
         row = self._at_home(session)
         config = self._config_of(row)
-        who = roster(config, agent, None, Path(row.cwd))
+        who = select_agents(config, agent, None, Path(row.cwd))
         if who.names[0] == row.agent:
             raise UsageError(
                 f"session {row.id} is with {row.agent} already",
@@ -228,19 +228,19 @@ class Harness:
             return load(Path(row.cwd), paths=self.paths)
         return self.config
 
-    def _team(self, config: Config, who: Roster, said: dict[str, Any]) -> Team:
-        def make(name: str) -> Order:
+    def _team(self, config: Config, who: AgentSelection, said: dict[str, Any]) -> AgentFallback:
+        def make(name: str) -> LaunchPlan:
             return self._order(config, name, who, said)
 
-        return Team(who.names, make, lambda: self._availability, who.substitutes)
+        return AgentFallback(who.names, make, lambda: self._availability, who.substitutes)
 
     @cached_property
-    def _availability(self) -> Availability:
+    def _availability(self) -> AgentAvailability:
         from tillerman.harness.agent_availability import (
-            Availability,  # nobody asks about one agent alone
+            AgentAvailability,  # nobody asks about one agent alone
         )
 
-        return Availability(self.management, self.paths.cache)
+        return AgentAvailability(self.management, self.paths.cache)
 
     def attach(self, session: str) -> AttachedSession:
         """A session that another process runs, to follow, answer, prompt or cancel it."""
@@ -261,11 +261,11 @@ class Harness:
         return agents.load(name, config.agents, experimental=config.experimental_agents)
 
     @cached_property
-    def management(self) -> Management:
+    def management(self) -> AgentAdmin:
         """What agents tell besides prompting."""
-        from tillerman.harness.agent_admin import Management  # not on the way to an agent's start
+        from tillerman.harness.agent_admin import AgentAdmin  # not on the way to an agent's start
 
-        return Management(self.config, self.paths)
+        return AgentAdmin(self.config, self.paths)
 
     async def installed(self, name: str) -> Installed | None:
         """None for an agent that needs nothing installed."""
@@ -282,22 +282,22 @@ class Harness:
         self,
         config: Config,
         agent: str,
-        who: Roster,
+        who: AgentSelection,
         said: dict[str, Any],
         *,
         alone: bool = False,
-    ) -> Order:
+    ) -> LaunchPlan:
         """`replay:SESSION` and `replay:FILE` name what is played, `acp:COMMAND` what is run."""
         wishes = {**who.wishes(said), "alone": alone or len(who.names) == 1}
         if agent.startswith(agents.AD_HOC):
-            return order(config, agent, **wishes)
+            return launch_plan(config, agent, **wishes)
         name, _, argument = agent.partition(":")
         if argument and name != "replay":
             raise UsageError(f"agent {name!r} takes no `:{argument}`")
         if argument:
             options = {**wishes.get("options", {}), "file": str(self._recording(argument))}
             wishes = {**wishes, "options": options}
-        return order(config, name, **wishes)
+        return launch_plan(config, name, **wishes)
 
     def _recording(self, argument: str) -> Path:
         if (file := Path(argument)).is_file():
@@ -306,7 +306,7 @@ class Harness:
 
 
 async def serve_tools(
-    bench: Workbench, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    bench: ToolRunner, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
     from tillerman.mcp.direct_calls import DirectCalls  # they take a second to load
     from tillerman.mcp.line_transport import serve_lines
@@ -326,11 +326,11 @@ def _kept(row: SessionRow) -> dict[str, Any]:
     return {"mode": row.mode} | {name: row.settings.get(name) for name in names}
 
 
-def _rules(config: Config) -> Rules:
-    return convert(to_builtins(config.team), Rules)
+def _rules(config: Config) -> FallbackRules:
+    return convert(to_builtins(config.team), FallbackRules)
 
 
-def _settings(who: Roster) -> dict[str, Any]:
+def _settings(who: AgentSelection) -> dict[str, Any]:
     """What is kept of it for a resume."""
     kept: dict[str, Any] = {}
     if who.profile:
@@ -341,24 +341,24 @@ def _settings(who: Roster) -> dict[str, Any]:
     return kept
 
 
-def _roster_of(row: SessionRow, config: Config) -> tuple[Roster, list[Notice]]:
+def _roster_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[Notice]]:
     """Who was asked for when the session began, as far as that still stands."""
     names = [str(name) for name in row.settings.get("agents", ())]
     names = names if row.agent in names else [row.agent]
     if not (name := row.settings.get("profile")):
-        return Roster(tuple(names)), []
+        return AgentSelection(tuple(names)), []
     from tillerman.config.profiles import profile
 
     try:
         if found := profile(config.paths, Path(row.cwd), str(name)):
-            return Roster(tuple(names), found), []
+            return AgentSelection(tuple(names), found), []
         why = "it is gone"
     except ConfigError as error:
         why = error.message
     text = f"the session goes on without profile {name}: {why}"
-    return Roster(tuple(names)), [Notice(level="warning", kind="settings", text=text)]
+    return AgentSelection(tuple(names)), [Notice(level="warning", kind="settings", text=text)]
 
 
-def _with_notices(made: Order, notices: Sequence[Notice]) -> Order:
+def _with_notices(made: LaunchPlan, notices: Sequence[Notice]) -> LaunchPlan:
     terms = replace(made.terms, notices=(*notices, *made.terms.notices))
     return made._replace(terms=terms)

@@ -19,7 +19,15 @@ from tillerman.core.capabilities import REPORTS_COST
 from tillerman.core.errors import Unsupported, UsageError
 from tillerman.core.output_schema import AnswerFormat
 from tillerman.core.session_options import check_options
-from tillerman.sessions.run_settings import SERVER, Bench, Enforcement, Limits, Order, Terms, Until
+from tillerman.sessions.run_settings import (
+    SERVER,
+    EnforcementSettings,
+    LaunchPlan,
+    RunSettings,
+    TurnLimits,
+    UntilSettings,
+    WorkspaceToolSettings,
+)
 from tillerman.supervision.environment import (
     asked_for,
     child_environment,
@@ -34,7 +42,7 @@ _NAMED = 8  # variables that a notice names
 UNATTENDED = 300.0  # seconds for an answer from elsewhere, where nobody set another limit
 
 
-def order(
+def launch_plan(
     config: Config,
     agent: str,
     *,
@@ -51,7 +59,7 @@ def order(
     workspace_tools: bool | None = None,
     alone: bool = True,
     **wishes: Any,
-) -> Order:
+) -> LaunchPlan:
     """`wishes` are fields of `SessionSpec`. What the agent cannot do raises `Unsupported`.
 
     `request_timeout`: seconds until what nobody answered is denied; `unattended`: nobody is in
@@ -114,7 +122,7 @@ def order(
         offered = "mcp" in driver.info.can
         terms = replace(terms, bench=bench(config, env) if offered else None)
     terms = replace(terms, limits=limits, tools=tuple(tools), answer=answer)
-    return Order(driver, spec, replace(terms, notices=_notices(warnings)))
+    return LaunchPlan(driver, spec, replace(terms, notices=_notices(warnings)))
 
 
 def guest_order(
@@ -126,7 +134,7 @@ def guest_order(
     isolation: str | None = None,
     request_timeout: float | None = None,
     env: Sequence[str] = (),
-) -> Order:
+) -> LaunchPlan:
     """For one who is not started here, and may be silent for as long as they like."""
     check_options(
         {
@@ -139,18 +147,20 @@ def guest_order(
     )
     spec = SessionSpec(cwd=cwd.resolve(), approve=approve or config.approve)
     terms = _terms(guest, config, spec, approve, env)
-    limits = Limits(request=request_timeout or _patience(config, unattended=True))
+    limits = TurnLimits(request=request_timeout or _patience(config, unattended=True))
     offered = replace(bench(config, env, isolation), survives=True)
-    return Order(guest, spec, replace(terms, limits=limits, bench=offered))
+    return LaunchPlan(guest, spec, replace(terms, limits=limits, bench=offered))
 
 
-def bench(config: Config, env: Sequence[str] = (), isolation: str | None = None) -> Bench:
+def bench(
+    config: Config, env: Sequence[str] = (), isolation: str | None = None
+) -> WorkspaceToolSettings:
     """The stricter of what is asked for and what the config says."""
     passed, given = asked_for(env)
     child = child_environment(os.environ, (), [*config.env.passed, *passed], given)
     wished = {config.workspace.isolation, isolation or config.workspace.isolation}
     strictest = next(level for level in ISOLATION if level in wished)
-    return Bench(environment=child.variables, isolation=strictest)
+    return WorkspaceToolSettings(environment=child.variables, isolation=strictest)
 
 
 def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]:
@@ -216,13 +226,13 @@ def _choose_model(
 
 def _limits(
     config: Config, given: dict[str, Any], timeout: float | None, tokens: int | None
-) -> Limits:
+) -> TurnLimits:
     """Of the config too, where a wish says nothing; they go to the agent and to the session."""
     ours = config.limits
     for name, limit in {"max_turns": ours.turns, "max_cost": ours.cost}.items():
         if limit is not None:
             given.setdefault(name, limit)
-    return Limits(
+    return TurnLimits(
         turn=timeout or ours.total,
         idle=ours.idle,
         turns=given.get("max_turns"),
@@ -238,7 +248,7 @@ def _patience(config: Config, unattended: bool) -> float:
     return config.limits.request
 
 
-def _refuse_vain_limits(agent: Agent, limits: Limits) -> None:
+def _refuse_vain_limits(agent: Agent, limits: TurnLimits) -> None:
     """Better than to run without a limit that was asked for."""
     can = agent.info.can
     vain = {
@@ -253,7 +263,7 @@ def _refuse_vain_limits(agent: Agent, limits: Limits) -> None:
         )
 
 
-def _refuse_unpriced(agent: Agent, config: Config, model: str | None, limits: Limits) -> None:
+def _refuse_unpriced(agent: Agent, config: Config, model: str | None, limits: TurnLimits) -> None:
     """A model that is not named is known only when the agent has started."""
     if limits.cost is None or limits.accept_unpriced or model is None:
         return
@@ -291,13 +301,13 @@ def _terms(
     spec: SessionSpec,
     approve: str | None,
     env: Sequence[str],
-) -> Terms:
+) -> RunSettings:
     passed, given = asked_for(env)
     child = child_environment(
         os.environ, agent.info.variables, [*config.env.passed, *passed], given
     )
     limits = config.limits
-    return Terms(
+    return RunSettings(
         approve=approve or config.approve,
         supervision=config.supervision,
         environment=child.variables,
@@ -307,10 +317,10 @@ def _terms(
         ],
         models=config.models,
         vet=config.prompts.check or "",
-        until=Until(config.until.command or "", config.until.rounds),
+        until=UntilSettings(config.until.command or "", config.until.rounds),
         rules=config.rules,
         tightening=config.tightening,
-        enforcement=convert(to_builtins(config.enforcement), Enforcement),
+        enforcement=convert(to_builtins(config.enforcement), EnforcementSettings),
         output_cap=limits.tool_output,
         spill_cap=limits.spill,
         turn_cap=limits.turn_log,

@@ -19,7 +19,7 @@ from tillerman.paths import private_folder
 PATIENCE = 1.0  # seconds: who only mends a file has it for milliseconds
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BackupRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: str
     file: str  # with links followed
     original: bytes | None = None  # None: there was no file
@@ -31,26 +31,26 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stays: bool = False  # until it is removed by name; else as long as its owner lives
 
 
-class Journal:
+class BackupJournal:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[BackupRecord]:
         """Those that can be read; what is not whole was never begun."""
         found = []
         with contextlib.suppress(FileNotFoundError):
             for path in sorted(self._folder.glob("*.json")):
                 with contextlib.suppress(OSError, msgspec.MsgspecError):
-                    found.append(msgspec.json.decode(path.read_bytes(), type=Record))
+                    found.append(msgspec.json.decode(path.read_bytes(), type=BackupRecord))
         return found
 
-    def get(self, file: Path) -> Record | None:
+    def get(self, file: Path) -> BackupRecord | None:
         return next((one for one in self.records() if one.file == str(file)), None)
 
-    def write(self, record: Record) -> None:
+    def write(self, record: BackupRecord) -> None:
         put(self._path(Path(record.file), "json"), msgspec.json.encode(record), 0o600)
 
-    def drop(self, record: Record) -> None:
+    def drop(self, record: BackupRecord) -> None:
         self._path(Path(record.file), "json").unlink(missing_ok=True)
         sync_folder(self._folder)
 

@@ -19,7 +19,7 @@ from tillerman.hooks.peer_credentials import peer_of
 from tillerman.hooks.protocol import (
     HEADER_CAP,
     HookReply,
-    Question,
+    ShimQuestion,
     read_question,
     refusal,
     write_answer,
@@ -29,7 +29,7 @@ from tillerman.hooks.socket_folder import Tokens
 _SHORT = 1 / 8  # of a deadline is its grace where that is less: a CLI's own timeout comes soon
 
 
-class Limits(msgspec.Struct, frozen=True):
+class HookLimits(msgspec.Struct, frozen=True):
     asks: int = 256  # open at once
     visits: int = 1024  # connections
     held: int = 64 * 1024 * 1024  # bytes of all payloads
@@ -41,7 +41,7 @@ class Limits(msgspec.Struct, frozen=True):
 class HookAsked:
     """A question that a shim waits on."""
 
-    def __init__(self, visit: Visit, question: Question, payload: bytes) -> None:
+    def __init__(self, visit: HookConnection, question: ShimQuestion, payload: bytes) -> None:
         self.id = f"hook-{os.urandom(8).hex()}"
         self.agent = question.agent
         self.event = question.event
@@ -57,13 +57,13 @@ class HookAsked:
         return self._visit.answer(reply)
 
 
-class Reception:
+class HookListener:
     """What all visits share: who is there, how much they hold, and whom their questions go to."""
 
     def __init__(
         self,
         tokens: Tokens,
-        limits: Limits,
+        limits: HookLimits,
         asked: Callable[[HookAsked], None],
         overdue: Callable[[int | None], None],
     ) -> None:
@@ -72,7 +72,7 @@ class Reception:
         self.arrival = limits.arrival
         self.asked = asked
         self.overdue = overdue
-        self.visits: set[Visit] = set()
+        self.visits: set[HookConnection] = set()
         self.open = 0
         self.held = 0
 
@@ -81,13 +81,13 @@ class Reception:
             visit.drop()
 
 
-class Visit(asyncio.Protocol):
-    def __init__(self, reception: Reception) -> None:
+class HookConnection(asyncio.Protocol):
+    def __init__(self, reception: HookListener) -> None:
         self._reception = reception
         self._transport: asyncio.Transport | None = None
         self._pid: int | None = None
         self._came = bytearray()
-        self._question: Question | None = None
+        self._question: ShimQuestion | None = None
         self._asked: HookAsked | None = None
         self._settled = False  # answered, refused, or too late for either
         self._timer: asyncio.TimerHandle | None = None
@@ -160,7 +160,7 @@ class Visit(asyncio.Protocol):
             self._settle()
             self._send(refusal("too much is asked at once"))
 
-    def _ask(self, question: Question) -> None:
+    def _ask(self, question: ShimQuestion) -> None:
         self._asked = HookAsked(self, question, bytes(self._came))
         self._came.clear()
         self._reception.open += 1

@@ -17,7 +17,7 @@ from msgspec import Struct
 from tillerman.core.errors import ConfigError
 from tillerman.core.json_fields import Table
 from tillerman.hooks import settings_entries as texts
-from tillerman.hooks.backup_journal import Journal, Record, draft_of, put
+from tillerman.hooks.backup_journal import BackupJournal, BackupRecord, draft_of, put
 from tillerman.hooks.command_pattern import is_our_code
 from tillerman.hooks.jsonc_editor import Invalid
 
@@ -36,7 +36,7 @@ class Hooks(Struct, frozen=True):
     within: Path | None = None  # no link may lead out of here
 
 
-def install(hooks: Hooks, journal: Journal) -> Record:
+def install(hooks: Hooks, journal: BackupJournal) -> BackupRecord:
     """Puts them in until `remove`. What cannot be merged is refused and left alone."""
     file = _followed(hooks)
     with journal.held(file):
@@ -44,7 +44,7 @@ def install(hooks: Hooks, journal: Journal) -> Record:
 
 
 @contextlib.contextmanager
-def installed(hooks: Hooks, journal: Journal) -> Iterator[Record]:
+def installed(hooks: Hooks, journal: BackupJournal) -> Iterator[BackupRecord]:
     """Puts them in for a while; if we are killed, the next `repair` takes them out."""
     file = _followed(hooks)
     with journal.held(file):
@@ -55,7 +55,7 @@ def installed(hooks: Hooks, journal: Journal) -> Iterator[Record]:
             _undo(record, journal)
 
 
-def remove(file: Path, journal: Journal, hooks: Hooks | None = None) -> Outcome | None:
+def remove(file: Path, journal: BackupJournal, hooks: Hooks | None = None) -> Outcome | None:
     """None: we have nothing there. `hooks` tells ours by their shape where the journal has no
     word of them: the project was moved since."""
     file = Path(os.path.realpath(file))
@@ -81,7 +81,7 @@ def _remove_strays(hooks: Hooks, file: Path) -> Outcome | None:
     return "edited"
 
 
-def repair(journal: Journal) -> dict[str, Outcome]:
+def repair(journal: BackupJournal) -> dict[str, Outcome]:
     """Puts back what a tillerman left that was killed, by file."""
     done: dict[str, Outcome] = {}
     for found in journal.records():
@@ -95,7 +95,7 @@ def repair(journal: Journal) -> dict[str, Outcome]:
 # -- in and out ------------------------------------------------------------------------------------
 
 
-def _install(hooks: Hooks, file: Path, journal: Journal, *, stays: bool) -> Record:
+def _install(hooks: Hooks, file: Path, journal: BackupJournal, *, stays: bool) -> BackupRecord:
     if journal.get(file):
         raise ConfigError(
             f"{file} has hooks of tillerman already",
@@ -113,7 +113,7 @@ def _install(hooks: Hooks, file: Path, journal: Journal, *, stays: bool) -> Reco
         raise ConfigError(
             f"{file} cannot be merged with: {error}", hint="mend the file; it was not touched"
         ) from None
-    record = Record(
+    record = BackupRecord(
         agent=hooks.agent,
         file=str(file),
         original=original,
@@ -159,12 +159,12 @@ def _written(hooks: Hooks, original: bytes | None) -> bytes:
     return hooks.whole
 
 
-def _undo(record: Record, journal: Journal) -> Outcome:
+def _undo(record: BackupRecord, journal: BackupJournal) -> Outcome:
     with _told_of(Path(record.file)):
         return _take_out(record, journal)
 
 
-def _take_out(record: Record, journal: Journal) -> Outcome:
+def _take_out(record: BackupRecord, journal: BackupJournal) -> Outcome:
     file = Path(record.file)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         draft_of(file).unlink()
@@ -184,7 +184,7 @@ def _take_out(record: Record, journal: Journal) -> Outcome:
     return outcome
 
 
-def _without_ours(record: Record, found: bytes) -> bytes | None:
+def _without_ours(record: BackupRecord, found: bytes) -> bytes | None:
     if not record.entries:
         return found
     try:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tillerman.core.json_fields import Table
 from tillerman.hooks import settings_entries as texts
-from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.backup_journal import BackupJournal
 from tillerman.hooks.command_pattern import is_our_code
 from tillerman.hooks.dialects import load
 from tillerman.hooks.install import Hooks
@@ -26,7 +26,7 @@ Scope = Literal["project", "user"]
 State = Literal["installed", "changed", "absent"]
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class HookStatus(Struct, frozen=True, kw_only=True):
     agent: str
     scope: Scope
     file: str
@@ -91,13 +91,13 @@ def _turns_off(file: Path) -> bool:
     return off or said.get("disableAllHooks") is True
 
 
-def status(hooks: Hooks, scope: Scope, journal: Journal) -> Status:
+def status(hooks: Hooks, scope: Scope, journal: BackupJournal) -> HookStatus:
     """As it is now, whatever was planned with another version."""
     file = Path(os.path.realpath(hooks.file))
     record = journal.get(file)
     found = file.read_bytes() if file.is_file() else None
     entries = record.entries if record else hooks.entries
-    said = Status(
+    said = HookStatus(
         agent=hooks.agent,
         scope=scope,
         file=str(hooks.file),
@@ -123,7 +123,7 @@ def status(hooks: Hooks, scope: Scope, journal: Journal) -> Status:
     )
 
 
-def _of_code(said: Status, found: bytes | None, written: bytes, is_ours: bool) -> Status:
+def _of_code(said: HookStatus, found: bytes | None, written: bytes, is_ours: bool) -> HookStatus:
     events = load(said.agent).CALLS
     if found == written:
         return _with(said, state="installed", events=events)
@@ -159,7 +159,7 @@ def _others(
     return {event: len(all) for event, all in found.items() if isinstance(all, list) and all}
 
 
-def _with(said: Status, **changes: object) -> Status:
+def _with(said: HookStatus, **changes: object) -> HookStatus:
     from msgspec.structs import replace
 
     return replace(said, **changes)

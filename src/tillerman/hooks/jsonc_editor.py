@@ -22,7 +22,7 @@ class Invalid(ValueError):
     """The text is no JSON; tells the line."""
 
 
-class Node(Struct, frozen=True):
+class JsonNode(Struct, frozen=True):
     """A value, and where it begins and ends."""
 
     value: Any  # of an object a dict of its members, of an array a list of nodes
@@ -38,12 +38,12 @@ class Node(Struct, frozen=True):
         return self.value
 
 
-class Member(Struct, frozen=True):
+class JsonMember(Struct, frozen=True):
     start: int  # of its key
-    node: Node
+    node: JsonNode
 
 
-def parse(text: str, *, comments: bool = False) -> Node:
+def parse(text: str, *, comments: bool = False) -> JsonNode:
     reader = _Reader(text, comments)
     node = reader.value(reader.skip(0), 0)
     if (end := reader.skip(node.end)) != len(text):
@@ -72,7 +72,7 @@ class _Reader:
                 return at
             at = end
 
-    def value(self, at: int, depth: int) -> Node:
+    def value(self, at: int, depth: int) -> JsonNode:
         if depth > _DEEPEST:
             raise self.error(at, "nested too deeply")
         match self.text[at : at + 1]:
@@ -81,14 +81,14 @@ class _Reader:
             case "[":
                 return self._array(at, depth)
             case '"':
-                return Node(*self._string(at))
+                return JsonNode(*self._string(at))
         end = self._match(_SCALAR, at)
         if not end:
             raise self.error(at, "a value is missing")
-        return Node(json.loads(self.text[at:end]), at, end)
+        return JsonNode(json.loads(self.text[at:end]), at, end)
 
-    def _object(self, start: int, depth: int) -> Node:
-        members: dict[str, Member] = {}
+    def _object(self, start: int, depth: int) -> JsonNode:
+        members: dict[str, JsonMember] = {}
         at = self.skip(start + 1)
         while not self._at(at, "}"):
             key, begins, at = self._string(at)
@@ -97,17 +97,17 @@ class _Reader:
                 raise self.error(at, f"a colon is missing after {key!r}")
             node = self.value(self.skip(at + 1), depth + 1)
             members.pop(key, None)  # of two that have one name, the last counts
-            members[key] = Member(begins, node)
+            members[key] = JsonMember(begins, node)
             at = self._next(node.end, "}")
-        return Node(members, start, at + 1)
+        return JsonNode(members, start, at + 1)
 
-    def _array(self, start: int, depth: int) -> Node:
-        items: list[Node] = []
+    def _array(self, start: int, depth: int) -> JsonNode:
+        items: list[JsonNode] = []
         at = self.skip(start + 1)
         while not self._at(at, "]"):
             items.append(self.value(at, depth + 1))
             at = self._next(items[-1].end, "]")
-        return Node(items, start, at + 1)
+        return JsonNode(items, start, at + 1)
 
     def _next(self, at: int, end: str) -> int:
         """Past the comma after a value, if there is one."""

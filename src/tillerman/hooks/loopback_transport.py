@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tillerman.hooks.connection import Reception, Visit
+from tillerman.hooks.connection import HookConnection, HookListener
 
 _HEAD_CAP = 1024
 _HEAD = re.compile(
@@ -15,10 +15,10 @@ _HEAD = re.compile(
 )
 
 
-class LoopbackVisit(Visit):
+class LoopbackHookConnection(HookConnection):
     """Takes the head that our own shim writes, and no other: a browser always says more."""
 
-    def __init__(self, reception: Reception) -> None:
+    def __init__(self, reception: HookListener) -> None:
         super().__init__(reception)
         self._head: bytearray | None = bytearray()
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 _SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 1, 2  # of macOS's sys/un.h
 
 
-class Peer(NamedTuple):
+class PeerCredentials(NamedTuple):
     pid: int
     uid: int
 
@@ -20,14 +20,14 @@ class Peer(NamedTuple):
         return self.uid == os.geteuid()
 
 
-def peer_of(connection: socket.socket) -> Peer:
+def peer_of(connection: socket.socket) -> PeerCredentials:
     """OSError where the kernel does not tell: then nobody is known."""
     if sys.platform == "darwin":
         _, uid = struct.unpack("=II", connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 8))
         pid = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID)
-        return Peer(pid, uid)
+        return PeerCredentials(pid, uid)
     if not hasattr(socket, "SO_PEERCRED"):
         raise OSError("this system does not tell who is at the other end of a socket")
     told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, uid, _ = struct.unpack("3i", told)
-    return Peer(pid, uid)
+    return PeerCredentials(pid, uid)

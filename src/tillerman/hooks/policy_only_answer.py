@@ -6,17 +6,19 @@ from collections.abc import Mapping, Set
 from typing import Any
 
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Decision, Policy
-from tillerman.core.permission.denial_note import instead
+from tillerman.core.permission import Decision, DecisionContext, Policy
+from tillerman.core.permission.denial_note import denial_note
 from tillerman.core.permission.search_paths import keys_to_leave_files_out
-from tillerman.hooks.dialects.dialect import Dialect
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable
+from tillerman.hooks.dialects.dialect import HookDialect
+from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply
 
 
-def judged(dialect: Dialect, event: HookEvent, policy: Policy, context: Context) -> HookReply:
+def judged(
+    dialect: HookDialect, event: HookEvent, policy: Policy, context: DecisionContext
+) -> HookReply:
     """Where the CLI cannot ask either, what is open is denied."""
-    if isinstance(event, Unreadable):
+    if isinstance(event, UnreadablePayload):
         return dialect.deny(event, event.why)
     request = dialect.request_of(event, "hook")
     if request is None:
@@ -36,7 +38,7 @@ def judged(dialect: Dialect, event: HookEvent, policy: Policy, context: Context)
 
 
 def _told(decision: Decision, request: PermissionRequested) -> str:
-    note = instead(decision, request) if decision.verdict == "rewrite" else decision.note
+    note = denial_note(decision, request) if decision.verdict == "rewrite" else decision.note
     return f"{note} (tillerman: {decision.rule})"
 
 

@@ -33,7 +33,7 @@ class HookReply(msgspec.Struct, frozen=True):
     exit: int = 0
 
 
-class Question(msgspec.Struct, frozen=True):
+class ShimQuestion(msgspec.Struct, frozen=True):
     """The line of a shim that asks; its payload follows."""
 
     token: bytes
@@ -55,7 +55,7 @@ def refusal(reason: str) -> HookReply:
     return HookReply(stderr=f"tillerman: {reason}\n".encode(), exit=2)
 
 
-def read_question(line: bytes) -> Question | None:
+def read_question(line: bytes) -> ShimQuestion | None:
     """None for whatever is not exactly a question, or announces more than may come."""
     found = _QUESTION.fullmatch(line)
     if found is None:
@@ -63,7 +63,7 @@ def read_question(line: bytes) -> Question | None:
     token, nonce, agent, observing, event, deadline, length = found.groups()
     if int(length) > PAYLOAD_CAP:
         return None
-    return Question(
+    return ShimQuestion(
         token=token,
         nonce=nonce,
         agent=agent.decode(),

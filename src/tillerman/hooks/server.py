@@ -12,13 +12,13 @@ from typing import Protocol, runtime_checkable
 
 from tillerman.core.errors import UsageError
 from tillerman.hooks import socket_folder as places
-from tillerman.hooks.connection import HookAsked, Limits, Reception, Visit
-from tillerman.hooks.loopback_transport import LoopbackVisit
+from tillerman.hooks.connection import HookAsked, HookConnection, HookLimits, HookListener
+from tillerman.hooks.loopback_transport import LoopbackHookConnection
 from tillerman.hooks.protocol import HookReply, is_name
 from tillerman.hooks.shim import LONGEST, SHORTEST, Shim, ready_shim
 from tillerman.paths import find_paths
 
-__all__ = ["HookAsked", "HookReply", "HookServer", "LendsHooks", "Limits"]
+__all__ = ["HookAsked", "HookLimits", "HookReply", "HookServer", "LendsHooks"]
 
 BACKLOG = 1024  # a shim that finds the queue full waits, until its deadline
 SHARE = 0.8  # of a CLI's patience with its hook is the shim's own deadline
@@ -50,7 +50,7 @@ class LendsHooks(Protocol):
 
 class HookServer:
     def __init__(
-        self, folder: Path, shim: Shim, reception: Reception, server: asyncio.Server
+        self, folder: Path, shim: Shim, reception: HookListener, server: asyncio.Server
     ) -> None:
         self.folder = folder
         self.shim = shim
@@ -65,22 +65,22 @@ class HookServer:
         *,
         overdue: Callable[[int | None], None] = lambda pid: None,
         shim: Shim | None = None,
-        limits: Limits | None = None,
+        limits: HookLimits | None = None,
         unix: bool = hasattr(socket, "AF_UNIX"),
     ) -> HookServer:
         """`overdue` is told of a shim that was stopped: its pid, where the system knows it."""
         if shim is None:
             shim = await asyncio.to_thread(ready_shim, find_paths().cache, compiled=unix)
         folder = places.make_folder(folder)
-        reception = Reception(places.new_tokens(folder), limits or Limits(), asked, overdue)
+        reception = HookListener(places.new_tokens(folder), limits or HookLimits(), asked, overdue)
         loop = asyncio.get_running_loop()
         if unix:
             server = await loop.create_unix_server(
-                lambda: Visit(reception), sock=places.listen_here(folder), backlog=BACKLOG
+                lambda: HookConnection(reception), sock=places.listen_here(folder), backlog=BACKLOG
             )
         else:
             server = await loop.create_server(
-                lambda: LoopbackVisit(reception),
+                lambda: LoopbackHookConnection(reception),
                 sock=places.listen_on_loopback(folder),
                 backlog=BACKLOG,
             )

@@ -10,7 +10,7 @@ import msgspec
 
 from tillerman.core.json_fields import Table
 from tillerman.hooks.command_pattern import is_ours
-from tillerman.hooks.jsonc_editor import Invalid, Node, after_space, parse
+from tillerman.hooks.jsonc_editor import Invalid, JsonNode, after_space, parse
 
 Entries = Mapping[str, Table]  # by event
 _BOM = b"\xef\xbb\xbf"
@@ -101,7 +101,7 @@ def _with(text: str, event: str, entry: str, comments: bool) -> str:
     return _append(text, found, entry)
 
 
-def _append(text: str, into: Node, piece: str) -> str:
+def _append(text: str, into: JsonNode, piece: str) -> str:
     """At the end of an object or a list, in a line of its own if the last one has one."""
     if not into.value:
         return _insert(text, into.start + 1, piece)
@@ -159,7 +159,7 @@ def _without(text: str, event: str, index: int, had: set[str], comments: bool) -
     return shorter
 
 
-def _cut(text: str, of: Node, index: int, comments: bool) -> str:
+def _cut(text: str, of: JsonNode, index: int, comments: bool) -> str:
     """Takes out one member or item with one comma and the space beside it, but no comment."""
     spans = _spans(of)
     start, end = spans[index]
@@ -177,7 +177,7 @@ def _cut(text: str, of: Node, index: int, comments: bool) -> str:
     return text[:start] + text[end:comma] + (gap if gap.strip() else "") + text[after:]
 
 
-def _spans(node: Node) -> list[tuple[int, int]]:
+def _spans(node: JsonNode) -> list[tuple[int, int]]:
     if isinstance(node.value, dict):
         return [(member.start, member.node.end) for member in node.value.values()]
     return [(one.start, one.end) for one in node.value]
@@ -186,12 +186,12 @@ def _spans(node: Node) -> list[tuple[int, int]]:
 # -- both ------------------------------------------------------------------------------------------
 
 
-def _hooks(top: Node) -> Node | None:
+def _hooks(top: JsonNode) -> JsonNode | None:
     found = top.value.get("hooks") if isinstance(top.value, dict) else None
     return found.node if found and isinstance(found.node.value, dict) else None
 
 
-def _list(hooks: Node | None, event: str) -> list[Node]:
+def _list(hooks: JsonNode | None, event: str) -> list[JsonNode]:
     member = hooks.value.get(event) if hooks else None
     return member.node.value if member and isinstance(member.node.value, list) else []
 

@@ -25,7 +25,7 @@ REPLY_CAP = 32 * 1024 * 1024 + 1024
 PIECE = 256 * 1024
 
 
-class Trouble(Exception):
+class ShimError(Exception):
     pass
 
 
@@ -40,7 +40,7 @@ def main(words: list[str]) -> None:
             os.fstat(number)  # must be open: else the socket would get its number, and our words
         limit = float(seconds)
         if not 0 < limit <= 86400:
-            raise Trouble(f"no deadline: {seconds}")
+            raise ShimError(f"no deadline: {seconds}")
         _thread.start_new_thread(watch, (limit, observing))
         payload = read_stdin()
         ask, answer = enter(folder)
@@ -51,7 +51,7 @@ def main(words: list[str]) -> None:
         heard = converse(connection, port, head.encode() + payload)
         code, out, error = read_answer(heard, answer, nonce)
         if time.monotonic() >= begin + limit:
-            raise Trouble(f"no answer within {limit} s")
+            raise ShimError(f"no answer within {limit} s")
         write(1, out)
         write(2, error)
     except OSError as why:
@@ -84,7 +84,7 @@ def read_stdin() -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > PAYLOAD_CAP:
-            raise Trouble("the hook was told too much")
+            raise ShimError("the hook was told too much")
     return b"".join(pieces)
 
 
@@ -101,14 +101,14 @@ def enter(folder: str) -> tuple[str, str]:
         number = os.open("key", os.O_RDONLY)
     tokens = os.read(number, 256).decode("ascii").split(" ")
     if len(tokens) != 2 or len(tokens[0]) != 64 or len(tokens[1]) != 65 or tokens[1][64] != "\n":
-        raise Trouble("the key is damaged")
+        raise ShimError("the key is damaged")
     return tokens[0], tokens[1][:64]
 
 
 def check_owner(number: int, name: str) -> None:
     found = os.fstat(number)
     if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise Trouble(f"{name} is not for this user alone")
+        raise ShimError(f"{name} is not for this user alone")
 
 
 def meet() -> tuple[_socket.socket, int]:
@@ -132,7 +132,7 @@ def connect_here() -> _socket.socket:
     else:
         told = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, uid, gid
     if int.from_bytes(told[4:8], sys.byteorder) != os.geteuid():
-        raise Trouble("somebody else listens in the server's place")
+        raise ShimError("somebody else listens in the server's place")
     return connection
 
 
@@ -146,7 +146,7 @@ def converse(connection: _socket.socket, port: int, question: bytes) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > REPLY_CAP:
-            raise Trouble("the answer is too long")
+            raise ShimError("the answer is too long")
     heard = b"".join(pieces)
     return heard.partition(b"\r\n\r\n")[2] if port else heard
 
@@ -155,12 +155,12 @@ def read_answer(heard: bytes, token: str, nonce: str) -> tuple[int, bytes, bytes
     head, end, rest = heard.partition(b"\n")
     words = head.split(b" ")
     if not end or words[:3] != [b"tillerman1", token.encode(), nonce.encode()]:
-        raise Trouble("the answer is not from tillerman" if heard else "tillerman gave no answer")
+        raise ShimError("the answer is not from tillerman" if heard else "tillerman gave no answer")
     if len(words) != 6 or not all(word.isdigit() and len(word) < 10 for word in words[3:]):
-        raise Trouble("the answer is damaged")
+        raise ShimError("the answer is damaged")
     code, out, error = (int(word) for word in words[3:])
     if code > 255 or len(rest) != out + error:
-        raise Trouble("the answer is damaged")
+        raise ShimError("the answer is damaged")
     return code, rest[:out], rest[out:]
 
 

@@ -24,18 +24,18 @@ ACCEPTED_AT_ONCE = 64
 QUEUED = 4096  # by the kernel: one that finds no room is tried again after a second
 
 
-class Config(uvicorn.Config):
+class ConnectionLimits(uvicorn.Config):
     """Of one server. `waiting`: connections without the head of a request, oldest first."""
 
     def __init__(self, app: Any, **settings: Any) -> None:
         super().__init__(
-            app, http=Connection, ws="none", backlog=ACCEPTED_AT_ONCE, lifespan="on", **settings
+            app, http=HttpConnection, ws="none", backlog=ACCEPTED_AT_ONCE, lifespan="on", **settings
         )
-        self.waiting: dict[Connection, None] = {}
+        self.waiting: dict[HttpConnection, None] = {}
 
 
-class Connection(H11Protocol):
-    config: Config
+class HttpConnection(H11Protocol):
+    config: ConnectionLimits
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)

@@ -17,7 +17,7 @@ import msgspec
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, JSONRPCMessage, JSONRPCResponse
 
 from tillerman.core.errors import TillermanError
-from tillerman.sessions.workspace_tools.tool_runner import Done, Workbench
+from tillerman.sessions.workspace_tools.tool_runner import ToolCallResult, ToolRunner
 
 META = "tillerman/result"
 
@@ -50,7 +50,7 @@ _messages = msgspec.json.Decoder(_Message)
 class DirectCalls:
     """Of one connection. `asks`: what the policy leaves to a person, the client's user is asked."""
 
-    def __init__(self, bench: Workbench, *, asks: bool = False) -> None:
+    def __init__(self, bench: ToolRunner, *, asks: bool = False) -> None:
         self._bench = bench
         self._asks = asks
         self._hello: int | str | None = None  # id of the client's `initialize`
@@ -110,7 +110,7 @@ class DirectCalls:
             try:
                 done = await self._bench.call(call.params.name, call.params.arguments or {})
             except TillermanError as error:
-                done = Done.refused(error)
+                done = ToolCallResult.refused(error)
             answer = msgspec.json.encode({"jsonrpc": "2.0", "id": call.id, "result": result(done)})
         except Exception:
             _logger.exception("%s failed", call.params.name)
@@ -122,7 +122,7 @@ class DirectCalls:
         await write(answer)
 
 
-def result(done: Done) -> dict[str, Any]:
+def result(done: ToolCallResult) -> dict[str, Any]:
     """As the SDK would write it. What programs want goes into `_meta`: clients show models
     structured content in place of the text, and a page of escaped lines reads badly."""
     content: list[dict[str, str]] = [{"type": "text", "text": done.text}]

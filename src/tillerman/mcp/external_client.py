@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
-from tillerman.core.agent import AgentInfo, Heard, Host, Mode, Prompt, SessionSpec
+from tillerman.core.agent import AgentInfo, DecodedLine, Host, Mode, Prompt, SessionSpec
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import AgentExited, AgentStarted, Answer, Event, TurnEnded, TurnStarted
 
@@ -14,14 +14,14 @@ INFO = AgentInfo(name="mcp", title="MCP client", can=frozenset({"modes"}), promp
                  runs_tools=False)  # fmt: skip
 
 
-class Guest:
+class ExternalClientAgent:
     info = INFO
 
-    async def open(self, spec: SessionSpec, host: Host) -> Visit:
-        return Visit(host.level)
+    async def open(self, spec: SessionSpec, host: Host) -> ExternalClientConversation:
+        return ExternalClientConversation(host.level)
 
 
-class Visit:
+class ExternalClientConversation:
     """One turn of the client's own, from the first word to the last."""
 
     asks = INFO.asks
@@ -30,7 +30,7 @@ class Visit:
         self._level = level
         self._over = asyncio.Event()
 
-    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
         yield _say(AgentStarted(agent=INFO.name, supervision=self._level))
         yield _say(TurnStarted(origin="agent"))
         await self._over.wait()
@@ -54,5 +54,5 @@ class Visit:
         self._over.set()
 
 
-def _say(event: Event) -> Sequence[Heard]:
-    return [Heard(None, [event])]
+def _say(event: Event) -> Sequence[DecodedLine]:
+    return [DecodedLine(None, [event])]

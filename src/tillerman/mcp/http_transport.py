@@ -70,7 +70,7 @@ async def serve_http(
         session_idle_timeout=IDLE,
         transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[]),
     )
-    config = connections.Config(
+    config = connections.ConnectionLimits(
         guarded(app, hosts, tokens, clients),
         log_config=None,
         access_log=False,

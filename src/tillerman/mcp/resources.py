@@ -7,7 +7,7 @@ import re
 import mcp_types as types
 
 from tillerman.sessions.workspace_tools.process_calls import Caller
-from tillerman.sessions.workspace_tools.tool_runner import Workbench
+from tillerman.sessions.workspace_tools.tool_runner import ToolRunner
 from tillerman.workspace.files.refusal import Refused
 
 WORKSPACE = "tillerman://workspace"
@@ -23,7 +23,7 @@ TEMPLATES = [
 ]
 
 
-async def listed(bench: Workbench, caller: Caller) -> list[types.Resource]:
+async def listed(bench: ToolRunner, caller: Caller) -> list[types.Resource]:
     found = [
         types.Resource(
             name="workspace",
@@ -45,7 +45,7 @@ async def listed(bench: Workbench, caller: Caller) -> list[types.Resource]:
     return [*found, *outputs]
 
 
-async def read(bench: Workbench, uri: str, caller: Caller) -> types.ReadResourceResult:
+async def read(bench: ToolRunner, uri: str, caller: Caller) -> types.ReadResourceResult:
     if uri == WORKSPACE:
         text = await bench.overview(caller)
     elif match := _OUTPUT.fullmatch(uri):

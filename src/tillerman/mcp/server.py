@@ -18,8 +18,13 @@ from tillerman.mcp.clients import Clients
 from tillerman.mcp.direct_calls import META
 from tillerman.mcp.elicitation import asking
 from tillerman.sessions.workspace_tools.process_calls import Caller
-from tillerman.sessions.workspace_tools.tool_runner import EVERYBODY, Done, Workbench
-from tillerman.workspace.tools.tool_schemas import CALLS, Call, description_of, schema_of
+from tillerman.sessions.workspace_tools.tool_runner import EVERYBODY, ToolCallResult, ToolRunner
+from tillerman.workspace.tools.tool_schemas import (
+    CALLS,
+    ToolCallArguments,
+    description_of,
+    schema_of,
+)
 
 Context = ServerRequestContext[Any, Any]
 
@@ -33,7 +38,7 @@ INSTRUCTIONS = (
 
 
 def workspace_server(
-    bench: Workbench, *, asks: bool = False, clients: Clients | None = None
+    bench: ToolRunner, *, asks: bool = False, clients: Clients | None = None
 ) -> Server[Any]:
     """`asks`: what the policy leaves to a person, the client's user is asked, if they can be.
     `clients` tells them apart where there may be several."""
@@ -77,7 +82,7 @@ def workspace_server(
         try:
             return await resources.read(bench, str(params.uri), caller(context))
         except TillermanError as error:
-            text = bench.clean(Done.refused(error).text)
+            text = bench.clean(ToolCallResult.refused(error).text)
             raise MCPError(types.INVALID_PARAMS, text) from None
 
     return Server(
@@ -93,7 +98,7 @@ def workspace_server(
     )
 
 
-async def _whole(call: Coroutine[Any, Any, Done]) -> Done:
+async def _whole(call: Coroutine[Any, Any, ToolCallResult]) -> ToolCallResult:
     """The SDK cancels whatever is awaited again and again: a call that ends a process, or takes
     back a question, must do so in a task of its own."""
     task = asyncio.ensure_future(call)
@@ -103,10 +108,10 @@ async def _whole(call: Coroutine[Any, Any, Done]) -> Done:
         task.cancel()
         raise
     except TillermanError as error:
-        return Done.refused(error)
+        return ToolCallResult.refused(error)
 
 
-def _result(done: Done) -> types.CallToolResult:
+def _result(done: ToolCallResult) -> types.CallToolResult:
     """What programs want goes into `_meta`: clients show models structured content in place of
     the text, and a page of escaped lines reads badly."""
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=done.text)]
@@ -120,7 +125,7 @@ def _result(done: Done) -> types.CallToolResult:
     )
 
 
-def _tool(call: type[Call]) -> types.Tool:
+def _tool(call: type[ToolCallArguments]) -> types.Tool:
     return types.Tool(
         name=call.name,
         title=call.title,

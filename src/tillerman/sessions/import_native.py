@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tillerman.core.agent import Heard
+from tillerman.core.agent import DecodedLine
 from tillerman.core.agent_admin import NativeSession
 from tillerman.core.errors import UsageError
 from tillerman.core.events import AgentReady, Entry, Event, MessageChunk, UserMessage
 from tillerman.core.timestamps import rfc3339
 from tillerman.sessions.agent.host import SpillFile
-from tillerman.sessions.log.disk_budget import Budget
-from tillerman.sessions.log.sanitizer import Intake
+from tillerman.sessions.log.disk_budget import DiskBudget
+from tillerman.sessions.log.sanitizer import EventSanitizer
 from tillerman.sessions.prestart import new_session
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
 from tillerman.store.search import Role
 from tillerman.store.session_row import SessionRow
@@ -32,7 +32,7 @@ async def adopt(
     agent: str,
     native: NativeSession,
     history: Sequence[Event],
-    terms: Terms,
+    terms: RunSettings,
     spill_folder: Path,
 ) -> SessionRow:
     """Resuming it goes on with the agent's own conversation; the history is for people.
@@ -75,9 +75,9 @@ def _refuse_twice(sessions: Sessions, agent: str, native: NativeSession) -> None
 
 
 def _kept(
-    history: Sequence[Event], secrets: Secrets, terms: Terms, folder: Path, cwd: str
+    history: Sequence[Event], secrets: Secrets, terms: RunSettings, folder: Path, cwd: str
 ) -> Iterator[Event]:
-    budget = Budget(terms.turn_cap)
+    budget = DiskBudget(terms.turn_cap)
     numbers = itertools.count(1)
 
     def spill() -> SpillFile:
@@ -86,9 +86,11 @@ def _kept(
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         return SpillFile(path.name, fd, terms.spill_cap, secrets, budget)
 
-    intake = Intake(secrets, output_cap=terms.output_cap, budget=budget, spill=spill, cwd=cwd)
+    intake = EventSanitizer(
+        secrets, output_cap=terms.output_cap, budget=budget, spill=spill, cwd=cwd
+    )
     for event in history:
-        for heard in intake.take([Heard(None, [event])]):
+        for heard in intake.take([DecodedLine(None, [event])]):
             yield from heard.events
     yield from intake.rest()
 

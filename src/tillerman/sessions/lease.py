@@ -10,13 +10,13 @@ from pathlib import Path
 from tillerman.core.errors import StoreReadOnly
 
 
-class Lease:
+class SessionLease:
     def __init__(self, path: Path, fd: int) -> None:
         self._path = path
         self._fd = fd
 
     @classmethod
-    def take(cls, folder: Path, session: str) -> Lease | None:
+    def take(cls, folder: Path, session: str) -> SessionLease | None:
         """None while another process holds it."""
         path = folder / f"{session}.lock"
         while True:

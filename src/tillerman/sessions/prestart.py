@@ -19,11 +19,11 @@ from tillerman.supervision.protocol.launch_warden import LEVELS, Launched, launc
 
 if TYPE_CHECKING:
     from tillerman.core.agent import Agent, SessionSpec
-    from tillerman.sessions.run_settings import Terms
+    from tillerman.sessions.run_settings import RunSettings
     from tillerman.workspace.protection.protected_state import State
 
 
-class HeadStart:
+class Prestart:
     def __init__(self, records: Path, level: str) -> None:
         self.session = new_session()
         self._records = records
@@ -31,7 +31,7 @@ class HeadStart:
         self.launched = launch_warden(records, self.session, level)
         self.looks: Mapping[str, State] = {}  # before the program started
 
-    def spawn(self, agent: Agent, spec: SessionSpec, terms: Terms) -> None:
+    def spawn(self, agent: Agent, spec: SessionSpec, terms: RunSettings) -> None:
         """Nothing happens where the program is not known before there is a prompt, or needs a file:
         the warden's folder is no safe place before the warden holds it."""
         from tillerman.agents.stdio.agent import StdioAgent, found
@@ -77,14 +77,14 @@ class HeadStart:
         os.close(self.launched.lifeline)
 
 
-def head_start() -> HeadStart | None:
+def head_start() -> Prestart | None:
     """Before the config is read: at the level that it will most likely name.
 
     None where it cannot be had: the usual way will fail as well, and say why.
     """
     named = os.environ.get("TILLERMAN_SUPERVISION", "")
     try:
-        return HeadStart(find_paths().spawns, named if named in LEVELS else "auto")
+        return Prestart(find_paths().spawns, named if named in LEVELS else "auto")
     except (OSError, RuntimeError, TillermanError):
         return None
 

@@ -26,23 +26,23 @@ from tillerman.core.events import (
 from tillerman.core.failure import Failure
 from tillerman.core.timestamps import rfc3339
 from tillerman.paths import Paths
-from tillerman.sessions.lease import Lease
+from tillerman.sessions.lease import SessionLease
 from tillerman.sessions.permissions.open_requests import checked, unknown_rule
-from tillerman.sessions.permissions.project_rules import Remembered
+from tillerman.sessions.permissions.project_rules import ProjectRules
 from tillerman.sessions.permissions.session_rules import (
     TOLD_BY,
-    Recollection,
     Request,
+    SessionRules,
     denies,
     remembered_rule,
 )
-from tillerman.sessions.remote.session_notifications import announce
+from tillerman.sessions.remote.session_notifications import notify
 from tillerman.store.catalog import Catalog
 from tillerman.store.event_log import EventLog
 from tillerman.store.session_row import SessionRow
 
 
-class Leftovers:
+class Recovery:
     """Whoever calls `end_turn` or `withdraw` holds the session's lease."""
 
     def __init__(self, paths: Paths, catalog: Catalog, log: EventLog) -> None:
@@ -83,22 +83,22 @@ class Leftovers:
                 and isinstance(request, PermissionRequested)
                 and (rule := remembered_rule(request, answer))
             ):
-                await asyncio.to_thread(Remembered.of(self._paths, row.cwd).add, rule)
+                await asyncio.to_thread(ProjectRules.of(self._paths, row.cwd).add, rule)
             event = RequestAnswered(
                 request_id=request_id, answer=answer, by="person", surface=surface, waits=True
             )
             await self._append(row, turn, [event])
-        announce(self._paths.watchers, session)
+        notify(self._paths.watchers, session)
 
     async def forget_rule(self, session: str, told: str) -> None:
         with self._held(session) as row:
-            if not Recollection.of(self._log.of_types(session, TOLD_BY)).forget(told):
+            if not SessionRules.of(self._log.of_types(session, TOLD_BY)).forget(told):
                 raise unknown_rule(told)
             await self._append(row, row.turns, [SettingsChanged(forgotten=told)])
 
     @contextmanager
     def _held(self, session: str) -> Iterator[SessionRow]:
-        lease = Lease.take(self._paths.leases, session)
+        lease = SessionLease.take(self._paths.leases, session)
         if lease is None:
             raise SessionBusy(
                 f"session {session} changes hands just now", hint="try again in a moment"

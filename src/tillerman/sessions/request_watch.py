@@ -9,28 +9,28 @@ from typing import NamedTuple
 
 from tillerman.core.errors import TillermanError
 from tillerman.core.events import Entry, PermissionRequested, QuestionAsked, RequestAnswered
-from tillerman.sessions.remote.owner_socket import FollowRequests, Visit
-from tillerman.sessions.remote.session_notifications import Lookout
+from tillerman.sessions.remote.owner_socket import FollowRequests, OwnerClient
+from tillerman.sessions.remote.session_notifications import SessionNotifications
 from tillerman.sessions.session import read_all
 from tillerman.store.catalog import Catalog
 from tillerman.store.event_log import EventLog
 
 
-class Waits(NamedTuple):
+class RequestOpened(NamedTuple):
     """A request waits for an answer. Told once more when its session comes to rest."""
 
     entry: Entry  # PermissionRequested or QuestionAsked
     resting: bool  # nobody runs the session: an answer waits for whoever goes on with it
 
 
-class Settled(NamedTuple):
+class RequestResolved(NamedTuple):
     entry: Entry  # RequestAnswered
 
 
-Change = Waits | Settled
+Change = RequestOpened | RequestResolved
 
 
-class Vigil:
+class RequestWatch:
     """`socket`: where the owner of a session would listen."""
 
     def __init__(
@@ -40,13 +40,15 @@ class Vigil:
         self._log = log
         self._socket = socket
         self._watchers = watchers
-        self._told: dict[str, dict[str, Waits]] = {}  # session -> request id -> as it was told
+        self._told: dict[
+            str, dict[str, RequestOpened]
+        ] = {}  # session -> request id -> as it was told
         self._visits: dict[str, asyncio.Task[None]] = {}
         self._changes: asyncio.Queue[Change | BaseException] = asyncio.Queue()
 
     async def changes(self) -> AsyncIterator[Change]:
         """Those that wait already, then all that happens; never ends by itself."""
-        with Lookout(self._watchers) as lookout:
+        with SessionNotifications(self._watchers) as lookout:
             listening = asyncio.create_task(self._listen(lookout))
             listening.add_done_callback(self._told_why)
             try:
@@ -62,7 +64,7 @@ class Vigil:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _listen(self, lookout: Lookout) -> None:
+    async def _listen(self, lookout: SessionNotifications) -> None:
         async for session in lookout:
             if session is None:
                 self._look_at_all()
@@ -94,7 +96,7 @@ class Vigil:
     async def _attend(self, session: str) -> None:
         """As long as somebody runs it."""
         try:
-            while visit := await Visit.pay(str(self._socket(session))):
+            while visit := await OwnerClient.pay(str(self._socket(session))):
                 try:
                     await visit.call(FollowRequests())
                     self._compare(session, resting=False)
@@ -133,7 +135,7 @@ class Vigil:
     def _tell(self, entry: Entry, *, resting: bool) -> None:
         if not isinstance(entry.event, PermissionRequested | QuestionAsked):
             return
-        waits = Waits(entry, resting)
+        waits = RequestOpened(entry, resting)
         told = self._told.setdefault(entry.session, {})
         if told.get(entry.event.request_id) != waits:
             told[entry.event.request_id] = waits
@@ -144,6 +146,6 @@ class Vigil:
             return
         told = self._told.get(entry.session, {})
         if told.pop(entry.event.request_id, None):
-            self._changes.put_nowait(Settled(entry))
+            self._changes.put_nowait(RequestResolved(entry))
         if not told:
             self._told.pop(entry.session, None)

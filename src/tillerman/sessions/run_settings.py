@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SERVER = "tillerman"  # what agents call the workspace's tools by
 
 
-class Limits(Struct, frozen=True):
+class TurnLimits(Struct, frozen=True):
     """None means no limit."""
 
     turn: float | None = None  # seconds, as the next two
@@ -31,14 +31,14 @@ class Limits(Struct, frozen=True):
     accept_unpriced: bool = False  # go on though nobody can tell what is spent
 
 
-class Until(Struct, frozen=True):
+class UntilSettings(Struct, frozen=True):
     """A command that is run after each turn; while it fails, the agent is told so and goes on."""
 
     command: str = ""  # none
     rounds: int = 3  # of one prompt, besides the first
 
 
-class Bench(Struct, frozen=True):
+class WorkspaceToolSettings(Struct, frozen=True):
     """The workspace's own tools, for the agent or an MCP client."""
 
     environment: Mapping[str, str]  # of their commands: without what is the agent's alone
@@ -46,7 +46,7 @@ class Bench(Struct, frozen=True):
     survives: bool = False  # what runs in the background outlives a restart of who serves it
 
 
-class Enforcement(Struct, frozen=True):
+class EnforcementSettings(Struct, frozen=True):
     """What the kernel holds of the rules; "auto" is what costs the user nothing."""
 
     commands: Enforced = "auto"
@@ -54,21 +54,21 @@ class Enforcement(Struct, frozen=True):
     paths: Enforced = "auto"
 
 
-class Terms(Struct, frozen=True):
+class RunSettings(Struct, frozen=True):
     approve: str = "ask"
     supervision: str = "auto"
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Sequence[tuple[str, str]] = ()  # name, value; never stored
-    limits: Limits = field(default_factory=Limits)
+    limits: TurnLimits = field(default_factory=TurnLimits)
     vet: str = ""  # a command that reads each prompt before it is sent
-    until: Until = field(default_factory=Until)
+    until: UntilSettings = field(default_factory=UntilSettings)
     answer: AnswerFormat | None = None  # what the answer of each turn is to be
     tools: tuple[str, ...] = ()  # of our vocabulary; the only ones allowed, if any are named
     rules: tuple[Rule, ...] = ()  # of config files, the first that matches counts
     tightening: tuple[Rule, ...] = ()  # of a project that is not trusted
-    enforcement: Enforcement = field(default_factory=Enforcement)
+    enforcement: EnforcementSettings = field(default_factory=EnforcementSettings)
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models] of the config
-    bench: Bench | None = None  # what it is offered besides its own tools
+    bench: WorkspaceToolSettings | None = None  # what it is offered besides its own tools
     notices: tuple[Notice, ...] = ()  # told when the next turn begins
     output_cap: int = 50_000  # bytes, as all below
     spill_cap: int = 256 * 1024 * 1024
@@ -76,15 +76,15 @@ class Terms(Struct, frozen=True):
     line_cap: int = 12 * 1024 * 1024  # decoding one takes four times that
 
 
-class Order(NamedTuple):
+class LaunchPlan(NamedTuple):
     """An agent, what it is told, and what it runs under."""
 
     agent: Agent
     spec: SessionSpec
-    terms: Terms
+    terms: RunSettings
 
 
-class Rules(Struct, frozen=True):
+class FallbackRules(Struct, frozen=True):
     """What happens when an agent cannot go on."""
 
     handoff: Handoff = "limits"

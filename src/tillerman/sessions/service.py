@@ -27,14 +27,14 @@ from tillerman.sessions.enforcement.temporary_folder import (
     sweep_scratches,
     with_scratch,
 )
-from tillerman.sessions.lease import Lease
+from tillerman.sessions.lease import SessionLease
 from tillerman.sessions.log.broadcast import Broadcast
-from tillerman.sessions.prestart import HeadStart, launch_warden, new_session
-from tillerman.sessions.remote.owner_socket import Door, Visit
-from tillerman.sessions.remote.session_notifications import announce
-from tillerman.sessions.run_settings import Order, Terms
+from tillerman.sessions.prestart import Prestart, launch_warden, new_session
+from tillerman.sessions.remote.owner_socket import OwnerClient, OwnerServer
+from tillerman.sessions.remote.session_notifications import notify
+from tillerman.sessions.run_settings import LaunchPlan, RunSettings
 from tillerman.sessions.session import AttachedSession, Session, read_all
-from tillerman.store.attachments import Attachments
+from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
@@ -46,13 +46,13 @@ from tillerman.store.session_row import SessionRow
 if TYPE_CHECKING:
     from tillerman.core.permission import Rule
     from tillerman.sessions.agent.host import SessionHost
-    from tillerman.sessions.fallback.policy import Relay
-    from tillerman.sessions.permissions.project_rules import Remembered
-    from tillerman.sessions.permissions.session_rules import Recollection
-    from tillerman.sessions.recovery import Leftovers
+    from tillerman.sessions.fallback.policy import FallbackPolicy
+    from tillerman.sessions.permissions.project_rules import ProjectRules
+    from tillerman.sessions.permissions.session_rules import SessionRules
+    from tillerman.sessions.recovery import Recovery
     from tillerman.sessions.request_watch import Change
     from tillerman.sessions.runner.runner import Runner
-    from tillerman.sessions.workspace_tools.tool_offer import ServeTools, Tools
+    from tillerman.sessions.workspace_tools.tool_offer import ServeTools, ToolOffer
     from tillerman.supervision.protocol.launch_warden import Launched
     from tillerman.supervision.secrets import Secrets
     from tillerman.workspace.protection.protected_state import State
@@ -69,7 +69,7 @@ class Sessions:
         self.catalog = Catalog(database)
         self.log = EventLog(database)
         self.search = Search(database)
-        self.attachments = Attachments(database)
+        self.attachments = AttachmentStore(database)
         self.processes = ProcessTable(database)
         self._serve_tools = serve_tools
         self._open: set[Session] = set()
@@ -80,11 +80,11 @@ class Sessions:
         self,
         agent: Agent,
         spec: SessionSpec,
-        terms: Terms,
+        terms: RunSettings,
         *,
         title: str | None = None,
-        head: HeadStart | None = None,
-        relay: Relay | None = None,
+        head: Prestart | None = None,
+        relay: FallbackPolicy | None = None,
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
         """`settings` are kept for whoever resumes it."""
@@ -108,11 +108,11 @@ class Sessions:
         warden = (
             head.launched if head else launch_warden(self._paths.spawns, row.id, terms.supervision)
         )
-        lease = Lease.take(self._paths.leases, row.id)
+        lease = SessionLease.take(self._paths.leases, row.id)
         assert lease is not None
         created = self.catalog.create(row)
         early = head.looks if head else {}
-        order = Order(agent, spec, terms)
+        order = LaunchPlan(agent, spec, terms)
         session = await self._run(row, order, lease, warden, relay, early=early)
         await asyncio.wrap_future(created)
         return session
@@ -122,9 +122,9 @@ class Sessions:
         row: SessionRow,
         agent: Agent,
         spec: SessionSpec,
-        terms: Terms,
+        terms: RunSettings,
         *,
-        relay: Relay | None = None,
+        relay: FallbackPolicy | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Session:
         """Takes the session over; whatever its last owner left open is ended first.
@@ -133,7 +133,7 @@ class Sessions:
         """
         _check(spec, terms)
         self.remembered_in(spec.cwd).kept()
-        lease = Lease.take(self._paths.leases, row.id)
+        lease = SessionLease.take(self._paths.leases, row.id)
         if lease is None:
             raise SessionBusy(
                 f"session {row.id} is run by process {row.owner_pid}",
@@ -145,49 +145,49 @@ class Sessions:
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
             spec = replace(spec, fork=True)  # the id is still the original's
-        made = Order(agent, spec, terms)
+        made = LaunchPlan(agent, spec, terms)
         return await self._run(row, made, lease, warden, relay, settings)
 
     async def _run(
         self,
         row: SessionRow,
-        order: Order,
-        lease: Lease,
+        order: LaunchPlan,
+        lease: SessionLease,
         launched: Launched,
-        relay: Relay | None,
+        relay: FallbackPolicy | None,
         settings: Mapping[str, Any] | None = None,
         *,
         early: Mapping[str, State] = MappingProxyType({}),
     ) -> Session:
         # most commands look at sessions and run none
-        from tillerman.core.permission import WORKSPACE, Context, Policy
-        from tillerman.sessions.agent.agent_row import Tenure
+        from tillerman.core.permission import WORKSPACE, DecisionContext, Policy
+        from tillerman.sessions.agent.agent_row import AgentRow
         from tillerman.sessions.agent.host import SessionHost
         from tillerman.sessions.enforcement.exec_rules import ExecRules
         from tillerman.sessions.enforcement.protection import Protection
         from tillerman.sessions.enforcement.settings import SessionEnforcement
-        from tillerman.sessions.fallback.policy import Relay
-        from tillerman.sessions.log.appender import Journal
-        from tillerman.sessions.log.attachment_indexer import Shelf
-        from tillerman.sessions.log.disk_budget import Budget
-        from tillerman.sessions.log.sanitizer import Intake
-        from tillerman.sessions.permissions.session_rules import Recollection
+        from tillerman.sessions.fallback.policy import FallbackPolicy
+        from tillerman.sessions.log.appender import LogAppender
+        from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
+        from tillerman.sessions.log.disk_budget import DiskBudget
+        from tillerman.sessions.log.sanitizer import EventSanitizer
+        from tillerman.sessions.permissions.session_rules import SessionRules
         from tillerman.sessions.runner.runner import Runner
-        from tillerman.supervision.client.warden_client import Warden
+        from tillerman.supervision.client.warden_client import WardenClient
         from tillerman.workspace.files.policy_lookup import DiskFiles
 
         spec, terms = order.spec, order.terms
-        tools: Tools | None = None
+        tools: ToolOffer | None = None
         if terms.bench:
             from tillerman.sessions.workspace_tools.tool_offer import (
-                Tools,  # few sessions have them
+                ToolOffer,  # few sessions have them
             )
 
-            tools = Tools(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
+            tools = ToolOffer(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
             spec = tools.announced(spec)
             order = order._replace(spec=spec)
         known = _known(terms)
-        budget = Budget(terms.turn_cap)
+        budget = DiskBudget(terms.turn_cap)
         policy = partial(
             Policy.preset,
             only=terms.tools,
@@ -195,7 +195,7 @@ class Sessions:
             tightening=terms.tightening,
         )
         scratch = open_scratch(terms.environment, row.id)
-        context = Context(
+        context = DecisionContext(
             cwd=spec.cwd,
             folders=(*spec.folders, scratch) if scratch else spec.folders,
             mode=spec.mode,
@@ -226,7 +226,7 @@ class Sessions:
         )
         enforcement = SessionEnforcement(judged, protection)
         try:
-            warden = await Warden.attach(launched)
+            warden = await WardenClient.attach(launched)
         except BaseException:
             if begun:
                 await begun
@@ -241,7 +241,7 @@ class Sessions:
             raise
         sweep = asyncio.get_running_loop().run_in_executor(None, sweep_scratches, terms.environment)
 
-        def host(terms: Terms) -> SessionHost:
+        def host(terms: RunSettings) -> SessionHost:
             _register(known, terms)
             judged.terms = terms
             return SessionHost(
@@ -260,13 +260,13 @@ class Sessions:
         def report(notice: Notice) -> None:
             runner.liaison.tell(notice)
 
-        tenure = Tenure(self.catalog, row, settings)
+        tenure = AgentRow(self.catalog, row, settings)
         broadcast = Broadcast(row.id, self.log, row.entries)
         runner = Runner(
             order,
             host=host,
-            journal=Journal(row.id, self.log, broadcast),
-            intake=Intake(
+            journal=LogAppender(row.id, self.log, broadcast),
+            intake=EventSanitizer(
                 known,
                 output_cap=terms.output_cap,
                 budget=budget,
@@ -278,10 +278,10 @@ class Sessions:
             last_turn=row.turns,
             policy=policy,
             context=context,
-            recall=lambda: self._recollection(row) if row.entries else Recollection(),
+            recall=lambda: self._recollection(row) if row.entries else SessionRules(),
             remembered=remembered,
-            shelf=Shelf(row.id, self.search, self.attachments, known),
-            relay=relay or Relay(),
+            shelf=AttachmentIndexer(row.id, self.search, self.attachments, known),
+            relay=relay or FallbackPolicy(),
             opened=tenure.begins,
             rules_changed=judged.update,
             enforcement=enforcement,
@@ -291,13 +291,13 @@ class Sessions:
         bench = await tools.open(spec, terms, runner.liaison, known, enforcement) if tools else None
         runner.warm()
         unwatch = self._watch_storage(runner)
-        door = Door(runner, broadcast)
+        door = OwnerServer(runner, broadcast)
         socket = self._paths.socket(row.id)
         await door.open(socket)
         await asyncio.wrap_future(
             self.catalog.update(row.id, owner_socket=str(socket), owner_pid=os.getpid())
         )
-        announce(self._paths.watchers, row.id)
+        notify(self._paths.watchers, row.id)
 
         async def close() -> None:
             self._open.discard(session)
@@ -345,31 +345,31 @@ class Sessions:
 
     async def is_run(self, session: str) -> bool:
         """Somebody runs it, and would hear an answer now."""
-        visit = await Visit.pay(str(self._paths.socket(session)))
+        visit = await OwnerClient.pay(str(self._paths.socket(session)))
         if visit:
             visit.leave()
         return visit is not None
 
-    def remembered_in(self, cwd: Path) -> Remembered:
+    def remembered_in(self, cwd: Path) -> ProjectRules:
         """What was answered with "always" in the project of this folder."""
-        from tillerman.sessions.permissions.project_rules import Remembered
+        from tillerman.sessions.permissions.project_rules import ProjectRules
 
-        return Remembered.of(self._paths, cwd)
+        return ProjectRules.of(self._paths, cwd)
 
     def remembered_by(self, row: SessionRow) -> tuple[Rule, ...]:
         """The same of a session, newest first."""
         return self._recollection(row).rules
 
-    def _recollection(self, row: SessionRow) -> Recollection:
-        from tillerman.sessions.permissions.session_rules import TOLD_BY, Recollection
+    def _recollection(self, row: SessionRow) -> SessionRules:
+        from tillerman.sessions.permissions.session_rules import TOLD_BY, SessionRules
 
-        return Recollection.of(self.log.of_types(row.id, TOLD_BY))
+        return SessionRules.of(self.log.of_types(row.id, TOLD_BY))
 
     def watch_requests(self) -> AsyncIterator[Change]:
         """Of all sessions, whoever runs them: what waits for a person, and how it was settled."""
-        from tillerman.sessions.request_watch import Vigil
+        from tillerman.sessions.request_watch import RequestWatch
 
-        vigil = Vigil(self.catalog, self.log, self._paths.socket, self._paths.watchers)
+        vigil = RequestWatch(self.catalog, self.log, self._paths.socket, self._paths.watchers)
         return vigil.changes()
 
     async def left_running(self, agent: str, cwd: Path) -> SessionRow | None:
@@ -388,10 +388,10 @@ class Sessions:
     # -- what a dead owner left ------------------------------------------------------------------
 
     @cached_property
-    def leftovers(self) -> Leftovers:
-        from tillerman.sessions.recovery import Leftovers
+    def leftovers(self) -> Recovery:
+        from tillerman.sessions.recovery import Recovery
 
-        return Leftovers(self._paths, self.catalog, self.log)
+        return Recovery(self._paths, self.catalog, self.log)
 
     async def recover(self) -> list[str]:
         """Ends the processes and the turns that a dead owner left; returns their sessions.
@@ -412,7 +412,7 @@ class Sessions:
             await settle(self.processes, self._paths.processes, self._paths.spawns)
         recovered = []
         for row in self.catalog.open_turns():
-            if lease := Lease.take(self._paths.leases, row.id):
+            if lease := SessionLease.take(self._paths.leases, row.id):
                 try:
                     await self.leftovers.end_turn(self.catalog.get(row.id))
                     recovered.append(row.id)
@@ -423,7 +423,7 @@ class Sessions:
     # -- the shelf -------------------------------------------------------------------------------
 
     async def delete(self, row: SessionRow) -> None:
-        lease = Lease.take(self._paths.leases, row.id)
+        lease = SessionLease.take(self._paths.leases, row.id)
         if lease is None:
             raise SessionBusy(
                 f"session {row.id} is running", hint=f"`tillerman sessions cancel {row.id}` first"
@@ -473,12 +473,12 @@ class Sessions:
         )
 
 
-def _check(spec: SessionSpec, terms: Terms) -> None:
+def _check(spec: SessionSpec, terms: RunSettings) -> None:
     """Of those who make them without `order`: an unknown mode would restrict nothing."""
     check_required(approve=terms.approve, mode=spec.mode, supervision=terms.supervision)
 
 
-def _known(terms: Terms) -> Secrets:
+def _known(terms: RunSettings) -> Secrets:
     from tillerman.supervision.secrets import Secrets
 
     secrets = Secrets()
@@ -486,6 +486,6 @@ def _known(terms: Terms) -> Secrets:
     return secrets
 
 
-def _register(secrets: Secrets, terms: Terms) -> None:
+def _register(secrets: Secrets, terms: RunSettings) -> None:
     for name, value in terms.secrets:
         secrets.register(name, value)

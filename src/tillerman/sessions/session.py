@@ -17,8 +17,8 @@ from tillerman.sessions.remote.owner_socket import (
     Follow,
     ForgetRule,
     GiveAnswer,
+    OwnerClient,
     SendPrompt,
-    Visit,
 )
 from tillerman.store.event_log import EventLog
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from tillerman.core.transcript import Transcript
     from tillerman.core.turn_result import Result
     from tillerman.sessions.runner.runner import Runner
-    from tillerman.sessions.workspace_tools.tool_runner import Workbench
+    from tillerman.sessions.workspace_tools.tool_runner import ToolRunner
 
 
-class AtRest(Protocol):
+class Idle(Protocol):
     """What can be said to a session that nobody runs; it waits in the log."""
 
     async def answer(
@@ -50,7 +50,7 @@ class Session:
         on_close: Callable[[], Awaitable[None]],
         *,
         since: int,
-        bench: Workbench | None = None,
+        bench: ToolRunner | None = None,
     ) -> None:
         self.id = id
         self.bench = bench  # the workspace's tools, where they were asked for
@@ -159,7 +159,7 @@ class Session:
 class AttachedSession:
     """A session that another process runs; the log is read here, the verbs go through its door."""
 
-    def __init__(self, id: str, socket: str, log: EventLog, at_rest: AtRest) -> None:
+    def __init__(self, id: str, socket: str, log: EventLog, at_rest: Idle) -> None:
         self.id = id
         self._socket = socket
         self._log = log
@@ -203,7 +203,7 @@ class AttachedSession:
 
     async def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
         """As `entries`, all that is new each time."""
-        visit = await Visit.pay(self._socket)
+        visit = await OwnerClient.pay(self._socket)
         try:
             if visit:
                 await visit.call(Follow(since))
@@ -234,7 +234,7 @@ class AttachedSession:
 
     async def _reach(self, call: Call) -> bool:
         """False: nobody runs it."""
-        visit = await Visit.pay(self._socket)
+        visit = await OwnerClient.pay(self._socket)
         if visit is None:
             return False
         try:

@@ -11,7 +11,7 @@ from tillerman.store.database import Database
 from tillerman.store.session_row import number_of
 
 
-class Attachments:
+class AttachmentStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 

@@ -16,7 +16,7 @@ class _Note(msgspec.Struct):
     aside: str | None = None
 
 
-class Mark:
+class DamageMarker:
     def __init__(self, path: Path) -> None:
         self._file = path.with_name(f"{path.name}.damaged")
         note = _Note("")
@@ -44,7 +44,7 @@ class Mark:
 
 def damaged(path: Path, why: str) -> StoreDamaged:
     """The error for damage that was just found, marked so that the next opening knows of it."""
-    mark = Mark(path)
+    mark = DamageMarker(path)
     if not mark.why:
         with contextlib.suppress(OSError):  # a disk that takes no mark will show its damage again
             mark.set(why)

@@ -29,8 +29,8 @@ from tillerman.store.consistency_check import (
     damaged_list,
     damaged_schema,
 )
-from tillerman.store.damage_marker import Mark, damaged
-from tillerman.store.disk_reserve import Reserve
+from tillerman.store.damage_marker import DamageMarker, damaged
+from tillerman.store.disk_reserve import DiskReserve
 from tillerman.store.group_commit import Storage, Writer, explain, is_full
 from tillerman.store.wal_reader import PAGE, log_of
 
@@ -74,9 +74,9 @@ class Database:
         try:
             if removed:
                 os.ftruncate(lock, 0)
-            if why := Mark(path).why or _emptied(path, lock):
+            if why := DamageMarker(path).why or _emptied(path, lock):
                 raise damaged(path, why)
-            reserve = Reserve(path.with_name(f"{path.name}.reserve"))
+            reserve = DiskReserve(path.with_name(f"{path.name}.reserve"))
             connection = _connect(path, reserve, LogCheck(path) if alone else None)
             reserve.restore()
             os.pwrite(lock, HELD_DATA, 0)
@@ -298,7 +298,7 @@ def _emptied(path: Path, lock: int) -> str:
     return "it is empty, and was not" if before else ""
 
 
-def _connect(path: Path, reserve: Reserve, log_check: LogCheck | None) -> apsw.Connection:
+def _connect(path: Path, reserve: DiskReserve, log_check: LogCheck | None) -> apsw.Connection:
     """The writing connection; a full disk is tried again after giving up the reserve."""
     connection = apsw.Connection(str(path))
     try:

@@ -10,7 +10,7 @@ SIZE = 16 * 1024 * 1024
 SHARE_OF_VOLUME = 8  # on a small volume the reserve takes an eighth at most
 
 
-class Reserve:
+class DiskReserve:
     def __init__(self, path: Path) -> None:
         self.path = path
         volume = os.statvfs(path.parent)

@@ -20,7 +20,7 @@ from tillerman.store.row_codec import (
     unpack_event,
     unpack_lines,
 )
-from tillerman.store.session_projection import Projection
+from tillerman.store.session_projection import SessionProjection
 
 PAGE_ENTRIES = 1000
 PAGE_BYTES = 1024 * 1024
@@ -151,7 +151,7 @@ class _Batch:
         self._rows: list[Row] = []
         self._blocks: list[tuple[int, bytes]] = []
         self._session = ""
-        self._projection = Projection()
+        self._projection = SessionProjection()
 
     def encode(self) -> None:
         sessions = set()

@@ -17,7 +17,7 @@ import apsw
 
 from tillerman.core.errors import StorageFull, StoreError, TillermanError
 from tillerman.store.damage_marker import damaged
-from tillerman.store.disk_reserve import Reserve
+from tillerman.store.disk_reserve import DiskReserve
 
 T = TypeVar("T")
 Storage = Literal["ok", "full", "failed"]
@@ -67,7 +67,7 @@ class Writer:
     the file in doubt (a failed fsync, a damaged page) every write is refused until a restart.
     """
 
-    def __init__(self, connection: apsw.Connection, reserve: Reserve, path: Path) -> None:
+    def __init__(self, connection: apsw.Connection, reserve: DiskReserve, path: Path) -> None:
         self.storage: Storage = "ok"
         self.failure: TillermanError | None = None
         self._connection = connection

@@ -9,11 +9,11 @@ from typing import Any
 import apsw
 import msgspec
 
-from tillerman.core.workspace_process import Process
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.database import Database
 from tillerman.store.session_row import bindable
 
-COLUMNS = tuple(field.name for field in msgspec.structs.fields(Process))
+COLUMNS = tuple(field.name for field in msgspec.structs.fields(WorkspaceProcess))
 CHANGEABLE = frozenset(COLUMNS) - {"id", "session", "command", "cwd", "began_at", "owner"}
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM processes"
 _INSERT = (
@@ -27,22 +27,22 @@ class ProcessTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def get(self, process: str) -> Process | None:
+    def get(self, process: str) -> WorkspaceProcess | None:
         found = self._rows("WHERE id = ?", (bindable(process),))
         return found[0] if found else None
 
-    def list(self, session: str | None = None, *, live: bool = False) -> Sequence[Process]:
+    def list(self, session: str | None = None, *, live: bool = False) -> Sequence[WorkspaceProcess]:
         """Oldest first, of one session or of all."""
         return self._rows(
             f"WHERE (?1 IS NULL OR session = ?1) {f'AND {_LIVE}' if live else ''} ORDER BY number",
             (bindable(session),),
         )
 
-    def expired(self, before: str) -> Sequence[Process]:
+    def expired(self, before: str) -> Sequence[WorkspaceProcess]:
         """Those that ended before this moment (RFC 3339), to be removed."""
         return self._rows(f"WHERE ended_at < ? AND NOT {_LIVE} ORDER BY number", (before,))
 
-    def add(self, process: Process) -> Future[None]:
+    def add(self, process: WorkspaceProcess) -> Future[None]:
         values = {name: bindable(getattr(process, name)) for name in COLUMNS}
 
         def work(connection: apsw.Connection) -> None:
@@ -74,11 +74,12 @@ class ProcessTable:
 
         return self._database.write(work)
 
-    def _rows(self, clause: str, bindings: tuple[Any, ...]) -> Sequence[Process]:
+    def _rows(self, clause: str, bindings: tuple[Any, ...]) -> Sequence[WorkspaceProcess]:
         rows = self._database.query(f"{_SELECT} {clause}", bindings)
         try:
             return [
-                msgspec.convert(dict(zip(COLUMNS, values, strict=True)), Process) for values in rows
+                msgspec.convert(dict(zip(COLUMNS, values, strict=True)), WorkspaceProcess)
+                for values in rows
             ]
         except msgspec.MsgspecError as error:
             raise self._database.damaged(f"the list of processes: {error}") from error

@@ -17,12 +17,12 @@ import msgspec
 from tillerman.core.errors import StoreDamaged
 from tillerman.core.events import AgentStarted, Entry, Notice, decode_event
 from tillerman.store import migrations
-from tillerman.store.damage_marker import Mark
+from tillerman.store.damage_marker import DamageMarker
 from tillerman.store.database import Database
 from tillerman.store.event_log import Row, insert_rows
 from tillerman.store.page_reader import Value, rows
 from tillerman.store.row_codec import pack_event, unpack_event, unpack_lines
-from tillerman.store.session_projection import Projection
+from tillerman.store.session_projection import SessionProjection
 from tillerman.store.session_row import SessionRow, insert
 from tillerman.store.wal_reader import index_of, log_of
 
@@ -37,7 +37,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 _KEPT = ("title", "updated_at", "input_tokens", "output_tokens", "cached_tokens", "cost_usd")
 
 
-class Report(msgspec.Struct, frozen=True):
+class SalvageReport(msgspec.Struct, frozen=True):
     """What was saved, what was not, and where the damaged files are now."""
 
     why: str
@@ -61,7 +61,7 @@ class Report(msgspec.Struct, frozen=True):
         return text
 
 
-def open_mended(path: Path) -> tuple[Database, Report | None]:
+def open_mended(path: Path) -> tuple[Database, SalvageReport | None]:
     """The store, after salvaging it if it was damaged; the report is for a person to read."""
     try:
         return Database.open(path), None
@@ -70,11 +70,11 @@ def open_mended(path: Path) -> tuple[Database, Report | None]:
     return Database.open(path), report
 
 
-def salvage(path: Path) -> Report:
+def salvage(path: Path) -> SalvageReport:
     """Mend the store at `path`, which nobody may have open. Interrupted, it can be repeated."""
     path = path.absolute()
     with _alone(path):
-        mark = Mark(path)
+        mark = DamageMarker(path)
         why = mark.why or "it could not be opened"
         aside = mark.aside or _put_aside(path, mark, why)
         fresh = path.with_name(f"{path.name}.fresh")
@@ -109,7 +109,7 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _put_aside(path: Path, mark: Mark, why: str) -> Path:
+def _put_aside(path: Path, mark: DamageMarker, why: str) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
     aside.mkdir(mode=0o700)
@@ -133,7 +133,7 @@ def _sync(path: Path) -> None:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def _save(damaged: Path, fresh: Path, why: str, aside: Path) -> Report:
+def _save(damaged: Path, fresh: Path, why: str, aside: Path) -> SalvageReport:
     connection = apsw.Connection(str(fresh))
     try:
         connection.pragma("synchronous", "off")  # synced as a whole when it is complete
@@ -153,7 +153,7 @@ def _save(damaged: Path, fresh: Path, why: str, aside: Path) -> Report:
         )
     finally:
         connection.close()
-    return Report(why, aside, sessions, entries - lost, lost, lost_blocks, tuple(unnamed))
+    return SalvageReport(why, aside, sessions, entries - lost, lost, lost_blocks, tuple(unnamed))
 
 
 def _copy_rows(connection: apsw.Connection, damaged: Path) -> None:
@@ -211,7 +211,7 @@ def _mend_session(connection: apsw.Connection, number: int, known: int, agent: s
         "cost_usd = NULL, input_tokens = 0, output_tokens = 0, cached_tokens = 0 WHERE number = ?",
         (number,),
     )
-    projection = Projection()
+    projection = SessionProjection()
     for seq, turn, at, event in _rows(connection, number):
         entry = Entry(
             session="", seq=seq, turn=turn, at=at, event=decode_event(unpack_event(event))

@@ -53,7 +53,7 @@ _TELLING = frozenset(
 )  # fmt: skip
 
 
-class Projection:
+class SessionProjection:
     """The few entries of a batch that change its session's row."""
 
     def __init__(self) -> None:

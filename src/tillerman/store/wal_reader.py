@@ -23,7 +23,7 @@ def index_of(path: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class Frame:
+class WalFrame:
     number: int  # from 1
     page: int
     commits: bool
@@ -62,7 +62,7 @@ class Log:
             return self.data[16:24]
         return self.data[HEADER + 8 : HEADER + 16]
 
-    def frames(self, *, checked: bool = False) -> Iterator[Frame]:
+    def frames(self, *, checked: bool = False) -> Iterator[WalFrame]:
         if not self.holds_frames:
             return
         salts = self.salts
@@ -75,7 +75,7 @@ class Log:
                 data = self.data[start + FRAME : start + FRAME + PAGE]
                 sums = struct.unpack(">II", head[16:])
                 whole = checked and self._checksum(head[:8] + data, before) == sums
-                yield Frame(number, page, pages_after > 0, whole, data)
+                yield WalFrame(number, page, pages_after > 0, whole, data)
             before = struct.unpack(">II", head[16:])
 
     def _checksum(self, data: bytes, before: tuple[int, ...]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from tillerman.config import Config
 from tillerman.core import tools
 from tillerman.core.errors import UsageError
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.json_argument import json_object
 from tillerman.surfaces.rendering import formatting
@@ -26,16 +26,16 @@ _MEANT = {name.lower(): name for name in tools.TOOLS} | {
 
 def policy(config: Config, cwd: Path, approve: str | None) -> Policy:
     """As a session in this folder would have it."""
-    from tillerman.sessions.permissions.project_rules import Remembered
+    from tillerman.sessions.permissions.project_rules import ProjectRules
 
     made = Policy.preset(
         approve or config.approve, rules=config.rules, tightening=config.tightening
     )
-    return made.remembering(Remembered.of(config.paths, cwd).rules())
+    return made.remembering(ProjectRules.of(config.paths, cwd).rules())
 
 
-def context(cwd: Path, mode: Any, agent: str) -> Context:
-    return Context(
+def context(cwd: Path, mode: Any, agent: str) -> DecisionContext:
+    return DecisionContext(
         cwd,
         mode=mode,
         home=Path.home(),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tillerman.config import Config
 from tillerman.core.events import Enforced, PermissionRequested
-from tillerman.core.permission import Context, Decision, Policy, Rule
+from tillerman.core.permission import Decision, DecisionContext, Policy, Rule
 
 GUARD = "guard.protected"
 NO_MOUNTS = "there is no supervision level with a mount namespace here"
@@ -18,7 +18,7 @@ def of_decision(
     decision: Decision,
     request: PermissionRequested,
     policy: Policy,
-    context: Context,
+    context: DecisionContext,
     config: Config,
 ) -> Enforced | None:
     """None for a rule that says nothing a kernel could hold."""
@@ -75,7 +75,9 @@ def _commands(rule: Rule, config: Config) -> Enforced:
     )
 
 
-def _paths(rule: Rule, request: PermissionRequested, context: Context, config: Config) -> Enforced:
+def _paths(
+    rule: Rule, request: PermissionRequested, context: DecisionContext, config: Config
+) -> Enforced:
     from tillerman.workspace.protection.denied_paths import reads_denied
     from tillerman.workspace.protection.git_index import tracked
 

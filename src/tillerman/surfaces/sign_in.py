@@ -12,16 +12,16 @@ from types import FrameType
 from typing import TextIO
 
 from tillerman.core.errors import AgentError
-from tillerman.harness.agent_admin import DESKTOP, Management
+from tillerman.harness.agent_admin import DESKTOP, AgentAdmin
 from tillerman.surfaces.exit_codes import CANCELLED, NOT_READY
 from tillerman.surfaces.rendering.agent_reports import signed_in
 
 
-class StillSignedOut(AgentError):
+class SignInFailed(AgentError):
     exit_code = NOT_READY
 
 
-async def run(management: Management, agent: str, words: Sequence[str], told: TextIO) -> None:
+async def run(management: AgentAdmin, agent: str, words: Sequence[str], told: TextIO) -> None:
     """What is typed there is between the user and the agent. `KeyboardInterrupt`: they left it."""
     driver, said = management.agent(agent), shown(management, agent, words)
     left = False
@@ -51,17 +51,17 @@ async def run(management: Management, agent: str, words: Sequence[str], told: Te
         raise AgentError(agent, f"`{said}` ended with {code}", hint=driver.info.sign_in)
 
 
-async def signed_in_now(management: Management, agent: str) -> str:
+async def signed_in_now(management: AgentAdmin, agent: str) -> str:
     """How it stands after a sign-in, in a sentence."""
     report = await management.report(agent)
     if report.account and not report.account.signed_in:
-        raise StillSignedOut(agent, f"{agent} is still not signed in", hint=report.account.hint)
+        raise SignInFailed(agent, f"{agent} is still not signed in", hint=report.account.hint)
     return (
         f"{agent} is signed in {signed_in(report)}".rstrip() if report.account else f"{agent}: done"
     )
 
 
-async def signed_out_now(management: Management, agent: str) -> str:
+async def signed_out_now(management: AgentAdmin, agent: str) -> str:
     report = await management.report(agent)
     if report.account and report.account.signed_in:
         hint = "unset the variable" if report.account.method == "variable" else ""
@@ -69,5 +69,5 @@ async def signed_out_now(management: Management, agent: str) -> str:
     return f"{agent} is signed out"
 
 
-def shown(management: Management, agent: str, words: Sequence[str]) -> str:
+def shown(management: AgentAdmin, agent: str, words: Sequence[str]) -> str:
     return shlex.join([management.agent(agent).info.binary or words[0], *words[1:]])

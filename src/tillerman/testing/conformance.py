@@ -35,20 +35,20 @@ from tillerman.core.capabilities import CAPABILITIES
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import Event, TurnEnded, Unrecognized, decode_event, encode
 from tillerman.core.tools import ToolClass
-from tillerman.core.wire import Keep, Reply
+from tillerman.core.wire import AttachmentBytes, WireReply
 from tillerman.testing.broken_streams import NONSENSE, spoiled
 from tillerman.testing.conformance_cases import CASES, check
 from tillerman.testing.recording_player import (
     PROMPT,
     SPEC,
-    PlayingHost,
+    RecordedHost,
     TurnCount,
     converse,
     hear,
     listener,
 )
 from tillerman.testing.recordings import Recording, changes, load
-from tillerman.testing.scenario import Scene
+from tillerman.testing.scenario import Scenario
 
 CHUNKS = (1, 7, 64, 65536)
 TOKEN = "conformance-7321"
@@ -84,7 +84,7 @@ def check_agent(
     agent: Agent,
     recordings: Path | None = None,
     *,
-    scene: Scene | None = None,
+    scene: Scenario | None = None,
     cuts: int = 20,
     streams: int = 200,
     far_side: FarSide | None = None,
@@ -165,7 +165,7 @@ async def check_refusals(agent: Agent) -> None:
         _fail(f"it does not say it can {word!r}, yet takes {asked} instead of Unsupported")
 
 
-async def check_scene(scene: Scene) -> None:
+async def check_scene(scene: Scenario) -> None:
     for case in CASES.values():
         verdict = await check(scene, case)
         if verdict.outcome == "fails":
@@ -176,7 +176,7 @@ class _Started(Exception):
     """A program was to be run."""
 
 
-class _EmptyHost(PlayingHost):
+class _EmptyHost(RecordedHost):
     def find(self, binary: str) -> NoReturn:
         raise _Started
 
@@ -218,7 +218,7 @@ def _sent(
     messages = [*wire.greet(), *([] if per_turn else wire.prompt(prompt))]
     for message in messages if far_side else ():  # which grows while it is read
         for line in map(encode, far_side(message) if far_side else ()):
-            messages += [one.message for one in wire.decode(line) if isinstance(one, Reply)]
+            messages += [one.message for one in wire.decode(line) if isinstance(one, WireReply)]
     words = repr([launch.argv, dict(launch.env), launch.places])
     stdin = (launch.stdin or b"").decode("utf-8", "replace")
     return words + stdin + msgspec.json.encode(messages).decode()
@@ -278,8 +278,8 @@ def check_streams(agent: StdioAgent, lines: Sequence[bytes], count: int, *, seed
             _check_storable(event)
 
 
-def _compare(recording: Recording, said: Sequence[Event | Reply]) -> None:
-    got = [encode({"reply": one.message} if isinstance(one, Reply) else one) for one in said]
+def _compare(recording: Recording, said: Sequence[Event | WireReply]) -> None:
+    got = [encode({"reply": one.message} if isinstance(one, WireReply) else one) for one in said]
     expected = recording.expected or ()
     for number, (one, other) in enumerate(zip(got, expected, strict=False), 1):
         if msgspec.json.decode(one) != msgspec.json.decode(other):
@@ -293,7 +293,7 @@ def _compare(recording: Recording, said: Sequence[Event | Reply]) -> None:
         )
 
 
-def _check_understood(recording: Recording, said: Sequence[Event | Reply]) -> None:
+def _check_understood(recording: Recording, said: Sequence[Event | WireReply]) -> None:
     """Where nothing says what is expected, a wire that understands nothing would pass the rest."""
     for one in said:
         if isinstance(one, Unrecognized):
@@ -304,15 +304,15 @@ def _check_understood(recording: Recording, said: Sequence[Event | Reply]) -> No
         _fail(f"{recording.name}: its lines mean nothing")
 
 
-def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | Reply]:
+def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | WireReply]:
     """What they mean; a picture's bytes are told by its hash."""
     wire = listener(agent)
-    said: list[Event | Reply] = []
+    said: list[Event | WireReply] = []
     for line in lines:
         if not line.strip():
             continue
         try:
-            now = [one for one in wire.decode(line) if not isinstance(one, Keep)]
+            now = [one for one in wire.decode(line) if not isinstance(one, AttachmentBytes)]
         except Exception as error:
             raise NonConforming(f"its wire raised {error!r} for {line[:200]!r}") from error
         for one in now:
@@ -321,10 +321,10 @@ def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | Reply]:
     return said
 
 
-def _check_storable(one: Event | Reply) -> None:
+def _check_storable(one: Event | WireReply) -> None:
     """An event of wrong types can be made, but not read again from the log."""
     try:
-        if isinstance(one, Reply):
+        if isinstance(one, WireReply):
             encode(one.message)
             return
         again = decode_event(encode(one))

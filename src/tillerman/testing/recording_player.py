@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tillerman.agents.stdio.agent import StdioAgent
-from tillerman.agents.stdio.line_decoder import Hearing
-from tillerman.agents.stdio.line_splitter import Lines
+from tillerman.agents.stdio.line_decoder import LineDecoder
+from tillerman.agents.stdio.line_splitter import LineSplitter
 from tillerman.agents.stdio.pipes import PipeWriter
 from tillerman.core.agent import Child, Exit, Prompt, SessionSpec, Word
 from tillerman.core.events import Event, Notice, TurnEnded, TurnStarted
@@ -59,8 +59,8 @@ def listener(agent: StdioAgent) -> Wire:
 
 def hear(agent: StdioAgent, data: bytes, chunk: int) -> list[Event]:
     """The events of these bytes when they come in chunks of that size."""
-    lines = Lines(LINE_CAP, Nowhere)
-    hearing = Hearing(listener(agent), LINE_CAP)
+    lines = LineSplitter(LINE_CAP, NullSpill)
+    hearing = LineDecoder(listener(agent), LINE_CAP)
     events: list[Event] = []
     for start in range(0, len(data), chunk):
         heard, _ = hearing.understand(lines.feed(data[start : start + chunk]))
@@ -73,7 +73,7 @@ async def converse(
     agent: StdioAgent, parts: Sequence[Sequence[bytes]], *, cut: int | None = None
 ) -> tuple[list[Event], TurnCount]:
     """A whole conversation of which only the process is made up; SIGKILL ends it, at the cut."""
-    host = PlayingHost()
+    host = RecordedHost()
     conversation = await agent.open(SPEC, host)
     per_turn = agent.wire(SPEC).lifetime == "turn"
     turns = TurnCount()
@@ -108,7 +108,7 @@ async def converse(
     return events, turns
 
 
-class PlayingHost:
+class RecordedHost:
     """Whatever program is asked for, it gives a child without a process."""
 
     level = "none"
@@ -116,7 +116,7 @@ class PlayingHost:
     patience = None
 
     def __init__(self) -> None:
-        self.child: PlayingChild
+        self.child: RecordedChild
 
     def find(self, binary: str) -> str:
         return binary
@@ -133,8 +133,8 @@ class PlayingHost:
     def take_back(self) -> None:
         pass
 
-    def spill(self) -> Nowhere:
-        return Nowhere()
+    def spill(self) -> NullSpill:
+        return NullSpill()
 
     async def hooks(
         self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]
@@ -150,11 +150,11 @@ class PlayingHost:
         stdin: bool = True,
         enforced: bool = True,
     ) -> Child:
-        self.child = PlayingChild()
+        self.child = RecordedChild()
         return self.child
 
 
-class PlayingChild:
+class RecordedChild:
     pid = 0
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ class PlayingChild:
         self.end(KILLED)
 
 
-class Nowhere:
+class NullSpill:
     """A spill that keeps nothing."""
 
     def write(self, data: bytes) -> None:

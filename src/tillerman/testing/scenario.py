@@ -31,9 +31,9 @@ from tillerman.sessions.session import Session
 from tillerman.testing.model_double.script import (
     Attempts,
     Close,
-    Cut,
+    ConnectionCut,
     Fail,
-    Hold,
+    ReplyHold,
     Say,
     Stall,
     Think,
@@ -45,11 +45,11 @@ PATIENCE = 60.0  # seconds for a turn
 E = TypeVar("E")
 
 
-class CannotPlay(Exception):
+class UnsupportedAction(Exception):
     """This scene has no way to make its agent do that, and why."""
 
 
-class Do(msgspec.Struct, frozen=True):
+class ToolAction(msgspec.Struct, frozen=True):
     """A call of a tool: `shell` (command), `read` (path), `write` (path, text), `edit` (path, old,
     new), `ask` (question, one choice, another), `todo` (one thing, another), `mcp` (server, tool,
     text), `result` (JSON that was asked for)."""
@@ -58,16 +58,18 @@ class Do(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
 
 
-Act = Say | Think | Do | Hold | Stall | Cut | Close | Fail | Usage  # that a reply counts
+Act = (
+    Say | Think | ToolAction | ReplyHold | Stall | ConnectionCut | Close | Fail | Usage
+)  # that a reply counts
 Part = Sequence[Act] | Fail | Attempts
 Story = Sequence[Part]
 
 
-def do(tool: str, *words: str | Path) -> Do:
-    return Do(tool, tuple(map(str, words)))
+def do(tool: str, *words: str | Path) -> ToolAction:
+    return ToolAction(tool, tuple(map(str, words)))
 
 
-class Scene(Protocol):
+class Scenario(Protocol):
     """What a test of any agent needs. `differs` tells, by case, what the agent does otherwise than
     most; such a case must fail. `left_out` tells which are not played at all, and why."""
 
@@ -79,7 +81,7 @@ class Scene(Protocol):
     at_work: float  # seconds after which a prompted agent works, on a busy machine too
 
     def script(self, *replies: Part) -> str: ...  # a prompt that plays this
-    def release(self, name: str) -> None: ...  # ends a `Hold`
+    def release(self, name: str) -> None: ...  # ends a `ReplyHold`
     def told(self) -> str: ...  # all that the model was told last, as JSON
     async def requested(self) -> None: ...  # until the model was asked for the last script
     def age(self, seconds: float) -> None: ...  # of the sessions that the agent itself stored

@@ -10,16 +10,16 @@ from typing import Any
 
 from tillerman.core.agent import Agent, SessionSpec
 from tillerman.paths import find_paths
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
 from tillerman.sessions.session import Session, read_all
 from tillerman.store.database import Database
-from tillerman.testing.scenario import CannotPlay, check_log
+from tillerman.testing.scenario import UnsupportedAction, check_log
 
-_OF_TERMS = frozenset(Terms.__struct_fields__)
+_OF_TERMS = frozenset(RunSettings.__struct_fields__)
 
 
-class Theatre:
+class ScenarioSessions:
     """A scene inherits from it and writes its `script`. `home` is the agent's, and `environment`
     what it gets besides PATH and HOME."""
 
@@ -73,13 +73,13 @@ class Theatre:
             check_log(each)
 
     async def requested(self) -> None:
-        raise CannotPlay("there is no model behind it")
+        raise UnsupportedAction("there is no model behind it")
 
     def age(self, seconds: float) -> None:
         """A stand-in compares no times."""
 
     def forget(self) -> None:
-        raise CannotPlay("nobody has seen how it refuses to resume")
+        raise UnsupportedAction("nobody has seen how it refuses to resume")
 
     def left(self) -> list[str]:
         mark = f"HOME={self.home}".encode()
@@ -89,12 +89,12 @@ class Theatre:
         self._database = Database.open(self._paths.store)
         self._sessions = Sessions(self._paths, self._database)
 
-    def _split(self, wishes: Mapping[str, Any]) -> tuple[SessionSpec, Terms]:
+    def _split(self, wishes: Mapping[str, Any]) -> tuple[SessionSpec, RunSettings]:
         terms: dict[str, Any] = {"environment": self._environment}
         terms |= {name: value for name, value in wishes.items() if name in _OF_TERMS}
         spec = {name: value for name, value in wishes.items() if name not in _OF_TERMS}
         spec = {"accept_advisory": True} | spec  # the cases find out by themselves
-        return SessionSpec(cwd=self.project, options=self._options, **spec), Terms(**terms)
+        return SessionSpec(cwd=self.project, options=self._options, **spec), RunSettings(**terms)
 
 
 def _processes(mark: bytes) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tillerman.core.agent import Child, Spill, Word
 from tillerman.core.events import Notice
 from tillerman.hooks.server import HookAsked, HookServer
-from tillerman.supervision.client.warden_client import Warden
+from tillerman.supervision.client.warden_client import WardenClient
 
 LINE_CAP = 16 * 1024 * 1024
 SPILL_CAP = 64 * 1024 * 1024
@@ -23,7 +23,9 @@ class PlainHost:
 
     patience = None
 
-    def __init__(self, warden: Warden, folder: Path, line_cap: int, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, warden: WardenClient, folder: Path, line_cap: int, env: Mapping[str, str]
+    ) -> None:
         self.folder = folder
         self.line_cap = line_cap
         self._warden = warden
@@ -41,7 +43,9 @@ class PlainHost:
         line_cap: int = LINE_CAP,
         env: Mapping[str, str] | None = None,
     ) -> AsyncIterator[PlainHost]:
-        warden = await Warden.start(level=level, records=folder / "records", marker=folder.name)
+        warden = await WardenClient.start(
+            level=level, records=folder / "records", marker=folder.name
+        )
         try:
             yield cls(warden, folder, line_cap, env or {})
         finally:

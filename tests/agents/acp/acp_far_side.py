@@ -10,13 +10,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import Row
-from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Event
-from tillerman.core.wire import Keep, Reply, Wire
+from tillerman.core.wire import AttachmentBytes, Wire, WireReply
 
-ROW = Row(name="acme", command=("acme", "--acp"), title="Acme")
+ROW = AcpAgentRow(name="acme", command=("acme", "--acp"), title="Acme")
 SPEC = SessionSpec(cwd=Path("/proj"))
 HELLO = {
     "protocolVersion": 1,
@@ -39,7 +39,7 @@ OPTIONS = [
 ]  # fmt: skip
 SESSION = {"sessionId": "s1", "configOptions": OPTIONS}
 
-Said = Event | Reply | Keep
+Said = Event | WireReply | AttachmentBytes
 
 
 def far_side(message: dict[str, Any]) -> Iterable[dict[str, Any]]:
@@ -57,7 +57,10 @@ class Talk:
     """A wire, and all that was said on both sides."""
 
     def __init__(
-        self, spec: SessionSpec = SPEC, row: Row = ROW, dialect: type[Dialect] = Dialect
+        self,
+        spec: SessionSpec = SPEC,
+        row: AcpAgentRow = ROW,
+        dialect: type[AcpDialect] = AcpDialect,
     ) -> None:
         self.wire: Wire = AcpAgent(row, dialect).wire(spec)
         self.sent = list(self.wire.greet())  # by us
@@ -67,9 +70,9 @@ class Talk:
     def hears(self, message: dict[str, Any]) -> list[Event]:
         """What the wire makes of it; what it says to it is in `sent`."""
         said = list(self.wire.decode(json.dumps({"jsonrpc": "2.0", **message}).encode()))
-        self.sent += [one.message for one in said if isinstance(one, Reply)]
-        self.kept += [one.data for one in said if isinstance(one, Keep)]
-        events = [one for one in said if not isinstance(one, Reply | Keep)]
+        self.sent += [one.message for one in said if isinstance(one, WireReply)]
+        self.kept += [one.data for one in said if isinstance(one, AttachmentBytes)]
+        events = [one for one in said if not isinstance(one, WireReply | AttachmentBytes)]
         self.heard += events
         return events
 
@@ -103,7 +106,10 @@ class Talk:
 
 
 def opened(
-    spec: SessionSpec = SPEC, row: Row = ROW, dialect: type[Dialect] = Dialect, **more: Any
+    spec: SessionSpec = SPEC,
+    row: AcpAgentRow = ROW,
+    dialect: type[AcpDialect] = AcpDialect,
+    **more: Any,
 ) -> Talk:
     """A talk with an open session, `s1`, and a first prompt."""
     talk = Talk(replace(spec, **more), row, dialect)

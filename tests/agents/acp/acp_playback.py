@@ -18,23 +18,23 @@ import msgspec
 from msgspec.structs import replace
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.agent_rows import rows
-from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.gemini import launch as gemini
 from tillerman.agents.gemini.dialect import GeminiDialect
-from tillerman.agents.jsonrpc.peer import Asked
+from tillerman.agents.jsonrpc.peer import RpcRequest
 from tillerman.agents.qwen import launch as qwen
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.core.agent import File, Prompt, SessionSpec
 from tillerman.core.events import Answer, Event, PermissionRequested, TurnEnded
-from tillerman.core.wire import Keep, Reply, Wire
+from tillerman.core.wire import AttachmentBytes, Wire, WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "acp"
 SPEC = SessionSpec(cwd=Path("/proj"))
 OPENS = ("session/new", "session/load", "session/resume", "session/fork")
 
-_DIALECTS: dict[str, type[Dialect]] = {
+_DIALECTS: dict[str, type[AcpDialect]] = {
     "gemini": GeminiDialect,
     "qwen-0.15.10": QwenDialect,
     "qwen-0.24.4": QwenDialect,
@@ -44,11 +44,13 @@ _ROWS = {
     "gemini": gemini.ROW,
     "qwen-0.15.10": qwen.ROW,
     "qwen-0.24.4": qwen.ROW,
-    "opencode": Row(name="opencode", command=("opencode", "acp"), tool_name="title", usage="call"),
-    "copilot": Row(name="copilot", command=("copilot", "--acp"), asides=("Info: ",)),
+    "opencode": AcpAgentRow(
+        name="opencode", command=("opencode", "acp"), tool_name="title", usage="call"
+    ),
+    "copilot": AcpAgentRow(name="copilot", command=("copilot", "--acp"), asides=("Info: ",)),
 }
 
-Said = Event | Reply | Keep
+Said = Event | WireReply | AttachmentBytes
 
 
 def recordings() -> list[Path]:
@@ -59,7 +61,7 @@ def name(recording: Path) -> str:
     return f"{recording.parent.name}/{recording.name}"
 
 
-def row_of(recording: Path) -> Row:
+def row_of(recording: Path) -> AcpAgentRow:
     agent, _, version = recording.parent.name.rpartition("-")
     agent = agent if version[:1].isdigit() else recording.parent.name
     row = _ROWS.get(recording.parent.name) or rows()[agent]
@@ -67,7 +69,7 @@ def row_of(recording: Path) -> Row:
 
 
 def agent_of(recording: Path) -> AcpAgent:
-    return AcpAgent(row_of(recording), _DIALECTS.get(recording.parent.name, Dialect))
+    return AcpAgent(row_of(recording), _DIALECTS.get(recording.parent.name, AcpDialect))
 
 
 def lines(recording: Path) -> list[dict[str, Any]]:
@@ -81,10 +83,10 @@ def play(recording: Path) -> list[Said]:
 def encoded(heard: Iterable[Said]) -> str:
     """As a golden file has it: an event or a reply on each line, without the bytes of images."""
     return "".join(
-        msgspec.json.encode({"reply": one.message} if isinstance(one, Reply) else one).decode()
+        msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"
         for one in heard
-        if not isinstance(one, Keep)
+        if not isinstance(one, AttachmentBytes)
     )
 
 
@@ -180,7 +182,7 @@ class Player:
         self._hear({"id": "made-2", "result": {"sessionId": session}})
 
     def _answer(self, id: Any, result: Any) -> None:
-        key = Asked(id, "", {}).key
+        key = RpcRequest(id, "", {}).key
         match result:
             case {"outcome": {"outcome": "selected", "optionId": option}}:
                 chosen = self._options.get(key, {})
@@ -211,16 +213,16 @@ class Player:
         line = json.dumps(msg, separators=(",", ":"), ensure_ascii=False).encode()
         self.heard_lines.append(line)
         if msg.get("method") == "session/request_permission":
-            key = Asked(msg["id"], "", {}).key
+            key = RpcRequest(msg["id"], "", {}).key
             once = [one for one in msg["params"]["options"] if one["kind"].endswith("_once")]
             self._offered[key] = [one["optionId"] for one in once]
         heard = list(self._need().decode(line))
         self.heard += heard
         for one in heard:
             match one:
-                case Reply({"method": "session/prompt", "id": id}) if _is_over(msg):
+                case WireReply({"method": "session/prompt", "id": id}) if _is_over(msg):
                     self._feed({"id": id, "result": {"stopReason": "end_turn"}})
-                case Reply(message):
+                case WireReply(message):
                     self._sent([message])
                 case PermissionRequested(request_id=request_id, options=options):
                     ours = [option.id for option in options]

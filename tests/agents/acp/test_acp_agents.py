@@ -18,9 +18,9 @@ from warm_python import run_tillerman
 
 from tillerman import agents
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.agent_rows import driver, rows
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.config.settings import SETTINGS
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.agent_admin import NativeSession, TellsInstall, TellsSessions
@@ -130,9 +130,9 @@ def test_a_command_of_ones_own_keeps_what_is_known_of_an_agent() -> None:
 # -- what it tells besides -------------------------------------------------------------------------
 
 
-async def _errands(folder: Path) -> Errands:
+async def _errands(folder: Path) -> CommandRunner:
     env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-    return Errands(env, cwd=folder, records=folder / "records", marker=folder.name)
+    return CommandRunner(env, cwd=folder, records=folder / "records", marker=folder.name)
 
 
 async def test_a_plain_agent_says_its_version_with_hello(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_a_program_that_is_not_there_or_does_not_run_has_no_version(
 
 
 async def test_an_agent_that_lists_its_sessions_tells_those_of_the_folder(tmp_path: Path) -> None:
-    row = Row(name="foo", command=tuple(shlex.split(COMMAND)), lists=True)
+    row = AcpAgentRow(name="foo", command=tuple(shlex.split(COMMAND)), lists=True)
     agent = driver(row)
     assert isinstance(agent, TellsSessions)
     async with await _errands(tmp_path) as run:
@@ -165,7 +165,7 @@ async def test_an_agent_that_lists_its_sessions_tells_those_of_the_folder(tmp_pa
 
 
 async def test_an_agent_that_does_not_list_after_all_says_so(tmp_path: Path) -> None:
-    row = Row(name="foo", command=(*shlex.split(COMMAND), "--no-list"), lists=True)
+    row = AcpAgentRow(name="foo", command=(*shlex.split(COMMAND), "--no-list"), lists=True)
     agent = driver(row)
     assert isinstance(agent, TellsSessions)
     async with await _errands(tmp_path) as run:

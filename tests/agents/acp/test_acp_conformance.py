@@ -10,7 +10,7 @@ from acp_playback import OPENS, RECORDINGS, Player, agent_of, lines, name, recor
 from msgspec.structs import replace
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.agent_rows import rows
 from tillerman.testing.conformance import check_agent
 
@@ -38,7 +38,7 @@ def test_an_agent_with_its_recordings_conforms(agent: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("row", rows().values(), ids=lambda row: row.name)
-def test_a_row_says_nothing_that_its_wire_does_not_keep(row: Row) -> None:
+def test_a_row_says_nothing_that_its_wire_does_not_keep(row: AcpAgentRow) -> None:
     check_agent(AcpAgent(row), streams=0, far_side=far_side)
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tillerman.agents.acp.model_reply import Reply
+from tillerman.agents.acp.model_reply import ModelReply
 from tillerman.core.events import (
     Event,
     MessageChunk,
@@ -70,7 +70,7 @@ def _standing(events: list[Event | None]) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(300))
 def test_what_stands_is_what_was_said_last(seed: int) -> None:
-    random, reply = Random(seed), Reply()
+    random, reply = Random(seed), ModelReply()
     numbers: list[int] = []
     for _ in range(3):
         events, stands = turn(random, numbers)

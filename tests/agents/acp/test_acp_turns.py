@@ -10,9 +10,9 @@ import pytest
 from acp_far_side import ROW, Talk, opened
 from msgspec.structs import replace
 
-from tillerman.agents.acp.dialect import Asking, Dialect
+from tillerman.agents.acp.dialect import AcpDialect, AcpQuestions
 from tillerman.agents.acp.tool_calls import MOST_HEARD
-from tillerman.agents.jsonrpc.peer import Asked
+from tillerman.agents.jsonrpc.peer import RpcRequest
 from tillerman.core.events import (
     Answer,
     Cut,
@@ -503,12 +503,14 @@ def test_a_call_that_fails_of_a_cancel_was_cancelled() -> None:
     assert end == ToolFinished(call_id="c1", outcome="cancelled")
 
 
-class Curious(Dialect):
-    def asking(self, asked: Asked) -> Asking | None:
+class Curious(AcpDialect):
+    def asking(self, asked: RpcRequest) -> AcpQuestions | None:
         if asked.method != "acme/ask":
             return None
         question = Question(str(asked.params.get("question")))
-        return Asking((question,), lambda answer: {"said": answer.answers, "to": answer.option})
+        return AcpQuestions(
+            (question,), lambda answer: {"said": answer.answers, "to": answer.option}
+        )
 
 
 def test_a_dialect_asks_questions_of_its_own() -> None:
@@ -737,7 +739,7 @@ def test_how_long_to_wait_is_read_from_the_words() -> None:
     assert end.failure.retry_after == 7
 
 
-class Strict(Dialect):
+class Strict(AcpDialect):
     def failure(self, error: Any) -> Failure | None:
         return Failure(kind="billing", message="pay") if error.code == 7 else None
 

@@ -17,13 +17,13 @@ import msgspec
 from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Answer, Event
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "claude"
 SPEC = SessionSpec(cwd=Path("/proj"))
 NOW = 1_794_700_000.0
 
-Said = Event | Reply
+Said = Event | WireReply
 
 
 def recordings() -> list[Path]:
@@ -60,7 +60,7 @@ def play(said: Iterable[dict[str, Any]]) -> list[Said]:
 def encoded(heard: Iterable[Said]) -> str:
     """As a golden file has it: an event or a reply on each line."""
     return "".join(
-        msgspec.json.encode({"reply": one.message} if isinstance(one, Reply) else one).decode()
+        msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"
         for one in heard
     )

@@ -11,7 +11,7 @@ from typing import Any
 from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.core.agent import Mode, Prompt, SessionSpec
 from tillerman.core.events import Event
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 Line = dict[str, Any]
 _messages = itertools.count(1)
@@ -28,7 +28,7 @@ def prompted(mode: Mode = "agent", now: float = 0.0) -> ClaudeWire:
     return claude
 
 
-def hear(claude: ClaudeWire, *lines: Line) -> list[Event | Reply]:
+def hear(claude: ClaudeWire, *lines: Line) -> list[Event | WireReply]:
     return [one for line in lines for one in claude.decode(encode(line))]
 
 

@@ -14,7 +14,7 @@ from claude_playback import RECORDINGS, lines
 from tillerman.agents import load
 from tillerman.agents.claude.agent import ClaudeCode, account, asked, mcp_servers, mcp_tools
 from tillerman.agents.claude.stored_sessions import history
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.core.agent_admin import Account, Installed, McpServer, McpTool, Model
 from tillerman.core.capabilities import capabilities
 from tillerman.core.errors import AgentError, AgentNotInstalled
@@ -73,13 +73,13 @@ elif "--input-format=stream-json" in words:
 """
 
 
-def errands(folder: Path) -> Errands:
+def errands(folder: Path) -> CommandRunner:
     environment = {"PATH": str(folder), "CLAUDE_CONFIG_DIR": str(folder / "config")}
-    return Errands(environment, agent="claude", cwd=folder, records=folder / "r", marker="m")
+    return CommandRunner(environment, agent="claude", cwd=folder, records=folder / "r", marker="m")
 
 
 @pytest.fixture
-async def run(tmp_path: Path) -> AsyncIterator[Errands]:
+async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
     fake = tmp_path / "claude"
     fake.write_text(FAKE)
     fake.chmod(0o755)
@@ -105,7 +105,9 @@ def test_the_entry_point_gives_an_agent_with_every_capability() -> None:
     assert capabilities(agent) == agent.info.can | told
 
 
-async def test_where_it_is_installed(claude: ClaudeCode, run: Errands, tmp_path: Path) -> None:
+async def test_where_it_is_installed(
+    claude: ClaudeCode, run: CommandRunner, tmp_path: Path
+) -> None:
     command = "npm install -g @anthropic-ai/claude-code"
     path = str(tmp_path / "claude")
     assert await claude.installed(run) == Installed("claude", path, "2.1.325", command)
@@ -121,7 +123,7 @@ async def test_what_needs_the_program_says_how_to_install_it(
     assert caught.value.hint == "npm install -g @anthropic-ai/claude-code"
 
 
-async def test_nobody_signed_in(claude: ClaudeCode, run: Errands) -> None:
+async def test_nobody_signed_in(claude: ClaudeCode, run: CommandRunner) -> None:
     hint = "run `claude auth login` or set ANTHROPIC_API_KEY"
     assert await claude.account(run) == Account(signed_in=False, hint=hint)
 
@@ -149,7 +151,7 @@ def test_a_status_that_is_no_status_is_an_error() -> None:
         account(b"Segmentation fault")
 
 
-async def test_the_models_are_those_of_its_greeting(claude: ClaudeCode, run: Errands) -> None:
+async def test_the_models_are_those_of_its_greeting(claude: ClaudeCode, run: CommandRunner) -> None:
     models = await claude.models(run)
     assert [model.id for model in models] == ["default", "opus", "fable", "sonnet", "haiku"]
     assert models[0] == Model(
@@ -170,7 +172,9 @@ def test_servers_are_listed_with_their_state() -> None:
     ]
 
 
-async def test_the_tools_of_a_server_that_is_connected(claude: ClaudeCode, run: Errands) -> None:
+async def test_the_tools_of_a_server_that_is_connected(
+    claude: ClaudeCode, run: CommandRunner
+) -> None:
     assert await claude.mcp_tools(run, "probe") == [McpTool("shout")]
     for name, why in {"web": "'web' is failed", "other": "has no MCP server 'other'"}.items():
         with pytest.raises(AgentError, match=why):
@@ -187,19 +191,19 @@ def test_what_it_refuses_is_an_error_in_its_words() -> None:
 
 
 async def test_a_program_that_ends_before_it_answers_is_an_error_with_its_last_words(
-    claude: ClaudeCode, run: Errands, tmp_path: Path
+    claude: ClaudeCode, run: CommandRunner, tmp_path: Path
 ) -> None:
     (tmp_path / "claude").write_text("#!/bin/sh\necho no licence >&2\nexit 1\n")
     with pytest.raises(AgentError, match="`claude` ended before it answered: no licence"):
         await claude.models(run)
 
 
-async def test_what_it_says_of_itself(claude: ClaudeCode, run: Errands) -> None:
+async def test_what_it_says_of_itself(claude: ClaudeCode, run: CommandRunner) -> None:
     assert await claude.about(run) == {"provider": "firstParty", "key": "ANTHROPIC_API_KEY"}
 
 
 async def test_a_server_is_added_for_the_user(
-    claude: ClaudeCode, run: Errands, tmp_path: Path
+    claude: ClaudeCode, run: CommandRunner, tmp_path: Path
 ) -> None:
     await claude.mcp_add(run, "-x", {"command": "y"})
     added = json.loads((tmp_path / "claude.log").read_text())
@@ -207,14 +211,14 @@ async def test_a_server_is_added_for_the_user(
 
 
 async def test_what_the_program_refuses_is_an_error_in_its_words(
-    claude: ClaudeCode, run: Errands
+    claude: ClaudeCode, run: CommandRunner
 ) -> None:
     with pytest.raises(AgentError, match='No MCP server named "probe"'):
         await claude.mcp_remove(run, "probe")
 
 
 async def test_its_own_sessions_are_listed_newest_first(
-    claude: ClaudeCode, run: Errands, tmp_path: Path
+    claude: ClaudeCode, run: CommandRunner, tmp_path: Path
 ) -> None:
     cwd = tmp_path / "my_proj"
     slug = "".join(c if c.isalnum() else "-" for c in str(cwd))

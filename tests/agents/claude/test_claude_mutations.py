@@ -11,7 +11,7 @@ import pytest
 from claude_playback import lines, name, play, recordings
 
 from tillerman.core.events import TurnEnded, Unrecognized, decode_event, encode
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 Path_ = tuple[str | int, ...]
 
@@ -59,7 +59,7 @@ def _check(recording: Path, every: int) -> None:
 
 def _check_one(mutated: list[dict[str, Any]], ends: int, untold: bool, where: str) -> None:
     heard = play(mutated)
-    events = [one for one in heard if not isinstance(one, Reply)]
+    events = [one for one in heard if not isinstance(one, WireReply)]
     assert [decode_event(encode(event)) for event in events] == events, where
     assert sum(isinstance(event, Unrecognized) for event in events) <= 1, where
     ended = sum(isinstance(event, TurnEnded) for event in events)

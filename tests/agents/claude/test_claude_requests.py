@@ -32,7 +32,7 @@ from tillerman.core.events import (
     ToolFinished,
     Unrecognized,
 )
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 COMMAND = {"command": "rm x"}
 
@@ -128,7 +128,9 @@ def test_a_call_allowed_in_the_callback_is_not_asked_about_again() -> None:
     hear(claude, hook("r1", "c1", "Bash", COMMAND))
     list(claude.answer("r1", Answer("allow", input={"command": "ls"})))
     allow = {"behavior": "allow", "updatedInput": {"command": "ls"}}
-    assert hear(claude, can_use_tool("r2", "c1", "Bash", COMMAND)) == [Reply(response("r2", allow))]
+    assert hear(claude, can_use_tool("r2", "c1", "Bash", COMMAND)) == [
+        WireReply(response("r2", allow))
+    ]
 
 
 def test_an_allowance_ends_with_its_call() -> None:
@@ -163,7 +165,9 @@ def test_a_question_is_asked_with_its_choices_and_answered_by_their_labels() -> 
     option = {"label": "Red", "description": "warm"}
     question = {"question": "Which?", "header": "Colour", "options": [option], "multiSelect": True}
     input = {"questions": [question]}
-    assert hear(claude, hook("r1", "c1", "AskUserQuestion", input)) == [Reply(response("r1", {}))]
+    assert hear(claude, hook("r1", "c1", "AskUserQuestion", input)) == [
+        WireReply(response("r1", {}))
+    ]
     assert hear(claude, can_use_tool("r2", "c1", "AskUserQuestion", input)) == [
         QuestionAsked(
             request_id="r2",
@@ -188,7 +192,7 @@ def test_a_question_left_unanswered_is_denied() -> None:
 def test_the_end_of_plan_mode_is_asked_with_the_plan_that_the_call_holds() -> None:
     claude = prompted("plan")
     hear(claude, assistant(calls("c1", "ExitPlanMode", plan="1. Do A")))
-    assert hear(claude, hook("r1", "c1", "ExitPlanMode")) == [Reply(response("r1", {}))]
+    assert hear(claude, hook("r1", "c1", "ExitPlanMode")) == [WireReply(response("r1", {}))]
     assert hear(claude, can_use_tool("r2", "c1", "ExitPlanMode")) == [
         PermissionRequested(
             request_id="r2",
@@ -220,7 +224,7 @@ def test_only_the_agents_own_plan_file_is_left_to_its_own_rules(
     transcript = "/home/u/.claude/projects/-proj/s1.jsonl"
     write = hook("r1", "c1", "Write", {"file_path": path}, transcript_path=transcript)
     (heard,) = hear(claude, write)
-    assert (heard == Reply(response("r1", {}))) is passes
+    assert (heard == WireReply(response("r1", {}))) is passes
     assert isinstance(heard, PermissionRequested) is not passes
 
 
@@ -239,7 +243,7 @@ def test_a_subagents_request_names_the_call_it_works_inside() -> None:
 
 def test_a_callback_that_names_no_tool_is_denied() -> None:
     reply, why = hear(prompted(), asks("r1", subtype="hook_callback", input={}))
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, WireReply)
     output = reply.message["response"]["response"]["hookSpecificOutput"]
     assert output["permissionDecision"] == "deny"
     assert isinstance(why, Unrecognized)
@@ -248,7 +252,7 @@ def test_a_callback_that_names_no_tool_is_denied() -> None:
 def test_a_request_nobody_knows_is_refused_and_kept() -> None:
     reply, kept = hear(prompted(), asks("r1", subtype="fly"))
     error = {"subtype": "error", "request_id": "r1", "error": "'fly' is not supported"}
-    assert reply == Reply({"type": "control_response", "response": error})
+    assert reply == WireReply({"type": "control_response", "response": error})
     assert isinstance(kept, Unrecognized)
 
 

@@ -20,7 +20,7 @@ from tillerman.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 PATCH = [{"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2, "lines": ["-a", "+b", "+c"]}]
 PNG = b"\x89PNG"
@@ -128,7 +128,7 @@ def test_a_result_is_text_diff_or_image(
     claude = prompted()
     hear(claude, assistant(calls("c1", name, **input)))
     assert hear(claude, tool_result("c1", said, details=details)) == [
-        *(Keep(PNG) for part in content if isinstance(part, Image)),
+        *(AttachmentBytes(PNG) for part in content if isinstance(part, Image)),
         ToolFinished(call_id="c1", outcome="completed", content=content),
     ]
 

@@ -19,13 +19,13 @@ from tillerman.agents.codex.exec_wire import CodexExecWire
 from tillerman.agents.codex.wire import CodexWire
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Answer, Event
-from tillerman.core.wire import Keep, Reply
+from tillerman.core.wire import AttachmentBytes, WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "codex"
 NOW = 1_794_700_000.0
 GO = Prompt("go")
 
-Said = Event | Reply | Keep
+Said = Event | WireReply | AttachmentBytes
 Line = dict[str, Any]
 
 
@@ -71,7 +71,7 @@ class Player:
                 self._tell(one["msg"])
             elif (msg := self._renamed(one["msg"])) is not None:
                 now = list(self._wire.decode(compact(msg)))
-                self._send(reply.message for reply in now if isinstance(reply, Reply))
+                self._send(reply.message for reply in now if isinstance(reply, WireReply))
                 heard += now
         return heard
 
@@ -117,9 +117,9 @@ def encoded(heard: Iterable[Said]) -> str:
 def _encoded(heard: Iterable[Said]) -> Iterator[str]:
     for one in heard:
         match one:
-            case Reply(message):
+            case WireReply(message):
                 yield msgspec.json.encode({"reply": message}).decode()
-            case Keep(data):
+            case AttachmentBytes(data):
                 yield msgspec.json.encode({"keep": len(data)}).decode()
             case _:
                 yield msgspec.json.encode(one).decode()

@@ -10,7 +10,7 @@ from typing import Any
 from tillerman.agents.codex.wire import CodexWire
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Event
-from tillerman.core.wire import Keep, Reply
+from tillerman.core.wire import AttachmentBytes, WireReply
 
 Message = dict[str, Any]
 THREAD, TURN = "thread-1", "turn-1"
@@ -27,13 +27,13 @@ class Talk:
     def send(self, messages: Iterable[Message]) -> None:
         self.sent += messages
 
-    def hear(self, *messages: Message) -> list[Event | Keep]:
+    def hear(self, *messages: Message) -> list[Event | AttachmentBytes]:
         """The events; replies are among what was sent."""
         said = [one for message in messages for one in self.wire.decode(encode(message))]
-        self.send(one.message for one in said if isinstance(one, Reply))
-        return [one for one in said if not isinstance(one, Reply)]
+        self.send(one.message for one in said if isinstance(one, WireReply))
+        return [one for one in said if not isinstance(one, WireReply)]
 
-    def open(self) -> list[Event | Keep]:
+    def open(self) -> list[Event | AttachmentBytes]:
         return self.hear(
             answer(self.last("initialize"), {}),
             answer(self.last(self._opening), {"thread": {"id": THREAD}, "model": "gpt-5.5"}),

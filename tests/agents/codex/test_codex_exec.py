@@ -17,14 +17,16 @@ from tillerman.core.events import (
     Unrecognized,
     UsageReported,
 )
-from tillerman.core.wire import Keep, Reply
+from tillerman.core.wire import AttachmentBytes, WireReply
 
 
 def wire(**more: Any) -> CodexExecWire:
     return CodexExecWire(SessionSpec(cwd=Path("/proj"), **more))
 
 
-def turn(codex: CodexExecWire, *messages: dict[str, Any]) -> list[Event | Reply | Keep]:
+def turn(
+    codex: CodexExecWire, *messages: dict[str, Any]
+) -> list[Event | WireReply | AttachmentBytes]:
     codex.launch(SessionSpec(cwd=Path("/proj")), Prompt("go"))
     return [one for each in messages for one in codex.decode(json.dumps(each).encode())]
 
@@ -38,7 +40,7 @@ def item(kind: str, type: str = "item.completed", **more: Any) -> dict[str, Any]
     return {"type": type, "item": {"id": "item_0", "type": kind, **more}}
 
 
-def used(said: list[Event | Reply | Keep]) -> list[UsageReported]:
+def used(said: list[Event | WireReply | AttachmentBytes]) -> list[UsageReported]:
     return [one for one in said if isinstance(one, UsageReported)]
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from tillerman.agents import load
 from tillerman.agents.codex import command_output
-from tillerman.agents.codex.agent import Codex, CodexExec
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.codex.agent import CodexAgent, CodexExec
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.core.agent_admin import Account, Installed, McpServer, McpTool, Model, NativeSession
 from tillerman.core.capabilities import capabilities
 from tillerman.core.errors import AgentError, AgentNotInstalled
@@ -155,8 +155,8 @@ def program(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def run(program: Path, tmp_path: Path) -> AsyncIterator[Errands]:
-    async with Errands(
+async def run(program: Path, tmp_path: Path) -> AsyncIterator[CommandRunner]:
+    async with CommandRunner(
         {"PATH": str(tmp_path), "HOME": str(tmp_path)},
         agent="codex",
         cwd=tmp_path,
@@ -170,8 +170,10 @@ def sent(program: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(f"{program}.log").read_text().splitlines()]
 
 
-async def test_it_tells_its_version_account_plan_and_models(run: Errands, program: Path) -> None:
-    codex, other = Codex(), CodexExec()
+async def test_it_tells_its_version_account_plan_and_models(
+    run: CommandRunner, program: Path
+) -> None:
+    codex, other = CodexAgent(), CodexExec()
     install = "npm install -g @openai/codex"
     assert await codex.installed(run) == Installed("codex", str(program), "0.166.0", install)
     assert await codex.account(run) == Account(True, "browser", "ann@example.com")
@@ -183,13 +185,15 @@ async def test_it_tells_its_version_account_plan_and_models(run: Errands, progra
     ]
 
 
-async def test_it_tells_its_sessions_and_what_was_said_in_them(run: Errands, program: Path) -> None:
-    [session] = await Codex().native_sessions(run, Path("/proj"))
+async def test_it_tells_its_sessions_and_what_was_said_in_them(
+    run: CommandRunner, program: Path
+) -> None:
+    [session] = await CodexAgent().native_sessions(run, Path("/proj"))
     assert session == NativeSession(
         "01a1ddf4-7a78-7b43-85f9-7c49fdd1e81e", "fix the build", "2026-11-15T06:45:49Z", "/proj"
     )
     assert sent(program)[-1]["params"]["sourceKinds"] == ["cli", "vscode", "exec", "appServer"]
-    assert await Codex().native_history(run, session) == [
+    assert await CodexAgent().native_history(run, session) == [
         UserMessage(text="list", how="imported"),
         ToolStarted(
             call_id="c1",
@@ -203,8 +207,10 @@ async def test_it_tells_its_sessions_and_what_was_said_in_them(run: Errands, pro
     ]
 
 
-async def test_servers_are_listed_added_switched_and_removed(run: Errands, program: Path) -> None:
-    codex = Codex()
+async def test_servers_are_listed_added_switched_and_removed(
+    run: CommandRunner, program: Path
+) -> None:
+    codex = CodexAgent()
     assert await codex.mcp_servers(run) == [
         McpServer("bar", "needs sign-in", "http://127.0.0.1:1/mcp"),
         McpServer("foo", "disabled", "/bin/echo hi"),
@@ -221,22 +227,25 @@ async def test_servers_are_listed_added_switched_and_removed(run: Errands, progr
     ]
 
 
-async def test_a_server_that_it_does_not_have_is_named(run: Errands) -> None:
-    for change in (Codex().mcp_remove(run, "nope"), Codex().mcp_switch(run, "nope", False)):
+async def test_a_server_that_it_does_not_have_is_named(run: CommandRunner) -> None:
+    for change in (
+        CodexAgent().mcp_remove(run, "nope"),
+        CodexAgent().mcp_switch(run, "nope", False),
+    ):
         with pytest.raises(AgentError, match="no MCP server called 'nope'") as caught:
             await change
         assert caught.value.hint == "there are: bar, foo"
     with pytest.raises(AgentError, match="no MCP server called 'nope'"):
-        await Codex().mcp_tools(run, "nope")
+        await CodexAgent().mcp_tools(run, "nope")
     with pytest.raises(AgentError, match="takes no MCP server called 'a b'"):
-        await Codex().mcp_add(run, "a b", {"command": "x"})
+        await CodexAgent().mcp_add(run, "a b", {"command": "x"})
 
 
-async def test_a_program_that_is_not_there_is_named(run: Errands, program: Path) -> None:
+async def test_a_program_that_is_not_there_is_named(run: CommandRunner, program: Path) -> None:
     program.unlink()
-    assert (await Codex().installed(run)).path is None
+    assert (await CodexAgent().installed(run)).path is None
     with pytest.raises(AgentNotInstalled):
-        await Codex().models(run)
+        await CodexAgent().models(run)
 
 
 @pytest.mark.parametrize(

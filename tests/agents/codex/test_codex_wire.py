@@ -30,7 +30,7 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Keep, Reply
+from tillerman.core.wire import AttachmentBytes, WireReply
 
 KINDS = json.loads((Path(__file__).parents[2] / "recordings" / "codex" / "kinds.json").read_text())
 
@@ -65,7 +65,7 @@ def test_every_request_of_the_schema_is_asked_or_answered(talk: Talk, method: st
 
 def test_a_request_that_nobody_knows_is_refused_and_kept(talk: Talk) -> None:
     reply, kept = talk.wire.decode(encode(ask(7, "item/new/thing")))
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, WireReply)
     assert reply.message["id"] == 7
     assert reply.message["error"]["code"] == -32601
     assert isinstance(kept, Unrecognized)
@@ -260,7 +260,7 @@ def test_an_image_of_a_tool_is_kept_and_one_that_does_not_decode_is_told(talk: T
     )
     sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
     assert said[1:] == [
-        Keep(b"hello"),
+        AttachmentBytes(b"hello"),
         ToolFinished(
             call_id="t",
             outcome="completed",

@@ -11,7 +11,7 @@ from listening import Listener, listening
 
 from tillerman.agents.copilot import agent
 from tillerman.core.agent import Prompt, SessionSpec
-from tillerman.core.errors import GateOpen
+from tillerman.core.errors import GateNotEnforced
 from tillerman.core.events import (
     Answer,
     PermissionRequested,
@@ -91,7 +91,7 @@ async def test_a_hook_that_is_gone_withdraws_its_question(tmp_path: Path) -> Non
 async def test_without_hooks_it_does_not_promise_to_ask(tmp_path: Path) -> None:
     options = {"binary": str(PROGRAM), "hooks": False}
     async with PlainHost.open(tmp_path) as host:
-        with pytest.raises(GateOpen):
+        with pytest.raises(GateNotEnforced):
             await agent.open(SessionSpec(cwd=tmp_path, options=options), host)
         spec = SessionSpec(cwd=tmp_path, options=options, approve="auto")
         conversation = await agent.open(spec, host)

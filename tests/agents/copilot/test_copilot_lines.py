@@ -30,7 +30,7 @@ from tillerman.core.events import (
     Unrecognized,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 from tillerman.testing.conformance import check_agent
 
 
@@ -150,7 +150,7 @@ def test_an_image_that_a_tool_gave_is_kept() -> None:
     )
     image = Image("image/png", hashlib.sha256(png).hexdigest())
     assert heard == [
-        Keep(png),
+        AttachmentBytes(png),
         ToolFinished(call_id="c", outcome="completed", content=(Text("see"), image)),
     ]
 

@@ -14,12 +14,12 @@ from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.core.events import Entry
 from tillerman.paths import find_paths
-from tillerman.sessions.run_settings import Limits, Terms
+from tillerman.sessions.run_settings import RunSettings, TurnLimits
 from tillerman.sessions.service import Sessions
 from tillerman.sessions.session import Session
 from tillerman.store.database import Database
 
-NO_LIMITS = Limits()
+NO_LIMITS = TurnLimits()
 OLDER = "2026.07.16-0a1b2c3"  # runs no hooks of a plugin
 MODEL = {"version": 1, "model": {"modelId": "composer-2.5"}, "hasChangedDefaultModel": True}
 
@@ -44,7 +44,7 @@ class Desk:
         }
 
     async def start(
-        self, *, approve: str = "auto", limits: Limits = NO_LIMITS, **spec: Any
+        self, *, approve: str = "auto", limits: TurnLimits = NO_LIMITS, **spec: Any
     ) -> Session:
         terms = self.terms(approve, limits)
         return await self.sessions.start(self.agent, self.spec(**spec), terms)
@@ -56,8 +56,8 @@ class Desk:
     def spec(self, **spec: Any) -> SessionSpec:
         return SessionSpec(cwd=self.project, **spec)
 
-    def terms(self, approve: str, limits: Limits = NO_LIMITS) -> Terms:
-        return Terms(approve=approve, environment=self.environment, limits=limits)
+    def terms(self, approve: str, limits: TurnLimits = NO_LIMITS) -> RunSettings:
+        return RunSettings(approve=approve, environment=self.environment, limits=limits)
 
     async def close(self) -> None:
         await self.sessions.close()

@@ -14,13 +14,13 @@ from verdicts import hold, hold_gate
 
 from tillerman.core.events import PermissionRequested
 from tillerman.core.tools import class_of
-from tillerman.testing.conformance_cases import CASES, Case, check
-from tillerman.testing.gate_probe.probes import NOBODY, Song, holds
+from tillerman.testing.conformance_cases import CASES, ConformanceCase, check
+from tillerman.testing.gate_probe.probes import NOBODY, ProbeResult, holds
 from tillerman.testing.scenario import call, of
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
-async def test_it_does_what_it_claims(tmp_path: Path, case: Case) -> None:
+async def test_it_does_what_it_claims(tmp_path: Path, case: ConformanceCase) -> None:
     scene = CursorScene(tmp_path)
     try:
         verdict = await check(scene, case)
@@ -62,6 +62,8 @@ async def test_the_classes_that_it_claims_are_held_by_the_gate(desk: Desk) -> No
         kind = class_of(tool)
         assert kind
         ran = done.outcome == "completed"
-        songs.append(Song(kind, tool, ran, "" if held else f"asked about {asked}, {done.outcome}"))
+        songs.append(
+            ProbeResult(kind, tool, ran, "" if held else f"asked about {asked}, {done.outcome}")
+        )
     assert {song.name for song in songs if song.trouble} == {"LS", "WebFetch", "WebSearch"}
     hold_gate("cursor", "stand-in", holds(songs))

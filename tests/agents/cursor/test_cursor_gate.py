@@ -33,7 +33,7 @@ from tillerman.core.events import (
     Unrecognized,
 )
 from tillerman.hooks import server
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 from tillerman.testing.scenario import call, end, of, play, said, shown, until
 
@@ -218,7 +218,7 @@ async def test_always_is_asked_once(desk: Desk) -> None:
 
 
 async def test_nobody_in_time_is_a_denial(desk: Desk) -> None:
-    session = await desk.start(approve="ask", limits=Limits(request=0.3))
+    session = await desk.start(approve="ask", limits=TurnLimits(request=0.3))
     log = await perform(session, {"shell": "touch ran"}, {"say": "Then not."})
     assert [event.by for event in of(log, RequestAnswered)] == ["timeout"]
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
@@ -320,7 +320,7 @@ async def test_a_hook_that_is_stopped_ends_the_agent(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "LATER", 3.0)
-    session = await desk.start(approve="ask", limits=Limits(request=0.5))
+    session = await desk.start(approve="ask", limits=TurnLimits(request=0.5))
     await session.prompt(script({"shell": "touch ran"}, {"shell": "touch later"}))
     await until(session, PermissionRequested)
     (shim,) = shims(desk)

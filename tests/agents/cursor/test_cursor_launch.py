@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from tillerman.agents.cursor import config
 from tillerman.agents.cursor.launch import launch
-from tillerman.agents.cursor.withheld_tools import Approval
+from tillerman.agents.cursor.withheld_tools import WithheldTools
 from tillerman.core.agent import Prompt, SecretFolder
 from tillerman.core.errors import UsageError
-from tillerman.core.wire import Launch, Place
+from tillerman.core.wire import Launch, TemporaryFile
 
 AUTO = replace(SPEC, approve="auto")
 
@@ -67,7 +67,7 @@ def test_what_would_mean_something_else_is_refused(changes: dict[str, Any]) -> N
 
 def test_the_system_prompt_is_a_rule_where_there_is_none() -> None:
     assert started(system="Be brief.").places == (
-        Place(
+        TemporaryFile(
             Path("/proj/AGENTS.md"),
             b"Be brief.\n",
             b"<instructions>\nBe brief.\n</instructions>\n\n",
@@ -103,7 +103,7 @@ def test_protected_files_are_denied_by_name_where_writes_are_allowed() -> None:
 
 @pytest.mark.parametrize("own", [b"", b"not JSON", b"[]", b'{"permissions": 7}'])
 def test_a_config_that_says_nothing_becomes_one_that_does(own: bytes) -> None:
-    copy = json.loads(config.copied(own, Approval.of(SPEC, asked=False)))
+    copy = json.loads(config.copied(own, WithheldTools.of(SPEC, asked=False)))
     assert copy["version"] == 1
     assert copy["permissions"]["allow"] == []
     assert "Shell(*)" in copy["permissions"]["deny"]

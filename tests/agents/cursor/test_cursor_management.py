@@ -11,7 +11,7 @@ import pytest
 from cursor_playback import case
 from cursor_stand_in import install_cursor
 
-from tillerman.agents.commands.runner import Errands
+from tillerman.agents.commands.runner import CommandRunner
 from tillerman.agents.cursor import command_output, stored_sessions
 from tillerman.agents.cursor.agent import Cursor
 from tillerman.core.agent_admin import Account, Installed, McpServer, McpTool, Model, NativeSession
@@ -105,17 +105,17 @@ def test_no_conversation_is_missed_in_a_store_that_is_not_there(tmp_path: Path) 
 
 
 @pytest.fixture
-async def run(tmp_path: Path) -> AsyncIterator[Errands]:
+async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
     install_cursor(tmp_path / "bin", tmp_path)
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     environment = {"PATH": path, "HOME": str(tmp_path)}
-    async with Errands(
+    async with CommandRunner(
         environment, cwd=tmp_path, records=tmp_path / "records", marker="cursor"
     ) as errands:
         yield errands
 
 
-async def test_what_it_tells_of_itself(run: Errands, tmp_path: Path) -> None:
+async def test_what_it_tells_of_itself(run: CommandRunner, tmp_path: Path) -> None:
     cursor = Cursor()
     assert await cursor.installed(run) == Installed(
         "cursor-agent",
@@ -133,7 +133,7 @@ async def test_what_it_tells_of_itself(run: Errands, tmp_path: Path) -> None:
 
 
 async def test_nobody_signed_in_is_no_failure_but_for_the_models(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     assert (await run([str(tmp_path / "bin" / "cursor-agent"), "logout"])).exit.clean
     assert await Cursor().account(run) == Account(signed_in=False, hint=SIGN_IN)
@@ -142,7 +142,7 @@ async def test_nobody_signed_in_is_no_failure_but_for_the_models(
     assert caught.value.hint == SIGN_IN
 
 
-async def test_servers_are_listed_and_switched(run: Errands, tmp_path: Path) -> None:
+async def test_servers_are_listed_and_switched(run: CommandRunner, tmp_path: Path) -> None:
     cursor = Cursor()
     assert await cursor.mcp_servers(run) == []
     servers = {"issues": {"command": "x", "tools": {"list": ["state"]}}}
@@ -159,7 +159,7 @@ async def test_servers_are_listed_and_switched(run: Errands, tmp_path: Path) -> 
 
 
 async def test_servers_are_added_and_removed_in_the_users_file(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     cursor = Cursor()
     await cursor.mcp_add(run, "issues", {"command": "x", "args": ["y"], "env": {}})
@@ -176,7 +176,7 @@ async def test_servers_are_added_and_removed_in_the_users_file(
 
 
 async def test_conversations_are_made_and_found_by_their_folder(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     cursor = Cursor()
     program = str(tmp_path / "bin" / "cursor-agent")
@@ -189,7 +189,7 @@ async def test_conversations_are_made_and_found_by_their_folder(
     assert await cursor.native_sessions(run, tmp_path / "elsewhere") == []
 
 
-async def test_what_was_said_and_done_in_a_conversation(run: Errands, tmp_path: Path) -> None:
+async def test_what_was_said_and_done_in_a_conversation(run: CommandRunner, tmp_path: Path) -> None:
     cursor = Cursor()
     program = str(tmp_path / "bin" / "cursor-agent")
     assert (await run([program, "-p", "--trust", "--model=auto"], input=b"hello")).exit.clean
@@ -215,7 +215,7 @@ async def test_what_was_said_and_done_in_a_conversation(run: Errands, tmp_path: 
 
 
 async def test_what_the_editor_keeps_is_not_for_the_cli_to_resume(
-    run: Errands, tmp_path: Path
+    run: CommandRunner, tmp_path: Path
 ) -> None:
     program = str(tmp_path / "bin" / "cursor-agent")
     assert (await run([program, "-p", "--trust", "--model=auto"], input=b"hello")).exit.clean
@@ -228,7 +228,7 @@ async def test_what_the_editor_keeps_is_not_for_the_cli_to_resume(
 
 async def test_it_is_not_installed(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
-    async with Errands(environment, cwd=tmp_path, records=tmp_path, marker="none") as run:
+    async with CommandRunner(environment, cwd=tmp_path, records=tmp_path, marker="none") as run:
         assert (await Cursor().installed(run)).path is None
         with pytest.raises(AgentNotInstalled):
             await Cursor().models(run)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cursor_desk import Desk, perform
 
-from tillerman.core.errors import GateOpen, Unsupported
+from tillerman.core.errors import GateNotEnforced, Unsupported
 from tillerman.core.events import Notice, PermissionRequested, ToolFinished, TurnEnded
 from tillerman.testing.scenario import end, of, play, said
 
@@ -74,7 +74,7 @@ async def test_a_preset_that_would_ask_is_refused_unless_somebody_takes_it_as_it
     older_desk: Desk,
 ) -> None:
     session = await older_desk.start(approve="ask")
-    with pytest.raises(GateOpen):
+    with pytest.raises(GateNotEnforced):
         await session.prompt("hello")
     assert session.last_seq == 0
 

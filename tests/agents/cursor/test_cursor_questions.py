@@ -12,8 +12,8 @@ import pytest
 from cursor_playback import RECORDINGS, SPEC
 from msgspec.structs import replace
 
-from tillerman.agents.cursor.hook_requests import CursorGate
-from tillerman.agents.stdio.hooked_per_turn_conversation import Ruling, Said
+from tillerman.agents.cursor.hook_requests import CursorHookRequests
+from tillerman.agents.stdio.hooked_per_turn_conversation import HookDecision, Said
 from tillerman.core.events import (
     Answer,
     Event,
@@ -39,13 +39,13 @@ def started(call_id: str, tool: str, **input: Any) -> ToolStarted:
 
 def replies(said: Iterable[Said]) -> Iterator[tuple[str, Any]]:
     for one in said:
-        if isinstance(one, Ruling):
+        if isinstance(one, HookDecision):
             words = json.loads(one.reply.stdout) if one.reply.stdout else {}
             yield one.ask, words.get("permission", one.reply.exit)
 
 
 def events(said: Iterable[Said]) -> list[Event]:
-    return [one for one in said if not isinstance(one, Ruling)]
+    return [one for one in said if not isinstance(one, HookDecision)]
 
 
 def tool(id: str, name: str, **input: Any) -> bytes:
@@ -53,11 +53,11 @@ def tool(id: str, name: str, **input: Any) -> bytes:
 
 
 @pytest.fixture
-def gate() -> CursorGate:
-    return CursorGate(replace(SPEC, approve="ask"))
+def gate() -> CursorHookRequests:
+    return CursorHookRequests(replace(SPEC, approve="ask"))
 
 
-def test_a_question_waits_for_the_stream_to_tell_its_call(gate: CursorGate) -> None:
+def test_a_question_waits_for_the_stream_to_tell_its_call(gate: CursorHookRequests) -> None:
     assert list(gate.asked("h1", "preToolUse", tool("c\n1", "MCP:list", state="open"))) == []
     assert gate.waits
     (request,) = gate.hear([started("c/1", "MCP")])
@@ -72,21 +72,23 @@ def test_a_question_waits_for_the_stream_to_tell_its_call(gate: CursorGate) -> N
     assert not gate.waits
 
 
-def test_it_does_not_wait_for_ever(gate: CursorGate) -> None:
+def test_it_does_not_wait_for_ever(gate: CursorHookRequests) -> None:
     list(gate.asked("h1", "preToolUse", tool("c1", "Shell", command="ls")))
     (request,) = gate.hurry()
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.title) == ("Bash", "Bash `ls`")
 
 
-def test_what_the_stream_calls_otherwise_is_asked_as_the_hook_has_it(gate: CursorGate) -> None:
+def test_what_the_stream_calls_otherwise_is_asked_as_the_hook_has_it(
+    gate: CursorHookRequests,
+) -> None:
     list(gate.hear([started("c1", "Read")]))
     (request,) = gate.asked("h1", "preToolUse", tool("c1", "Shell", command="rm x"))
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.title) == ("Bash", "Bash `rm x`")
 
 
-def test_an_edit_is_one_question(gate: CursorGate) -> None:
+def test_an_edit_is_one_question(gate: CursorHookRequests) -> None:
     first, second = payload("preToolUse_edit_step1"), payload("preToolUse_edit_step2")
     id = json.loads(first)["tool_use_id"].replace("\n", "/")
     list(gate.hear([started(id, "Edit", path="/proj/a.txt")]))
@@ -96,7 +98,7 @@ def test_an_edit_is_one_question(gate: CursorGate) -> None:
     assert (request.tool, request.paths) == ("Edit", ("/proj/a.txt",))
 
 
-def test_a_file_that_is_read_is_no_edit(gate: CursorGate) -> None:
+def test_a_file_that_is_read_is_no_edit(gate: CursorHookRequests) -> None:
     list(gate.hear([started("c1", "Read")]))
     (request,) = gate.asked("h1", "preToolUse", tool("c1", "Read", file_path="/etc/passwd"))
     assert isinstance(request, PermissionRequested)
@@ -114,7 +116,7 @@ SECOND = {
 
 
 @pytest.mark.parametrize("name", SECOND)
-def test_what_was_allowed_passes_the_next_event_once(gate: CursorGate, name: str) -> None:
+def test_what_was_allowed_passes_the_next_event_once(gate: CursorHookRequests, name: str) -> None:
     input, event, same = SECOND[name]
     list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
     list(gate.hurry())
@@ -127,7 +129,7 @@ def test_what_was_allowed_passes_the_next_event_once(gate: CursorGate, name: str
 @pytest.mark.parametrize("name", SECOND)
 @pytest.mark.parametrize("how", ["denied", "withdrawn", "finished", "unanswered", "another turn"])
 def test_what_was_not_allowed_does_not_pass_the_next_event(
-    gate: CursorGate, name: str, how: str
+    gate: CursorHookRequests, name: str, how: str
 ) -> None:
     input, event, same = SECOND[name]
     list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
@@ -152,13 +154,15 @@ def test_what_was_not_allowed_does_not_pass_the_next_event(
 
 
 @pytest.mark.parametrize("name", SECOND)
-def test_of_a_changed_input_only_the_changed_one_passes(gate: CursorGate, name: str) -> None:
+def test_of_a_changed_input_only_the_changed_one_passes(
+    gate: CursorHookRequests, name: str
+) -> None:
     input, event, same = SECOND[name]
     changed = dict.fromkeys(input, "other")
     list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
     list(gate.hurry())
     (ruling,) = gate.answer("h1", Answer("allow", input=changed))
-    assert isinstance(ruling, Ruling)
+    assert isinstance(ruling, HookDecision)
     assert json.loads(ruling.reply.stdout) == {"permission": "allow", "updated_input": changed}
     (asked,) = gate.asked("h2", event, payload(event, **same))
     assert isinstance(asked, PermissionRequested)
@@ -175,7 +179,9 @@ def test_of_a_changed_input_only_the_changed_one_passes(gate: CursorGate, name: 
         ("subagentStart", b"nonsense"),
     ],
 )
-def test_what_cannot_be_read_is_denied_and_kept(gate: CursorGate, event: str, sent: bytes) -> None:
+def test_what_cannot_be_read_is_denied_and_kept(
+    gate: CursorHookRequests, event: str, sent: bytes
+) -> None:
     said = list(gate.asked("h1", event, sent))
     ((ask, ruled),) = replies(said)
     assert (ask, ruled) in [("h1", "deny"), ("h1", 2)]
@@ -183,7 +189,7 @@ def test_what_cannot_be_read_is_denied_and_kept(gate: CursorGate, event: str, se
 
 
 def test_a_subagent_is_refused_where_its_calls_would_have_to_be_asked_about(
-    gate: CursorGate,
+    gate: CursorHookRequests,
 ) -> None:
     said = gate.asked("h1", "subagentStart", payload("subagentStart"))
     assert list(replies(said)) == [("h1", "deny")]
@@ -195,7 +201,7 @@ def test_a_subagent_is_refused_where_its_calls_would_have_to_be_asked_about(
 @pytest.mark.parametrize(
     "name", ["postToolUse", "postToolUseFailure", "afterFileEdit", "preCompact", "subagentStop"]
 )
-def test_nobody_is_held_up_by_what_is_only_told(gate: CursorGate, name: str) -> None:
+def test_nobody_is_held_up_by_what_is_only_told(gate: CursorHookRequests, name: str) -> None:
     assert list(replies(gate.asked("h1", name, payload(name)))) == [("h1", 0)]
 
 
@@ -211,7 +217,7 @@ def test_the_order_of_lines_and_hooks_changes_no_ruling() -> None:
     for order in permutations(moves):
         if order.index("read a") > order.index("write a"):
             continue
-        gate = CursorGate(replace(SPEC, approve="ask"))
+        gate = CursorHookRequests(replace(SPEC, approve="ask"))
         said: list[Said] = []
         for move in order:
             if move.startswith("line"):
@@ -225,7 +231,7 @@ def test_the_order_of_lines_and_hooks_changes_no_ruling() -> None:
 
 def test_every_recorded_event_is_ruled_on_or_becomes_a_request() -> None:
     for file in sorted(Path(HOOKS).glob("*.json")):
-        gate = CursorGate(replace(SPEC, approve="auto"))
+        gate = CursorHookRequests(replace(SPEC, approve="auto"))
         event = json.loads(file.read_text())["request"]["hook_event_name"]
         said = [*gate.asked("h1", event, payload(file.stem)), *gate.hurry()]
         requests = [one for one in events(said) if isinstance(one, PermissionRequested)]

@@ -41,7 +41,7 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure
-from tillerman.sessions.run_settings import Until
+from tillerman.sessions.run_settings import UntilSettings
 from tillerman.sessions.session import Session
 
 DONE = TurnEnded(reason="completed")
@@ -485,7 +485,7 @@ async def test_the_command_line_says_what_to_do_when_nobody_is_signed_in(desk: D
 
 async def test_it_goes_on_in_the_same_conversation_until_a_check_succeeds(desk: Desk) -> None:
     check = "echo x >> ../n; test $(grep -c x ../n) = 3"
-    terms = replace(desk.terms("auto"), until=Until(check))
+    terms = replace(desk.terms("auto"), until=UntilSettings(check))
     session = await desk.sessions.start(desk.agent, desk.spec(), terms)
     entries = await told(session, "hello")
     assert [one.origin for one in of(entries, TurnStarted)] == ["prompt"] * 3

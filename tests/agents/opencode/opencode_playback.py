@@ -12,12 +12,12 @@ import msgspec
 from tillerman.agents.opencode.run_wire import OpencodeRunWire
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Event
-from tillerman.core.wire import Keep, Reply
+from tillerman.core.wire import AttachmentBytes, WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "opencode"
 SPEC = SessionSpec(cwd=Path("/proj"))
 
-Said = Event | Reply | Keep
+Said = Event | WireReply | AttachmentBytes
 
 
 def recordings(surface: str) -> list[Path]:
@@ -42,8 +42,8 @@ def play_run(recording: Path) -> list[Said]:
 def encoded(heard: Iterable[Said]) -> str:
     """As a golden file has it: an event or a reply on each line."""
     return "".join(
-        msgspec.json.encode({"reply": one.message} if isinstance(one, Reply) else one).decode()
+        msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"
         for one in heard
-        if not isinstance(one, Keep)
+        if not isinstance(one, AttachmentBytes)
     )

@@ -32,7 +32,7 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Reply, Wire
+from tillerman.core.wire import Wire, WireReply
 from tillerman.testing.conformance import check_agent
 
 TALKS = sorted(path.parent for path in (ACP / "opencode").glob("*/wire.jsonl"))
@@ -98,7 +98,7 @@ def test_the_history_that_a_fork_tells_again_is_no_event() -> None:
     [hello] = wire.greet()
     can = {"sessionCapabilities": {"fork": {}}}
     [fork] = _answer(wire, hello, {"protocolVersion": 1, "agentCapabilities": can})
-    assert isinstance(fork, Reply)
+    assert isinstance(fork, WireReply)
     assert fork.message["method"] == "session/fork"
     told = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "1 todos", "rawInput": {}}
     update = {"method": "session/update", "params": {"sessionId": "ses_2", "update": told}}

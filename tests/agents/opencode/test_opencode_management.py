@@ -13,12 +13,12 @@ from tillerman.agents.opencode import agent, command_output, mcp_settings
 from tillerman.core.agent import Exit, Word
 from tillerman.core.agent_admin import (
     Account,
+    CommandResult,
     Dialog,
     Installed,
     McpServer,
     Model,
     NativeSession,
-    Ran,
 )
 from tillerman.core.capabilities import capabilities
 from tillerman.core.errors import AgentError
@@ -136,13 +136,13 @@ class Printed:
         env: Mapping[str, str] = {},
         input: bytes = b"",
         limit: float = 20,
-    ) -> Ran:
+    ) -> CommandResult:
         words = [str(word) for word in argv[1:]]
         self.ran.append(words)
         said = self._outputs.get(" ".join(words).replace("--", ""))
         if said is None:
-            return Ran(Exit(1, None), b"", b"Error: no such command")
-        return Ran(Exit(0, None), said.encode(), b"")
+            return CommandResult(Exit(1, None), b"", b"Error: no such command")
+        return CommandResult(Exit(0, None), said.encode(), b"")
 
     async def dialog(
         self,

@@ -16,12 +16,12 @@ import msgspec
 from tillerman.agents.qwen.json_wire import QwenStreamWire
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Answer, Event
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "qwen"
 SPEC = SessionSpec(cwd=Path("/proj"))
 
-Said = Event | Reply
+Said = Event | WireReply
 
 
 def recordings() -> list[Path]:
@@ -61,7 +61,7 @@ def play(recording: Path, resume: str | None = None) -> list[Said]:
 
 def encoded(heard: Iterable[Said]) -> str:
     return "".join(
-        msgspec.json.encode({"reply": one.message} if isinstance(one, Reply) else one).decode()
+        msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"
         for one in heard
     )

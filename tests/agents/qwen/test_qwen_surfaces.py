@@ -26,7 +26,7 @@ from tillerman.core.events import (
     TurnEnded,
     Unrecognized,
 )
-from tillerman.core.wire import Launch, Reply
+from tillerman.core.wire import Launch, WireReply
 from tillerman.testing.test_host import PlainHost
 
 PROJ = Path("/proj")
@@ -145,7 +145,7 @@ def stream(*lines: dict[str, Any], version: str = "0.15.10") -> tuple[QwenStream
     wire = QwenStreamWire(SessionSpec(cwd=PROJ))
     list(wire.prompt(Prompt("go")))
     init = {"type": "system", "subtype": "init", "session_id": "s", "qwen_code_version": version}
-    heard: list[Event | Reply] = []
+    heard: list[Event | WireReply] = []
     for line in (init, *lines):
         heard += wire.decode(json.dumps(line).encode())
     return wire, heard[1:]

@@ -12,7 +12,7 @@ import pytest
 from tillerman.core.events import PermissionRequested
 from tillerman.hooks.dialects import cursor
 from tillerman.hooks.dialects import cursor_events as events
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable
+from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply
 
 SAMPLES = Path(__file__).parents[2] / "recordings" / "cursor" / "hooks"
@@ -37,7 +37,7 @@ def test_there_is_a_sample_of_every_event() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_no_key_of_a_sample_is_lost(name: str) -> None:
     event = told(name)
-    assert not isinstance(event, Unreadable)
+    assert not isinstance(event, UnreadablePayload)
     assert event.rest == {}
     request = sample(name)["request"]
     built = json.loads(msgspec.json.encode(event))
@@ -197,14 +197,14 @@ def test_every_gate_before_a_call_gives_a_request() -> None:
 def test_a_gate_that_cannot_be_read_is_refused_whatever_is_said() -> None:
     for payload in (b"", b"[]", b"{", b'{"tool_name": 3, "tool_input": {}}', b'{"tool_name":"X"}'):
         event = cursor.read("preToolUse", payload)
-        assert isinstance(event, Unreadable)
+        assert isinstance(event, UnreadablePayload)
         assert cursor.allow(event).exit == 2
         assert cursor.deny(event, "no") == HookReply(stderr=b"tillerman: no\n", exit=2)
 
 
 def test_an_event_of_tomorrow_is_refused() -> None:
     event = cursor.read("beforeTeleport", b'{"hook_event_name": "beforeTeleport"}')
-    assert event == Unreadable(
+    assert event == UnreadablePayload(
         event="beforeTeleport",
         rest={"hook_event_name": "beforeTeleport"},
         why="Cursor has no event 'beforeTeleport' that we know",

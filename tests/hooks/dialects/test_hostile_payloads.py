@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.hooks.dialects import AGENTS, load, spoken
 from tillerman.hooks.policy_only_answer import judged
 
@@ -20,7 +20,7 @@ SAMPLES = [
     for path in sorted((RECORDINGS / agent / "hooks").glob("*.json"))
 ]
 DENY_ALL = Policy.preset("auto", rules=[Rule("all", "deny", "no")])
-CONTEXT = Context(cwd=PurePath("/proj"))
+CONTEXT = DecisionContext(cwd=PurePath("/proj"))
 
 _odd = st.sampled_from(
     [None, True, 0, -1.5, 2**70, "", "\ud800", "\n\x1b[2J", [], {}, [[]], {"command": None}, "{"]

@@ -11,7 +11,7 @@ import pytest
 from tillerman.core.errors import UsageError
 from tillerman.core.events import PermissionRequested
 from tillerman.hooks.dialects import AGENTS, cursor, hook_events, load, spoken
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable
+from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
@@ -38,8 +38,8 @@ def spoke(reply: HookReply) -> Any:
 @pytest.mark.parametrize(("agent", "name"), SAMPLES)
 def test_what_was_recorded_is_read(agent: str, name: str) -> None:
     event = heard(agent, name)
-    assert not isinstance(event, Unreadable)
-    assert isinstance(event, hook_events.Told)
+    assert not isinstance(event, UnreadablePayload)
+    assert isinstance(event, hook_events.ClaudeFamilyEvent)
     assert (event.event, event.cwd) == (name.partition("_")[0], "/proj")
     assert event.session_id
 
@@ -257,7 +257,7 @@ def test_context_is_given_where_the_cli_takes_it(agent: str, name: str, said: An
 def test_a_gate_that_cannot_be_read_is_refused(agent: str, given: bytes) -> None:
     one = load(agent)
     event = one.read(one.CALLS[0], given)
-    assert isinstance(event, Unreadable)
+    assert isinstance(event, UnreadablePayload)
     for reply in (one.allow(event), one.deny(event, "no"), one.ask(event, "no")):
         assert (reply.exit, reply.stdout) == (2, b"")
         assert reply.stderr  # codex takes no notice of exit 2 without
@@ -269,7 +269,7 @@ def test_arguments_in_a_string_are_read_as_the_object_they_are() -> None:
     assert event == hook_events.BeforeTool(
         event="preToolUse", tool_name="bash", tool_input={"command": "ls"}
     )
-    assert isinstance(one.read("preToolUse", b'{"toolName":"x","toolArgs":"["}'), Unreadable)
+    assert isinstance(one.read("preToolUse", b'{"toolName":"x","toolArgs":"["}'), UnreadablePayload)
 
 
 def test_the_words_of_cursor_are_known_whoever_was_meant() -> None:

@@ -15,7 +15,7 @@ from differential import stubs, tree
 from differential.facts import Exec, Facts
 from differential.reading import Reading, reading
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.core.permission.guarded_names import is_protected
 
 # What they run stands for them: a preset that allows that allows them, too.
@@ -135,13 +135,15 @@ def _policies() -> dict[str, Policy]:
 
 
 @cache
-def _context() -> Context:
+def _context() -> DecisionContext:
     """As a session has it: links are followed, and files looked up, on the disk."""
     more: dict[str, Any] = {}
-    if "files" in Context.__struct_fields__:
+    if "files" in DecisionContext.__struct_fields__:
         more["files"] = import_module("tillerman.workspace.files.policy_lookup").DiskFiles()
     home = PurePosixPath(tree.HOME)
-    return Context(PurePosixPath(tree.WORKSPACE), home=home, resolve=posixpath.realpath, **more)
+    return DecisionContext(
+        PurePosixPath(tree.WORKSPACE), home=home, resolve=posixpath.realpath, **more
+    )
 
 
 class Judgement(NamedTuple):

@@ -20,10 +20,10 @@ from typing import Any
 
 from differential import namespace, tree
 from tillerman.core.events import Notice
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.paths import Paths
 from tillerman.sessions.enforcement.protection import Protection
-from tillerman.sessions.run_settings import Terms
+from tillerman.sessions.run_settings import RunSettings
 from tillerman.supervision.warden import mounts
 from tillerman.workspace.files.policy_lookup import DiskFiles
 
@@ -107,7 +107,7 @@ async def _serve(connection: socket.socket) -> None:
 def _protection(
     workspace: str = tree.WORKSPACE, home: str = tree.HOME, ours: str = OURS
 ) -> Protection:
-    context = Context(
+    context = DecisionContext(
         PurePosixPath(workspace),
         home=PurePosixPath(home),
         resolve=posixpath.realpath,
@@ -115,7 +115,7 @@ def _protection(
     )
     paths = Paths(*(Path(ours, name) for name in ("config", "state", "cache", "sockets")))
     protection = Protection(
-        *("session", Path(workspace), Terms(approve="auto", rules=(_DENIED,)), paths),
+        *("session", Path(workspace), RunSettings(approve="auto", rules=(_DENIED,)), paths),
         *(Policy.preset("auto", rules=[_DENIED]), context),
         remembered=lambda: (),
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from differential import tree
 from tillerman.core.permission.shell import reader
-from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE, Command, FileAccess
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAccess, ParsedCommand
 from tillerman.core.permission.shell.program_execution import COMPUTED
 
 _SIGNS = re.compile(f"([{HOLE}{ANY}{ONE}])")
@@ -88,7 +88,7 @@ def reading(line: str) -> Reading:
     )
 
 
-def _is_opaque(command: Command) -> bool:
+def _is_opaque(command: ParsedCommand) -> bool:
     """It runs a script, or nobody knows what."""
     program = command.words[0] if command.words else ""
     folder, base = posixpath.split(program)
@@ -97,7 +97,7 @@ def _is_opaque(command: Command) -> bool:
     return runs_a_file or base in OPAQUE or bool(made_up)
 
 
-def _programs(command: Command) -> set[str]:
+def _programs(command: ParsedCommand) -> set[str]:
     texts = [_ASSIGNMENTS.sub("", text) for text in (command.text, *command.others)]
     first = [text.split(" ", 1)[0] for text in texts if text] + [*command.words[:1]]
     return {_base(name) for name in first}

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from differential.generator import line
-from tillerman.core.permission.shell.parser import Parser
+from tillerman.core.permission.shell.parser import ShellParser
 from tillerman.core.permission.shell.syntax import UnparsableCommand
 
 LINES = int(os.environ.get("TILLERMAN_SYNTAX_LINES", "600"))
@@ -18,7 +18,7 @@ _LIMITS = ("too many", "more than")
 
 def is_refused(text: str) -> bool:
     """Whether the reading as a POSIX shell ends there, and counts for certain."""
-    parser = Parser(text, "posix")
+    parser = ShellParser(text, "posix")
     try:
         parser.whole_script()
     except UnparsableCommand as error:

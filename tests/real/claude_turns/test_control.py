@@ -26,9 +26,9 @@ from tillerman.core.events import (
     TurnEnded,
     UserMessage,
 )
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.testing.model_double.anthropic import user_text
-from tillerman.testing.model_double.script import Call, Hold, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, ReplyHold, Say, reply
 
 pytestmark = [
     pytest.mark.real,
@@ -45,7 +45,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
     desk: StandingDesk,
 ) -> None:
     desk.double.scenarios |= {
-        "hang": [reply(Say("It begins", chunks=1), Hold("never"))],
+        "hang": [reply(Say("It begins", chunks=1), ReplyHold("never"))],
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start()
@@ -67,7 +67,7 @@ async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_goes
     busy = "while :; do sleep 0.2; done"
     call = {"command": busy, "description": "be busy"}
     desk.double.scenarios |= {
-        "busy": [reply(Call("Bash", call, id="toolu_b")), reply(Say("never said"))],
+        "busy": [reply(ModelToolCall("Bash", call, id="toolu_b")), reply(Say("never said"))],
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start()
@@ -94,7 +94,7 @@ async def test_an_interrupt_withdraws_the_open_request(desk: StandingDesk) -> No
     target = desk.project / "never.txt"
     write = {"file_path": str(target), "content": "no"}
     desk.double.scenarios |= {
-        "write": [reply(Call("Write", write, id="toolu_w")), reply(Say("never said"))],
+        "write": [reply(ModelToolCall("Write", write, id="toolu_w")), reply(Say("never said"))],
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start(approve="ask")
@@ -122,8 +122,12 @@ async def test_an_interrupt_ends_a_background_subagent(desk: StandingDesk) -> No
         "run_in_background": True,
     }
     desk.double.scenarios |= {
-        "parent": [reply(Call("Agent", task)), reply(Say("Under way.")), reply(Say("Stopped."))],
-        "child": [reply(Hold("never"), Say("never said"))],
+        "parent": [
+            reply(ModelToolCall("Agent", task)),
+            reply(Say("Under way.")),
+            reply(Say("Stopped.")),
+        ],
+        "child": [reply(ReplyHold("never"), Say("never said"))],
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start()
@@ -140,10 +144,10 @@ async def test_an_interrupt_ends_a_background_subagent(desk: StandingDesk) -> No
 
 async def test_a_turn_past_its_time_limit_fails_and_the_session_goes_on(desk: StandingDesk) -> None:
     desk.double.scenarios |= {
-        "hang": [reply(Say("It begins", chunks=1), Hold("never"))],
+        "hang": [reply(Say("It begins", chunks=1), ReplyHold("never"))],
         "next": [reply(Say("Still here."))],
     }
-    session = await desk.start(limits=Limits(turn=3))
+    session = await desk.start(limits=TurnLimits(turn=3))
 
     await run(session, "@@hang@@")
     first = session.result()
@@ -157,7 +161,7 @@ async def test_a_turn_past_its_time_limit_fails_and_the_session_goes_on(desk: St
 async def test_words_in_mid_turn_reach_the_model_in_the_same_turn(desk: StandingDesk) -> None:
     call = {"command": "touch busy", "description": "busy"}
     desk.double.scenarios["steer"] = [
-        reply(Call("Bash", call, id="toolu_echo")),
+        reply(ModelToolCall("Bash", call, id="toolu_echo")),
         reply(Say("Understood.")),
     ]
     session = await desk.start(approve="ask")
@@ -179,7 +183,7 @@ async def test_words_after_the_last_call_are_still_answered_in_the_same_turn(
     desk: StandingDesk,
 ) -> None:
     desk.double.scenarios["late"] = [
-        reply(Say("Blue. ", chunks=1), Hold("steered"), Say("That is all. ", chunks=1)),
+        reply(Say("Blue. ", chunks=1), ReplyHold("steered"), Say("That is all. ", chunks=1)),
         reply(Say("Green.")),
     ]
     session = await desk.start()
@@ -200,7 +204,7 @@ async def test_words_after_the_last_call_are_still_answered_in_the_same_turn(
 
 async def test_a_cancel_takes_back_words_that_still_wait(desk: StandingDesk) -> None:
     desk.double.scenarios |= {
-        "hang": [reply(Say("It begins", chunks=1), Hold("never")), reply(Say("never said"))],
+        "hang": [reply(Say("It begins", chunks=1), ReplyHold("never")), reply(Say("never said"))],
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start()
@@ -219,7 +223,7 @@ async def test_a_cancel_takes_back_words_that_still_wait(desk: StandingDesk) -> 
 
 async def test_a_queued_prompt_is_the_next_turn(desk: StandingDesk) -> None:
     desk.double.scenarios["queue"] = [
-        reply(Hold("queued"), Say("One.")),
+        reply(ReplyHold("queued"), Say("One.")),
         reply(Say("Two.")),
     ]
     session = await desk.start()
@@ -251,8 +255,8 @@ async def test_the_model_can_be_set_between_turns(desk: StandingDesk) -> None:
 
 
 async def test_the_mode_can_be_set_in_a_live_session_and_back(desk: StandingDesk) -> None:
-    def write(name: str) -> Call:
-        return Call("Write", {"file_path": str(desk.project / name), "content": "x"})
+    def write(name: str) -> ModelToolCall:
+        return ModelToolCall("Write", {"file_path": str(desk.project / name), "content": "x"})
 
     desk.double.scenarios["mode"] = [
         reply(write("one")),

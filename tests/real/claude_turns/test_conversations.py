@@ -20,7 +20,7 @@ from tillerman.core.events import (
     TurnStarted,
 )
 from tillerman.testing.model_double.anthropic import blocks, system_text, user_text
-from tillerman.testing.model_double.script import Call, Say, Usage, attempts, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, Usage, attempts, reply
 
 pytestmark = [
     pytest.mark.real,
@@ -112,7 +112,7 @@ async def test_an_image_that_a_tool_read_is_kept(desk: StandingDesk) -> None:
     file = desk.project / "dot.png"
     file.write_bytes(DOT)
     desk.double.scenarios["dot"] = [
-        reply(Call("Read", {"file_path": str(file)})),
+        reply(ModelToolCall("Read", {"file_path": str(file)})),
         reply(Say("A dot.")),
     ]
     log = await run(await desk.start(), "@@dot@@")
@@ -165,7 +165,7 @@ async def test_an_extra_folder_may_be_written_to(desk: StandingDesk) -> None:
     folder = desk.folder / "more"
     folder.mkdir()
     write = {"file_path": str(folder / "made.txt"), "content": "x"}
-    desk.double.scenarios["folder"] = [reply(Call("Write", write)), reply(Say("Written."))]
+    desk.double.scenarios["folder"] = [reply(ModelToolCall("Write", write)), reply(Say("Written."))]
     session = await desk.start(folders=(folder,), approve="edits")
 
     await run(session, "@@folder@@")
@@ -208,7 +208,7 @@ async def test_an_answer_in_a_schema_is_the_turn_s_result(desk: StandingDesk) ->
     }
     answer = {"colour": "blue", "count": 3}
     desk.double.scenarios["schema"] = [
-        reply(Call("StructuredOutput", answer)),
+        reply(ModelToolCall("StructuredOutput", answer)),
         reply(Say("Told.")),
     ]
     session = await desk.start(output_schema=schema, approve="readonly")
@@ -224,7 +224,11 @@ async def test_a_limit_on_turns_ends_the_turn_as_that_and_the_next_prompt_goes_o
 ) -> None:
     call = {"command": "echo on", "description": "on"}
     desk.double.scenarios |= {
-        "long": [reply(Call("Bash", call)), reply(Call("Bash", call)), reply(Say("never said"))],
+        "long": [
+            reply(ModelToolCall("Bash", call)),
+            reply(ModelToolCall("Bash", call)),
+            reply(Say("never said")),
+        ],
         "next": [reply(Say("Still here."))],
     }
     session = await desk.start(max_turns=1)
@@ -241,7 +245,7 @@ async def test_a_limit_on_turns_ends_the_turn_as_that_and_the_next_prompt_goes_o
 async def test_a_limit_on_cost_ends_the_turn_as_that(desk: StandingDesk) -> None:
     call = {"command": "echo on", "description": "on"}
     dear = Usage(input=500_000, output=50_000)
-    desk.double.scenarios["dear"] = [reply(Call("Bash", call), usage=dear)] * 3
+    desk.double.scenarios["dear"] = [reply(ModelToolCall("Bash", call), usage=dear)] * 3
     session = await desk.start(max_cost=0.5)
 
     log = await run(session, "@@dear@@")

@@ -10,9 +10,9 @@ from tillerman.core.events import MessageChunk, MessageWithdrawn, Notice, TurnEn
 from tillerman.core.failure import Failure
 from tillerman.testing.model_double.script import (
     Attempts,
-    Cut,
+    ConnectionCut,
     Fail,
-    Reply,
+    ModelMessage,
     Say,
     attempts,
     overflow,
@@ -26,11 +26,11 @@ pytestmark = [
 ]
 
 
-CUT = reply(Say("The sent", chunks=1), Cut())
+CUT = reply(Say("The sent", chunks=1), ConnectionCut())
 
 
 async def failure_of(
-    desk: StandingDesk, step: Fail | Reply | Attempts, **wishes: object
+    desk: StandingDesk, step: Fail | ModelMessage | Attempts, **wishes: object
 ) -> Failure:
     """How a turn fails, and that the session is usable after it."""
     desk.double.scenarios |= {"broken": [step], "next": [reply(Say("Still here."))]}

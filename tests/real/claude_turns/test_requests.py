@@ -21,9 +21,9 @@ from tillerman.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.testing.model_double.anthropic import tool_results
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 
 pytestmark = [
     pytest.mark.real,
@@ -32,16 +32,16 @@ pytestmark = [
 ]
 
 
-def write(path: Path, call_id: str) -> Call:
-    return Call("Write", {"file_path": str(path), "content": "by script\n"}, id=call_id)
+def write(path: Path, call_id: str) -> ModelToolCall:
+    return ModelToolCall("Write", {"file_path": str(path), "content": "by script\n"}, id=call_id)
 
 
 async def test_every_call_is_judged_also_those_the_cli_would_let_pass(desk: StandingDesk) -> None:
     file = desk.project / "a.txt"
     file.write_text("a\n")
     desk.double.scenarios["reads"] = [
-        reply(Call("Read", {"file_path": str(file)}, id="toolu_r1")),
-        reply(Call("Bash", {"command": "echo hi", "description": "hi"}, id="toolu_b1")),
+        reply(ModelToolCall("Read", {"file_path": str(file)}, id="toolu_r1")),
+        reply(ModelToolCall("Bash", {"command": "echo hi", "description": "hi"}, id="toolu_b1")),
         reply(Say("Done.")),
     ]
     session = await desk.start(approve="none")
@@ -111,7 +111,11 @@ async def test_a_changed_input_is_the_one_that_runs(desk: StandingDesk) -> None:
     wanted, given = desk.project / "wanted.txt", desk.project / "given.txt"
     desk.double.scenarios["change"] = [
         reply(write(wanted, "toolu_w5")),
-        reply(Call("Bash", {"command": "echo model > said", "description": "say"}, id="toolu_b5")),
+        reply(
+            ModelToolCall(
+                "Bash", {"command": "echo model > said", "description": "say"}, id="toolu_b5"
+            )
+        ),
         reply(Say("Done.")),
     ]
     session = await desk.start(approve="ask")
@@ -132,7 +136,7 @@ async def test_a_changed_input_is_the_one_that_runs(desk: StandingDesk) -> None:
 async def test_nobody_answers_in_time_so_the_call_is_denied(desk: StandingDesk) -> None:
     target = desk.project / "never.txt"
     desk.double.scenarios["late"] = [reply(write(target, "toolu_w6")), reply(Say("Then not."))]
-    session = await desk.start(approve="ask", limits=Limits(request=0.3))
+    session = await desk.start(approve="ask", limits=TurnLimits(request=0.3))
 
     log = await run(session, "@@late@@")
 
@@ -152,7 +156,7 @@ async def test_a_question_gets_its_answer(desk: StandingDesk) -> None:
         ],
     }
     desk.double.scenarios["ask"] = [
-        reply(Call("AskUserQuestion", {"questions": [asked]}, id="toolu_q7")),
+        reply(ModelToolCall("AskUserQuestion", {"questions": [asked]}, id="toolu_q7")),
         reply(Say("Blue it is.")),
     ]
     session = await desk.start(approve="auto")
@@ -176,7 +180,7 @@ async def test_a_question_that_nobody_wants_to_answer_is_denied(desk: StandingDe
     choices = [{"label": "Yes", "description": ""}, {"label": "No", "description": ""}]
     asked = {"question": "Sure?", "header": "Sure", "multiSelect": False, "options": choices}
     desk.double.scenarios["ask"] = [
-        reply(Call("AskUserQuestion", {"questions": [asked]}, id="toolu_q8")),
+        reply(ModelToolCall("AskUserQuestion", {"questions": [asked]}, id="toolu_q8")),
         reply(Say("I decide.")),
     ]
     session = await desk.start()
@@ -195,7 +199,7 @@ async def test_in_plan_mode_an_allowed_write_still_does_not_happen(desk: Standin
     bash = {"command": f"touch {target}", "description": "touch"}
     desk.double.scenarios["plan"] = [
         reply(write(target, "toolu_w9")),
-        reply(Call("Bash", bash, id="toolu_b9")),
+        reply(ModelToolCall("Bash", bash, id="toolu_b9")),
         reply(Say("Only a plan.")),
     ]
     session = await desk.start(mode="plan", approve="auto")
@@ -215,7 +219,7 @@ async def test_in_plan_mode_an_allowed_write_still_does_not_happen(desk: Standin
 async def test_a_person_decides_when_planning_ends(desk: StandingDesk, yes: bool) -> None:
     target = desk.project / "planned.txt"
     desk.double.scenarios["plan"] = [
-        reply(Call("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit11")),
+        reply(ModelToolCall("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit11")),
         reply(write(target, "toolu_w11")),
         reply(Say("Over.")),
     ]
@@ -239,9 +243,9 @@ async def test_a_person_decides_when_planning_ends(desk: StandingDesk, yes: bool
 async def test_an_agent_that_enters_plan_mode_is_held_to_it(desk: StandingDesk) -> None:
     target = desk.project / "planned.txt"
     desk.double.scenarios["plan"] = [
-        reply(Call("EnterPlanMode", {}, id="toolu_enter12")),
+        reply(ModelToolCall("EnterPlanMode", {}, id="toolu_enter12")),
         reply(write(target, "toolu_early12")),
-        reply(Call("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit12")),
+        reply(ModelToolCall("ExitPlanMode", {"plan": "1. Write it."}, id="toolu_exit12")),
         reply(write(target, "toolu_w12")),
         reply(Say("Over.")),
     ]

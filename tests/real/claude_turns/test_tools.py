@@ -20,7 +20,7 @@ from tillerman.core.events import (
     ToolStarted,
 )
 from tillerman.testing.model_double.anthropic import tool_results
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 
 pytestmark = [
     pytest.mark.real,
@@ -29,8 +29,8 @@ pytestmark = [
 ]
 
 
-def bash(command: str, call_id: str) -> Call:
-    return Call("Bash", {"command": command, "description": "run it"}, id=call_id)
+def bash(command: str, call_id: str) -> ModelToolCall:
+    return ModelToolCall("Bash", {"command": command, "description": "run it"}, id=call_id)
 
 
 async def test_a_file_is_read_edited_and_another_written(desk: StandingDesk) -> None:
@@ -38,9 +38,9 @@ async def test_a_file_is_read_edited_and_another_written(desk: StandingDesk) -> 
     old.write_text("one\ntwo\nthree\n")
     edit = {"file_path": str(old), "old_string": "two", "new_string": "zwei"}
     desk.double.scenarios["files"] = [
-        reply(Call("Read", {"file_path": str(old)}, id="toolu_r1")),
-        reply(Call("Edit", edit, id="toolu_e1")),
-        reply(Call("Write", {"file_path": str(new), "content": "fresh\n"}, id="toolu_w1")),
+        reply(ModelToolCall("Read", {"file_path": str(old)}, id="toolu_r1")),
+        reply(ModelToolCall("Edit", edit, id="toolu_e1")),
+        reply(ModelToolCall("Write", {"file_path": str(new), "content": "fresh\n"}, id="toolu_w1")),
         reply(Say("All three.")),
     ]
     session = await desk.start()
@@ -99,7 +99,7 @@ async def test_a_failed_command_and_a_failed_read_are_failed_and_the_turn_goes_o
 ) -> None:
     desk.double.scenarios["fail"] = [
         reply(bash("echo no luck; exit 3", "toolu_b3")),
-        reply(Call("Read", {"file_path": str(desk.project / "nowhere")}, id="toolu_r3")),
+        reply(ModelToolCall("Read", {"file_path": str(desk.project / "nowhere")}, id="toolu_r3")),
         reply(Say("Both failed.")),
     ]
     session = await desk.start()
@@ -136,7 +136,7 @@ async def test_an_image_that_is_read_is_told_as_an_image(desk: StandingDesk) -> 
         "hgGAWjR9awAAAABJRU5ErkJggg=="
     )
     (desk.project / "dot.png").write_bytes(dot)
-    read = Call("Read", {"file_path": str(desk.project / "dot.png")}, id="toolu_r5")
+    read = ModelToolCall("Read", {"file_path": str(desk.project / "dot.png")}, id="toolu_r5")
     desk.double.scenarios["image"] = [reply(read), reply(Say("A dot."))]
     session = await desk.start()
 
@@ -147,7 +147,7 @@ async def test_an_image_that_is_read_is_told_as_an_image(desk: StandingDesk) -> 
 
 async def test_a_tool_that_does_not_exist_is_a_failed_call(desk: StandingDesk) -> None:
     desk.double.scenarios["odd"] = [
-        reply(Call("Levitate", {"up": 1}, id="toolu_x6")),
+        reply(ModelToolCall("Levitate", {"up": 1}, id="toolu_x6")),
         reply(Say("Ok.")),
     ]
     session = await desk.start()
@@ -160,9 +160,9 @@ async def test_a_tool_that_does_not_exist_is_a_failed_call(desk: StandingDesk) -
 
 async def test_the_plan_is_told_whole_at_each_change(desk: StandingDesk) -> None:
     desk.double.scenarios["todo"] = [
-        reply(Call("TaskCreate", {"subject": "Dig", "description": "a hole"})),
-        reply(Call("TaskCreate", {"subject": "Fill", "description": "the hole"})),
-        reply(Call("TaskUpdate", {"taskId": "1", "status": "completed"})),
+        reply(ModelToolCall("TaskCreate", {"subject": "Dig", "description": "a hole"})),
+        reply(ModelToolCall("TaskCreate", {"subject": "Fill", "description": "the hole"})),
+        reply(ModelToolCall("TaskUpdate", {"taskId": "1", "status": "completed"})),
         reply(Say("Planned.")),
     ]
     session = await desk.start()

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from clis import Cli
 
-from tillerman.testing.cli_setups import Stage
+from tillerman.testing.cli_setups import CliSetup
 
 
 @dataclass(frozen=True)
 class Actor:
     """One pinned CLI on its stage, and the home and project it may touch."""
 
-    stage: Stage
+    stage: CliSetup
     cli: Cli
     program: Path
     home: Path

@@ -13,7 +13,7 @@ import pytest
 from cursor_stand_in import install_cursor
 
 from tillerman.core.agent_admin import Account, Installed
-from tillerman.harness.agent_admin import Report
+from tillerman.harness.agent_admin import AgentStatus
 from tillerman.surfaces.cli.commands.agents import HEAD, cells
 from tillerman.surfaces.cli.views.output import Style, table
 
@@ -140,13 +140,13 @@ def test_a_third_partys_agent_that_fails_in_any_way_stands_beside_the_others(
 def test_the_table_of_agents() -> None:
     claude = Installed("claude", "/usr/bin/claude", "2.2.0", "npm install claude")
     reports = [
-        Report("acme", "Acme", installed=Installed("acme", None, None, "pip install acme")),
-        Report(
+        AgentStatus("acme", "Acme", installed=Installed("acme", None, None, "pip install acme")),
+        AgentStatus(
             "claude", "Claude Code", tested=("2.1.197", "2.1.325"), installed=claude,
             account=Account(True, "browser", "somebody.with.a.long.name@example.org"),
         ),
-        Report("gemini", "Gemini", tested=("0.61.0", "0.61.0"), account=Account(False)),
-        Report("odd", "Odd", problem="it said nothing"),
+        AgentStatus("gemini", "Gemini", tested=("0.61.0", "0.61.0"), account=Account(False)),
+        AgentStatus("odd", "Odd", problem="it said nothing"),
     ]  # fmt: skip
     shown = table(map(cells, reports), HEAD, Style(False), 80, wrap=True)
     assert shown == (

@@ -35,14 +35,14 @@ from tillerman.core.events import (
     UserMessage,
 )
 from tillerman.core.failure import Failure
-from tillerman.surfaces.cli.views.live_screen import Drawing
+from tillerman.surfaces.cli.views.live_screen import LiveScreen
 
 BASH = ToolStarted(call_id="c1", tool="Bash", name="run", title="Bash `make`")
 READ = ToolStarted(call_id="c2", tool="Read", name="read", title="Read `a.py`")
 
 
-def draw(*events: Event, prompts: bool = True, resumable: bool = True) -> Drawing:
-    drawing = Drawing(prompts=prompts, resumable=resumable, clock=lambda: 0.0)
+def draw(*events: Event, prompts: bool = True, resumable: bool = True) -> LiveScreen:
+    drawing = LiveScreen(prompts=prompts, resumable=resumable, clock=lambda: 0.0)
     for n, event in enumerate(events, 1):
         at = f"2026-01-01T00:00:{n:02d}.000Z"
         drawing.add(Entry(session="3fa2b19c01", seq=n, turn=1, at=at, event=event))

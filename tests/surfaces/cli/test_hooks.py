@@ -276,7 +276,8 @@ def test_an_agent_that_left_the_project_is_not_inside_where_it_went(
 
 def test_a_cli_that_never_ends_its_words_is_denied_in_time(bench: Bench) -> None:
     script = (
-        "import sys; from argparse import Namespace; from tillerman.surfaces.cli.commands import hook;"
+        "import sys; from argparse import Namespace;"
+        "from tillerman.surfaces.cli.commands import hook;"
         "hook.LONGEST = 1; sys.exit(hook.hook(Namespace(agent='claude', event='x', project=None)))"
     )
     reading, writing = os.pipe()

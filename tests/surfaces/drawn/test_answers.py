@@ -17,10 +17,10 @@ from tillerman.core.transcript import fold
 from tillerman.sessions.export import to_html
 from tillerman.surfaces.cli.views import scroll_view
 from tillerman.surfaces.cli.views.final_text import FinalText
-from tillerman.surfaces.cli.views.live_screen import Drawing
-from tillerman.surfaces.tui.conversation.block_styles import Frame, draw
-from tillerman.surfaces.tui.conversation.blocks import Outline, Said
-from tillerman.surfaces.tui.rich_lines import Painter
+from tillerman.surfaces.cli.views.live_screen import LiveScreen
+from tillerman.surfaces.tui.conversation.block_styles import BlockStyle, draw
+from tillerman.surfaces.tui.conversation.blocks import BlockList, MessageBlock
+from tillerman.surfaces.tui.rich_lines import RichLineRenderer
 
 LEAST = 8  # columns of a conversation
 WIDE = 1_500  # columns: no cell of a table is wrapped beside another
@@ -43,19 +43,21 @@ def streamed(text: str, seed: int) -> list[Entry]:
 
 
 def in_the_interface(log: list[Entry], width: int) -> str:
-    outline, painter = Outline(), Painter()
+    outline, painter = BlockList(), RichLineRenderer()
     for page in (log[: len(log) // 2], log[len(log) // 2 :]):
         outline.add(page)
         outline.refresh()
-    said = [piece for piece in outline.pieces if isinstance(piece.thing, Said)]
-    lines = [line for piece in said for line in painter.lines(draw(piece, Frame(width)), width)]
+    said = [piece for piece in outline.pieces if isinstance(piece.thing, MessageBlock)]
+    lines = [
+        line for piece in said for line in painter.lines(draw(piece, BlockStyle(width)), width)
+    ]
     assert all(line.cell_length <= width for line in lines)
     return "\n".join(line.text for line in lines)
 
 
 def on_a_terminal(log: list[Entry], width: int) -> str:
     """As `run` prints it."""
-    drawing = Drawing(prompts=False, resumable=False)
+    drawing = LiveScreen(prompts=False, resumable=False)
     for entry in log[1:-1]:
         drawing.add(entry)
     drawing.end()

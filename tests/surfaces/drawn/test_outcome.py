@@ -15,7 +15,7 @@ from tillerman.core.failure import Failure
 from tillerman.core.transcript import fold
 from tillerman.core.turn_result import final_text
 from tillerman.surfaces.cli.views.final_text import FinalText
-from tillerman.surfaces.rendering.turn_outcome import Outcome, Outcomes
+from tillerman.surfaces.rendering.turn_outcome import Outcomes, TurnOutcome
 
 
 def entries(*events: Event, turn: int = 1) -> list[Entry]:
@@ -39,7 +39,9 @@ def test_an_outcome_has_all_that_the_turn_told() -> None:
     usage = UsageReported(input_tokens=3, output_tokens=4, cost_usd=0.5)
     files = (FileChange("a", "added", 1, 0),)
     page = entries(START, usage, FilesChanged(files=files), END)
-    assert Outcomes().note(page) == [Outcome(1, "completed", usage=usage, files=files, seconds=3.0)]
+    assert Outcomes().note(page) == [
+        TurnOutcome(1, "completed", usage=usage, files=files, seconds=3.0)
+    ]
 
 
 def spoken(events: list[Event]) -> str:

@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from tillerman.surfaces.rendering.markdown_stream import TAIL_CAP, Block, Prose
+from tillerman.surfaces.rendering.markdown_stream import TAIL_CAP, Block, MarkdownStream
 
 TEXT = "# Title\n\nOne *two*\nthree\n\n```py\na = 1\n\nb = 2\n```\n\n- x\n- y\n\n\nend"
 BLOCKS = ["# Title", "One *two*\nthree", "```py\na = 1\n\nb = 2\n```", "- x\n- y", "end"]
 
 
 def whole(chunks: list[str]) -> list[str]:
-    prose = Prose()
+    prose = MarkdownStream()
     sealed = [block for chunk in chunks for block in prose.feed(chunk)]
     return [block.text for block in sealed + prose.end()]
 
@@ -58,13 +58,13 @@ def test_blocks_laid_out_one_by_one_are_the_whole_laid_out_at_once(text: str) ->
 
 
 def test_the_tail_is_what_is_not_sealed_yet() -> None:
-    prose = Prose()
+    prose = MarkdownStream()
     assert prose.feed("done\n\nfirst\nsecond\nthi") == [Block("done")]
     assert prose.tail(2) == "second\nthi"
 
 
 def test_a_block_that_never_ends_is_let_go_in_parts_whose_markup_means_nothing() -> None:
-    prose = Prose()
+    prose = MarkdownStream()
     sealed = prose.feed("```\n")
     for _ in range(100):
         sealed += prose.feed("# " + "x" * 1_000 + "\n")

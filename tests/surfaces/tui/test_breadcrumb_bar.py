@@ -21,8 +21,8 @@ from tillerman.surfaces.tui.app import TillermanApp
 from tillerman.surfaces.tui.bars.branch_bar import COLORS, BreadcrumbBar, BreadcrumbFrame
 from tillerman.surfaces.tui.bars.branch_line import in_line, notes, stacked
 from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
-from tillerman.surfaces.tui.repository_refresh import Seen
-from tillerman.workspace.branch.pull_request import NoNews, PullRequest
+from tillerman.surfaces.tui.repository_refresh import RepositorySnapshot
+from tillerman.workspace.branch.pull_request import PullRequest, PullRequestUnavailable
 from tillerman.workspace.branch.status import Breadcrumb
 from tillerman.workspace.git.repository_state import Repository, WorkState
 from tillerman.workspace.protection import inotify
@@ -257,12 +257,12 @@ def crumb(name: str = "work", branch: str = BRANCH, pull: bool = True) -> Breadc
     return Breadcrumb(Repository(Path("/work"), name, WorkState(branch, "c0ffee")), found)
 
 
-def fitted(seen: Seen, room: int) -> str:
+def fitted(seen: RepositorySnapshot, room: int) -> str:
     return "".join(part.text for part in in_line(seen, room))
 
 
 def test_what_matters_least_goes_first() -> None:
-    seen = Seen(crumb(branch="feature/a-greeting-for-everybody-who-comes-in"))
+    seen = RepositorySnapshot(crumb(branch="feature/a-greeting-for-everybody-who-comes-in"))
     assert fitted(seen, 110).startswith("work › feature/a-greeting-for-everybody-who-comes-in › CH")
     assert fitted(seen, 80).startswith("work › feature/a-")
     assert "…" in fitted(seen, 80)
@@ -274,19 +274,23 @@ def test_what_matters_least_goes_first() -> None:
 
 
 @pytest.mark.parametrize("branch", [BRANCH, "x", "分支/" + "很长的名字" * 9, "e\u0301" * 80])
-@pytest.mark.parametrize("news", [None, NoNews("no_gh", "gh is not there", hint="install it")])
-def test_it_never_takes_more_than_its_room(branch: str, news: NoNews | None) -> None:
+@pytest.mark.parametrize(
+    "news", [None, PullRequestUnavailable("no_gh", "gh is not there", hint="install it")]
+)
+def test_it_never_takes_more_than_its_room(
+    branch: str, news: PullRequestUnavailable | None
+) -> None:
     from rich.cells import cell_len
 
     for pull in (True, False):
-        seen = Seen(crumb("a-repository", branch, pull), doubt=news)
+        seen = RepositorySnapshot(crumb("a-repository", branch, pull), doubt=news)
         for room in range(1, 160):
             assert cell_len(fitted(seen, room)) <= room
             assert all(part.cells <= room for part in stacked(seen, room))
 
 
 def test_nothing_that_a_branch_is_called_moves_the_cursor() -> None:
-    shown = fitted(Seen(crumb("re\x1b[2Jpo", "b\x1b]0;title\x07\u202eranch\nx")), 200)
+    shown = fitted(RepositorySnapshot(crumb("re\x1b[2Jpo", "b\x1b]0;title\x07\u202eranch\nx")), 200)
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "\n" not in shown
@@ -619,7 +623,12 @@ async def test_the_link_of_the_pull_request_is_copied(
 
 
 def test_why_there_is_no_news_is_told_where_it_helps() -> None:
-    usual = Breadcrumb(crumb().repository, no_news=NoNews("no_remote", "it has no remote"))
-    assert notes(Seen(usual)) == []
-    out = Breadcrumb(crumb().repository, no_news=NoNews("signed_out", "gh is out", "gh auth login"))
-    assert notes(Seen(out))[-1] == "gh auth login"
+    usual = Breadcrumb(
+        crumb().repository, no_news=PullRequestUnavailable("no_remote", "it has no remote")
+    )
+    assert notes(RepositorySnapshot(usual)) == []
+    out = Breadcrumb(
+        crumb().repository,
+        no_news=PullRequestUnavailable("signed_out", "gh is out", "gh auth login"),
+    )
+    assert notes(RepositorySnapshot(out))[-1] == "gh auth login"

@@ -11,15 +11,18 @@ from tillerman.core.transcript_blocks import Message, Turn
 from tillerman.surfaces.rendering import tables
 from tillerman.surfaces.tui import clipboard
 from tillerman.surfaces.tui.conversation import block_styles, command_output
-from tillerman.surfaces.tui.conversation.blocks import Card, Outline, Piece
-from tillerman.surfaces.tui.rich_lines import Painter
+from tillerman.surfaces.tui.conversation.blocks import BlockList, CommandBlock, ConversationBlock
+from tillerman.surfaces.tui.rich_lines import RichLineRenderer
 
 HOSTILE = "a\x1b]0;pwned\x07\x1b[2J\u202eb\nc"
 
 
 def drawn(body: RenderableType, width: int = 79) -> list[str]:
-    piece = Piece(Card("Title", body))
-    return [line.text.rstrip() for line in Painter().lines(block_styles.draw(piece, width), width)]
+    piece = ConversationBlock(CommandBlock("Title", body))
+    return [
+        line.text.rstrip()
+        for line in RichLineRenderer().lines(block_styles.draw(piece, width), width)
+    ]
 
 
 def test_a_table_is_as_wide_as_it_needs_and_cleaned() -> None:
@@ -50,18 +53,20 @@ def test_what_an_error_advises_is_typed_with_a_slash() -> None:
 
 
 def test_a_card_takes_the_place_of_another() -> None:
-    outline = Outline()
-    first = outline.tell(Card("first", ""))
-    outline.tell(Card("second", ""))
-    outline.tell(Card("changed", ""), instead=first)
+    outline = BlockList()
+    first = outline.tell(CommandBlock("first", ""))
+    outline.tell(CommandBlock("second", ""))
+    outline.tell(CommandBlock("changed", ""), instead=first)
     outline.refresh()
-    titles = [piece.thing.title for piece in outline.pieces if isinstance(piece.thing, Card)]
+    titles = [
+        piece.thing.title for piece in outline.pieces if isinstance(piece.thing, CommandBlock)
+    ]
     assert titles == ["changed", "second"]
 
 
 def test_cards_stay_when_more_of_the_past_is_shown() -> None:
-    outline, longer = Outline(), Outline()
-    told = outline.tell(Card("told", ""))
+    outline, longer = BlockList(), BlockList()
+    told = outline.tell(CommandBlock("told", ""))
     longer.take_over(outline)
     assert longer.pieces == [told]
 
@@ -75,7 +80,7 @@ def test_what_was_unfolded_stays_so_when_more_of_the_past_is_shown() -> None:
         Entry(session="s", seq=seq, turn=1, at="2026-01-01T00:00:00Z", event=event)
         for seq, event in enumerate(events, 1)
     ]
-    outline, longer = Outline(), Outline()
+    outline, longer = BlockList(), BlockList()
     outline.add(story[3:])
     outline.refresh()
     outline.pieces[-1].toggle()

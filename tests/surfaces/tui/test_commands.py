@@ -14,14 +14,14 @@ from cursor_stand_in import install_cursor
 
 from tillerman.surfaces.tui.commands import COMMANDS, is_command
 from tillerman.surfaces.tui.conversation import block_styles
-from tillerman.surfaces.tui.conversation.blocks import Card, Piece
+from tillerman.surfaces.tui.conversation.blocks import CommandBlock, ConversationBlock
 from tillerman.surfaces.tui.dialogs.agent_picker import AgentPicker
 from tillerman.surfaces.tui.dialogs.mcp_panel import McpPanel
 from tillerman.surfaces.tui.dialogs.mode_picker import ModePicker
 from tillerman.surfaces.tui.dialogs.model_picker import ModelPicker
 from tillerman.surfaces.tui.dialogs.session_browser import SessionBrowser
 from tillerman.surfaces.tui.dialogs.theme_picker import ThemePicker
-from tillerman.surfaces.tui.rich_lines import Painter
+from tillerman.surfaces.tui.rich_lines import RichLineRenderer
 
 from ..conftest import Bench
 from .desk import Desk, desk
@@ -83,7 +83,7 @@ class Clerk(Desk):
 
     def cards(self, width: int = 120) -> list[str]:
         """As they are drawn where there is room."""
-        painter = Painter()
+        painter = RichLineRenderer()
         return [
             "\n".join(
                 line.text.rstrip() for line in painter.lines(block_styles.draw(piece, width), width)
@@ -92,8 +92,10 @@ class Clerk(Desk):
         ]
 
     @property
-    def _pieces(self) -> list[Piece]:
-        return [piece for piece in self.pane.outline.pieces if isinstance(piece.thing, Card)]
+    def _pieces(self) -> list[ConversationBlock]:
+        return [
+            piece for piece in self.pane.outline.pieces if isinstance(piece.thing, CommandBlock)
+        ]
 
 
 @pytest.fixture

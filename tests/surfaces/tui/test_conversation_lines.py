@@ -21,18 +21,18 @@ from tillerman.core.events import (
 )
 from tillerman.surfaces.rendering.diff import SIDE_BY_SIDE, difference
 from tillerman.surfaces.tui.ansi_colors import colored
-from tillerman.surfaces.tui.conversation.block_styles import Frame, draw
+from tillerman.surfaces.tui.conversation.block_styles import BlockStyle, draw
 from tillerman.surfaces.tui.conversation.blocks import (
-    Asked,
-    Card,
-    Ended,
-    Outline,
-    Piece,
-    Said,
-    Saying,
+    BlockList,
+    CommandBlock,
+    ConversationBlock,
+    MessageBlock,
+    PromptBlock,
+    StreamingBlock,
+    TurnEndBlock,
 )
-from tillerman.surfaces.tui.conversation.viewport import MOST, Document
-from tillerman.surfaces.tui.rich_lines import Painter
+from tillerman.surfaces.tui.conversation.viewport import MOST, Viewport
+from tillerman.surfaces.tui.rich_lines import RichLineRenderer
 
 AT = "2026-01-01T00:00:00.000Z"
 
@@ -62,13 +62,13 @@ def call(number: int) -> ToolStarted:
     return ToolStarted(call_id=f"c{number}", tool="Bash", name="run", title="Bash `ls`")
 
 
-def shown(outline: Outline) -> list[str]:
+def shown(outline: BlockList) -> list[str]:
     outline.refresh()
     return [type(piece.thing).__name__ for piece in outline.pieces]
 
 
-def text_of(piece: Piece, width: int = 80) -> str:
-    lines = Painter().lines(draw(piece, Frame(width)), width)
+def text_of(piece: ConversationBlock, width: int = 80) -> str:
+    lines = RichLineRenderer().lines(draw(piece, BlockStyle(width)), width)
     return "\n".join(line.text.rstrip() for line in lines)
 
 
@@ -76,7 +76,7 @@ def text_of(piece: Piece, width: int = 80) -> str:
 
 
 def test_a_message_is_sealed_block_by_block_and_its_rest_is_the_tail() -> None:
-    log, outline = Log(), Outline()
+    log, outline = Log(), BlockList()
     outline.add(log(begun(), MessageChunk(message_id="m", text="One.\n\nTw")))
     assert shown(outline) == ["Asked", "Said", "Saying"]
     first = outline.pieces[1]
@@ -88,7 +88,7 @@ def test_a_message_is_sealed_block_by_block_and_its_rest_is_the_tail() -> None:
 
 
 def test_only_what_changed_is_drawn_anew() -> None:
-    log, outline = Log(), Outline()
+    log, outline = Log(), BlockList()
     outline.add(log(begun(), call(1), call(2)))
     outline.refresh()
     for piece in outline.pieces:
@@ -99,7 +99,7 @@ def test_only_what_changed_is_drawn_anew() -> None:
 
 
 def test_what_moves_is_drawn_anew_with_each_tick() -> None:
-    log, outline = Log(), Outline()
+    log, outline = Log(), BlockList()
     outline.add(log(begun(), call(1)))
     outline.refresh(tick=1)
     outline.pieces[1].drawn = (80, [])
@@ -108,7 +108,7 @@ def test_what_moves_is_drawn_anew_with_each_tick() -> None:
 
 
 def test_a_call_of_an_earlier_turn_ends_in_its_place() -> None:
-    log, outline = Log(), Outline()
+    log, outline = Log(), BlockList()
     outline.add(log(begun(), call(1), TurnEnded(reason="completed"), begun("then")))
     outline.refresh()
     outline.add(log(ToolFinished(call_id="c1", outcome="failed")))
@@ -117,7 +117,7 @@ def test_a_call_of_an_earlier_turn_ends_in_its_place() -> None:
 
 
 def test_a_withdrawn_message_is_gone() -> None:
-    log, outline = Log(), Outline()
+    log, outline = Log(), BlockList()
     outline.add(log(begun(), MessageChunk(message_id="m", text="wrong"), call(1)))
     assert shown(outline) == ["Asked", "Said", "Call"]
     outline.add(log(MessageWithdrawn(message_id="m")))
@@ -125,15 +125,15 @@ def test_a_withdrawn_message_is_gone() -> None:
 
 
 def test_a_card_stands_where_it_was_told() -> None:
-    log, outline = Log(), Outline()
+    log, outline = Log(), BlockList()
     outline.add(log(begun(), TurnEnded(reason="completed")))
-    outline.tell(Card("Status", "well"))
+    outline.tell(CommandBlock("Status", "well"))
     outline.add(log(begun("then")))
     assert shown(outline) == ["Asked", "Ended", "Card", "Asked"]
 
 
 def test_a_thought_is_folded_with_its_length() -> None:
-    log, outline = Log(), Outline()
+    log, outline = Log(), BlockList()
     outline.add(log(begun(), ThoughtChunk(message_id="t", text="first line\nsecond line")))
     outline.refresh()
     piece = outline.pieces[1]
@@ -146,20 +146,20 @@ def test_a_thought_is_folded_with_its_length() -> None:
 # -- the window ------------------------------------------------------------------------------------
 
 
-def document(pieces: int, height: int = 20) -> tuple[Document, Outline, list[Piece]]:
+def document(pieces: int, height: int = 20) -> tuple[Viewport, BlockList, list[ConversationBlock]]:
     """Of pieces of three lines each, and those that were drawn."""
-    log, outline = Log(), Outline()
+    log, outline = Log(), BlockList()
     outline.add(
         log(begun(), *(Notice(level="info", kind="session", text="x") for _ in range(pieces)))
     )
     outline.refresh()
-    drawn: list[Piece] = []
+    drawn: list[ConversationBlock] = []
 
-    def lines(piece: Piece, width: int) -> list[Strip]:
+    def lines(piece: ConversationBlock, width: int) -> list[Strip]:
         drawn.append(piece)
         return [Strip.blank(1)] * 3
 
-    made = Document(outline, lines, 80)
+    made = Viewport(outline, lines, 80)
     made.end(height)
     return made, outline, drawn
 
@@ -258,14 +258,14 @@ def test_colors_of_a_program_are_styles_and_the_rest_is_shown() -> None:
 
 
 def test_each_kind_of_piece_is_drawn_at_any_width() -> None:
-    log, outline = Log(), Outline()
+    log, outline = Log(), BlockList()
     outline.add(log(begun(), MessageChunk(message_id="m", text="# A\n\n- b\n\n```py\nx\n```\n\nc")))
     outline.add(
         log(call(1), ToolFinished(call_id="c1", outcome="denied"), TurnEnded(reason="failed"))
     )
     outline.refresh()
     kinds = {type(piece.thing) for piece in outline.pieces}
-    assert {Asked, Said, Ended} <= kinds and Saying not in kinds
+    assert {PromptBlock, MessageBlock, TurnEndBlock} <= kinds and StreamingBlock not in kinds
     for piece in outline.pieces:
         for width in (1, 2, 5, 40, 200):
             assert isinstance(text_of(piece, width), str)

@@ -19,8 +19,8 @@ from tillerman.surfaces.rendering.markdown_stream import Block
 from tillerman.surfaces.tui import keymap, session_controller
 from tillerman.surfaces.tui.app import TillermanApp
 from tillerman.surfaces.tui.commands import COMMANDS, Command
-from tillerman.surfaces.tui.conversation.blocks import Piece, Said
-from tillerman.surfaces.tui.conversation.viewport import KEPT, Document
+from tillerman.surfaces.tui.conversation.blocks import ConversationBlock, MessageBlock
+from tillerman.surfaces.tui.conversation.viewport import KEPT, Viewport
 from tillerman.surfaces.tui.focus_scopes import PLACES
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 
@@ -228,19 +228,21 @@ class _Numbered:
     """An outline of as many pieces; each is drawn as lines with its number."""
 
     def __init__(self, count: int) -> None:
-        self.pieces = [Piece(Said(Block(str(number)))) for number in range(count)]
+        self.pieces = [
+            ConversationBlock(MessageBlock(Block(str(number)))) for number in range(count)
+        ]
 
     def refresh(self, tick: int = 0) -> None: ...
 
     @staticmethod
-    def draw(piece: Piece, width: int) -> list[Strip]:
-        assert isinstance(piece.thing, Said)
+    def draw(piece: ConversationBlock, width: int) -> list[Strip]:
+        assert isinstance(piece.thing, MessageBlock)
         return [
             Strip([Segment(f"{piece.thing.block.text} {line}")]) for line in range(400 // width)
         ]
 
 
-def _text(document: Document, y: int) -> str:
+def _text(document: Viewport, y: int) -> str:
     line = document.line(y)
     assert line
     return line.text
@@ -248,7 +250,7 @@ def _text(document: Document, y: int) -> str:
 
 def test_what_nobody_looks_at_any_more_is_not_kept_drawn() -> None:
     outline = _Numbered(4_000)
-    document = Document(outline, outline.draw, 100)
+    document = Viewport(outline, outline.draw, 100)
     document.end(60)
     y = 30
     while not document.at_start:
@@ -269,7 +271,7 @@ def test_what_nobody_looks_at_any_more_is_not_kept_drawn() -> None:
 
 def test_the_line_that_is_read_stays_where_it_is_when_the_width_changes() -> None:
     outline = _Numbered(50)
-    document = Document(outline, outline.draw, 4)
+    document = Viewport(outline, outline.draw, 4)
     document.show_from(7, 200)
     place = document.place(50)
     assert place

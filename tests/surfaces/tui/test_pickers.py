@@ -23,7 +23,7 @@ from tillerman.surfaces.tui.approval_preset import ApprovalPicker
 from tillerman.surfaces.tui.dialogs.agent_picker import AgentPicker
 from tillerman.surfaces.tui.dialogs.mode_picker import ModePicker
 from tillerman.surfaces.tui.dialogs.model_picker import ModelPicker
-from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 from tillerman.surfaces.tui.dialogs.theme_picker import ThemePicker
 from tillerman.surfaces.tui.focus_scopes import PLACES
 
@@ -92,11 +92,11 @@ class _Shown(App[None]):
         self.push_screen(self.picker, self.chosen.append)
 
 
-def _rows() -> list[Row]:
+def _rows() -> list[PickerRow]:
     return [
-        Row("one", "one", "ready", "the first"),
-        Row("two", "t\x1b[31mwo\u202e", "old", "with\nlines"),
-        Row("three", "three", hint="because it is asleep", off=True),
+        PickerRow("one", "one", "ready", "the first"),
+        PickerRow("two", "t\x1b[31mwo\u202e", "old", "with\nlines"),
+        PickerRow("three", "three", hint="because it is asleep", off=True),
     ]
 
 
@@ -136,7 +136,7 @@ async def test_what_cannot_be_chosen_tells_why() -> None:
 
 
 async def test_of_very_many_rows_some_are_shown_and_letters_find_the_others() -> None:
-    app = _Shown(Picker("Models", [Row(f"m{n}", f"model-{n}") for n in range(5_000)]))
+    app = _Shown(Picker("Models", [PickerRow(f"m{n}", f"model-{n}") for n in range(5_000)]))
     async with app.run_test(size=(70, 20)) as pilot:
         assert "(300 of 5000: letters find the others)" in _text(app)
         await pilot.press(*"4711", "enter")
@@ -156,7 +156,7 @@ async def test_the_highlighted_row_stays_when_others_change() -> None:
     app = _Shown(Picker("Numbers", _rows()))
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.press("down")
-        app.picker.show_row(Row("one", "one", "a much longer state than before"))
+        app.picker.show_row(PickerRow("one", "one", "a much longer state than before"))
         await pilot.pause()
         assert app.picker.list.row
         assert app.picker.list.row.key == "two"

@@ -9,7 +9,7 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
-from tillerman.core.transcript_blocks import Turn, Words
+from tillerman.core.transcript_blocks import TextBlock, Turn
 from tillerman.surfaces.tui.prompt.completions import Completion
 from tillerman.surfaces.tui.prompt.history import PromptHistory, matching
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
@@ -283,8 +283,8 @@ async def test_a_prompt_sent_while_a_turn_runs_is_queued_and_shown(
 
 
 def test_the_queue_is_what_was_queued_and_has_not_begun() -> None:
-    first = Turn(1, prompt="one", status="completed", blocks=[Words("two", "queued")])
-    first.blocks.append(Words("three", "queued"))
+    first = Turn(1, prompt="one", status="completed", blocks=[TextBlock("two", "queued")])
+    first.blocks.append(TextBlock("three", "queued"))
     assert waiting([first]) == ["two", "three"]
     assert waiting([first, Turn(2, prompt="two")]) == ["three"]
     first.status = "cancelled"

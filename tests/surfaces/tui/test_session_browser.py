@@ -11,7 +11,7 @@ import pytest
 from tillerman.harness.harness import Harness
 from tillerman.store.session_row import SessionRow, insert
 from tillerman.surfaces.tui.dialogs.session_browser import SessionBrowser
-from tillerman.surfaces.tui.session_query import PAGE, Shelf
+from tillerman.surfaces.tui.session_query import PAGE, SessionQuery
 
 from .desk import Desk, desk
 from .machine import Machine
@@ -270,7 +270,7 @@ async def test_the_end_of_the_list_is_known(
     async with desk(machine.home, machine.project, monkeypatch, SAYS) as who:
         harness = await who.app.opened()
         _fill(harness, machine.project, PAGE + 1)
-        shelf = Shelf(harness.sessions)
+        shelf = SessionQuery(harness.sessions)
         first, whole = shelf.page(machine.project)
         assert (len(first), whole) == (PAGE, False)
         rest, whole = shelf.page(machine.project, PAGE)

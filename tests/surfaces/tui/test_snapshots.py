@@ -18,7 +18,7 @@ from repositories import git_in, publish, start_repository
 from tillerman.surfaces.tui.bars.branch_bar import BreadcrumbBar
 from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
 from tillerman.surfaces.tui.dialogs.request_prompt import RequestPrompt
-from tillerman.surfaces.tui.session_controller import Channel
+from tillerman.surfaces.tui.session_controller import SessionController
 
 from . import stories
 from .desk import Desk, desk
@@ -55,7 +55,7 @@ class Person(Desk):
         """In the tab that is seen."""
         harness = await self.app.opened()
         row = harness.find(story.id)
-        self.pane.renew(Channel(harness, Path(row.cwd), row))
+        self.pane.renew(SessionController(harness, Path(row.cwd), row))
         await self.pilot.pause()
         self.pane.take_focus()
         await self.until(lambda: self.pane.query_one(RequestPrompt).settled)

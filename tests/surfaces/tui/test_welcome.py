@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.core.events import TurnEnded, TurnStarted
-from tillerman.surfaces.tui.conversation.view import Conversation
+from tillerman.surfaces.tui.conversation.view import ConversationView
 
 from . import stories
 from .desk import desk
@@ -109,7 +109,7 @@ async def test_escape_leaves_the_conversation_and_cancels_nothing(
         await who.press("enter")
         await who.sees("I begin.")
         await who.press("tab")
-        await who.until(lambda: who.pane.query_one(Conversation).has_focus)
+        await who.until(lambda: who.pane.query_one(ConversationView).has_focus)
         await who.sees("esc Back")
         await who.press("up", "enter", "escape")
         await who.until(lambda: who.box.has_focus)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from tillerman.agents.acp.agent_row import Row
-from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.stdio.agent import INTERRUPT_GRACE, StdioAgent
 from tillerman.core.agent import SessionSpec
-from tillerman.core.agent_admin import Dialog, Installed, Run
+from tillerman.core.agent_admin import Dialog, Installed, RunCommand
 from tillerman.core.wire import Launch, Wire
 
 T = TypeVar("T")
@@ -18,7 +18,11 @@ T = TypeVar("T")
 
 class AcpAgent(StdioAgent):
     def __init__(
-        self, row: Row, dialect: type[Dialect] = Dialect, *, grace: float = INTERRUPT_GRACE
+        self,
+        row: AcpAgentRow,
+        dialect: type[AcpDialect] = AcpDialect,
+        *,
+        grace: float = INTERRUPT_GRACE,
     ) -> None:
         self.row = row
         self.dialect = dialect(row)
@@ -32,14 +36,14 @@ class AcpAgent(StdioAgent):
     def program(self, spec: SessionSpec) -> Launch | None:
         return self.dialect.launch(spec)
 
-    async def installed(self, run: Run) -> Installed:
+    async def installed(self, run: RunCommand) -> Installed:
         from tillerman.agents.commands.locate import installed
 
         return await installed(run, self.info)
 
     async def ask(
         self,
-        run: Run,
+        run: RunCommand,
         cwd: Path,
         dialog: Dialog[T],
         *,

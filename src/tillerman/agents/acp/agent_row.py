@@ -20,7 +20,7 @@ USUAL = frozenset(
 )  # fmt: skip
 
 
-class Row(Struct, frozen=True, forbid_unknown_fields=True):
+class AcpAgentRow(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     command: tuple[str, ...]  # that speaks ACP on stdin and stdout
     title: str = ""

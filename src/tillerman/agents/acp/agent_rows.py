@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.core.errors import ConfigError
 from tillerman.core.tools import ToolClass
 
 if TYPE_CHECKING:
-    from tillerman.agents.acp.row_agent import PlainAcpAgent
+    from tillerman.agents.acp.row_agent import RowAgent
 
 _PREFIX = "acp:"
 
 
 @cache
-def rows() -> Mapping[str, Row]:
+def rows() -> Mapping[str, AcpAgentRow]:
     """Those of `acp_agents.toml`, by name."""
     import tomllib
     from pathlib import Path
@@ -27,23 +27,26 @@ def rows() -> Mapping[str, Row]:
     from msgspec import convert
 
     text = Path(__file__).with_name("acp_agents.toml").read_text("utf-8")
-    return {name: convert({"name": name, **row}, Row) for name, row in tomllib.loads(text).items()}
+    return {
+        name: convert({"name": name, **row}, AcpAgentRow)
+        for name, row in tomllib.loads(text).items()
+    }
 
 
-def driver(row: Row) -> PlainAcpAgent:
-    from tillerman.agents.acp.row_agent import ListingAcpAgent, PlainAcpAgent
+def driver(row: AcpAgentRow) -> RowAgent:
+    from tillerman.agents.acp.row_agent import ListingRowAgent, RowAgent
 
-    return ListingAcpAgent(row) if row.lists else PlainAcpAgent(row)
+    return ListingRowAgent(row) if row.lists else RowAgent(row)
 
 
-def made(name: str, options: Mapping[str, Any]) -> PlainAcpAgent:
+def made(name: str, options: Mapping[str, Any]) -> RowAgent:
     """`acp:COMMAND`, or the agent of `[agents.NAME] acp = "COMMAND"` in the config.
 
     A row of that name says what else is known of it.
     """
     line = name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else options["acp"]
     command = _words(name, line)
-    row = rows().get(name) or Row(name=name, command=command, title=command[0])
+    row = rows().get(name) or AcpAgentRow(name=name, command=command, title=command[0])
     variables = (*row.variables, *options.get("variables", ()))
     asks = row.asks | _asks(name, options.get("asks", ()))
     return driver(replace(row, command=command, variables=variables, asks=asks))

@@ -9,7 +9,7 @@ from typing import Any
 from tillerman.agents.decoding.fields import Table, at, storable, table, tables, text
 from tillerman.agents.decoding.images import picture
 from tillerman.core.events import Content, Diff, Text
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 _FENCE = "```"
 # Where agents put the plain output, best first.
@@ -19,7 +19,7 @@ _OUTPUTS = (
 )  # fmt: skip
 
 
-def contents(call: Table) -> Iterator[Content | Keep]:
+def contents(call: Table) -> Iterator[Content | AttachmentBytes]:
     """The `content` of a tool call or an update."""
     for one in tables(call, "content"):
         match text(one, "type"):
@@ -76,7 +76,7 @@ def unfenced(said: str) -> str:
     return said
 
 
-def _block(block: Table) -> Iterator[Content | Keep]:
+def _block(block: Table) -> Iterator[Content | AttachmentBytes]:
     match text(block, "type"):
         case "text":
             yield Text(text(block, "text"))
@@ -90,7 +90,7 @@ def _block(block: Table) -> Iterator[Content | Keep]:
             yield Text(json.dumps(storable(block), ensure_ascii=False))
 
 
-def _image(block: Table) -> Iterator[Content | Keep]:
+def _image(block: Table) -> Iterator[Content | AttachmentBytes]:
     found = picture(text(block, "mimeType"), text(block, "data"))
     if found:
         yield from found

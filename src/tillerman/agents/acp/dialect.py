@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.decoding.fields import Table, at, table, text
 from tillerman.core.agent import SessionSpec, Word
 from tillerman.core.wire import Launch
 
 if TYPE_CHECKING:  # the program is started before these are loaded
-    from tillerman.agents.jsonrpc.peer import Asked, RpcError, Told
+    from tillerman.agents.jsonrpc.peer import RpcError, RpcNotification, RpcRequest
     from tillerman.core.events import Answer, Event, Question
     from tillerman.core.failure import Failure
 
@@ -19,7 +19,7 @@ IGNORED = ("_auth/status_update",)  # methods of several agents that tell nothin
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
 
-class Asking(NamedTuple):
+class AcpQuestions(NamedTuple):
     """Questions to the user, and the result that an answer to them becomes."""
 
     questions: tuple[Question, ...]
@@ -27,10 +27,10 @@ class Asking(NamedTuple):
     call_id: str | None = None
 
 
-class Dialect:
+class AcpDialect:
     """A vendor's package overrides what its agent does differently; the rest is plain ACP."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: AcpAgentRow) -> None:
         self.row = row
 
     def launch(self, spec: SessionSpec) -> Launch:
@@ -102,7 +102,7 @@ class Dialect:
         """Why a prompt or an opening failed; None leaves it to the common reading."""
         return None
 
-    def asking(self, asked: Asked) -> Asking | None:
+    def asking(self, asked: RpcRequest) -> AcpQuestions | None:
         """The questions in a request, its own or for permission; None: it asks none."""
         return None
 
@@ -115,7 +115,7 @@ class Dialect:
         to the model what it cannot make out. "": the model hears nothing of the reason."""
         return ""
 
-    def told(self, told: Told) -> Iterable[Event] | None:
+    def told(self, told: RpcNotification) -> Iterable[Event] | None:
         """What a notification of its own means; None: nobody knows."""
         return () if told.method in IGNORED or told.method in self.row.ignores else None
 

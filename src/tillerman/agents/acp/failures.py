@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.decoding.fields import Table, at, parse, text
 from tillerman.agents.jsonrpc.peer import METHOD_NOT_FOUND, RpcError
 from tillerman.core.failure import BY_STATUS, Failure, FailureKind, history_lost
@@ -60,7 +60,7 @@ _RETRY = re.compile(r"retry (?:after|in) (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
 _NO_SESSION = re.compile(r"session.*(not found|invalid|unknown)|invalid session", re.IGNORECASE)
 
 
-def failure(error: RpcError, row: Row) -> Failure:
+def failure(error: RpcError, row: AcpAgentRow) -> Failure:
     message = _message(error)
     status = _status(error, message)
     kind = _kind(error, status, message)
@@ -74,7 +74,7 @@ def failure(error: RpcError, row: Row) -> Failure:
     )
 
 
-def not_opened(error: RpcError, row: Row, *, resuming: bool) -> Failure:
+def not_opened(error: RpcError, row: AcpAgentRow, *, resuming: bool) -> Failure:
     """Of session/new and its like: an unknown session, besides what a prompt may fail of."""
     why = failure(error, row)
     lost = error.code in (NOT_FOUND, METHOD_NOT_FOUND) or why.kind == "agent_failed"
@@ -83,7 +83,7 @@ def not_opened(error: RpcError, row: Row, *, resuming: bool) -> Failure:
     return why
 
 
-def lacking(what: str, row: Row) -> Failure:
+def lacking(what: str, row: AcpAgentRow) -> Failure:
     """The agent said hello, and that it has no such thing."""
     return Failure(
         kind="agent_failed",
@@ -100,7 +100,7 @@ def stopped(reason: str) -> Failure | None:
     return Failure(kind=kind, message=message, hint=_HINTS[kind])
 
 
-def _hint(kind: FailureKind, row: Row) -> str:
+def _hint(kind: FailureKind, row: AcpAgentRow) -> str:
     if kind != "not_signed_in":
         return _HINTS.get(kind, "")
     return row.login or f"sign in with `{row.command[0]}` itself, or pass its key on: --env NAME"

@@ -37,14 +37,14 @@ class _Line(msgspec.Struct):
 _decoder: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line)
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class AcpTextDelta(msgspec.Struct, frozen=True, gc=False):
     session: str
     thought: bool
     text: str
     message_id: str | None
 
 
-def piece(line: bytes) -> Piece | None:
+def piece(line: bytes) -> AcpTextDelta | None:
     """None for any other line, and for words with something beside them."""
     head = line[:_HEAD]
     if b"agent_message_chunk" not in head and b"agent_thought_chunk" not in head:
@@ -57,4 +57,4 @@ def piece(line: bytes) -> Piece | None:
     if heard.id is not None or heard.method != "session/update" or update.meta is not None:
         return None
     thought = type(update) is _Thought
-    return Piece(heard.params.sessionId, thought, update.content.text, update.messageId)
+    return AcpTextDelta(heard.params.sessionId, thought, update.content.text, update.messageId)

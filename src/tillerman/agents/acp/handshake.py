@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tillerman import __version__
 from tillerman.agents.acp import failures
-from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.decoding.fields import Table, at, table, text
 from tillerman.core.agent import SessionSpec
 from tillerman.core.failure import Failure
@@ -16,7 +16,7 @@ from tillerman.core.failure import Failure
 PROTOCOL = 1
 
 
-class Abilities(Struct, frozen=True):
+class AgentCapabilities(Struct, frozen=True):
     """What the agent said hello with."""
 
     version: str | None
@@ -27,7 +27,7 @@ class Abilities(Struct, frozen=True):
     servers: frozenset[str]  # http, sse: besides stdio
 
 
-def hello(dialect: Dialect, spec: SessionSpec) -> Table:
+def hello(dialect: AcpDialect, spec: SessionSpec) -> Table:
     """The agent keeps its own files and terminals: tillerman sees what changed by itself."""
     fs = {"readTextFile": False, "writeTextFile": False}
     return {
@@ -37,11 +37,11 @@ def hello(dialect: Dialect, spec: SessionSpec) -> Table:
     }
 
 
-def abilities(result: Any) -> Abilities:
+def abilities(result: Any) -> AgentCapabilities:
     told = result if isinstance(result, dict) else {}
     can = table(told, "agentCapabilities")
     prompt, servers = table(can, "promptCapabilities"), table(can, "mcpCapabilities")
-    return Abilities(
+    return AgentCapabilities(
         version=text(table(told, "agentInfo"), "version") or None,
         load=can.get("loadSession") is True,
         sessions=frozenset(
@@ -53,7 +53,7 @@ def abilities(result: Any) -> Abilities:
     )
 
 
-class Call(Struct, frozen=True):
+class HandshakeStep(Struct, frozen=True):
     method: str
     params: Table
 
@@ -69,7 +69,9 @@ def wrong_version(result: Any) -> Failure | None:
     )
 
 
-def session(dialect: Dialect, spec: SessionSpec, can: Abilities) -> Call | Failure:
+def session(
+    dialect: AcpDialect, spec: SessionSpec, can: AgentCapabilities
+) -> HandshakeStep | Failure:
     """The request that opens the session, or what the agent lacks for it."""
     servers = [_server(name, dict(server)) for name, server in spec.servers.items()]
     for server in servers:
@@ -86,15 +88,15 @@ def session(dialect: Dialect, spec: SessionSpec, can: Abilities) -> Call | Failu
         params["systemPrompt"] = {"mode": "append", "content": content}
     params |= dialect.session(spec)
     if not spec.resume:
-        return Call("session/new", params)
+        return HandshakeStep("session/new", params)
     method = _return(spec, can)
     if method is None:
         what = "copies of a conversation" if spec.fork else "way back to a conversation"
         return failures.lacking(what, dialect.row)
-    return Call(method, {"sessionId": spec.resume, **params})
+    return HandshakeStep(method, {"sessionId": spec.resume, **params})
 
 
-def _return(spec: SessionSpec, can: Abilities) -> str | None:
+def _return(spec: SessionSpec, can: AgentCapabilities) -> str | None:
     """To an earlier conversation; without its history told again, if that can be had."""
     if spec.fork:
         return "session/fork" if "fork" in can.sessions else None

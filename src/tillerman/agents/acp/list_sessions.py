@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.acp.handshake import hello
 from tillerman.agents.decoding.fields import Table, tables, text
-from tillerman.agents.jsonrpc.peer import Peer
+from tillerman.agents.jsonrpc.peer import RpcPeer
 from tillerman.agents.jsonrpc.sequential_requests import call
 from tillerman.core.agent import SessionSpec
 from tillerman.core.agent_admin import Dialog, NativeSession
@@ -19,9 +19,9 @@ from tillerman.core.agent_admin import Dialog, NativeSession
 _PAGES = 20
 
 
-def sessions(dialect: Dialect, cwd: Path) -> Dialog[list[NativeSession]]:
+def sessions(dialect: AcpDialect, cwd: Path) -> Dialog[list[NativeSession]]:
     """Those of a folder, newest first."""
-    peer = Peer()
+    peer = RpcPeer()
     yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
     found: list[NativeSession] = []
     params: Table = {"cwd": str(cwd)}
@@ -36,9 +36,9 @@ def sessions(dialect: Dialect, cwd: Path) -> Dialog[list[NativeSession]]:
     return sorted(here, key=lambda one: one.updated, reverse=True)
 
 
-def new_session(dialect: Dialect, cwd: Path) -> Dialog[Any]:
+def new_session(dialect: AcpDialect, cwd: Path) -> Dialog[Any]:
     """What it answers to session/new: its models and modes among others."""
-    peer = Peer()
+    peer = RpcPeer()
     yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
     return (yield from call(peer, "session/new", {"cwd": str(cwd), "mcpServers": []}))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tillerman.core.events import MessageChunk, ThoughtChunk
 
 
-class Speech:
+class AcpMessages:
     """A message goes on until something else comes in between."""
 
     def __init__(self, thought_head: str = "") -> None:

@@ -15,7 +15,7 @@ from tillerman.core.events import (
 )
 
 
-class Reply:
+class ModelReply:
     """Sees the events of one conversation, in order. What was said stands where nothing comes in
     its place: the turn failed, or was cancelled."""
 

@@ -12,10 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.dialect import Asking, Dialect
+from tillerman.agents.acp.dialect import AcpDialect, AcpQuestions
 from tillerman.agents.acp.tool_calls import Calls
 from tillerman.agents.decoding.fields import Table, table, tables, text
-from tillerman.agents.jsonrpc.peer import Asked, Peer
+from tillerman.agents.jsonrpc.peer import RpcPeer, RpcRequest
 from tillerman.core.events import (
     Answer,
     Event,
@@ -25,33 +25,35 @@ from tillerman.core.events import (
     QuestionAsked,
     RequestAnswered,
 )
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 _KINDS: dict[str, Literal["allow", "deny"]] = {"allow_once": "allow", "reject_once": "deny"}
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
 
 class _Open(NamedTuple):
-    asked: Asked
+    asked: RpcRequest
     call_id: str
     options: dict[str, tuple[str, Option]]  # our id -> the agent's id, and what we offered
-    asking: Asking | None = None
+    asking: AcpQuestions | None = None
     title: str = ""
 
 
-class Requests:
+class AcpRequests:
     """`untold`: where it is told of an answer that could not be given as it was."""
 
-    def __init__(self, dialect: Dialect, peer: Peer, calls: Calls, untold: list[Event]) -> None:
+    def __init__(
+        self, dialect: AcpDialect, peer: RpcPeer, calls: Calls, untold: list[Event]
+    ) -> None:
         self._dialect = dialect
         self._peer = peer
         self._calls = calls
         self._open: dict[str, _Open] = {}
-        self._early: dict[str, Asked] = {}  # about calls that are still to be told
+        self._early: dict[str, RpcRequest] = {}  # about calls that are still to be told
         self._denials: list[str] = []  # that the model does not hear of from the agent
         self._untold = untold
 
-    def permission(self, asked: Asked) -> Iterator[Event | Reply]:
+    def permission(self, asked: RpcRequest) -> Iterator[Event | WireReply]:
         """`session/request_permission`."""
         call = table(asked.params, "toolCall")
         id = text(call, "toolCallId")
@@ -76,14 +78,14 @@ class Requests:
             else:
                 yield event
 
-    def begun(self, call_id: str) -> Iterator[Event | Reply]:
+    def begun(self, call_id: str) -> Iterator[Event | WireReply]:
         """What was asked about a call before its input was told."""
         for key, asked in list(self._early.items()):
             told = text(table(asked.params, "toolCall"), "toolCallId") == call_id
             if told and self._calls.begun(call_id):
                 yield from self.permission(self._early.pop(key))
 
-    def question(self, asked: Asked, asking: Asking) -> Event:
+    def question(self, asked: RpcRequest, asking: AcpQuestions) -> Event:
         self._open[asked.key] = _Open(asked, asking.call_id or "", {}, asking)
         return QuestionAsked(
             request_id=asked.key, questions=asking.questions, call_id=asking.call_id
@@ -103,11 +105,11 @@ class Requests:
         said, self._denials = "\n".join(self._denials), []
         return said
 
-    def refused(self, asked: Asked) -> Table:
+    def refused(self, asked: RpcRequest) -> Table:
         """Nobody is there to be asked."""
         return self._peer.result(asked, _CANCELLED)
 
-    def is_open(self, asked: Asked) -> bool:
+    def is_open(self, asked: RpcRequest) -> bool:
         return asked.key in self._open or asked.key in self._early
 
     def cancel(self) -> list[Table]:
@@ -117,15 +119,15 @@ class Requests:
         self.forget()
         return said
 
-    def withdraw(self, request_id: object) -> Iterator[Event | Reply]:
+    def withdraw(self, request_id: object) -> Iterator[Event | WireReply]:
         """`$/cancel_request`: the agent waits no longer, but for the end of it."""
         if not isinstance(request_id, str | int | float):
             return
-        key = Asked(request_id, "", {}).key
+        key = RpcRequest(request_id, "", {}).key
         if early := self._early.pop(key, None):
-            yield Reply(self.refused(early))
+            yield WireReply(self.refused(early))
         if request := self._open.pop(key, None):
-            yield Reply(self._peer.result(request.asked, self._withdrawn(request)))
+            yield WireReply(self._peer.result(request.asked, self._withdrawn(request)))
             yield RequestAnswered(request_id=key, answer=Answer("deny"), by="withdrawn")
 
     def _withdrawn(self, request: _Open) -> Any:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.core.agent import SessionSpec
-from tillerman.core.agent_admin import Dialog, Installed, NativeSession, Run
+from tillerman.core.agent_admin import Dialog, Installed, NativeSession, RunCommand
 from tillerman.core.errors import TillermanError, Unsupported
 
 
-class PlainAcpAgent(AcpAgent):
-    async def installed(self, run: Run) -> Installed:
+class RowAgent(AcpAgent):
+    async def installed(self, run: RunCommand) -> Installed:
         """With the version it says hello with: who knows what `--version` does to it."""
         path, version = run.find(self.row.command[0]), None
         if path:
@@ -24,23 +24,23 @@ class PlainAcpAgent(AcpAgent):
 
     def _version(self) -> Dialog[str | None]:
         from tillerman.agents.acp import handshake
-        from tillerman.agents.jsonrpc.peer import Peer
+        from tillerman.agents.jsonrpc.peer import RpcPeer
         from tillerman.agents.jsonrpc.sequential_requests import call
 
         params = handshake.hello(self.dialect, SessionSpec(cwd=Path.home()))
-        return handshake.abilities((yield from call(Peer(), "initialize", params))).version
+        return handshake.abilities((yield from call(RpcPeer(), "initialize", params))).version
 
 
-class ListingAcpAgent(PlainAcpAgent):
+class ListingRowAgent(RowAgent):
     """One whose row says that it lists its sessions."""
 
-    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+    async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         from tillerman.agents.acp.list_sessions import sessions
-        from tillerman.agents.jsonrpc.sequential_requests import Refused
+        from tillerman.agents.jsonrpc.sequential_requests import RpcRefused
 
         try:
             return await self.ask(run, cwd, sessions(self.dialect, cwd))
-        except Refused as refused:
+        except RpcRefused as refused:
             raise Unsupported(
                 self.info.name, "listing its sessions", hint=refused.message
             ) from refused

@@ -8,34 +8,34 @@ from typing import Any
 from msgspec.structs import replace
 
 from tillerman.agents.acp import failures, handshake
-from tillerman.agents.acp.dialect import Dialect
-from tillerman.agents.acp.handshake import Abilities
-from tillerman.agents.acp.settings import Change, Settings
+from tillerman.agents.acp.dialect import AcpDialect
+from tillerman.agents.acp.handshake import AgentCapabilities
+from tillerman.agents.acp.settings import AcpSettingChange, AcpSettings
 from tillerman.agents.decoding.fields import Table, text
-from tillerman.agents.jsonrpc.peer import METHOD_NOT_FOUND, Peer, RpcError, Said
+from tillerman.agents.jsonrpc.peer import METHOD_NOT_FOUND, RpcError, RpcPeer, Said
 from tillerman.core.agent import Mode, SessionSpec
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import Notice
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 Then = Callable[[Any, RpcError | None], Said]
 
 
-class Opening:
+class SessionSetup:
     """`over` is called when a session is open, or `failure` says why there is none: then `step`
     tries again from there."""
 
     def __init__(
-        self, dialect: Dialect, spec: SessionSpec, peer: Peer, over: Callable[[], Said]
+        self, dialect: AcpDialect, spec: SessionSpec, peer: RpcPeer, over: Callable[[], Said]
     ) -> None:
         self._dialect = dialect
         self._spec = spec
         self._peer = peer
         self._over = over
-        self.abilities: Abilities | None = None
+        self.abilities: AgentCapabilities | None = None
         self.session = ""
-        self.settings = Settings(dialect.row, spec)
+        self.settings = AcpSettings(dialect.row, spec)
         self.replaying = False  # the history of a session that was loaded or forked
         self.under_way = False
         self.ready = False
@@ -45,7 +45,7 @@ class Opening:
         self.under_way, self.failure = True, None
         if self.abilities is None:
             params = handshake.hello(self._dialect, self._spec)
-            yield Reply(self._peer.request("initialize", params, self._greeted))
+            yield WireReply(self._peer.request("initialize", params, self._greeted))
         elif not self.session:
             yield from self._open(self.abilities)
         else:
@@ -77,7 +77,7 @@ class Opening:
             self.abilities = handshake.abilities(result)
             yield from self.step()
 
-    def _open(self, can: Abilities) -> Said:
+    def _open(self, can: AgentCapabilities) -> Said:
         call = handshake.session(self._dialect, self._spec, can)
         if isinstance(call, Failure):
             yield from self._fail(call)
@@ -101,7 +101,7 @@ class Opening:
             if not self.replaying or self._dialect.row.replays == "before":
                 yield from self.replayed()
 
-        yield Reply(self._peer.request(call.method, call.params, then))
+        yield WireReply(self._peer.request(call.method, call.params, then))
 
     def _not_opened(self, error: RpcError | None) -> Failure:
         if error is None:
@@ -117,7 +117,7 @@ class Opening:
         while what := self.settings.next():
             if change := self.settings.change(what, self.session):
                 then = self._changed(change)
-                yield Reply(self._peer.request(change.method, change.params, then))
+                yield WireReply(self._peer.request(change.method, change.params, then))
                 return
             why = failures.lacking(f"choice of {what}", self._dialect.row)
             if offered := self.settings.offered(what):
@@ -135,7 +135,7 @@ class Opening:
             self.ready = True
             yield from self._over()
 
-    def _changed(self, change: Change) -> Then:
+    def _changed(self, change: AcpSettingChange) -> Then:
         def then(result: Any, error: RpcError | None) -> Said:
             if error is None:
                 told: Table = result if isinstance(result, dict) else {}
@@ -158,7 +158,7 @@ class Opening:
         yield from self._over()
 
 
-def _refused(change: Change, why: Failure) -> Failure:
+def _refused(change: AcpSettingChange, why: Failure) -> Failure:
     message = f"{change.what} {change.value!r} was refused: {why.message}"
     if change.what == "model" and why.kind == "agent_failed":
         hint = "name another model with -m"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.core.agent import Mode, SessionSpec
 from tillerman.core.events import Event, SettingsChanged
@@ -44,7 +44,7 @@ _MODE_WORDS: dict[Mode, tuple[str, ...]] = {  # for an agent whose row says noth
 }
 
 
-class Choice(NamedTuple):
+class AcpChoice(NamedTuple):
     """One thing that can be set."""
 
     option: str  # id of a config option; "" for the older way
@@ -52,15 +52,15 @@ class Choice(NamedTuple):
     offered: tuple[tuple[str, str], ...]  # ids and names
 
 
-class Change(NamedTuple):
+class AcpSettingChange(NamedTuple):
     what: What
     value: str  # as the agent calls it
     method: str
     params: Table
 
 
-class Settings:
-    def __init__(self, row: Row, spec: SessionSpec) -> None:
+class AcpSettings:
+    def __init__(self, row: AcpAgentRow, spec: SessionSpec) -> None:
         self._row = row
         self._wanted: dict[What, str] = {}
         if spec.model and not row.model_flag:
@@ -71,7 +71,7 @@ class Settings:
             self._wanted["mode"] = spec.mode
         self.mode: Mode = spec.mode
         self._first_mode = ""  # that the session began in
-        self._choices: dict[What, Choice] = {}
+        self._choices: dict[What, AcpChoice] = {}
 
     @property
     def model(self) -> str:
@@ -86,7 +86,7 @@ class Settings:
             if block := table(result, older.block):
                 items = tables(block, older.items)
                 offered = tuple((text(one, older.id), text(one, "name")) for one in items)
-                self._choices[what] = Choice("", text(block, older.current), offered)
+                self._choices[what] = AcpChoice("", text(block, older.current), offered)
         self._read_options(result)
         if mode := self._choices.get("mode"):
             self._first_mode = mode.current
@@ -126,7 +126,7 @@ class Settings:
         for option in tables(told, "configOptions"):
             for what, categories in _CATEGORIES.items():
                 if (text(option, "category") or text(option, "id")) in categories:
-                    self._choices[what] = Choice(
+                    self._choices[what] = AcpChoice(
                         text(option, "id"), text(option, "currentValue"), tuple(_offered(option))
                     )
 
@@ -141,7 +141,7 @@ class Settings:
     def next(self) -> What | None:
         return next(iter(self._wanted), None)
 
-    def change(self, what: What, session: str) -> Change | None:
+    def change(self, what: What, session: str) -> AcpSettingChange | None:
         """How it is set; None where the agent has no such choice."""
         wanted = self._wanted[what]
         choice, value = self._choices.get(what), self._value(what, wanted)
@@ -149,9 +149,9 @@ class Settings:
             return None
         if choice.option:
             params = {"sessionId": session, "configId": choice.option, "value": value}
-            return Change(what, value, "session/set_config_option", params)
+            return AcpSettingChange(what, value, "session/set_config_option", params)
         params = {"sessionId": session, f"{what}Id": value}
-        return Change(what, value, _OLDER[what].method, params)
+        return AcpSettingChange(what, value, _OLDER[what].method, params)
 
     def _value(self, what: What, wanted: str) -> str:
         """As the agent calls it."""
@@ -171,7 +171,7 @@ class Settings:
     def wanted(self, what: What) -> str:
         return self._wanted[what]
 
-    def done(self, change: Change, result: Table) -> Iterator[Event]:
+    def done(self, change: AcpSettingChange, result: Table) -> Iterator[Event]:
         wanted = self._wanted.pop(change.what, None)
         if choice := self._choices.get(change.what):
             self._choices[change.what] = choice._replace(current=change.value)
@@ -216,7 +216,7 @@ def _offered(option: Table) -> Iterator[tuple[str, str]]:
             yield from _offered(one)
 
 
-def _named(choice: Choice | None, wanted: str) -> str:
+def _named(choice: AcpChoice | None, wanted: str) -> str:
     """The id of what is wanted, by id or name; what is not on the list is for the agent to know."""
     offered = choice.offered if choice else ()
     if any(id == wanted for id, _ in offered):

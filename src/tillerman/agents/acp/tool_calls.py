@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from msgspec.structs import replace
 
 from tillerman.agents.acp import content, tools
-from tillerman.agents.acp.dialect import Dialect, Outcome
+from tillerman.agents.acp.dialect import AcpDialect, Outcome
 from tillerman.agents.decoding.fields import Table, storable, text
 from tillerman.core import tools as vocabulary
 from tillerman.core.events import (
@@ -28,14 +28,14 @@ from tillerman.core.events import (
     ToolStarted,
     ToolUpdated,
 )
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 MOST_HEARD = 8 * 1024 * 1024  # characters of one call's output
 _FINAL = ("completed", "failed")
 _HOLDS_NOTHING = {"cwd"}  # keys of an input that is still to come
 
 
-class Call:
+class AcpToolCall:
     """One that has not ended."""
 
     def __init__(self, call_id: str, parent: str | None) -> None:
@@ -65,11 +65,11 @@ class Call:
 
 
 class Calls:
-    def __init__(self, dialect: Dialect, cwd: str, servers: Collection[str] = ()) -> None:
+    def __init__(self, dialect: AcpDialect, cwd: str, servers: Collection[str] = ()) -> None:
         self._dialect = dialect
         self._cwd = cwd
         self._servers = servers
-        self._open: dict[str, Call] = {}
+        self._open: dict[str, AcpToolCall] = {}
         self._over: set[str] = set()  # of this turn or the last
         self.any = False  # in this turn
         self.denied = False  # one that is still open
@@ -77,7 +77,7 @@ class Calls:
 
     # -- what the agent tells --
 
-    def told(self, update: Table, parent: str | None) -> Iterator[Event | Keep]:
+    def told(self, update: Table, parent: str | None) -> Iterator[Event | AttachmentBytes]:
         """`tool_call` and `tool_call_update`: absent members are unchanged."""
         call_id = text(update, "toolCallId")
         if call_id in self._over:
@@ -94,8 +94,8 @@ class Calls:
             return
         call.hear(streamed := content.streamed(update))
         pieces = list(content.contents(update)) if "content" in update else []
-        yield from (piece for piece in pieces if isinstance(piece, Keep))
-        given = tuple(piece for piece in pieces if not isinstance(piece, Keep))
+        yield from (piece for piece in pieces if isinstance(piece, AttachmentBytes))
+        given = tuple(piece for piece in pieces if not isinstance(piece, AttachmentBytes))
         if status in _FINAL:
             finished = self._finish(call, status, given)
             yield finished
@@ -165,10 +165,10 @@ class Calls:
 
     # -- one call --
 
-    def _merge(self, call_id: str, patch: Table, parent: str | None) -> Call:
+    def _merge(self, call_id: str, patch: Table, parent: str | None) -> AcpToolCall:
         call = self._open.get(call_id)
         if call is None:
-            call = self._open[call_id] = Call(call_id, parent)
+            call = self._open[call_id] = AcpToolCall(call_id, parent)
             self.any = True
         call.told |= {key: value for key, value in patch.items() if value is not None}
         called = tools.server_tool(text(call.told, "title"), self._servers)
@@ -188,7 +188,7 @@ class Calls:
     def _files(self, input: Table) -> set[PurePosixPath]:
         return {PurePosixPath(self._cwd, path) for path in vocabulary.paths_of(input)}
 
-    def _started(self, call: Call) -> ToolStarted:
+    def _started(self, call: AcpToolCall) -> ToolStarted:
         told, kind = text(call.told, "title"), text(call.told, "kind")
         name = tools.full_name(call.name, call.input, self._servers)
         tool = tools.vocabulary(name, kind, call.input, self._dialect.row)
@@ -216,13 +216,13 @@ class Calls:
             parent=call.parent,
         )
 
-    def _start(self, call: Call) -> ToolStarted:
+    def _start(self, call: AcpToolCall) -> ToolStarted:
         call.started = True
         call.title = text(call.told, "title")
         return self._started(call)
 
     def _progress(
-        self, call: Call, given: tuple[Content, ...], before: str
+        self, call: AcpToolCall, given: tuple[Content, ...], before: str
     ) -> Iterator[ToolUpdated]:
         """Output comes whole each time: it is told again when it has grown by a quarter."""
         size = sum(len(part.text) for part in given if isinstance(part, Text))
@@ -240,11 +240,11 @@ class Calls:
                 call_id=call.call_id, title=changed, content=given, parent=call.parent
             )
 
-    def _runs(self, call: Call) -> bool:
+    def _runs(self, call: AcpToolCall) -> bool:
         """Before it does, its text is about what it would do."""
         return text(call.told, "status") != "pending" or "rawOutput" in call.told
 
-    def _finish(self, call: Call, status: str, given: tuple[Content, ...]) -> ToolFinished:
+    def _finish(self, call: AcpToolCall, status: str, given: tuple[Content, ...]) -> ToolFinished:
         outcome = self._outcome(call, status)
         raw = content.output(call.told.get("rawOutput"))
         texts = [part for part in given if isinstance(part, Text)]
@@ -259,7 +259,7 @@ class Calls:
             given = (Text(raw),) if raw else call.heard
         return self._end(call, outcome, tuple(_placed(part, call) for part in given))
 
-    def _outcome(self, call: Call, status: str) -> Outcome:
+    def _outcome(self, call: AcpToolCall, status: str) -> Outcome:
         if call.denied:
             return "denied"
         if found := self._dialect.outcome(status, call.told):
@@ -268,7 +268,7 @@ class Calls:
             return "completed"
         return "cancelled" if self.cancelled else "failed"
 
-    def _end(self, call: Call, outcome: Outcome, given: tuple[Content, ...]) -> ToolFinished:
+    def _end(self, call: AcpToolCall, outcome: Outcome, given: tuple[Content, ...]) -> ToolFinished:
         del self._open[call.call_id]
         self._over.add(call.call_id)
         return ToolFinished(
@@ -276,7 +276,7 @@ class Calls:
         )
 
 
-def _placed(part: Content, call: Call) -> Content:
+def _placed(part: Content, call: AcpToolCall) -> Content:
     """Some name of the file only its last part."""
     if isinstance(part, Diff) and "/" not in part.path:
         for path in (*vocabulary.paths_of(call.input), *tools.locations(call.told)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.decoding.fields import Table, at, strings, table, tables, text
 from tillerman.core import tools
 from tillerman.core.events import PlanStep
@@ -89,7 +89,7 @@ def server_tool(title: str, servers: Collection[str]) -> str:
     return ""
 
 
-def vocabulary(name: str, kind: str, input: Table, row: Row) -> str:
+def vocabulary(name: str, kind: str, input: Table, row: AcpAgentRow) -> str:
     if known := row.tools.get(name):
         return known
     if name.startswith("mcp_"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import Row
-from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.commands.json_files import packaged_version
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.capability_check import refuse
@@ -13,12 +13,18 @@ from tillerman.core.version_check import standing
 from tillerman.core.wire import Launch
 
 
-class TwoSurfaces(AcpAgent):
+class TwoTransportAgent(AcpAgent):
     """`surface` names the other in the config: `[agents.NAME] surface = "…"`. It is taken too for a
     version before `since`, which has no ACP."""
 
     def __init__(
-        self, row: Row, dialect: type[Dialect], other: StdioAgent, *, surface: str, since: str = ""
+        self,
+        row: AcpAgentRow,
+        dialect: type[AcpDialect],
+        other: StdioAgent,
+        *,
+        surface: str,
+        since: str = "",
     ) -> None:
         super().__init__(row, dialect)
         self.other = other

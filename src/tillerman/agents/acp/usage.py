@@ -33,7 +33,7 @@ class _Tokens(NamedTuple):
         return _Tokens(*(max(0, one - another) for one, another in zip(self, other, strict=True)))
 
 
-class Meter:
+class AcpUsage:
     def __init__(self) -> None:
         self._told = _Tokens()  # of this turn, call by call
         self._cost: float | None = None  # of the session so far

@@ -6,16 +6,23 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
 from tillerman.agents.acp import failures, prompt_blocks
-from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.acp.fast_path import piece
-from tillerman.agents.acp.messages import Speech
-from tillerman.agents.acp.requests import Requests
-from tillerman.agents.acp.session_setup import Opening
+from tillerman.agents.acp.messages import AcpMessages
+from tillerman.agents.acp.requests import AcpRequests
+from tillerman.agents.acp.session_setup import SessionSetup
 from tillerman.agents.acp.tool_calls import Calls
 from tillerman.agents.acp.tools import step_status
-from tillerman.agents.acp.usage import Meter
+from tillerman.agents.acp.usage import AcpUsage
 from tillerman.agents.decoding.fields import Table, at, table, tables, text
-from tillerman.agents.jsonrpc.peer import Answered, Asked, Nonsense, Peer, RpcError, Told
+from tillerman.agents.jsonrpc.peer import (
+    RpcError,
+    RpcInvalid,
+    RpcNotification,
+    RpcPeer,
+    RpcRequest,
+    RpcResponse,
+)
 from tillerman.agents.stdio.line_decoder import unrecognized
 from tillerman.core.agent import Mode, Prompt, SessionSpec
 from tillerman.core.errors import AgentError
@@ -31,9 +38,9 @@ from tillerman.core.events import (
     TurnStarted,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Keep, Launch, Reply
+from tillerman.core.wire import AttachmentBytes, Launch, WireReply
 
-Said = Iterator[Event | Reply | Keep]
+Said = Iterator[Event | WireReply | AttachmentBytes]
 
 _HISTORY = frozenset(
     {"agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "tool_call",
@@ -51,16 +58,16 @@ class AcpWire:
 
     lifetime: ClassVar[Literal["session", "turn"]] = "session"
 
-    def __init__(self, dialect: Dialect, spec: SessionSpec) -> None:
+    def __init__(self, dialect: AcpDialect, spec: SessionSpec) -> None:
         self._dialect = dialect
-        self._peer = Peer()
-        self._opening = Opening(dialect, spec, self._peer, self._opened)
+        self._peer = RpcPeer()
+        self._opening = SessionSetup(dialect, spec, self._peer, self._opened)
         self._settings = self._opening.settings
-        self._speech = Speech(dialect.row.thought_head)
+        self._speech = AcpMessages(dialect.row.thought_head)
         self._calls = Calls(dialect, str(spec.cwd), tuple(spec.servers))
         self._untold: list[Event] = []  # what came of the host's words, until a line comes
-        self._requests = Requests(dialect, self._peer, self._calls, self._untold)
-        self._meter = Meter()
+        self._requests = AcpRequests(dialect, self._peer, self._calls, self._untold)
+        self._meter = AcpUsage()
         self._turn: Literal["prompt", "agent"] | None = None
         self._waiting: Prompt | None = None
         self._cancelled = False
@@ -113,12 +120,12 @@ class AcpWire:
     def _said(self, said: Said) -> list[Table]:
         """The messages in it; the events wait."""
         heard = list(said)
-        self._untold += [one for one in heard if not isinstance(one, Reply | Keep)]
-        return [one.message for one in heard if isinstance(one, Reply)]
+        self._untold += [one for one in heard if not isinstance(one, WireReply | AttachmentBytes)]
+        return [one.message for one in heard if isinstance(one, WireReply)]
 
     # -- agent to host -----------------------------------------------------------------------
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         if self._turn and not self._opening.replaying and not self._calls.denied:
             heard = piece(line)
             if (
@@ -134,15 +141,15 @@ class AcpWire:
         yield from self._untold
         self._untold.clear()
         match self._peer.hear(raw):
-            case Told(method="session/update", params=params):
+            case RpcNotification(method="session/update", params=params):
                 yield from self._updated(params, raw)
-            case Told() as told:
+            case RpcNotification() as told:
                 yield from self._told(told, raw)
-            case Asked() as asked:
+            case RpcRequest() as asked:
                 yield from self._asked(asked, raw)
-            case Answered() as answered:
+            case RpcResponse() as answered:
                 yield from answered.pass_on()
-            case Nonsense(why):
+            case RpcInvalid(why):
                 yield unrecognized(raw, why)
 
     def _updated(self, params: Table, raw: bytes) -> Said:
@@ -231,7 +238,7 @@ class AcpWire:
         self._meter.told_model()
         yield TurnStarted(origin="agent")
 
-    def _told(self, told: Told, raw: bytes) -> Said:
+    def _told(self, told: RpcNotification, raw: bytes) -> Said:
         if told.method == self._dialect.row.turn_over and self._turn != "prompt":
             if self._turn:
                 yield from self._end(TurnEnded(reason="completed"), {})
@@ -245,11 +252,11 @@ class AcpWire:
         else:
             yield from events
 
-    def _asked(self, asked: Asked, raw: bytes) -> Said:
+    def _asked(self, asked: RpcRequest, raw: bytes) -> Said:
         if self._requests.is_open(asked):
             yield unrecognized(raw, "a request with the id of another that is still open")
         elif asked.method == "session/request_permission" and (why := self._nobody_asks()):
-            yield Reply(self._requests.refused(asked))
+            yield WireReply(self._requests.refused(asked))
             yield Notice(level="warning", kind="stray", text=f"permission was denied: {why}")
         elif asked.method == "session/request_permission":
             if self._turn is None:
@@ -259,7 +266,7 @@ class AcpWire:
         elif asking := self._dialect.asking(asked):
             yield self._requests.question(asked, asking)
         else:
-            yield Reply(self._peer.unknown(asked))
+            yield WireReply(self._peer.unknown(asked))
             if not _is_declined(asked.method) and asked.method not in self._dialect.row.ignores:
                 yield unrecognized(raw, f"a request {asked.method!r} was refused")
 
@@ -289,7 +296,7 @@ class AcpWire:
         elif why:
             yield from self._end(TurnEnded(reason="failed", failure=why), {})
         else:
-            yield Reply(self._send_prompt())
+            yield WireReply(self._send_prompt())
 
     def _unfit(self, prompt: Prompt) -> Failure | None:
         """What is wrong with a prompt for this agent, now that it said what it takes."""
@@ -319,7 +326,7 @@ class AcpWire:
             blocks = prompt_blocks.blocks(Prompt(words), preamble="", embeds=False)
             params = {"sessionId": self._opening.session, "prompt": blocks}
             yield Notice(level="info", kind="session", text=_TOLD_WHY)
-            yield Reply(self._peer.request("session/prompt", params, self._prompted))
+            yield WireReply(self._peer.request("session/prompt", params, self._prompted))
             return
         if self._cancelled and (error or reason != "end_turn"):
             end = TurnEnded(reason="cancelled")

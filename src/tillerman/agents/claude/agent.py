@@ -21,7 +21,7 @@ from tillerman.core.agent_admin import (
     McpTool,
     Model,
     NativeSession,
-    Run,
+    RunCommand,
 )
 from tillerman.core.errors import AgentError
 from tillerman.core.wire import Launch, Wire
@@ -82,30 +82,30 @@ class ClaudeCode(StdioAgent):
     def program(self, spec: SessionSpec) -> Launch:
         return launch(spec)
 
-    async def installed(self, run: Run) -> Installed:
+    async def installed(self, run: RunCommand) -> Installed:
         return await locate.installed(run, INFO)
 
-    async def account(self, run: Run) -> Account:
+    async def account(self, run: RunCommand) -> Account:
         return account((await run([locate.binary(run, INFO), "auth", "status"])).stdout)
 
-    async def about(self, run: Run) -> Mapping[str, str]:
+    async def about(self, run: RunCommand) -> Mapping[str, str]:
         [hello] = await _talk(run, _HELLO)
         said = table(hello, "account")
         return {ours: told for theirs, ours in _ABOUT.items() if (told := text(said, theirs))}
 
-    async def models(self, run: Run) -> Sequence[Model]:
+    async def models(self, run: RunCommand) -> Sequence[Model]:
         """No command lists them: they come with the answer to the first message of a session."""
         [hello] = await _talk(run, _HELLO)
         return models(hello)
 
-    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+    async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         from tillerman.agents.claude import stored_sessions
 
         files = stored_sessions.folder_of(_home(run), cwd).glob("*.jsonl")
         found = [session for file in files if (session := stored_sessions.session(file, cwd))]
         return sorted(found, key=lambda each: each.updated, reverse=True)
 
-    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+    async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
         from tillerman.agents.claude import stored_sessions
 
         cwd = Path(session.cwd or "")
@@ -119,30 +119,30 @@ class ClaudeCode(StdioAgent):
     def logout(self) -> Sequence[str]:
         return ["claude", "auth", "logout"]
 
-    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+    async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         words = ["mcp", "list"]
         return mcp_servers(await locate.output(run, INFO, words, limit=60))  # it connects to each
 
-    async def mcp_tools(self, run: Run, name: str) -> Sequence[McpTool]:
+    async def mcp_tools(self, run: RunCommand, name: str) -> Sequence[McpTool]:
         """It is connected to first: else the tools might not be known yet."""
         connect = {"subtype": "mcp_reconnect", "serverName": name}
         *_, status = await _talk(run, _HELLO, connect, {"subtype": "mcp_status"})
         return mcp_tools(status, name)
 
-    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+    async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
         words = ["mcp", "add-json", "--scope=user", "--", name, json.dumps(dict(config))]
         await locate.output(run, INFO, words)
 
-    async def mcp_remove(self, run: Run, name: str) -> None:
+    async def mcp_remove(self, run: RunCommand, name: str) -> None:
         await locate.output(run, INFO, ["mcp", "remove", "--", name])
 
 
-async def _talk(run: Run, *requests: Table) -> list[Table]:
+async def _talk(run: RunCommand, *requests: Table) -> list[Table]:
     argv = [locate.binary(run, INFO), *launch(SessionSpec(cwd=Path())).argv[1:]]
     return await run.dialog(argv, asked(*requests), limit=_OFFLINE)
 
 
-def _home(run: Run) -> Path:
+def _home(run: RunCommand) -> Path:
     home = run.variable("HOME") or Path.home()
     return Path(run.variable("CLAUDE_CONFIG_DIR") or Path(home, ".claude"))
 

@@ -30,7 +30,7 @@ class _Task(Struct, frozen=True):
     over: bool = False  # and the CLI has told so: no wake-up will tell it again
 
 
-class Background:
+class ClaudeBackground:
     def __init__(self) -> None:
         self._tasks: dict[str, _Task] = {}
         self._listed = False  # this version sends the whole list

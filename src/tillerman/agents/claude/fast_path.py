@@ -43,7 +43,7 @@ _DULL = (
 )
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class ClaudeTextDelta(msgspec.Struct, frozen=True, gc=False):
     """More of a block; `kind` is "" for what is told again in whole."""
 
     parent: str | None
@@ -52,10 +52,10 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-_NOTHING = Piece(None, 0, "", "")
+_NOTHING = ClaudeTextDelta(None, 0, "", "")
 
 
-def piece(line: bytes) -> Piece | None:
+def piece(line: bytes) -> ClaudeTextDelta | None:
     """The quick way for the lines that come most; None for any other."""
     if not line.startswith(_DELTA):
         return _NOTHING if line.startswith(_DULL) else None
@@ -65,7 +65,9 @@ def piece(line: bytes) -> Piece | None:
         return None
     delta = heard.event.delta
     if type(delta) is _Said:
-        return Piece(heard.parent_tool_use_id, heard.event.index, "text", delta.text)
+        return ClaudeTextDelta(heard.parent_tool_use_id, heard.event.index, "text", delta.text)
     if type(delta) is _Thought:
-        return Piece(heard.parent_tool_use_id, heard.event.index, "thinking", delta.thinking)
+        return ClaudeTextDelta(
+            heard.parent_tool_use_id, heard.event.index, "thinking", delta.thinking
+        )
     return _NOTHING

@@ -14,7 +14,7 @@ class _Block(NamedTuple):
     pieces: list[str]
 
 
-class Speech:
+class ClaudeMessages:
     """The agent's own words, or those of the subagent that works inside a call.
 
     The CLI streams a block in deltas and then repeats it whole. A message whose stream broke is

@@ -41,7 +41,7 @@ _NOTICES: dict[str, tuple[Literal["info", "warning"], _Kind]] = {
 }
 
 
-class Wait(NamedTuple):
+class ClaudeWaitNotice(NamedTuple):
     """A notice about a wait, and its length in seconds."""
 
     notice: Notice
@@ -60,7 +60,7 @@ def notice(subtype: str, line: Table) -> Notice | None:
     return Notice(level=level, kind=kind, text=next(filter(None, said), subtype.replace("_", " ")))
 
 
-def retry(line: Table) -> Wait:
+def retry(line: Table) -> ClaudeWaitNotice:
     status = count(line, "error_status")
     delay = number(line, "retry_delay_ms")
     after = None if delay is None else delay / 1000
@@ -71,10 +71,12 @@ def retry(line: Table) -> Wait:
     limited = after if status == 429 else None
     failure = failures.of_retry(text(line, "error"), status, f"the model's API failed with {why}")
     failure = replace(failure, retry_after=limited)
-    return Wait(Notice(level="warning", kind="retry", text=said, failure=failure), limited)
+    return ClaudeWaitNotice(
+        Notice(level="warning", kind="retry", text=said, failure=failure), limited
+    )
 
 
-def limit(info: Table, now: float) -> Wait | None:
+def limit(info: Table, now: float) -> ClaudeWaitNotice | None:
     """`rate_limit_event`: worth a word when the limit is near or reached."""
     status = text(info, "status")
     if status not in ("allowed_warning", "rejected"):
@@ -85,6 +87,6 @@ def limit(info: Table, now: float) -> Wait | None:
     state = "reached" if status == "rejected" else "nearly reached"
     when = "" if after is None else f"; it resets in {after / 60:.0f} min"
     said = f"{which} limit {state}{when}"
-    return Wait(
+    return ClaudeWaitNotice(
         Notice(level="warning", kind="limit", text=said), after if status == "rejected" else None
     )

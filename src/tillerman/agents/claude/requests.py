@@ -13,10 +13,10 @@ from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from tillerman.agents.claude import permission_suggestions
-from tillerman.agents.claude.background import Background
+from tillerman.agents.claude.background import ClaudeBackground
 from tillerman.agents.claude.launch import ASKED
-from tillerman.agents.claude.settings import Settings
-from tillerman.agents.claude.tools import Call
+from tillerman.agents.claude.settings import ClaudeSettings
+from tillerman.agents.claude.tools import ClaudeToolCall
 from tillerman.agents.decoding.fields import Table, storable, table, tables, text
 from tillerman.agents.decoding.questions import question
 from tillerman.agents.stdio.line_decoder import unrecognized
@@ -28,7 +28,7 @@ from tillerman.core.events import (
     QuestionAsked,
     RequestAnswered,
 )
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 CALLBACK = "tillerman_pre_tool_use"
 CALLED_BACK = f"^(?!(?:{'|'.join(ASKED)})$)"
@@ -56,9 +56,13 @@ class _Open(NamedTuple):
     input: Table  # as it was asked: given back otherwise, it would count as changed by the user
 
 
-class Requests:
+class ClaudeRequests:
     def __init__(
-        self, cwd: str, calls: Mapping[str, Call], background: Background, settings: Settings
+        self,
+        cwd: str,
+        calls: Mapping[str, ClaudeToolCall],
+        background: ClaudeBackground,
+        settings: ClaudeSettings,
     ) -> None:
         self._cwd = cwd
         self._calls = calls
@@ -68,22 +72,24 @@ class Requests:
         self._allowed: dict[str, Table] = {}  # by call, with the input it may run on
         self.denied: set[str] = set()  # calls
 
-    def callback(self, request_id: str, request: Table, raw: bytes) -> Iterator[Event | Reply]:
+    def callback(self, request_id: str, request: Table, raw: bytes) -> Iterator[Event | WireReply]:
         """`hook_callback`."""
         input = table(request, "input")
         name = text(input, "tool_name")
         if text(input, "hook_event_name") in _OTHER_HOOKS:
-            yield Reply(success(request_id, {}))
+            yield WireReply(success(request_id, {}))
         elif not name:
-            yield Reply(success(request_id, _decision("deny", "the host cannot read this call")))
+            yield WireReply(
+                success(request_id, _decision("deny", "the host cannot read this call"))
+            )
             yield unrecognized(raw, "a callback that names no tool was denied")
         elif name in _ASKED_ANYWAY | _INWARD or self._is_own_plan(name, input):
-            yield Reply(success(request_id, {}))
+            yield WireReply(success(request_id, {}))
         else:
             asked = table(input, "tool_input")
             yield self._ask(request_id, "callback", self._call(input, name, asked), asked)
 
-    def permission(self, request_id: str, request: Table) -> Iterator[Event | Reply]:
+    def permission(self, request_id: str, request: Table) -> Iterator[Event | WireReply]:
         """`can_use_tool`."""
         name = text(request, "tool_name")
         asked = table(request, "input")
@@ -97,7 +103,7 @@ class Requests:
                 parent=call.parent,
             )
         elif call.call_id in self._allowed:
-            yield Reply(success(request_id, _allow(self._allowed[call.call_id])))
+            yield WireReply(success(request_id, _allow(self._allowed[call.call_id])))
         else:
             why = filter(
                 None, (text(request, "decision_reason"), permission_suggestions.told(request))
@@ -148,20 +154,22 @@ class Requests:
             and file.suffix == ".md"
         )
 
-    def _call(self, asked: Table, name: str, input: Table) -> Call:
+    def _call(self, asked: Table, name: str, input: Table) -> ClaudeToolCall:
         """The call in question. Its tool_use, when that came first, tells what is left out."""
         call_id = text(asked, "tool_use_id")
         known = self._calls.get(call_id)
         if known:
-            return Call(call_id, name or known.name, storable(input) or known.input, known.parent)
+            return ClaudeToolCall(
+                call_id, name or known.name, storable(input) or known.input, known.parent
+            )
         parent = self._background.call_of(text(asked, "agent_id"))
-        return Call(call_id, name, storable(input), parent)
+        return ClaudeToolCall(call_id, name, storable(input), parent)
 
     def _ask(
         self,
         request_id: str,
         channel: Literal["callback", "permission"],
-        call: Call,
+        call: ClaudeToolCall,
         asked: Table,
         why: str = "",
     ) -> Event:

@@ -13,7 +13,7 @@ from tillerman.core.events import AgentReady, Event, Notice, SettingsChanged
 _UNSEEN = "the agent took no callback: only the calls it asks about by itself can be decided here"
 
 
-class Settings:
+class ClaudeSettings:
     """Also numbers our own requests to the CLI: a change counts when it is confirmed."""
 
     def __init__(self, mode: Mode) -> None:

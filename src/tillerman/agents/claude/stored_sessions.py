@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tillerman.agents.claude.tools import Call, Result, call_of, results
+from tillerman.agents.claude.tools import ClaudeToolCall, ClaudeToolResult, call_of, results
 from tillerman.agents.decoding.fields import Table, parse, table, tables, text
 from tillerman.core.agent_admin import NativeSession
 from tillerman.core.events import (
@@ -58,7 +58,7 @@ def session(file: Path, cwd: Path) -> NativeSession | None:
 
 def history(lines: Iterable[bytes], cwd: str) -> Iterator[Event]:
     """What was said and done, in the order of the file; a subagent's own talk is left out."""
-    calls: dict[str, Call] = {}
+    calls: dict[str, ClaudeToolCall] = {}
     for line in map(parse, lines):
         if isinstance(line, str) or line.get("isSidechain") is True:
             continue
@@ -74,7 +74,7 @@ def history(lines: Iterable[bytes], cwd: str) -> Iterator[Event]:
         yield ToolFinished(call_id=call.call_id, outcome="cancelled")
 
 
-def _said(message: Table, cwd: str, calls: dict[str, Call]) -> Iterator[Event]:
+def _said(message: Table, cwd: str, calls: dict[str, ClaudeToolCall]) -> Iterator[Event]:
     message_id = text(message, "id")
     for block in tables(message, "content"):
         match text(block, "type"):
@@ -87,7 +87,7 @@ def _said(message: Table, cwd: str, calls: dict[str, Call]) -> Iterator[Event]:
                 yield call.started(cwd)
 
 
-def _finished(result: Result, call: Call | None) -> ToolFinished:
+def _finished(result: ClaudeToolResult, call: ClaudeToolCall | None) -> ToolFinished:
     shown = tuple(map(_without_bytes, result.content(call)))
     return ToolFinished(call_id=result.call_id, outcome=result.outcome(denied=False), content=shown)
 

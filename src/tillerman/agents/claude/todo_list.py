@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tillerman.agents.claude.tools import Call, Result
+from tillerman.agents.claude.tools import ClaudeToolCall, ClaudeToolResult
 from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.core.events import PlanChanged, PlanStep
 
 Status = Literal["pending", "in_progress", "completed"]
 
 
-class Plan:
+class ClaudeTodoList:
     """One speaker's list; `TodoWrite` replaces it, `TaskCreate` and `TaskUpdate` change a step."""
 
     def __init__(self, parent: str | None) -> None:
         self.parent = parent
         self._steps: dict[str, PlanStep] = {}
 
-    def follow(self, call: Call, result: Result) -> PlanChanged | None:
+    def follow(self, call: ClaudeToolCall, result: ClaudeToolResult) -> PlanChanged | None:
         """The new list after a call that went well."""
         before = dict(self._steps)
         details = result.details if isinstance(result.details, dict) else {}

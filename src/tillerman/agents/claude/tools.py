@@ -13,7 +13,7 @@ from tillerman.agents.decoding.fields import Table, count, storable, strings, ta
 from tillerman.agents.decoding.images import Picture, picture
 from tillerman.core import tools
 from tillerman.core.events import Content, Cut, Diff, Text, ToolStarted
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 from tillerman.hooks.dialects.tool_names import CLAUDE
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
@@ -38,7 +38,7 @@ def vocabulary(name: str) -> str:
     return "MCP" if name.startswith("mcp__") else CLAUDE.get(name, name)
 
 
-class Call(Struct, frozen=True):
+class ClaudeToolCall(Struct, frozen=True):
     """A call that has begun and not ended."""
 
     call_id: str
@@ -73,11 +73,13 @@ class Call(Struct, frozen=True):
         )
 
 
-def call_of(block: Table, parent: str | None) -> Call:
-    return Call(text(block, "id"), text(block, "name"), storable(table(block, "input")), parent)
+def call_of(block: Table, parent: str | None) -> ClaudeToolCall:
+    return ClaudeToolCall(
+        text(block, "id"), text(block, "name"), storable(table(block, "input")), parent
+    )
 
 
-class Result(Struct, frozen=True):
+class ClaudeToolResult(Struct, frozen=True):
     """A `tool_result` with what its line tells beside it."""
 
     call_id: str
@@ -95,13 +97,13 @@ class Result(Struct, frozen=True):
             return "cancelled"
         return "denied" if any(phrase in said for phrase in _DENIED) else "failed"
 
-    def content(self, call: Call | None) -> tuple[Content, ...]:
+    def content(self, call: ClaudeToolCall | None) -> tuple[Content, ...]:
         if self.block.get("is_error") is True:
             return tuple(self._said())
         details = self.details if isinstance(self.details, dict) else {}
         return tuple(_from_details(details, call) or self._said())
 
-    def pictures(self) -> Iterator[Keep]:
+    def pictures(self) -> Iterator[AttachmentBytes]:
         for block in tables(self.block, "content"):
             if text(block, "type") == "image" and (found := _picture(block)):
                 yield found.keep
@@ -116,11 +118,13 @@ class Result(Struct, frozen=True):
                 yield _block(block)
 
 
-def results(line: Table) -> Iterator[Result]:
+def results(line: Table) -> Iterator[ClaudeToolResult]:
     metas = {text(meta, "id"): meta for meta in tables(line, "tool_result_meta")}
     for block in tables(table(line, "message"), "content"):
         if text(block, "type") == "tool_result" and (call_id := text(block, "tool_use_id")):
-            yield Result(call_id, block, line.get("tool_use_result"), metas.get(call_id, {}))
+            yield ClaudeToolResult(
+                call_id, block, line.get("tool_use_result"), metas.get(call_id, {})
+            )
 
 
 def _shown(name: str) -> str:
@@ -129,7 +133,7 @@ def _shown(name: str) -> str:
     return f"{server}.{tool}" if server else tool
 
 
-def _from_details(details: Table, call: Call | None) -> list[Content]:
+def _from_details(details: Table, call: ClaudeToolCall | None) -> list[Content]:
     """What is told better beside the result than in the words meant for the model."""
     if call and call.tool in tools.WRITES:
         return [_diff(details, call)]
@@ -146,7 +150,7 @@ def _from_details(details: Table, call: Call | None) -> list[Content]:
     return []
 
 
-def _diff(details: Table, call: Call) -> Diff:
+def _diff(details: Table, call: ClaudeToolCall) -> Diff:
     path = text(details, "filePath") or next(iter(tools.paths_of(call.input)), "")
     hunks = [_hunk(hunk) for hunk in tables(details, "structuredPatch")]
     if hunks:

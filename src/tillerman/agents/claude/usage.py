@@ -42,7 +42,7 @@ class _Used(NamedTuple):
         )
 
 
-class Meter:
+class ClaudeUsage:
     def __init__(self) -> None:
         self._total = _Used()
         self._turn = _Used()

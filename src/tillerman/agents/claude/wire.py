@@ -9,15 +9,15 @@ from typing import Any, ClassVar, Literal
 from msgspec.structs import replace
 
 from tillerman.agents.claude import failures, notices
-from tillerman.agents.claude.background import Background
+from tillerman.agents.claude.background import ClaudeBackground
 from tillerman.agents.claude.fast_path import piece
 from tillerman.agents.claude.launch import launch, user_message
-from tillerman.agents.claude.messages import Speech
-from tillerman.agents.claude.requests import CALLBACK, CALLED_BACK, PATIENCE, Requests, error
-from tillerman.agents.claude.settings import Settings
-from tillerman.agents.claude.todo_list import Plan
-from tillerman.agents.claude.tools import Call, Result, call_of, results
-from tillerman.agents.claude.usage import Meter
+from tillerman.agents.claude.messages import ClaudeMessages
+from tillerman.agents.claude.requests import CALLBACK, CALLED_BACK, PATIENCE, ClaudeRequests, error
+from tillerman.agents.claude.settings import ClaudeSettings
+from tillerman.agents.claude.todo_list import ClaudeTodoList
+from tillerman.agents.claude.tools import ClaudeToolCall, ClaudeToolResult, call_of, results
+from tillerman.agents.claude.usage import ClaudeUsage
 from tillerman.agents.decoding.fields import Table, count, parse, storable, table, tables, text
 from tillerman.agents.stdio.line_decoder import unrecognized
 from tillerman.core.agent import Mode, Prompt, SessionSpec
@@ -31,9 +31,9 @@ from tillerman.core.events import (
     TurnEnded,
     TurnStarted,
 )
-from tillerman.core.wire import Keep, Launch, Reply
+from tillerman.core.wire import AttachmentBytes, Launch, WireReply
 
-Said = Iterator[Event | Reply | Keep]
+Said = Iterator[Event | WireReply | AttachmentBytes]
 
 
 class ClaudeWire:
@@ -48,13 +48,13 @@ class ClaudeWire:
         self._turn: Literal["prompt", "agent"] | None = None
         self._deferred: TurnEnded | None = None
         self._steers: set[str] = set()  # words sent in mid-turn that may not have been taken up
-        self._speeches: dict[str | None, Speech] = {None: Speech(None)}
-        self._plans: dict[str | None, Plan] = {}
-        self._calls: dict[str, Call] = {}
-        self._settings = Settings(spec.mode)
-        self._background = Background()
-        self._requests = Requests(self._cwd, self._calls, self._background, self._settings)
-        self._meter = Meter()
+        self._speeches: dict[str | None, ClaudeMessages] = {None: ClaudeMessages(None)}
+        self._plans: dict[str | None, ClaudeTodoList] = {}
+        self._calls: dict[str, ClaudeToolCall] = {}
+        self._settings = ClaudeSettings(spec.mode)
+        self._background = ClaudeBackground()
+        self._requests = ClaudeRequests(self._cwd, self._calls, self._background, self._settings)
+        self._meter = ClaudeUsage()
         self._error: failures.ApiError | None = None
         self._retry_after: float | None = None
 
@@ -93,13 +93,13 @@ class ClaudeWire:
 
     # -- agent to host -----------------------------------------------------------------------
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         heard = piece(line)
         if heard is None:
             return list(self._line(line))
         if not heard.kind:
             return ()
-        events: list[Event | Reply | Keep] = (
+        events: list[Event | WireReply | AttachmentBytes] = (
             list(self._wake()) if self._turn is heard.parent is None else []
         )
         speech = self._speech(heard.parent)
@@ -184,7 +184,7 @@ class ClaudeWire:
                     speech.other(message_id)
                     yield unrecognized(raw, f"a block of type {kind!r}")
 
-    def _begun(self, call: Call) -> Event:
+    def _begun(self, call: ClaudeToolCall) -> Event:
         """Nobody is asked about its own plan, so that is no write as others are."""
         begun = call.started(self._cwd)
         if self._settings.mode == "plan" and call.keeps_a_plan:
@@ -204,7 +204,7 @@ class ClaudeWire:
         for result in results(line):
             yield from self._tool_result(result, parent)
 
-    def _tool_result(self, result: Result, parent: str | None) -> Said:
+    def _tool_result(self, result: ClaudeToolResult, parent: str | None) -> Said:
         call = self._calls.pop(result.call_id, None)
         outcome = result.outcome(result.call_id in self._requests.denied)
         self._requests.call_ended(result.call_id)
@@ -216,7 +216,7 @@ class ClaudeWire:
             parent=call.parent if call else parent,
         )
         if call and outcome == "completed":
-            plan = self._plans.setdefault(call.parent, Plan(call.parent))
+            plan = self._plans.setdefault(call.parent, ClaudeTodoList(call.parent))
             if changed := plan.follow(call, result):
                 yield changed
         yield from self._background.call_ended(result.call_id)
@@ -292,7 +292,7 @@ class ClaudeWire:
             return True  # a wake-up that was under way when the prompt came
         return bool(self._steers) and self._background.tells_idle and end.reason != "cancelled"
 
-    def _ending(self, line: Table, speech: Speech) -> TurnEnded:
+    def _ending(self, line: Table, speech: ClaudeMessages) -> TurnEnded:
         if text(line, "terminal_reason").startswith("aborted"):
             return TurnEnded(reason="cancelled")
         if failures.failed(line, self._error):
@@ -337,7 +337,7 @@ class ClaudeWire:
             case "can_use_tool":
                 yield from self._requests.permission(request_id, request)
             case _:
-                yield Reply(error(request_id, f"{subtype!r} is not supported"))
+                yield WireReply(error(request_id, f"{subtype!r} is not supported"))
                 if subtype not in notices.REFUSED_REQUESTS:
                     yield unrecognized(raw, f"a request of subtype {subtype!r} was refused")
 
@@ -347,8 +347,8 @@ class ClaudeWire:
             self._retry_after = limit.after
             yield limit.notice
 
-    def _speech(self, parent: str | None) -> Speech:
+    def _speech(self, parent: str | None) -> ClaudeMessages:
         speech = self._speeches.get(parent)
         if speech is None:
-            speech = self._speeches[parent] = Speech(parent)
+            speech = self._speeches[parent] = ClaudeMessages(parent)
         return speech

@@ -1,8 +1,8 @@
 """Codex behind tillerman's port: its app-server, and `exec` for versions without one."""
 
-from tillerman.agents.codex.agent import Codex, CodexExec
+from tillerman.agents.codex.agent import CodexAgent, CodexExec
 
-agent = Codex()
+agent = CodexAgent()
 exec_agent = CodexExec()
 
 __all__ = ["agent", "exec_agent"]

@@ -17,13 +17,13 @@ from tillerman.agents.stdio.capability_check import refuse_unsupported
 from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from tillerman.core.agent_admin import (
     Account,
+    CommandResult,
     Installed,
     McpServer,
     McpTool,
     Model,
     NativeSession,
-    Ran,
-    Run,
+    RunCommand,
 )
 from tillerman.core.errors import AgentError, AgentNotInstalled
 from tillerman.core.wire import Launch, Wire
@@ -87,7 +87,7 @@ _UNHOOKED = StdioAgent(
 class _Program(StdioAgent):
     """What its command line tells, whichever surface turns run on."""
 
-    async def installed(self, run: Run) -> Installed:
+    async def installed(self, run: RunCommand) -> Installed:
         path = run.find("codex")
         version = None
         if path:
@@ -96,7 +96,7 @@ class _Program(StdioAgent):
             version = found[0] if found else None
         return Installed("codex", path, version, INFO.install)
 
-    async def models(self, run: Run) -> Sequence[Model]:
+    async def models(self, run: RunCommand) -> Sequence[Model]:
         ran = await run([_binary(run), "debug", "models"])
         return command_output.models(_checked(ran, "debug models"))
 
@@ -106,12 +106,12 @@ class _Program(StdioAgent):
     def logout(self) -> Sequence[str]:
         return ["codex", "logout"]
 
-    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+    async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         ran = await run([_binary(run), "mcp", "list", "--json"])
         return command_output.mcp_servers(_checked(ran, "mcp list"))
 
 
-class Codex(_Program):
+class CodexAgent(_Program):
     def __init__(self) -> None:
         super().__init__(INFO, _wire)
 
@@ -135,10 +135,10 @@ class Codex(_Program):
         await talk.start()
         return talk
 
-    async def account(self, run: Run) -> Account:
+    async def account(self, run: RunCommand) -> Account:
         return command_output.account(await self._ask(run, "account/read", {}))
 
-    async def about(self, run: Run) -> Mapping[str, str]:
+    async def about(self, run: RunCommand) -> Mapping[str, str]:
         config = table(await self._ask(run, "config/read", {}), "config")
         who = table(await self._ask(run, "account/read", {}), "account")
         told = {
@@ -149,14 +149,14 @@ class Codex(_Program):
         }
         return {name: value for name, value in told.items() if value}
 
-    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+    async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         from tillerman.agents.codex.app_server_queries import SOURCES
 
         params = {"cwd": str(cwd.resolve()), "limit": _MOST_SESSIONS, "sourceKinds": SOURCES}
         answer = await self._ask(run, "thread/list", params)
         return [command_output.session(thread) for thread in tables(answer, "data")]
 
-    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+    async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
         from tillerman.agents.codex import stored_sessions
         from tillerman.agents.codex.app_server_queries import pages
 
@@ -164,37 +164,37 @@ class Codex(_Program):
         turns = await run.dialog(_server(run), pages("thread/turns/list", params))
         return stored_sessions.events(turns, session.cwd)
 
-    async def mcp_tools(self, run: Run, name: str) -> Sequence[McpTool]:
+    async def mcp_tools(self, run: RunCommand, name: str) -> Sequence[McpTool]:
         answer = await self._ask(run, "mcpServerStatus/list", {"serverName": name}, limit=60)
         return command_output.mcp_tools(answer, name)
 
-    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+    async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
         from tillerman.agents.codex.launch import server
 
         value = server(dict(config))
         del value["default_tools_approval_mode"]  # the user's own choice
         await self._write(run, f"mcp_servers.{_key(name)}", value)
 
-    async def mcp_remove(self, run: Run, name: str) -> None:
+    async def mcp_remove(self, run: RunCommand, name: str) -> None:
         await self._known(run, name)
         await self._write(run, f"mcp_servers.{_key(name)}", None)
 
-    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+    async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         await self._known(run, name)
         await self._write(run, f"mcp_servers.{_key(name)}.enabled", on)
 
-    async def _known(self, run: Run, name: str) -> None:
+    async def _known(self, run: RunCommand, name: str) -> None:
         names = [server.name for server in await self.mcp_servers(run)]
         if name not in names:
             hint = f"there are: {', '.join(names)}" if names else "there are none"
             raise AgentError("codex", f"codex has no MCP server called {name!r}", hint=hint)
 
-    async def _write(self, run: Run, key: str, value: Any) -> None:
+    async def _write(self, run: RunCommand, key: str, value: Any) -> None:
         """By the app-server's stdin: a command line would show the secrets of a server."""
         params = {"keyPath": key, "value": value, "mergeStrategy": "replace"}
         await self._ask(run, "config/value/write", params)
 
-    async def _ask(self, run: Run, method: str, params: Table, limit: float = 20) -> Table:
+    async def _ask(self, run: RunCommand, method: str, params: Table, limit: float = 20) -> Table:
         from tillerman.agents.codex.app_server_queries import ask
 
         return await run.dialog(_server(run), ask(method, params), limit=limit)
@@ -206,7 +206,7 @@ class CodexExec(_Program):
     def __init__(self) -> None:
         super().__init__(EXEC_INFO, _exec_wire)
 
-    async def account(self, run: Run) -> Account:
+    async def account(self, run: RunCommand) -> Account:
         ran = await run([_binary(run), "login", "status"])
         return command_output.login_status(
             ran.exit.clean, (ran.stderr + ran.stdout).decode("utf-8", "replace")
@@ -220,18 +220,18 @@ def _key(name: str) -> str:
     return f'"{name}"'
 
 
-def _server(run: Run) -> list[str]:
+def _server(run: RunCommand) -> list[str]:
     return [_binary(run), "app-server"]
 
 
-def _binary(run: Run) -> str:
+def _binary(run: RunCommand) -> str:
     path = run.find("codex")
     if path is None:
         raise AgentNotInstalled("codex", binary="codex", hint=INFO.install)
     return path
 
 
-def _checked(ran: Ran, what: str) -> bytes:
+def _checked(ran: CommandResult, what: str) -> bytes:
     if not ran.exit.clean:
         said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()
         raise AgentError("codex", f"`codex {what}` failed: {said[-500:]}")

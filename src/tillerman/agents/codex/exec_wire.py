@@ -12,11 +12,11 @@ from typing import Any
 from tillerman.agents.codex import failures, notices
 from tillerman.agents.codex.exec_launch import exec_launch
 from tillerman.agents.codex.items import Items
-from tillerman.agents.codex.messages import Speech
+from tillerman.agents.codex.messages import CodexMessages
 from tillerman.agents.codex.usage import Used, used
 from tillerman.agents.decoding.fields import Table, parse, storable, table, tables, text
 from tillerman.agents.stdio.line_decoder import unrecognized
-from tillerman.agents.stdio.one_way_wire import OneWay
+from tillerman.agents.stdio.one_way_wire import OneWayWire
 from tillerman.core.agent import Exit, Prompt, SessionSpec
 from tillerman.core.events import (
     AgentReady,
@@ -27,9 +27,9 @@ from tillerman.core.events import (
     TurnEnded,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Keep, Launch, Reply
+from tillerman.core.wire import AttachmentBytes, Launch, WireReply
 
-Said = Iterator[Event | Reply | Keep]
+Said = Iterator[Event | WireReply | AttachmentBytes]
 
 _KINDS = {
     "command_execution": "commandExecution",
@@ -41,11 +41,11 @@ _KINDS = {
 _SPEECH = {"agent_message": "agentMessage", "reasoning": "reasoning"}
 
 
-class CodexExecWire(OneWay):
+class CodexExecWire(OneWayWire):
     def __init__(self, spec: SessionSpec) -> None:
         self._spec = spec
         self._turn = 0
-        self._speech = Speech()
+        self._speech = CodexMessages()
         self._items = Items(str(spec.cwd))
         # What a thread had used before this conversation took it up is told by nobody.
         self._total = Used() if spec.resume is None else None
@@ -68,7 +68,7 @@ class CodexExecWire(OneWay):
 
     # -- agent to host -----------------------------------------------------------------------
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         message = parse(line)
         if isinstance(message, str):
             return [unrecognized(line, message)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class CodexTextDelta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A few more words of a message."""
 
     thread_id: str
@@ -14,14 +14,14 @@ class Piece(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class _Line(msgspec.Struct):
-    params: Piece
+    params: CodexTextDelta
 
 
 _decoder: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line)
 _DELTA = b'{"method":"item/agentMessage/delta"'
 
 
-def piece(line: bytes) -> Piece | None:
+def piece(line: bytes) -> CodexTextDelta | None:
     """None for any other line, and for one that is spelled otherwise."""
     if not line.startswith(_DELTA):
         return None

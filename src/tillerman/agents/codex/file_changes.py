@@ -8,7 +8,7 @@ from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.core.events import Diff
 
 
-class Change(NamedTuple):
+class CodexFileChange(NamedTuple):
     tool: str
     path: str
     moved_to: str
@@ -30,24 +30,26 @@ class Change(NamedTuple):
         return input
 
 
-def changes(item: Table) -> list[Change]:
+def changes(item: Table) -> list[CodexFileChange]:
     return [_change(change) for change in tables(item, "changes")]
 
 
-def _change(change: Table) -> Change:
+def _change(change: Table) -> CodexFileChange:
     path, diff = text(change, "path"), change.get("diff")
     kind = table(change, "kind")
     word = text(kind, "type") or text(change, "kind")  # `exec` has the bare word
     said = diff if isinstance(diff, str) else None
     match word:
         case "add":
-            return Change("Write", path, "", _whole(path, new=said))
+            return CodexFileChange("Write", path, "", _whole(path, new=said))
         case "delete":
-            return Change("Delete", path, "", _whole(path, old=said))
+            return CodexFileChange("Delete", path, "", _whole(path, old=said))
     moved_to = text(kind, "move_path")
     patch = said.removesuffix(f"\n\nMoved to: {moved_to}") if said and moved_to else said
     tool = "Rename" if moved_to else "Edit"
-    return Change(tool, path, moved_to, Diff(moved_to or path, patch=patch) if patch else None)
+    return CodexFileChange(
+        tool, path, moved_to, Diff(moved_to or path, patch=patch) if patch else None
+    )
 
 
 def _whole(path: str, *, old: str | None = None, new: str | None = None) -> Diff | None:

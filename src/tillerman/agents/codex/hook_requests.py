@@ -69,7 +69,7 @@ def is_trusted(answer: object) -> bool:
     )
 
 
-class CodexGate:
+class CodexHookRequests:
     """`inside` tells the call that a thread works inside."""
 
     def __init__(self, inside: Callable[[str], str | None]) -> None:

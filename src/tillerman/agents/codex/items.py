@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from tillerman.agents.codex.file_changes import changes
-from tillerman.agents.codex.shell_items import Output
+from tillerman.agents.codex.shell_items import CodexCommandOutput
 from tillerman.agents.codex.tools import content, tool
 from tillerman.agents.decoding.fields import Table, storable, text
 from tillerman.core import tools
@@ -19,10 +19,10 @@ from tillerman.core.events import (
     ToolStarted,
     ToolUpdated,
 )
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
-Said = Iterator[Event | Keep]
+Said = Iterator[Event | AttachmentBytes]
 
 KINDS = frozenset(
     {"commandExecution", "fileChange", "mcpToolCall", "dynamicToolCall", "functionCallOutput",
@@ -43,7 +43,7 @@ class _Open(NamedTuple):
     kind: str
     calls: list[_Call]
     parent: str | None
-    output: Output
+    output: CodexCommandOutput
     thread: str
 
 
@@ -64,7 +64,7 @@ class Items:
         if not item_id or item_id in self._open or item_id in self._ended:
             return
         calls = self._calls(item, item_id)
-        self._open[item_id] = _Open(text(item, "type"), calls, parent, Output(), thread)
+        self._open[item_id] = _Open(text(item, "type"), calls, parent, CodexCommandOutput(), thread)
         for call in calls:
             yield self._started(call, parent)
 
@@ -102,7 +102,7 @@ class Items:
                 yield self._started(call, one.parent)
             shown: list[Content] = []
             for part in content(item, index, outcome, one.output):
-                if isinstance(part, Keep):
+                if isinstance(part, AttachmentBytes):
                     yield part
                 else:
                     shown.append(part)

@@ -17,7 +17,7 @@ class _Block(NamedTuple):
     told: Streamed
 
 
-class Speech:
+class CodexMessages:
     """Blocks are known by their item, a piece of reasoning also by its place in it."""
 
     def __init__(self) -> None:

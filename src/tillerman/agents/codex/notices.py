@@ -44,7 +44,7 @@ _NOTICES: dict[str, tuple[Literal["info", "warning"], _Kind]] = {
 _NEAR = 90  # percent of a limit
 
 
-class Wait(NamedTuple):
+class CodexWaitNotice(NamedTuple):
     """A notice about a limit, and how long it lasts in seconds."""
 
     notice: Notice
@@ -94,7 +94,7 @@ def hook(params: Table, parent: str | None) -> Notice | None:
     return Notice(level="warning", kind="session", text=text_, parent=parent)
 
 
-def limits(params: Table, now: float) -> Wait | None:
+def limits(params: Table, now: float) -> CodexWaitNotice | None:
     """`account/rateLimits/updated`: worth a word when a limit is near or reached."""
     found = table(params, "rateLimits")
     windows = [table(found, key) for key in ("primary", "secondary")]
@@ -107,4 +107,6 @@ def limits(params: Table, now: float) -> Wait | None:
     after = max(0.0, resets - now) if resets else None
     when = "" if after is None else f"; it resets in {after / 60:.0f} min"
     said = f"{percent:.0f} % of the account's limit is used{when}"
-    return Wait(Notice(level="warning", kind="limit", text=said), after if percent >= 100 else None)
+    return CodexWaitNotice(
+        Notice(level="warning", kind="limit", text=said), after if percent >= 100 else None
+    )

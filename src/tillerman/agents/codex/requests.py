@@ -14,7 +14,7 @@ from tillerman.agents.codex.items import Items
 from tillerman.agents.codex.shell_items import command_of
 from tillerman.agents.decoding.fields import Table, storable, strings, table, tables, text
 from tillerman.agents.decoding.questions import question
-from tillerman.agents.jsonrpc.peer import Asked, Peer
+from tillerman.agents.jsonrpc.peer import RpcPeer, RpcRequest
 from tillerman.core import tools
 from tillerman.core.events import (
     ALLOW,
@@ -27,7 +27,7 @@ from tillerman.core.events import (
     QuestionAsked,
     RequestAnswered,
 )
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 ALWAYS = Option("always", "Allow for this session", "always")
 # What only a host with its own tools, tokens or clock can answer, and the protocol before threads.
@@ -40,28 +40,30 @@ _Put = Callable[[Answer], Any]  # the result of the request
 
 
 class _Open(NamedTuple):
-    asked: Asked
+    asked: RpcRequest
     put: _Put
     call_id: str
 
 
-class Requests:
+class CodexRequests:
     """`may_run` knows the calls that may run already, as they are."""
 
-    def __init__(self, cwd: str, peer: Peer, items: Items, may_run: Callable[[str], bool]) -> None:
+    def __init__(
+        self, cwd: str, peer: RpcPeer, items: Items, may_run: Callable[[str], bool]
+    ) -> None:
         self._may_run = may_run
         self._cwd = cwd
         self._peer = peer
         self._items = items
         self._open: dict[str, _Open] = {}
 
-    def hear(self, asked: Asked, parent: str | None) -> Iterator[Event | Reply] | None:
+    def hear(self, asked: RpcRequest, parent: str | None) -> Iterator[Event | WireReply] | None:
         """None for a method that nobody here knows."""
         match asked.method:
             case "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" if (
                 self._is_as_told(asked.params) and self._may_run(text(asked.params, "itemId"))
             ):
-                return iter([Reply(self._peer.result(asked, _decision(Answer("allow"))))])
+                return iter([WireReply(self._peer.result(asked, _decision(Answer("allow"))))])
             case "item/commandExecution/requestApproval":
                 return self._command(asked, parent)
             case "item/fileChange/requestApproval":
@@ -91,7 +93,7 @@ class Requests:
         """`serverRequest/resolved`: also of those that nobody waits for any more."""
         if not isinstance(request_id, str | int | float):
             return
-        key = Asked(request_id, "", {}).key
+        key = RpcRequest(request_id, "", {}).key
         if self._open.pop(key, None):
             yield _withdrawn(key)
 
@@ -108,7 +110,7 @@ class Requests:
 
     # -- the kinds ---------------------------------------------------------------------------
 
-    def _command(self, asked: Asked, parent: str | None) -> Iterator[Event]:
+    def _command(self, asked: RpcRequest, parent: str | None) -> Iterator[Event]:
         params = asked.params
         input: Table = {"command": command_of(params)}
         for key in ("cwd", "networkApprovalContext", "additionalPermissions"):
@@ -121,7 +123,7 @@ class Requests:
             title = f"Type into {title}"
         yield self._ask(asked, _decision, "Bash", title, input, (), parent)
 
-    def _patch(self, asked: Asked, parent: str | None) -> Iterator[Event]:
+    def _patch(self, asked: RpcRequest, parent: str | None) -> Iterator[Event]:
         calls = self._items.calls(text(asked.params, "itemId"))
         paths = [path for call in calls for path in call.paths]
         if root := text(asked.params, "grantRoot"):
@@ -132,7 +134,7 @@ class Requests:
         title = calls[0].title if len(calls) == 1 else _several(paths, self._cwd)
         yield self._ask(asked, _decision, tool, title, input, tuple(paths), parent)
 
-    def _permissions(self, asked: Asked, parent: str | None) -> Iterator[Event]:
+    def _permissions(self, asked: RpcRequest, parent: str | None) -> Iterator[Event]:
         wanted = table(asked.params, "permissions")
         files = table(wanted, "fileSystem")
         paths = tuple(strings(files, "write"))
@@ -148,7 +150,7 @@ class Requests:
         title = f"More permissions: {', '.join(names) or 'none'}"
         yield self._ask(asked, put, tool, title, storable(wanted), paths, parent)
 
-    def _elicitation(self, asked: Asked, parent: str | None) -> Iterator[Event | Reply]:
+    def _elicitation(self, asked: RpcRequest, parent: str | None) -> Iterator[Event | WireReply]:
         params = asked.params
         server, meta = text(params, "serverName"), table(params, "_meta")
         if text(meta, "codex_approval_kind") == "mcp_tool_call":
@@ -163,16 +165,18 @@ class Requests:
             self._open[asked.key] = _Open(asked, put, "")
             yield QuestionAsked(request_id=asked.key, questions=tuple(fields), parent=parent)
         else:
-            yield Reply(self._peer.result(asked, _elicited("decline")))
+            yield WireReply(self._peer.result(asked, _elicited("decline")))
             said = " ".join(filter(None, (text(params, "message"), text(params, "url"))))
             text_ = f"MCP server {server!r} was refused what it asked of the user: {said}"
             yield Notice(level="warning", kind="session", text=text_, parent=parent)
 
-    def _mcp(self, asked: Asked, server: str, meta: Table, parent: str | None) -> Event | Reply:
+    def _mcp(
+        self, asked: RpcRequest, server: str, meta: Table, parent: str | None
+    ) -> Event | WireReply:
         arguments = storable(table(meta, "tool_params"))
         call_id = self._items.asking(server, arguments) or ""
         if call_id and self._may_run(call_id):
-            return Reply(self._peer.result(asked, _elicited("accept", {}, None)))
+            return WireReply(self._peer.result(asked, _elicited("accept", {}, None)))
         names = [call.name for call in self._items.calls(call_id)] or [server]
         lasts = "session" in strings(meta, "persist")
 
@@ -194,7 +198,7 @@ class Requests:
             parent=parent,
         )
 
-    def _questions(self, asked: Asked, parent: str | None) -> Iterator[Event]:
+    def _questions(self, asked: RpcRequest, parent: str | None) -> Iterator[Event]:
         given = tables(asked.params, "questions")
 
         def put(answer: Answer) -> Table:
@@ -211,7 +215,7 @@ class Requests:
 
     def _ask(
         self,
-        asked: Asked,
+        asked: RpcRequest,
         put: _Put,
         tool: str,
         title: str,

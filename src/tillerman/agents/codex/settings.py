@@ -10,7 +10,7 @@ from tillerman.core.agent import Mode, SessionSpec
 from tillerman.core.events import Event, SettingsChanged
 
 
-class Settings:
+class CodexSettings:
     def __init__(self, spec: SessionSpec) -> None:
         self._spec = spec
         self._mode: Mode = spec.mode

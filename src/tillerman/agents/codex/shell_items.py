@@ -26,7 +26,7 @@ def command_of(item: Table) -> str:
     return words[2] if len(words) == 3 else line
 
 
-class Output:
+class CodexCommandOutput:
     """The end of what a command has said; worth an event when a good part of it is new."""
 
     def __init__(self) -> None:

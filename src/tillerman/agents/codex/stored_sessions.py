@@ -6,25 +6,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tillerman.agents.codex.items import KINDS, Items
-from tillerman.agents.codex.messages import Speech
+from tillerman.agents.codex.messages import CodexMessages
 from tillerman.agents.decoding.fields import Table, tables, text
 from tillerman.core.events import Event, UserMessage
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 
 def events(turns: Sequence[Table], cwd: str | None) -> list[Event]:
     items = Items(str(cwd or Path("/")))
-    speech = Speech()
+    speech = CodexMessages()
     found = [
         event
         for turn in turns
         for item in tables(turn, "items")
         for event in _events(item, items, speech)
     ]
-    return [event for event in found if not isinstance(event, Keep)]
+    return [event for event in found if not isinstance(event, AttachmentBytes)]
 
 
-def _events(item: Table, items: Items, speech: Speech) -> Iterator[Event | Keep]:
+def _events(item: Table, items: Items, speech: CodexMessages) -> Iterator[Event | AttachmentBytes]:
     match text(item, "type"):
         case "userMessage":
             words = [text(block, "text") for block in tables(item, "content")]

@@ -8,12 +8,12 @@ from typing import Any
 from tillerman.agents.codex import failures
 from tillerman.agents.codex.hook_requests import is_trusted
 from tillerman.agents.codex.launch import greeting, opening
-from tillerman.agents.codex.settings import Settings
+from tillerman.agents.codex.settings import CodexSettings
 from tillerman.agents.decoding.fields import Table, table, text
-from tillerman.agents.jsonrpc.peer import Peer, RpcError, Said
+from tillerman.agents.jsonrpc.peer import RpcError, RpcPeer, Said
 from tillerman.core.agent import SessionSpec
 from tillerman.core.events import AgentReady, Notice, TurnEnded, TurnStarted
-from tillerman.core.wire import Reply
+from tillerman.core.wire import WireReply
 
 Input = list[Table]
 End = Callable[[TurnEnded], Said]
@@ -30,7 +30,7 @@ class Thread:
     interrupt it. `end` tells the end of a turn.
     """
 
-    def __init__(self, spec: SessionSpec, peer: Peer, settings: Settings, end: End) -> None:
+    def __init__(self, spec: SessionSpec, peer: RpcPeer, settings: CodexSettings, end: End) -> None:
         self.hooks: Table = {}  # of its config
         self.id = ""
         self.turn = ""  # the id of the open one, once it has begun
@@ -94,10 +94,10 @@ class Thread:
             return
         self.turn = turn
         for input in self._waiting:
-            yield Reply(self._steer(input))
+            yield WireReply(self._steer(input))
         self._waiting.clear()
         if self._cancelled:
-            yield Reply(self.interrupt(self.id, turn))
+            yield WireReply(self.interrupt(self.id, turn))
 
     def completed(self, turn: str, end: TurnEnded, running: Collection[str]) -> Said:
         """`running`: threads with commands that have not ended."""
@@ -119,7 +119,7 @@ class Thread:
             return then
 
         for thread in running:
-            yield Reply(self.clean(thread, cleaned(thread)))
+            yield WireReply(self.clean(thread, cleaned(thread)))
 
     def rest(self) -> None:
         """The turn is over."""
@@ -152,11 +152,11 @@ class Thread:
         version = text(thread, "cliVersion") or None
         yield AgentReady(native_id=self.id, model=self._settings.model or None, version=version)
         if self.hooks:
-            yield Reply(self._peer.request("hooks/list", {"threadId": self.id}, _hooks_listed))
+            yield WireReply(self._peer.request("hooks/list", {"threadId": self.id}, _hooks_listed))
         if self._cancelled:
             yield from self._end(TurnEnded(reason="cancelled"))
         elif self._waiting:
-            yield Reply(self._start(self._waiting.pop(0)))
+            yield WireReply(self._start(self._waiting.pop(0)))
 
     def _start(self, input: Input) -> Table:
         params = {"threadId": self.id, "input": input, **self._settings.turn()}
@@ -174,7 +174,7 @@ class Thread:
         def then(result: Any, error: RpcError | None) -> Said:
             if error and not self.working:  # it came too late, and is a prompt after all
                 yield from self.wake()
-                yield Reply(self._start(input))
+                yield WireReply(self._start(input))
             elif error:
                 said = f"words within the turn were refused: {error.message}"
                 yield Notice(level="warning", kind="session", text=said)
@@ -198,7 +198,7 @@ def pass_over(result: Any, error: RpcError | None) -> Said:
     yield from ()
 
 
-def settings_update(thread: Thread, peer: Peer, params: Table) -> Iterable[Table]:
+def settings_update(thread: Thread, peer: RpcPeer, params: Table) -> Iterable[Table]:
     def then(result: Any, error: RpcError | None) -> Said:
         if error:
             yield Notice(level="error", kind="settings", text=error.message)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from tillerman.agents.decoding.fields import Table, storable, tables, text
 from tillerman.core.events import Content, Image, Text
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 
-def content(blocks: list[Table]) -> Iterator[Content | Keep]:
+def content(blocks: list[Table]) -> Iterator[Content | AttachmentBytes]:
     """Blocks of MCP, of dynamic tools and of function calls."""
     for block in blocks:
         match text(block, "type"):
@@ -28,7 +28,7 @@ def content(blocks: list[Table]) -> Iterator[Content | Keep]:
                 yield Text(json.dumps(storable(block), ensure_ascii=False))
 
 
-def output(item: Table, key: str) -> Iterator[Content | Keep]:
+def output(item: Table, key: str) -> Iterator[Content | AttachmentBytes]:
     """A result that is a text, or blocks."""
     said = text(item, key)
     if said:
@@ -36,7 +36,7 @@ def output(item: Table, key: str) -> Iterator[Content | Keep]:
     yield from content(tables(item, key))
 
 
-def image(data: str, mime: str) -> Iterator[Content | Keep]:
+def image(data: str, mime: str) -> Iterator[Content | AttachmentBytes]:
     import hashlib  # it loads OpenSSL, and images are rare
 
     try:
@@ -46,5 +46,5 @@ def image(data: str, mime: str) -> Iterator[Content | Keep]:
     if not decoded:
         yield Text("(an image that does not decode)")
         return
-    yield Keep(decoded)
+    yield AttachmentBytes(decoded)
     yield Image(mime or "application/octet-stream", hashlib.sha256(decoded).hexdigest())

@@ -7,10 +7,10 @@ from typing import Any
 
 from tillerman.agents.codex import tool_results
 from tillerman.agents.codex.file_changes import changes
-from tillerman.agents.codex.shell_items import Output, command_of
+from tillerman.agents.codex.shell_items import CodexCommandOutput, command_of
 from tillerman.agents.decoding.fields import Table, count, storable, strings, table, tables, text
 from tillerman.core.events import Content, Text
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 
 def tool(kind: str, item: Table) -> tuple[str, str, Table]:
@@ -52,7 +52,9 @@ def _arguments(item: Table) -> Table:
     return given if isinstance(given, dict) else {} if given is None else {"arguments": given}
 
 
-def content(item: Table, index: int, outcome: str, output: Output) -> Iterator[Content | Keep]:
+def content(
+    item: Table, index: int, outcome: str, output: CodexCommandOutput
+) -> Iterator[Content | AttachmentBytes]:
     match text(item, "type"):
         case "commandExecution":
             yield from _output(item, output)
@@ -81,7 +83,7 @@ def content(item: Table, index: int, outcome: str, output: Output) -> Iterator[C
                 yield Text(path)
 
 
-def _output(item: Table, output: Output) -> Iterator[Content]:
+def _output(item: Table, output: CodexCommandOutput) -> Iterator[Content]:
     """Of the whole output the item has the truth: what came before its beginning is in no delta."""
     said = text(item, "aggregatedOutput")
     if said:

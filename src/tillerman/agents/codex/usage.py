@@ -46,7 +46,7 @@ def used(counts: Table) -> Used:
     return Used(max(0, given - cached), output, cached)
 
 
-class Meter:
+class CodexUsage:
     """Of the conversation's thread and of those of its subagents."""
 
     def __init__(self) -> None:

@@ -10,18 +10,25 @@ from msgspec.structs import replace
 
 from tillerman.agents.codex import failures, notices
 from tillerman.agents.codex.fast_path import piece
-from tillerman.agents.codex.hook_requests import CodexGate, config
+from tillerman.agents.codex.hook_requests import CodexHookRequests, config
 from tillerman.agents.codex.items import KINDS, Items
 from tillerman.agents.codex.launch import launch, user_input
-from tillerman.agents.codex.messages import Speech
-from tillerman.agents.codex.requests import REFUSED, Requests
-from tillerman.agents.codex.settings import Settings
+from tillerman.agents.codex.messages import CodexMessages
+from tillerman.agents.codex.requests import REFUSED, CodexRequests
+from tillerman.agents.codex.settings import CodexSettings
 from tillerman.agents.codex.subagents import Subagents
 from tillerman.agents.codex.thread import Thread, pass_over, settings_update
 from tillerman.agents.codex.todo_list import steps
-from tillerman.agents.codex.usage import Meter
+from tillerman.agents.codex.usage import CodexUsage
 from tillerman.agents.decoding.fields import Table, parse, storable, table, text
-from tillerman.agents.jsonrpc.peer import Answered, Asked, Nonsense, Peer, Said, Told
+from tillerman.agents.jsonrpc.peer import (
+    RpcInvalid,
+    RpcNotification,
+    RpcPeer,
+    RpcRequest,
+    RpcResponse,
+    Said,
+)
 from tillerman.agents.stdio.line_decoder import unrecognized
 from tillerman.core.agent import Exit, Mode, Prompt, SessionSpec
 from tillerman.core.events import (
@@ -35,7 +42,7 @@ from tillerman.core.events import (
     TurnEnded,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Keep, Launch, Reply
+from tillerman.core.wire import AttachmentBytes, Launch, WireReply
 from tillerman.hooks.protocol import HookReply
 
 
@@ -47,15 +54,15 @@ class CodexWire:
     def __init__(self, spec: SessionSpec, clock: Callable[[], float] = time.time) -> None:
         self._spec = spec
         self._clock = clock
-        self._peer = Peer(version=False)
-        self._settings = Settings(spec)
+        self._peer = RpcPeer(version=False)
+        self._settings = CodexSettings(spec)
         self._thread = Thread(spec, self._peer, self._settings, self._end)
-        self._speech = Speech()
+        self._speech = CodexMessages()
         self._items = Items(str(spec.cwd))
         self._subagents = Subagents()
-        self._requests = Requests(str(spec.cwd), self._peer, self._items, self._may_run)
-        self._gate = CodexGate(self._subagents.inside)
-        self._meter = Meter()
+        self._requests = CodexRequests(str(spec.cwd), self._peer, self._items, self._may_run)
+        self._gate = CodexHookRequests(self._subagents.inside)
+        self._meter = CodexUsage()
         self._error: Table = {}
         self._retry_after: float | None = None
 
@@ -146,22 +153,22 @@ class CodexWire:
 
     # -- agent to host -----------------------------------------------------------------------
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         said = self._decode(line)
         return [*self._gate.untold(), *said] if self._thread.hooks else said
 
-    def _decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+    def _decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         more = piece(line)
         if more and self._thread.working and more.thread_id == self._thread.id:
             return self._speech.hear(more.item_id, MessageChunk, more.delta, None)
         match self._peer.hear(line):
-            case Told(method, params):
+            case RpcNotification(method, params):
                 return self._told(method, params, line)
-            case Asked() as asked:
+            case RpcRequest() as asked:
                 return self._asked(asked, line)
-            case Answered() as answered:
+            case RpcResponse() as answered:
                 return answered.pass_on()
-            case Nonsense(why):
+            case RpcInvalid(why):
                 return [unrecognized(line, why)]
 
     def _parent(self, params: Table) -> str | None:
@@ -170,12 +177,12 @@ class CodexWire:
             return None
         return self._subagents.parent_of(thread)
 
-    def _asked(self, asked: Asked, line: bytes) -> Said:
+    def _asked(self, asked: RpcRequest, line: bytes) -> Said:
         known = self._requests.hear(asked, self._parent(asked.params))
         if known is not None:
             yield from known
             return
-        yield Reply(self._peer.unknown(asked))
+        yield WireReply(self._peer.unknown(asked))
         if asked.method not in REFUSED:
             yield unrecognized(line, f"a request {asked.method!r} was refused")
 
@@ -284,7 +291,7 @@ class CodexWire:
 
     def _subagent_ended(self, thread: str, turn: Table, parent: str | None) -> Said:
         if thread in self._items.running():
-            yield Reply(self._thread.clean(thread, pass_over))
+            yield WireReply(self._thread.clean(thread, pass_over))
         yield from self._items.drop(run_on=False, parent=parent)
         match text(turn, "status"):
             case "failed":

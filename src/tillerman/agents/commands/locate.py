@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tillerman.core.agent import AgentInfo, Word
-from tillerman.core.agent_admin import Installed, Ran, Run
+from tillerman.core.agent_admin import CommandResult, Installed, RunCommand
 from tillerman.core.errors import AgentError, AgentNotInstalled
 
 _VERSION = re.compile(r"\d+\.\d+(?:[\w.+-]*\w)?")  # a full stop may follow it
@@ -15,7 +15,7 @@ _START = 20  # seconds; on a very busy machine a slow one takes fifteen
 _TOLD = 500  # characters of its last words, in an error
 
 
-def binary(run: Run, info: AgentInfo) -> str:
+def binary(run: RunCommand, info: AgentInfo) -> str:
     assert info.binary
     path = run.find(info.binary)
     if path is None:
@@ -23,7 +23,7 @@ def binary(run: Run, info: AgentInfo) -> str:
     return path
 
 
-async def installed(run: Run, info: AgentInfo) -> Installed:
+async def installed(run: RunCommand, info: AgentInfo) -> Installed:
     """By `--version`, which every CLI has."""
     assert info.binary
     path = run.find(info.binary)
@@ -37,14 +37,19 @@ async def installed(run: Run, info: AgentInfo) -> Installed:
 
 
 async def output(
-    run: Run, info: AgentInfo, words: Sequence[Word], *, input: bytes = b"", limit: float = 20
+    run: RunCommand,
+    info: AgentInfo,
+    words: Sequence[Word],
+    *,
+    input: bytes = b"",
+    limit: float = 20,
 ) -> bytes:
     """What the command printed; a command that failed is an `AgentError` with its last words."""
     ran = await run([binary(run, info), *words], input=input, limit=limit)
     return checked(info, ran, " ".join(word for word in words[:2] if isinstance(word, str)))
 
 
-def checked(info: AgentInfo, ran: Ran, what: str) -> bytes:
+def checked(info: AgentInfo, ran: CommandResult, what: str) -> bytes:
     if ran.exit.clean:
         return ran.stdout
     command = f"`{info.binary} {what}`"
@@ -56,7 +61,7 @@ def checked(info: AgentInfo, ran: Ran, what: str) -> bytes:
     raise AgentError(info.name, f"{command} failed: {last[-_TOLD:] or 'it said nothing'}")
 
 
-def said(ran: Ran) -> str:
+def said(ran: CommandResult) -> str:
     return plain(ran.stdout) or plain(ran.stderr)
 
 

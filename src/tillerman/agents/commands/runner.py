@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeVar
 
 from tillerman.agents.stdio.pipes import PipeReader, PipeWriter
 from tillerman.core.agent import Exit, Word
-from tillerman.core.agent_admin import Dialog, Ran
+from tillerman.core.agent_admin import CommandResult, Dialog
 from tillerman.core.errors import AgentError
-from tillerman.supervision.client.warden_client import Child, Warden
+from tillerman.supervision.client.warden_client import ChildProcess, WardenClient
 from tillerman.supervision.linux.which import find_program
 
 MOST_OUTPUT = 4 * 1024 * 1024
@@ -23,7 +23,7 @@ TOLD = 500  # characters of its last words, in an error
 T = TypeVar("T")
 
 
-class WouldShow(AgentError):
+class SecretInArguments(AgentError):
     exit_code = 4
 
     def __init__(self, agent: str, name: str) -> None:
@@ -34,7 +34,7 @@ class WouldShow(AgentError):
         )
 
 
-class Errands:
+class CommandRunner:
     """An `async with` around one warden; each call is a program that runs to its end."""
 
     def __init__(
@@ -55,9 +55,9 @@ class Errands:
         self._private = private
         self._records = records
         self._marker = marker
-        self._warden: asyncio.Task[Warden] | None = None
+        self._warden: asyncio.Task[WardenClient] | None = None
 
-    async def __aenter__(self) -> Errands:
+    async def __aenter__(self) -> CommandRunner:
         return self
 
     async def __aexit__(
@@ -83,7 +83,7 @@ class Errands:
         env: Mapping[str, str] = {},
         input: bytes = b"",
         limit: float = 20,
-    ) -> Ran:
+    ) -> CommandResult:
         async with self._started(argv, env) as program:
             said = asyncio.gather(
                 _whole(program.stdout), _whole(program.stderr), _write(program.stdin, input)
@@ -95,7 +95,7 @@ class Errands:
                 exit = Exit(124, None)
             program.finish()
             out, errors, _ = await said
-        return Ran(exit, out, errors)
+        return CommandResult(exit, out, errors)
 
     async def dialog(
         self,
@@ -129,7 +129,7 @@ class Errands:
     ) -> AsyncIterator[_Program]:
         self._refuse_private(argv)
         if self._warden is None:
-            start = Warden.start(records=self._records, marker=self._marker)
+            start = WardenClient.start(records=self._records, marker=self._marker)
             self._warden = asyncio.create_task(start)  # one for all that run at the same time
         warden = await asyncio.shield(self._warden)
         try:
@@ -152,7 +152,7 @@ class Errands:
         words = [word for word in argv if isinstance(word, str)]
         for name, value in self._private:
             if any(form in word for form in _forms(value) for word in words):
-                raise WouldShow(self._agent, name)
+                raise SecretInArguments(self._agent, name)
 
 
 def _forms(value: str) -> set[str]:
@@ -161,13 +161,13 @@ def _forms(value: str) -> set[str]:
 
 
 class _Program(NamedTuple):
-    child: Child
+    child: ChildProcess
     stdin: PipeWriter
     stdout: PipeReader
     stderr: PipeReader
 
     @classmethod
-    def of(cls, child: Child) -> _Program:
+    def of(cls, child: ChildProcess) -> _Program:
         assert child.stdin is not None
         return cls(
             child, PipeWriter(child.stdin), PipeReader(child.stdout), PipeReader(child.stderr)

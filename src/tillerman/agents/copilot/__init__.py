@@ -5,8 +5,8 @@ lines (`lines`) instead: a process for each turn, which asks nobody and is refus
 allowed beforehand.
 """
 
-from tillerman.agents.copilot.agent import Copilot
+from tillerman.agents.copilot.agent import CopilotAgent
 
-agent = Copilot()
+agent = CopilotAgent()
 
 __all__ = ["agent"]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.two_transports import TwoSurfaces
+from tillerman.agents.acp.two_transports import TwoTransportAgent
 from tillerman.agents.commands.locate import binary, output
 from tillerman.agents.copilot.dialect import ROW, CopilotDialect
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.capability_check import refuse
 from tillerman.core.agent import Conversation, Host, SessionSpec
-from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, Run
+from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.wire import Launch, Wire
 
 if TYPE_CHECKING:  # the program is started before it is loaded
@@ -35,7 +35,7 @@ _LINES = replace(ROW.info, can=ROW.info.can - _LINES_LACK, asks=frozenset())
 JSON = StdioAgent(_LINES, _json_wire)
 
 
-class Copilot(TwoSurfaces):
+class CopilotAgent(TwoTransportAgent):
     def __init__(self) -> None:
         super().__init__(ROW, CopilotDialect, JSON, surface="json")
 
@@ -65,12 +65,12 @@ class Copilot(TwoSurfaces):
         await talk.start()
         return talk
 
-    async def account(self, run: Run) -> Account:
+    async def account(self, run: RunCommand) -> Account:
         from tillerman.agents.copilot import stored_sessions
 
         return stored_sessions.account(stored_sessions.folder(run.variable), run.variable)
 
-    async def models(self, run: Run) -> Sequence[Model]:
+    async def models(self, run: RunCommand) -> Sequence[Model]:
         from tillerman.agents.copilot import command_output
 
         return command_output.models(await output(run, self.info, ["help", "config"]))
@@ -78,31 +78,31 @@ class Copilot(TwoSurfaces):
     def login(self) -> Sequence[str]:
         return ["copilot", "login"]
 
-    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+    async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         from tillerman.agents.acp.list_sessions import sessions
 
         argv = [binary(run, self.info), *ROW.command[1:]]
         return await run.dialog(argv, sessions(self.dialect, cwd))
 
-    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+    async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
         from tillerman.agents.copilot import stored_sessions
 
         return stored_sessions.history(stored_sessions.folder(run.variable), session)
 
-    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+    async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         from tillerman.agents.copilot import command_output
 
         return command_output.servers(await output(run, self.info, ["mcp", "list", "--json"]))
 
-    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+    async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
         from tillerman.agents.commands.gemini_mcp_settings import edit
         from tillerman.agents.copilot import stored_sessions
 
         path = stored_sessions.folder(run.variable) / "mcp-config.json"
         edit(self.info.name, path, lambda settings: stored_sessions.added(settings, name, config))
 
-    async def mcp_remove(self, run: Run, name: str) -> None:
+    async def mcp_remove(self, run: RunCommand, name: str) -> None:
         await output(run, self.info, ["mcp", "remove", "--", name])
 
-    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+    async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         await output(run, self.info, ["mcp", "enable" if on else "disable", "--", name])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tillerman.agents.acp.agent_row import Row
-from tillerman.agents.acp.dialect import Dialect, Outcome
+from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.dialect import AcpDialect, Outcome
 from tillerman.agents.copilot.tool_names import NAMES, without_exit
 from tillerman.agents.decoding.fields import Table, table, text
 from tillerman.core.agent import SecretFile, SessionSpec, Word
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the program is started before these are loaded
 _PLANNING = "was blocked. Plan mode does not permit"
 _MODE = "https://agentclientprotocol.com/protocol/session-modes#"
 
-ROW = Row(
+ROW = AcpAgentRow(
     name="copilot",
     command=("copilot", "--acp"),
     title="GitHub Copilot",
@@ -39,7 +39,7 @@ ROW = Row(
 ENV = {"COPILOT_ALLOW_ALL": "false"}  # whatever the user's shell says: then it asks about nothing
 
 
-class CopilotDialect(Dialect):
+class CopilotDialect(AcpDialect):
     def launch(self, spec: SessionSpec) -> Launch:
         argv: list[Word] = [*self.row.command]
         return Launch([*argv, *words(spec)], env=ENV)

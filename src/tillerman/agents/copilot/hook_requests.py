@@ -22,7 +22,7 @@ EVENT = "preToolUse"
 Name = Callable[[PermissionRequested], PermissionRequested]
 
 
-class CopilotGate:
+class CopilotHookRequests:
     """`name` knows the servers and the subagents."""
 
     def __init__(self, name: Name) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from tillerman.agents.copilot import failures
 from tillerman.agents.copilot.dialect import ENV, words
-from tillerman.agents.copilot.tools import Call, call_of, content, kept, outcome
+from tillerman.agents.copilot.tools import CopilotToolCall, call_of, content, kept, outcome
 from tillerman.agents.decoding.fields import Table, count, parse, table, text
 from tillerman.agents.decoding.inline_attachments import in_words
 from tillerman.agents.stdio.line_decoder import unrecognized
-from tillerman.agents.stdio.one_way_wire import OneWay
+from tillerman.agents.stdio.one_way_wire import OneWayWire
 from tillerman.core.agent import Prompt, SessionSpec, Word
 from tillerman.core.events import (
     AgentReady,
@@ -24,9 +24,9 @@ from tillerman.core.events import (
     ToolUpdated,
     TurnEnded,
 )
-from tillerman.core.wire import Keep, Launch, Reply
+from tillerman.core.wire import AttachmentBytes, Launch, WireReply
 
-Said = Iterator[Event | Keep]
+Said = Iterator[Event | AttachmentBytes]
 
 # Steps within a turn, what was loaded, what is told again elsewhere, and housekeeping.
 QUIET = frozenset(
@@ -61,7 +61,7 @@ QUIET = frozenset(
 _TOLD_ELSEWHERE = frozenset({"file_created", "file_changed", "model_retry"})
 
 
-class CopilotJsonWire(OneWay):
+class CopilotJsonWire(OneWayWire):
     """The session's id comes with the last line, so a turn that is cut off cannot be resumed."""
 
     def __init__(self, spec: SessionSpec) -> None:
@@ -69,7 +69,7 @@ class CopilotJsonWire(OneWay):
         self._begin()
 
     def _begin(self) -> None:
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, CopilotToolCall] = {}
         self._shown: dict[str, str] = {}
         self._streamed: set[str] = set()  # messages and thoughts that came in pieces
         self._agents: dict[str, str] = {}  # a subagent -> the call it works inside
@@ -94,7 +94,7 @@ class CopilotJsonWire(OneWay):
 
     # -- agent to host -----------------------------------------------------------------------
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         return list(self._line(line))
 
     def _line(self, raw: bytes) -> Said:

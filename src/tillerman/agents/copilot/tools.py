@@ -13,14 +13,14 @@ from tillerman.agents.decoding.fields import Table, storable, table, tables, tex
 from tillerman.agents.decoding.images import Picture, picture
 from tillerman.core import tools
 from tillerman.core.events import Content, Diff, Text, ToolStarted
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.M)
 
 
-class Call(Struct, frozen=True):
+class CopilotToolCall(Struct, frozen=True):
     call_id: str
     name: str
     input: Table
@@ -55,11 +55,11 @@ class Call(Struct, frozen=True):
         )
 
 
-def call_of(start: Table, parent: str | None) -> Call:
+def call_of(start: Table, parent: str | None) -> CopilotToolCall:
     """Of a `tool.execution_start`; a free-form tool takes a text instead of named arguments."""
     arguments = storable(start.get("arguments"))
     input = {"patch": arguments} if isinstance(arguments, str) else arguments
-    return Call(
+    return CopilotToolCall(
         text(start, "toolCallId"),
         text(start, "toolName"),
         input if isinstance(input, dict) else {},
@@ -81,7 +81,7 @@ def outcome(end: Table) -> Outcome:
     return "failed"
 
 
-def content(call: Call | None, end: Table) -> tuple[Content, ...]:
+def content(call: CopilotToolCall | None, end: Table) -> tuple[Content, ...]:
     result = table(end, "result")
     said = text(result, "content") or text(table(end, "error"), "message")
     changed = tuple(_diffs(text(result, "detailedContent"), call)) if call else ()
@@ -93,12 +93,12 @@ def content(call: Call | None, end: Table) -> tuple[Content, ...]:
     return (*shown, *(found.image for found in _pictures(result)))
 
 
-def kept(end: Table) -> Iterator[Keep]:
+def kept(end: Table) -> Iterator[AttachmentBytes]:
     for found in _pictures(table(end, "result")):
         yield found.keep
 
 
-def _diffs(detailed: str, call: Call) -> Iterator[Diff]:
+def _diffs(detailed: str, call: CopilotToolCall) -> Iterator[Diff]:
     """Each file's begins with a line `diff --git`. What is only read is told that way too."""
     if call.tool not in tools.WRITES:
         return

@@ -15,11 +15,11 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.dialect import Dialect
-from tillerman.agents.acp.model_reply import Reply as ModelReply
+from tillerman.agents.acp.dialect import AcpDialect
+from tillerman.agents.acp.model_reply import ModelReply
 from tillerman.agents.acp.wire import AcpWire
 from tillerman.agents.copilot import failures
-from tillerman.agents.copilot.hook_requests import CopilotGate
+from tillerman.agents.copilot.hook_requests import CopilotHookRequests
 from tillerman.core import tools
 from tillerman.core.agent import Prompt, SecretFolder, SessionSpec
 from tillerman.core.events import (
@@ -38,10 +38,10 @@ from tillerman.core.events import (
     TurnEnded,
     UsageReported,
 )
-from tillerman.core.wire import Keep, Launch, Reply
+from tillerman.core.wire import AttachmentBytes, Launch, WireReply
 from tillerman.hooks.protocol import HookReply
 
-Said = Event | Reply | Keep
+Said = Event | WireReply | AttachmentBytes
 C = TypeVar("C", ToolStarted, PermissionRequested)
 W = TypeVar("W", bound=Event)
 
@@ -51,7 +51,7 @@ _PREAMBLE_ENDS = "</instructions>\n"
 
 
 class CopilotWire(AcpWire):
-    def __init__(self, dialect: Dialect, spec: SessionSpec) -> None:
+    def __init__(self, dialect: AcpDialect, spec: SessionSpec) -> None:
         super().__init__(dialect, replace(spec, effort=None))  # it is on the command line
         self._mcp = tuple(spec.servers)
         self._tasks: list[str] = []  # calls within which a subagent works
@@ -61,7 +61,7 @@ class CopilotWire(AcpWire):
         self._total = UsageReported()
         self._planned = False
         self._reply = ModelReply()
-        self._gate = CopilotGate(lambda asked: self._inside(self._named(asked, asked.tool)))
+        self._gate = CopilotHookRequests(lambda asked: self._inside(self._named(asked, asked.tool)))
         self.plugin: Mapping[str, bytes] = {}
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
@@ -92,7 +92,7 @@ class CopilotWire(AcpWire):
         return [told for one in said for told in self._with_withdrawn(one)]
 
     def _with_withdrawn(self, one: Said) -> Iterator[Said]:
-        if not isinstance(one, Reply | Keep) and one.parent is None:
+        if not isinstance(one, WireReply | AttachmentBytes) and one.parent is None:
             yield from self._reply.hear(one)
         yield one
 
@@ -118,7 +118,7 @@ class CopilotWire(AcpWire):
                 yield from self._release()
                 yield from self._work(one)
             case PermissionRequested() if self._gate.allows(one):
-                yield from map(Reply, self.answer(one.request_id, Answer("allow")))
+                yield from map(WireReply, self.answer(one.request_id, Answer("allow")))
             case PermissionRequested():
                 yield self._inside(self._named(one, one.tool))
             case _:

@@ -22,7 +22,7 @@ from tillerman.core.agent_admin import (
     McpTool,
     Model,
     NativeSession,
-    Run,
+    RunCommand,
 )
 from tillerman.core.errors import AgentError
 from tillerman.core.wire import Wire
@@ -83,12 +83,12 @@ class Cursor(StdioAgent):
 
     async def _open_gated(self, spec: SessionSpec, host: Host, version: str) -> Conversation:
         from tillerman.agents.cursor import hook_plugin
-        from tillerman.agents.cursor.hook_requests import CursorGate
+        from tillerman.agents.cursor.hook_requests import CursorHookRequests
         from tillerman.agents.cursor.wire import CursorWire
-        from tillerman.agents.stdio.hooked_per_turn_conversation import HookedTurns
+        from tillerman.agents.stdio.hooked_per_turn_conversation import HookedPerTurnConversation
 
-        wire, gate = CursorWire(spec, config.read(host.variable)), CursorGate(spec)
-        talk = HookedTurns(self.info, wire, gate, spec, host, self._grace)
+        wire, gate = CursorWire(spec, config.read(host.variable)), CursorHookRequests(spec)
+        talk = HookedPerTurnConversation(self.info, wire, gate, spec, host, self._grace)
         wire.plugin = hook_plugin.files(await talk.listen(), version, host.patience)
         return talk
 
@@ -102,27 +102,27 @@ class Cursor(StdioAgent):
         wire = CursorWire(spec, config.read(host.variable))
         return PerTurnConversation(info, wire, spec, host, self._grace)
 
-    async def installed(self, run: Run) -> Installed:
+    async def installed(self, run: RunCommand) -> Installed:
         return await locate.installed(run, INFO)
 
-    async def account(self, run: Run) -> Account:
+    async def account(self, run: RunCommand) -> Account:
         """Its exit code tells nothing: it is 0 when nobody is signed in."""
         key = bool(run.variable("CURSOR_API_KEY") or run.variable("CURSOR_AUTH_TOKEN"))
         return command_output.account(await _say(run, "status", "--format", "json"), key=key)
 
-    async def about(self, run: Run) -> Mapping[str, str]:
+    async def about(self, run: RunCommand) -> Mapping[str, str]:
         return command_output.about(await _say(run, "about", "--format", "json"))
 
-    async def models(self, run: Run) -> Sequence[Model]:
+    async def models(self, run: RunCommand) -> Sequence[Model]:
         return command_output.models(await _say(run, "models"))
 
-    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+    async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         return stored_sessions.sessions(config.home(run.variable), cwd)
 
-    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+    async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
         return list(stored_sessions.history(config.home(run.variable), session))
 
-    async def create_session(self, run: Run, cwd: Path) -> str:
+    async def create_session(self, run: RunCommand, cwd: Path) -> str:
         return command_output.chat(await _say(run, "create-chat"))
 
     def login(self) -> Sequence[str]:
@@ -131,26 +131,26 @@ class Cursor(StdioAgent):
     def logout(self) -> Sequence[str]:
         return [BINARY, "logout"]
 
-    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+    async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         return command_output.mcp_servers(
             await _say(run, "mcp", "list", limit=60)
         )  # it connects to each
 
-    async def mcp_tools(self, run: Run, name: str) -> Sequence[McpTool]:
+    async def mcp_tools(self, run: RunCommand, name: str) -> Sequence[McpTool]:
         return command_output.mcp_tools(await _say(run, "mcp", "list-tools", name, limit=60))
 
-    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+    async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         await _say(run, "mcp", "enable" if on else "disable", name)
 
-    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+    async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
         """By the file that the user would edit: no command does it."""
         server = {key: value for key, value in config.items() if key != "type" and value}
         self._edit(run, lambda own: _with_servers(own, {**table(own, "mcpServers"), name: server}))
 
-    async def mcp_remove(self, run: Run, name: str) -> None:
+    async def mcp_remove(self, run: RunCommand, name: str) -> None:
         self._edit(run, lambda own: gemini_mcp_settings.removed(INFO.name, own, name))
 
-    def _edit(self, run: Run, change: Callable[[Table], Table]) -> None:
+    def _edit(self, run: RunCommand, change: Callable[[Table], Table]) -> None:
         file = Path(run.variable("HOME") or Path.home()) / ".cursor" / "mcp.json"
         gemini_mcp_settings.edit(INFO.name, file, change)
 
@@ -163,7 +163,7 @@ def _with_servers(own: Table, servers: Table) -> Table:
     return {**own, "mcpServers": servers}
 
 
-async def _say(run: Run, *words: str, limit: float = 20) -> bytes:
+async def _say(run: RunCommand, *words: str, limit: float = 20) -> bytes:
     try:
         return await locate.output(run, INFO, words, limit=limit)
     except AgentError as error:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tillerman.agents.cursor.withheld_tools import Approval
+from tillerman.agents.cursor.withheld_tools import WithheldTools
 from tillerman.agents.decoding.fields import parse, strings, table
 
 FILE = "cli-config.json"
@@ -31,7 +31,7 @@ def read(variable: Callable[[str], str | None]) -> bytes:
     return b""
 
 
-def copied(own: bytes, approval: Approval) -> bytes:
+def copied(own: bytes, approval: WithheldTools) -> bytes:
     """All that the user set; denials are added, none is taken away."""
     found = parse(own) if own else {}
     config = dict(found) if isinstance(found, dict) else {}

@@ -12,17 +12,17 @@ from tillerman.hooks.dialects import cursor, tool_names
 from tillerman.hooks.dialects.cursor_events import (
     AfterAgentThought,
     AfterFileEdit,
+    CursorSubagentStart,
+    CursorSubagentStop,
     PostToolUse,
     PostToolUseFailure,
     PreCompact,
     PreToolUse,
-    SubagentStart,
-    SubagentStop,
 )
 from tillerman.hooks.dialects.payload_codec import HookEvent
 
 
-class Tidings:
+class HookEvents:
     """Of one turn. What the stream tells too is not told twice."""
 
     def __init__(self, cwd: str) -> None:
@@ -43,9 +43,9 @@ class Tidings:
             case AfterAgentThought(text=words) if words and not self.thinks:
                 self._thoughts += 1
                 yield ThoughtChunk(message_id=f"hook-thought-{self._thoughts}", text=words)
-            case SubagentStart(task=task):
+            case CursorSubagentStart(task=task):
                 yield _of_subagent(f"a subagent begins: {task}")
-            case SubagentStop(status=status, summary=summary):
+            case CursorSubagentStop(status=status, summary=summary):
                 said = f"a subagent ended ({status or 'nobody knows how'})"
                 yield _of_subagent(f"{said}: {summary}" if summary else said)
             case PreCompact(context_usage_percent=percent):

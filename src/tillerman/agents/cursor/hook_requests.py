@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from tillerman.agents.cursor.hook_events import Tidings, call_of
+from tillerman.agents.cursor.hook_events import HookEvents, call_of
 from tillerman.agents.decoding.fields import Table, parse, table, text
-from tillerman.agents.stdio.hooked_per_turn_conversation import Ruling, Said
+from tillerman.agents.stdio.hooked_per_turn_conversation import HookDecision, Said
 from tillerman.agents.stdio.line_decoder import unrecognized
 from tillerman.core.agent import SessionSpec
 from tillerman.core.events import (
@@ -36,11 +36,11 @@ from tillerman.hooks.dialects.cursor_events import (
     BeforeReadFile,
     BeforeShellExecution,
     BeforeSubmitPrompt,
+    CursorSessionStart,
+    CursorSubagentStart,
     PreToolUse,
-    SessionStart,
-    SubagentStart,
 )
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable
+from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 
 Key = tuple[str, ...]
 
@@ -48,7 +48,7 @@ _UNSEEN = "What a subagent of Cursor does cannot be asked about, so this session
 _DENIED = "This was denied."
 
 
-class CursorGate:
+class CursorHookRequests:
     def __init__(self, spec: SessionSpec) -> None:
         options = dict(spec.options)
         self._context = text(options, "context")
@@ -59,7 +59,7 @@ class CursorGate:
     def begin(self, spec: SessionSpec) -> None:
         self._subagents = spec.approve == "auto"
         self._cwd = str(spec.cwd)
-        self._tidings = Tidings(self._cwd)
+        self._tidings = HookEvents(self._cwd)
         self._calls = self._tidings.calls
         self._kept: dict[str, HookEvent] = {}  # by who asks, until the stream tells the call
         self._open: dict[str, HookEvent] = {}  # by request
@@ -98,13 +98,17 @@ class CursorGate:
 
     def asked(self, ask: str, event: str, payload: bytes) -> Iterator[Said]:
         told = cursor.read(event, payload)
-        if isinstance(told, Unreadable) or told.event != event:
-            why = told.why if isinstance(told, Unreadable) else f"{told.event} came as {event}"
-            yield Ruling(ask, cursor.deny(told, f"tillerman cannot tell what is asked: {why}"))
+        if isinstance(told, UnreadablePayload) or told.event != event:
+            why = (
+                told.why if isinstance(told, UnreadablePayload) else f"{told.event} came as {event}"
+            )
+            yield HookDecision(
+                ask, cursor.deny(told, f"tillerman cannot tell what is asked: {why}")
+            )
             yield unrecognized(payload, why)
             return
-        if event not in cursor.GATES and not isinstance(told, SessionStart):
-            yield Ruling(ask, cursor.nothing(told))
+        if event not in cursor.GATES and not isinstance(told, CursorSessionStart):
+            yield HookDecision(ask, cursor.nothing(told))
         call_id = call_of(told)
         if call_id and call_id not in self._calls:
             self._kept[ask] = told
@@ -116,17 +120,17 @@ class CursorGate:
         if event is None:
             return
         if answer.option != ALLOW.id:
-            yield Ruling(request_id, cursor.deny(event, answer.note or _DENIED))
+            yield HookDecision(request_id, cursor.deny(event, answer.note or _DENIED))
             return
         changed = answer.input if answer.input != _input(event) else None
         if changed is not None and not _shown_later(event):
             instead = f"use this input instead: {json.dumps(changed, ensure_ascii=False)}"
-            yield Ruling(request_id, cursor.deny(event, instead))
+            yield HookDecision(request_id, cursor.deny(event, instead))
             return
         key = _key(event, self._cwd, changed) if isinstance(event, PreToolUse) else None
         if key:
             self._allowed.setdefault(key, []).append(call_of(event))
-        yield Ruling(request_id, cursor.allow(event, input=changed))
+        yield HookDecision(request_id, cursor.allow(event, input=changed))
 
     def gone(self, ask: str) -> Iterator[Said]:
         self._kept.pop(ask, None)
@@ -135,18 +139,18 @@ class CursorGate:
 
     def _consider(self, ask: str, event: HookEvent) -> Iterator[Said]:
         match event:
-            case SessionStart():
+            case CursorSessionStart():
                 reply = cursor.context(event, self._context, environment=self._environment)
-                yield Ruling(ask, reply)
+                yield HookDecision(ask, reply)
             case PreToolUse():
                 yield from self._before_tool(ask, event)
-            case SubagentStart() if not self._subagents:
-                yield Ruling(ask, cursor.deny(event, _UNSEEN))
+            case CursorSubagentStart() if not self._subagents:
+                yield HookDecision(ask, cursor.deny(event, _UNSEEN))
             case BeforeSubmitPrompt():
-                yield Ruling(ask, cursor.allow(event))  # the words are ours
+                yield HookDecision(ask, cursor.allow(event))  # the words are ours
             case _ if event.event in cursor.GATES:
                 if self._pass(event):
-                    yield Ruling(ask, cursor.allow(event))
+                    yield HookDecision(ask, cursor.allow(event))
                 else:
                     yield from self._request(ask, event)
                 yield from self._tidings.of(event)
@@ -156,9 +160,9 @@ class CursorGate:
     def _before_tool(self, ask: str, event: PreToolUse) -> Iterator[Said]:
         call = self._calls.get(call_of(event))
         if event.tool_name == "Read" and call and call.tool in WRITES:
-            yield Ruling(ask, cursor.allow(event))  # `Write` follows
+            yield HookDecision(ask, cursor.allow(event))  # `Write` follows
         elif event.tool_name == "Task" and not self._subagents:
-            yield Ruling(ask, cursor.deny(event, _UNSEEN))
+            yield HookDecision(ask, cursor.deny(event, _UNSEEN))
         else:
             yield from self._request(ask, event)
 
@@ -212,7 +216,7 @@ def _key(event: HookEvent, cwd: str, changed: Table | None = None) -> Key | None
         case BeforeMCPExecution(tool_name=name, tool_input=told):
             found = parse(told.encode("utf-8", "replace"))
             return ("tool", name, _plain(found) if isinstance(found, dict) else told)
-        case SubagentStart(tool_call_id=id):
+        case CursorSubagentStart(tool_call_id=id):
             return ("task", cursor.call_id(id))
     return None
 

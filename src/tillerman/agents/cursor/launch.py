@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 
 from tillerman.agents.cursor.config import FILE, copied
-from tillerman.agents.cursor.withheld_tools import Approval
+from tillerman.agents.cursor.withheld_tools import WithheldTools
 from tillerman.agents.decoding.inline_attachments import in_words
 from tillerman.core.agent import File, Prompt, SecretFolder, SessionSpec, Word
 from tillerman.core.errors import UsageError
-from tillerman.core.wire import Launch, Place
+from tillerman.core.wire import Launch, TemporaryFile
 
 _SANDBOX = {True: "enabled", False: "disabled", "enabled": "enabled", "disabled": "disabled"}
 
@@ -19,7 +19,7 @@ def launch(
     spec: SessionSpec, prompt: Prompt, own_config: bytes, plugin: Mapping[str, bytes] | None = None
 ) -> Launch:
     """`plugin`: the files of the one whose hooks ask us, if this version runs them."""
-    approval = Approval.of(spec, asked=plugin is not None)
+    approval = WithheldTools.of(spec, asked=plugin is not None)
     argv = _argv(spec, approval)
     if plugin is not None:
         argv.append(SecretFolder("--plugin-dir=", plugin))
@@ -34,7 +34,7 @@ def launch(
     )
 
 
-def _argv(spec: SessionSpec, approval: Approval) -> list[Word]:
+def _argv(spec: SessionSpec, approval: WithheldTools) -> list[Word]:
     argv: list[Word] = ["cursor-agent", "-p"]
     argv += ["--output-format=stream-json", "--stream-partial-output"]
     argv.append("--trust")  # in an unknown folder it would end at once, without a word on stdout
@@ -68,16 +68,16 @@ def _sandbox(spec: SessionSpec) -> str:
     return _SANDBOX[wanted]
 
 
-def _places(spec: SessionSpec) -> Iterator[Place]:
+def _places(spec: SessionSpec) -> Iterator[TemporaryFile]:
     if spec.system:
         words = spec.system.rstrip("\n")
         instead = f"<instructions>\n{words}\n</instructions>\n\n"
         content = f"{words}\n".encode("utf-8", "replace")
-        yield Place(spec.cwd / "AGENTS.md", content, instead.encode("utf-8", "replace"))
+        yield TemporaryFile(spec.cwd / "AGENTS.md", content, instead.encode("utf-8", "replace"))
     if spec.servers:
         servers = {name: dict(server) for name, server in spec.servers.items()}
         content = json.dumps({"mcpServers": servers}).encode()
-        yield Place(spec.cwd / ".cursor" / "mcp.json", content)
+        yield TemporaryFile(spec.cwd / ".cursor" / "mcp.json", content)
 
 
 def _words(prompt: Prompt) -> str:

@@ -14,7 +14,7 @@ from tillerman.agents.decoding.streamed_text import Streamed
 from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, ThoughtChunk
 
 
-class Speech:
+class CursorMessages:
     """One turn's words."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from tillerman.agents.cursor.tools import Call
+from tillerman.agents.cursor.tools import CursorToolCall
 from tillerman.agents.decoding.fields import Table, count, storable, strings, table, tables, text
 from tillerman.core.events import Content, Diff, PlanChanged, PlanStep, Text
 
@@ -28,27 +28,29 @@ _STATUSES: dict[str, Status] = {
 _FOR_THE_MODEL = "\n\nAgent note: "  # the CLI adds it to a hook's reason
 
 
-class Result(NamedTuple):
+class CursorToolResult(NamedTuple):
     outcome: Outcome
     content: tuple[Content, ...]
 
 
-def result_of(call: Call, beside: Table) -> Result:
+def result_of(call: CursorToolCall, beside: Table) -> CursorToolResult:
     """`beside`: what stands beside the call's arguments. Its `result` is one of several."""
     told = table(beside, "result")
     for key, outcome in _OUTCOMES.items():
         if isinstance(told.get(key), dict):
             body = table(told, key)
             if outcome != "completed":
-                return Result(outcome, tuple(_refusal(body)))
+                return CursorToolResult(outcome, tuple(_refusal(body)))
             failed = body.get("isError") is True  # an MCP server's own word
-            return Result("failed" if failed else outcome, tuple(_content(call, body, told)))
+            return CursorToolResult(
+                "failed" if failed else outcome, tuple(_content(call, body, told))
+            )
     if not told:
-        return Result("completed", ())
-    return Result("failed", (_as_json(told),))
+        return CursorToolResult("completed", ())
+    return CursorToolResult("failed", (_as_json(told),))
 
 
-def plan_of(call: Call, beside: Table) -> PlanChanged | None:
+def plan_of(call: CursorToolCall, beside: Table) -> PlanChanged | None:
     """The list after a call that changed it. A merge tells only what changed, its result all."""
     todos = tables(table(table(beside, "result"), "success"), "todos")
     if call.tool == "ExitPlanMode":
@@ -84,7 +86,7 @@ def _output(body: Table) -> str:
     return text(body, "interleavedOutput") or text(body, "stdout") + text(body, "stderr")
 
 
-def _content(call: Call, body: Table, told: Table) -> Iterator[Content]:
+def _content(call: CursorToolCall, body: Table, told: Table) -> Iterator[Content]:
     match call.kind:
         case "read":
             yield Text(text(body, "content"))
@@ -121,7 +123,7 @@ def _content(call: Call, body: Table, told: Table) -> Iterator[Content]:
                 yield _as_json(body)
 
 
-def _diff(call: Call, body: Table) -> Diff:
+def _diff(call: CursorToolCall, body: Table) -> Diff:
     path = text(body, "path") or call.path
     if hunks := _hunks(text(body, "diffString")):
         return Diff(path, patch=hunks)

@@ -53,7 +53,7 @@ _BOOKKEEPING = frozenset({
 })  # fmt: skip
 
 
-class Call(Struct, frozen=True):
+class CursorToolCall(Struct, frozen=True):
     """A call that has begun; `kind` is the CLI's key for it without `ToolCall`."""
 
     call_id: str
@@ -80,7 +80,7 @@ class Call(Struct, frozen=True):
         )
 
 
-def call_of(line: Table) -> tuple[Call, Table] | None:
+def call_of(line: Table) -> tuple[CursorToolCall, Table] | None:
     """The call, and what stands beside its arguments; None if the line names no tool."""
     calls = table(line, "tool_call")
     call_id = call_id_of(line)
@@ -88,12 +88,12 @@ def call_of(line: Table) -> tuple[Call, Table] | None:
         name = text(function, "name") or "function"
         given = parse(text(function, "arguments").encode("utf-8", "replace"))
         input = given if isinstance(given, dict) else {}
-        return Call(call_id, "function", name, storable(input)), function
+        return CursorToolCall(call_id, "function", name, storable(input)), function
     for key, value in calls.items():
         if key.endswith(_SUFFIX) and isinstance(value, dict):
             kind = key.removesuffix(_SUFFIX)
             args = table(value, "args")
-            return Call(call_id, kind, _name(kind, args), _input(kind, args)), value
+            return CursorToolCall(call_id, kind, _name(kind, args), _input(kind, args)), value
     return None
 
 

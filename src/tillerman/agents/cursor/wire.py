@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from tillerman.agents.cursor import failures, notices
 from tillerman.agents.cursor.launch import launch
 from tillerman.agents.cursor.line_objects import objects
-from tillerman.agents.cursor.messages import Speech
+from tillerman.agents.cursor.messages import CursorMessages
 from tillerman.agents.cursor.tool_results import plan_of, result_of
-from tillerman.agents.cursor.tools import Call, call_id_of, call_of
-from tillerman.agents.cursor.withheld_tools import Approval
+from tillerman.agents.cursor.tools import CursorToolCall, call_id_of, call_of
+from tillerman.agents.cursor.withheld_tools import WithheldTools
 from tillerman.agents.decoding.fields import Table, count, table, text
 from tillerman.agents.stdio.line_decoder import unrecognized
-from tillerman.agents.stdio.one_way_wire import OneWay
+from tillerman.agents.stdio.one_way_wire import OneWayWire
 from tillerman.core.agent import Exit, Prompt, SessionSpec
 from tillerman.core.events import (
     AgentReady,
@@ -24,7 +24,7 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Launch, Reply
+from tillerman.core.wire import Launch, WireReply
 
 Said = Iterator[Event]
 
@@ -33,7 +33,7 @@ _QUIET = frozenset({"user", "interaction_query"})
 _BARE = b"T: "  # older versions told some errors in a line of their own
 
 
-class CursorWire(OneWay):
+class CursorWire(OneWayWire):
     def __init__(self, spec: SessionSpec, own_config: bytes = b"") -> None:
         self.plugin: Mapping[str, bytes] | None = None  # whose hooks ask us
         self._cwd = str(spec.cwd)
@@ -53,18 +53,18 @@ class CursorWire(OneWay):
 
     def _begin(self, spec: SessionSpec) -> None:
         asked = self.plugin is not None
-        approval = Approval.of(spec, asked=asked)
+        approval = WithheldTools.of(spec, asked=asked)
         self._notice = approval.notice(spec.approve, asked=asked)
         self._withheld = set(approval.tools)
         self._resumed = spec.resume
         self._opened = ""
         self._complaint = ""
-        self._speech = Speech()
-        self._calls: dict[str, Call] = {}
+        self._speech = CursorMessages()
+        self._calls: dict[str, CursorToolCall] = {}
 
     # -- agent to host -----------------------------------------------------------------------
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         found = objects(line)
         if isinstance(found, str):
             return [self._bare(line, found)]

@@ -45,13 +45,13 @@ _WITHHELD: dict[str, tuple[_Group, ...]] = {
 _PLANNING = (_COMMANDS, _WRITES, _SERVERS)
 
 
-class Approval(NamedTuple):
+class WithheldTools(NamedTuple):
     withheld: tuple[str, ...]  # for people
     tools: tuple[str, ...]  # not offered to the model
     rules: tuple[str, ...]  # added to those of the user's that deny
 
     @classmethod
-    def of(cls, spec: SessionSpec, *, asked: bool) -> Approval:
+    def of(cls, spec: SessionSpec, *, asked: bool) -> WithheldTools:
         """`asked`: its hooks ask us of all that they see."""
         if asked:
             return cls._besides_hooks(spec)
@@ -69,7 +69,7 @@ class Approval(NamedTuple):
         )
 
     @classmethod
-    def _besides_hooks(cls, spec: SessionSpec) -> Approval:
+    def _besides_hooks(cls, spec: SessionSpec) -> WithheldTools:
         unseen = () if spec.approve == "auto" else (_WEB, _SUBAGENTS)
         groups = (*unseen, *(_PLANNING if spec.mode != "agent" else ()))
         tools = [tool for group in groups for tool in group.tools]

@@ -7,12 +7,12 @@ import binascii
 from typing import NamedTuple
 
 from tillerman.core.events import Image
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 
 class Picture(NamedTuple):
     image: Image
-    keep: Keep
+    keep: AttachmentBytes
 
 
 def picture(mime: str, encoded: str) -> Picture | None:
@@ -26,4 +26,4 @@ def picture(mime: str, encoded: str) -> Picture | None:
     if not data:
         return None
     hash = hashlib.sha256(data).hexdigest()
-    return Picture(Image(mime or "application/octet-stream", hash), Keep(data))
+    return Picture(Image(mime or "application/octet-stream", hash), AttachmentBytes(data))

@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.two_transports import TwoSurfaces
+from tillerman.agents.acp.two_transports import TwoTransportAgent
 from tillerman.agents.commands.locate import binary, plain
 from tillerman.agents.gemini.dialect import GeminiDialect
 from tillerman.agents.gemini.launch import BASE_URL, KEY, POLICY, ROW, home
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Conversation, Host, SessionSpec
-from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, Run
+from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import Event
 from tillerman.core.wire import Wire
@@ -29,7 +29,7 @@ def _stream(spec: SessionSpec) -> Wire:
     return GeminiStreamWire(spec)
 
 
-class GeminiCli(TwoSurfaces):
+class GeminiCli(TwoTransportAgent):
     def __init__(self) -> None:
         info = replace(ROW.info, can=ROW.info.can - _LACKS, asks=frozenset())
         stream = StdioAgent(info, _stream)
@@ -74,46 +74,46 @@ class GeminiCli(TwoSurfaces):
         await talk.start()
         return talk
 
-    async def account(self, run: Run) -> Account:
+    async def account(self, run: RunCommand) -> Account:
         from tillerman.agents.gemini.account import account
 
         return account(home(run.variable), run.variable)
 
-    async def models(self, run: Run) -> Sequence[Model]:
+    async def models(self, run: RunCommand) -> Sequence[Model]:
         from tillerman.agents.gemini.models import models
 
         return await models(self, run)
 
-    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+    async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         from tillerman.agents.gemini import stored_sessions
 
         return stored_sessions.sessions(home(run.variable), cwd)
 
-    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+    async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
         from tillerman.agents.gemini import stored_sessions
 
         return stored_sessions.history(home(run.variable), session)
 
-    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+    async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         from tillerman.agents.commands.gemini_mcp_settings import listed
 
         # It tells them on stderr, connects to each, and has no exit code for anything.
         ran = await run([binary(run, self.info), "mcp", "list"], env=_TRUSTED, limit=60)
         return listed(plain(ran.stderr))
 
-    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+    async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
         from tillerman.agents.commands.gemini_mcp_settings import added, edit
 
         path = _settings(run)
         edit(self.info.name, path, lambda settings: added(settings, name, config))
 
-    async def mcp_remove(self, run: Run, name: str) -> None:
+    async def mcp_remove(self, run: RunCommand, name: str) -> None:
         from tillerman.agents.commands.gemini_mcp_settings import edit, removed
 
         path = _settings(run)
         edit(self.info.name, path, lambda settings: removed(self.info.name, settings, name))
 
-    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+    async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         """Its own command finds no server at all in 0.61.0."""
         from tillerman.agents.commands.gemini_mcp_settings import edit
         from tillerman.agents.gemini.stored_sessions import switched
@@ -146,5 +146,5 @@ def _refuse_trusted_servers(spec: SessionSpec, host: Host) -> None:
         )
 
 
-def _settings(run: Run) -> Path:
+def _settings(run: RunCommand) -> Path:
     return home(run.variable) / "settings.json"

@@ -13,7 +13,7 @@ from tillerman.agents.decoding.fields import text
 from tillerman.agents.gemini import stored_sessions
 from tillerman.agents.gemini.plans import presented
 from tillerman.agents.stdio.recorded_conversation import RecordedConversation
-from tillerman.core.agent import AgentInfo, Heard, Host, SessionSpec
+from tillerman.core.agent import AgentInfo, DecodedLine, Host, SessionSpec
 from tillerman.core.events import AgentReady, Event, PermissionRequested, UsageReported
 from tillerman.core.wire import Wire
 
@@ -38,12 +38,12 @@ class GeminiConversation(RecordedConversation):
         self._home = home
         self._counted: frozenset[str] = frozenset()  # messages of earlier turns
 
-    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
         async for batch in super().heard():
             if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
                 yield batch
             else:
-                yield [Heard(raw, await self._completed(e), kept) for raw, e, kept in batch]
+                yield [DecodedLine(raw, await self._completed(e), kept) for raw, e, kept in batch]
             del batch
 
     async def _completed(self, events: Sequence[Event]) -> list[Event]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tillerman.agents.acp.dialect import Dialect, Outcome
+from tillerman.agents.acp.dialect import AcpDialect, Outcome
 from tillerman.agents.decoding.fields import Table, parse, table, tables, text
 from tillerman.agents.gemini import tool_titles
 from tillerman.agents.gemini.launch import acp
@@ -15,7 +15,7 @@ _PLANNING = "Access denied: plan path"
 _CANCELLED = "Command cancelled by user."
 
 
-class GeminiDialect(Dialect):
+class GeminiDialect(AcpDialect):
     def launch(self, spec: SessionSpec) -> Launch:
         return acp(spec)
 

@@ -13,7 +13,7 @@ from tillerman.agents.decoding.fields import Table, count, parse, storable, tabl
 from tillerman.agents.gemini import failures
 from tillerman.agents.gemini.launch import ROW, one_turn, unasked
 from tillerman.agents.stdio.line_decoder import unrecognized
-from tillerman.agents.stdio.one_way_wire import OneWay
+from tillerman.agents.stdio.one_way_wire import OneWayWire
 from tillerman.core import tools
 from tillerman.core.agent import Exit, Prompt, SessionSpec
 from tillerman.core.errors import Unsupported
@@ -47,7 +47,7 @@ _EXITS = {  # without a word on stdout
 }
 
 
-class GeminiStreamWire(OneWay):
+class GeminiStreamWire(OneWayWire):
     def __init__(self, spec: SessionSpec) -> None:
         self._cwd = str(spec.cwd)
         self._withheld = _WITHHELD[unasked(spec)]

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.core.agent import Prompt, SecretFile, SecretFolder, SessionSpec, Word
 from tillerman.core.wire import Launch
 
-ROW = Row(
+ROW = AcpAgentRow(
     name="gemini",
     command=("gemini", "--acp"),
     title="Gemini CLI",

@@ -10,10 +10,10 @@ from typing import Any
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.agents.acp.list_sessions import new_session
 from tillerman.agents.decoding.fields import table, tables, text
-from tillerman.core.agent_admin import Model, Run
+from tillerman.core.agent_admin import Model, RunCommand
 
 
-async def models(agent: AcpAgent, run: Run) -> Sequence[Model]:
+async def models(agent: AcpAgent, run: RunCommand) -> Sequence[Model]:
     """In a home of its own, with a key that is never used: a new session is written down."""
     with tempfile.TemporaryDirectory(prefix="tillerman-gemini-") as folder:
         env = {"GEMINI_CLI_HOME": folder, "GEMINI_API_KEY": "unused"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.acp.wire import AcpWire
 from tillerman.agents.gemini.retries import Retries
 from tillerman.core.agent import SessionSpec
@@ -12,7 +12,7 @@ from tillerman.core.events import Event
 
 
 class GeminiWire(AcpWire):
-    def __init__(self, dialect: Dialect, spec: SessionSpec) -> None:
+    def __init__(self, dialect: AcpDialect, spec: SessionSpec) -> None:
         super().__init__(dialect, spec)
         self._retries = Retries()
 

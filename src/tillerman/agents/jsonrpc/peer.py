@@ -10,12 +10,12 @@ import msgspec
 
 from tillerman.agents.decoding.fields import Table, count, parse, table, text
 from tillerman.core.events import Event
-from tillerman.core.wire import Keep, Reply
+from tillerman.core.wire import AttachmentBytes, WireReply
 
 METHOD_NOT_FOUND = -32601
 
 Id = str | int | float
-Said = Iterator[Event | Reply | Keep]
+Said = Iterator[Event | WireReply | AttachmentBytes]
 
 
 class RpcError(NamedTuple):
@@ -24,8 +24,8 @@ class RpcError(NamedTuple):
     data: Any = None
 
 
-class Asked(NamedTuple):
-    """A request of the other side: it waits for `Peer.result` or `Peer.error`."""
+class RpcRequest(NamedTuple):
+    """A request of the other side: it waits for `RpcPeer.result` or `RpcPeer.error`."""
 
     id: Id
     method: str
@@ -37,14 +37,14 @@ class Asked(NamedTuple):
         return msgspec.json.encode(self.id).decode()
 
 
-class Told(NamedTuple):
+class RpcNotification(NamedTuple):
     """A notification."""
 
     method: str
     params: Table
 
 
-class Answered(NamedTuple):
+class RpcResponse(NamedTuple):
     """The answer to a request of ours, for whom it was meant."""
 
     then: Callable[[Any, RpcError | None], Said]
@@ -55,14 +55,14 @@ class Answered(NamedTuple):
         return self.then(self.result, self.error)
 
 
-class Nonsense(NamedTuple):
+class RpcInvalid(NamedTuple):
     why: str
 
 
-Message = Asked | Told | Answered | Nonsense
+Message = RpcRequest | RpcNotification | RpcResponse | RpcInvalid
 
 
-class Peer:
+class RpcPeer:
     """`version`: whether messages carry the `jsonrpc` member."""
 
     def __init__(self, *, version: bool = True) -> None:
@@ -82,34 +82,36 @@ class Peer:
         message = {**self._envelope, "method": method}
         return message if params is None else {**message, "params": params}
 
-    def result(self, asked: Asked, result: Any) -> Table:
+    def result(self, asked: RpcRequest, result: Any) -> Table:
         return {**self._envelope, "id": asked.id, "result": result}
 
-    def error(self, asked: Asked, code: int, message: str) -> Table:
+    def error(self, asked: RpcRequest, code: int, message: str) -> Table:
         return {**self._envelope, "id": asked.id, "error": {"code": code, "message": message}}
 
-    def unknown(self, asked: Asked) -> Table:
+    def unknown(self, asked: RpcRequest) -> Table:
         return self.error(asked, METHOD_NOT_FOUND, f"{asked.method!r} is not supported")
 
     def hear(self, line: bytes) -> Message:
         message = parse(line)
         if isinstance(message, str):
-            return Nonsense(message)
+            return RpcInvalid(message)
         return self.understand(message)
 
     def understand(self, message: Table) -> Message:
         id, method = message.get("id"), text(message, "method")
         if "id" in message and not _is_id(id):
-            return Nonsense(f"an id that is neither text nor number: {id!r}")
+            return RpcInvalid(f"an id that is neither text nor number: {id!r}")
         if method:
             params = table(message, "params")
-            return Told(method, params) if "id" not in message else Asked(id, method, params)  # type: ignore[arg-type]
+            if "id" not in message:
+                return RpcNotification(method, params)
+            return RpcRequest(id, method, params)  # type: ignore[arg-type]
         if "id" not in message or not ("result" in message or "error" in message):
-            return Nonsense("neither a request nor an answer")
+            return RpcInvalid("neither a request nor an answer")
         then = self._waiting.pop(id, None)  # type: ignore[arg-type]
         if then is None:
-            return Nonsense(f"an answer to a request that is not open: {id!r}")
-        return Answered(then, message.get("result"), _error(message))
+            return RpcInvalid(f"an answer to a request that is not open: {id!r}")
+        return RpcResponse(then, message.get("result"), _error(message))
 
 
 def _is_id(id: object) -> bool:

@@ -8,20 +8,20 @@ from typing import Any
 import msgspec
 
 from tillerman.agents.decoding.fields import Table
-from tillerman.agents.jsonrpc.peer import Answered, Asked, Peer, RpcError, Said
+from tillerman.agents.jsonrpc.peer import RpcError, RpcPeer, RpcRequest, RpcResponse, Said
 from tillerman.core.agent_admin import Dialog
 from tillerman.core.errors import TillermanError
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Refused(TillermanError):
+class RpcRefused(TillermanError):
     def __init__(self, method: str, error: RpcError) -> None:
         super().__init__(f"the agent refused {method!r}: {error.message}")
         self.error = error
 
 
-def call(peer: Peer, method: str, params: Table, *, after: Sequence[Table] = ()) -> Dialog[Any]:
+def call(peer: RpcPeer, method: str, params: Table, *, after: Sequence[Table] = ()) -> Dialog[Any]:
     """Within a dialog: `result = yield from call(peer, "session/list", {"cwd": "/proj"})`.
 
     `after`: messages that go out before it, such as `peer.notify("initialized")`. What the agent
@@ -31,11 +31,11 @@ def call(peer: Peer, method: str, params: Table, *, after: Sequence[Table] = ())
     line = yield b"".join(map(_line, messages))
     while True:
         match peer.hear(line):
-            case Answered(result=result, error=None):
+            case RpcResponse(result=result, error=None):
                 return result
-            case Answered(error=RpcError() as error):
-                raise Refused(method, error)
-            case Asked() as asked:
+            case RpcResponse(error=RpcError() as error):
+                raise RpcRefused(method, error)
+            case RpcRequest() as asked:
                 line = yield _line(peer.unknown(asked))
             case _:
                 line = yield b""

@@ -10,7 +10,7 @@ from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.capability_check import refuse
 from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec
-from tillerman.core.agent_admin import Model, Run
+from tillerman.core.agent_admin import Model, RunCommand
 
 INFO = AgentInfo(
     name="mock",
@@ -35,7 +35,7 @@ class MockAgent(StdioAgent):
         refuse(info, spec)
         return await StdioAgent(info, self.wire, grace=self._grace).open(spec, host)
 
-    async def models(self, run: Run) -> Sequence[Model]:
+    async def models(self, run: RunCommand) -> Sequence[Model]:
         return [
             Model("mock-quick", "Mock Quick", provider="tillerman", default=True, context=8_000),
             Model("mock-deep", "Mock Deep", provider="tillerman", thinking=True, context=64_000),

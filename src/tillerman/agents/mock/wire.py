@@ -15,7 +15,7 @@ from tillerman.core import events as ev
 from tillerman.core import tools
 from tillerman.core.agent import Mode, Prompt, SessionSpec
 from tillerman.core.failure import Failure
-from tillerman.core.wire import Launch, Reply
+from tillerman.core.wire import Launch, WireReply
 
 CHILD = Path(__file__).with_name("child.py")
 TOOLS = {
@@ -72,7 +72,7 @@ class MockWire:
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
         yield {"type": "configure", "model": model, "mode": mode}
 
-    def decode(self, line: bytes) -> Iterable[ev.Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[ev.Event | WireReply]:
         try:
             yield self._event(json.decode(line))
         except (MsgspecError, ValueError, RecursionError) as error:

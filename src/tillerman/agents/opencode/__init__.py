@@ -6,8 +6,8 @@ each turn, under the user's own rules, which asks nobody. `serve` reads the even
 server, which tells more than ACP does; nothing drives that server yet.
 """
 
-from tillerman.agents.opencode.agent import OpenCode
+from tillerman.agents.opencode.agent import OpenCodeAgent
 
-agent = OpenCode()
+agent = OpenCodeAgent()
 
 __all__ = ["agent"]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.two_transports import TwoSurfaces
+from tillerman.agents.acp.two_transports import TwoTransportAgent
 from tillerman.agents.commands.locate import output
 from tillerman.agents.opencode.dialect import ROW, OpencodeDialect
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Conversation, Host, SessionSpec
-from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, Run
+from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.wire import Wire
 
 if TYPE_CHECKING:  # the program is started before it is loaded
@@ -33,7 +33,7 @@ _RUN = replace(ROW.info, can=ROW.info.can - _RUN_LACKS | {"subagents"}, asks=fro
 RUN = StdioAgent(_RUN, _run_wire)
 
 
-class OpenCode(TwoSurfaces):
+class OpenCodeAgent(TwoTransportAgent):
     def __init__(self) -> None:
         super().__init__(ROW, OpencodeDialect, RUN, surface="run")
 
@@ -49,7 +49,7 @@ class OpenCode(TwoSurfaces):
         await talk.start()
         return talk
 
-    async def account(self, run: Run) -> Account:
+    async def account(self, run: RunCommand) -> Account:
         from tillerman.agents.opencode import command_output
 
         found = command_output.account(await output(run, self.info, ["auth", "list"]))
@@ -57,7 +57,7 @@ class OpenCode(TwoSurfaces):
             return found
         return command_output.configured(await output(run, self.info, ["models"], limit=60))
 
-    async def models(self, run: Run) -> Sequence[Model]:
+    async def models(self, run: RunCommand) -> Sequence[Model]:
         from tillerman.agents.opencode import command_output
 
         return command_output.models(
@@ -70,7 +70,7 @@ class OpenCode(TwoSurfaces):
     def logout(self) -> Sequence[str]:
         return ["opencode", "auth", "logout"]
 
-    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+    async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         """Its own command lists those of the folder it runs in."""
         from tillerman.agents.acp.list_sessions import sessions
         from tillerman.agents.commands.locate import binary
@@ -78,7 +78,7 @@ class OpenCode(TwoSurfaces):
         argv = [binary(run, self.info), *ROW.command[1:]]
         return await run.dialog(argv, sessions(self.dialect, cwd), limit=60)
 
-    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+    async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
         from tillerman.agents.opencode import command_output
 
         words = ["export", session.native_id]
@@ -86,23 +86,23 @@ class OpenCode(TwoSurfaces):
             await output(run, self.info, words, limit=60), session.cwd or ""
         )
 
-    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+    async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         from tillerman.agents.opencode import command_output
 
         said = await output(run, self.info, ["mcp", "list"], limit=60)  # it connects to each
         return command_output.servers(said)
 
-    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+    async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
         from tillerman.agents.opencode import mcp_settings
 
         mcp_settings.add(run.variable, name, config)
 
-    async def mcp_remove(self, run: Run, name: str) -> None:
+    async def mcp_remove(self, run: RunCommand, name: str) -> None:
         from tillerman.agents.opencode import mcp_settings
 
         mcp_settings.remove(run.variable, name)
 
-    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+    async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         from tillerman.agents.opencode import mcp_settings
 
         mcp_settings.switch(run.variable, name, on)

@@ -12,7 +12,7 @@ from tillerman.agents.opencode.message_parts import Parts
 from tillerman.core.agent_admin import Account, McpServer, Model
 from tillerman.core.errors import AgentError
 from tillerman.core.events import Event, UserMessage
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 _HINT = "run `opencode auth login`, or set the key of a provider such as ANTHROPIC_API_KEY"
 _METHODS = {"api": "api key", "oauth": "browser", "wellknown": "token"}
@@ -94,7 +94,7 @@ def _said(message: Table, parts: Parts) -> Iterator[Event]:
         return
     for part in tables(message, "parts"):
         for event in parts.updated(part):
-            if not isinstance(event, Keep):
+            if not isinstance(event, AttachmentBytes):
                 yield event
 
 

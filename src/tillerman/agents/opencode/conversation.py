@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tillerman.agents.opencode.stored_usage import Counted, counted, database
 from tillerman.agents.stdio.conversation import StdioConversation
-from tillerman.core.agent import Heard
+from tillerman.core.agent import DecodedLine
 from tillerman.core.events import AgentReady, Event, TurnEnded, UsageReported
 
 _WATCHED = frozenset({AgentReady, TurnEnded})
@@ -19,12 +19,12 @@ class CountedConversation(StdioConversation):
     _native_id = ""
     _before: Counted | None = None  # all that was counted before the turn; None: nobody knows
 
-    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
         async for batch in super().heard():
             if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
                 yield batch
             else:
-                yield [Heard(raw, await self._checked(e), kept) for raw, e, kept in batch]
+                yield [DecodedLine(raw, await self._checked(e), kept) for raw, e, kept in batch]
             del batch
 
     async def _checked(self, events: Sequence[Event]) -> list[Event]:

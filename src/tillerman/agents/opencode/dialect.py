@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tillerman.agents.acp.agent_row import Row
-from tillerman.agents.acp.dialect import Dialect, Outcome
+from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.dialect import AcpDialect, Outcome
 from tillerman.agents.decoding.fields import Table, table, text
 from tillerman.agents.opencode.config import asking, environment
 from tillerman.agents.opencode.retries import LOGGED
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the program is started before these are loaded
 
 _NO_TOOL = "Invalid Tool"  # what it calls instead of one that the model made up
 
-ROW = Row(
+ROW = AcpAgentRow(
     name="opencode",
     command=("opencode", "acp"),
     title="OpenCode",
@@ -42,7 +42,7 @@ ROW = Row(
 )  # fmt: skip
 
 
-class OpencodeDialect(Dialect):
+class OpencodeDialect(AcpDialect):
     def launch(self, spec: SessionSpec) -> Launch:
         return Launch((*self.row.command, *LOGGED), env=environment(spec, asking()))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.agents.opencode.tools import (
-    Call,
+    OpenCodeToolCall,
     content,
     input_of,
     kept,
@@ -14,7 +14,7 @@ from tillerman.agents.opencode.tools import (
     plan,
     running,
 )
-from tillerman.agents.opencode.usage import Meter
+from tillerman.agents.opencode.usage import OpenCodeUsage
 from tillerman.core.events import (
     Event,
     MessageChunk,
@@ -22,9 +22,9 @@ from tillerman.core.events import (
     ToolFinished,
     ToolUpdated,
 )
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
-Said = Iterator[Event | Keep]
+Said = Iterator[Event | AttachmentBytes]
 
 QUIET = frozenset(
     {"step-start", "patch", "snapshot", "file", "agent", "subtask", "compaction", "retry"}
@@ -37,10 +37,10 @@ class Parts:
     def __init__(self, cwd: str, servers: Iterable[str]) -> None:
         self._cwd = cwd
         self._servers = tuple(servers)
-        self._meter = Meter()
+        self._meter = OpenCodeUsage()
         self._spoken: dict[str, int] = {}  # characters told of a part
         self._thought: set[str] = set()  # parts that are reasoning
-        self._open: dict[str, Call] = {}
+        self._open: dict[str, OpenCodeToolCall] = {}
         self._closed: set[str] = set()
         self._shown: dict[str, tuple[object, ...]] = {}
 
@@ -67,7 +67,7 @@ class Parts:
         said = ThoughtChunk if part_id in self._thought else MessageChunk
         yield said(message_id=part_id, text=words, parent=parent)
 
-    def call(self, call_id: str) -> Call | None:
+    def call(self, call_id: str) -> OpenCodeToolCall | None:
         return self._open.get(call_id)
 
     def child_of(self, part: Table) -> tuple[str, str] | None:
@@ -100,7 +100,7 @@ class Parts:
         call = self._open.get(call_id)
         if call is None:
             input = input_of(state)
-            call = Call(call_id, text(part, "tool"), input, self._servers, parent)
+            call = OpenCodeToolCall(call_id, text(part, "tool"), input, self._servers, parent)
             self._open[call_id] = call
             yield call.started(self._cwd)
         if status == "running":

@@ -10,15 +10,15 @@ from tillerman.agents.opencode import failures
 from tillerman.agents.opencode.config import environment, unasked
 from tillerman.agents.opencode.message_parts import Parts
 from tillerman.agents.stdio.line_decoder import unrecognized
-from tillerman.agents.stdio.one_way_wire import OneWay
+from tillerman.agents.stdio.one_way_wire import OneWayWire
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import AgentReady, Event, Notice, TurnEnded
-from tillerman.core.wire import Keep, Launch, Reply
+from tillerman.core.wire import AttachmentBytes, Launch, WireReply
 
-Said = Iterator[Event | Keep]
+Said = Iterator[Event | AttachmentBytes]
 
 
-class OpencodeRunWire(OneWay):
+class OpencodeRunWire(OneWayWire):
     """It tells neither the beginning nor the end of a turn: the session's id is in every line, and
     the last step is the one that does not go on with tools."""
 
@@ -52,7 +52,7 @@ class OpencodeRunWire(OneWay):
 
     # -- agent to host -----------------------------------------------------------------------
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply | Keep]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         return list(self._line(line))
 
     def _line(self, raw: bytes) -> Said:

@@ -13,7 +13,7 @@ from tillerman.agents.decoding.images import Picture, picture
 from tillerman.agents.opencode.tool_names import NAMES
 from tillerman.core import tools
 from tillerman.core.events import Content, Diff, PlanChanged, PlanStep, Text, ToolStarted
-from tillerman.core.wire import Keep
+from tillerman.core.wire import AttachmentBytes
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 Status = Literal["pending", "in_progress", "completed"]
@@ -39,7 +39,7 @@ def server_of(name: str, servers: Iterable[str]) -> str | None:
     return None
 
 
-class Call(Struct, frozen=True):
+class OpenCodeToolCall(Struct, frozen=True):
     call_id: str
     name: str
     input: Table
@@ -97,7 +97,7 @@ def outcome(state: Table) -> Outcome:
     return "cancelled" if aborted else "failed"
 
 
-def content(call: Call, state: Table) -> tuple[Content, ...]:
+def content(call: OpenCodeToolCall, state: Table) -> tuple[Content, ...]:
     if text(state, "status") == "error":
         return _words(text(state, "error"))
     shown: list[Content] = [*_changes(call, table(state, "metadata"))]
@@ -111,7 +111,7 @@ def running(state: Table) -> tuple[Content, ...]:
     return _words(text(table(state, "metadata"), "output"))
 
 
-def kept(state: Table) -> Iterator[Keep]:
+def kept(state: Table) -> Iterator[AttachmentBytes]:
     for found in _pictures(state):
         yield found.keep
 
@@ -127,7 +127,7 @@ def hunks(patch: str) -> str:
     return patch[start:] if start or patch.startswith("@@") else ""
 
 
-def _changes(call: Call, metadata: Table) -> Iterator[Diff]:
+def _changes(call: OpenCodeToolCall, metadata: Table) -> Iterator[Diff]:
     path = next(iter(call.paths), "")
     if found := hunks(text(metadata, "diff")):
         files = [(text(f, "filePath"), hunks(text(f, "patch"))) for f in tables(metadata, "files")]

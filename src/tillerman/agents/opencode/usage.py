@@ -6,7 +6,7 @@ from tillerman.agents.decoding.fields import Table, count, number, table
 from tillerman.core.events import UsageReported
 
 
-class Meter:
+class OpenCodeUsage:
     """`input` of a call excludes what came from the cache; reasoning stands beside `output`."""
 
     def __init__(self) -> None:

@@ -10,20 +10,20 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.dialect import Dialect
+from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.acp.wire import AcpWire
 from tillerman.agents.decoding.fields import text
 from tillerman.agents.opencode.retries import retry
 from tillerman.core.agent import SessionSpec
 from tillerman.core.events import Diff, Event, ToolFinished, ToolStarted, UsageReported
 from tillerman.core.tools import WRITES
-from tillerman.core.wire import Keep, Reply
+from tillerman.core.wire import AttachmentBytes, WireReply
 
-Said = Event | Reply | Keep
+Said = Event | WireReply | AttachmentBytes
 
 
 class OpencodeWire(AcpWire):
-    def __init__(self, dialect: Dialect, spec: SessionSpec) -> None:
+    def __init__(self, dialect: AcpDialect, spec: SessionSpec) -> None:
         super().__init__(dialect, spec)
         self._writing: dict[str, ToolStarted] = {}
         self._counting = not spec.resume  # the session's cost is known from here

@@ -9,13 +9,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.two_transports import TwoSurfaces
+from tillerman.agents.acp.two_transports import TwoTransportAgent
 from tillerman.agents.commands.locate import output, plain
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.agents.qwen.launch import ROW, home
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Conversation, Host, SessionSpec
-from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, Run
+from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.events import Event
 from tillerman.core.wire import Wire
 
@@ -29,7 +29,7 @@ def _stream(spec: SessionSpec) -> Wire:
     return QwenStreamWire(spec)
 
 
-class QwenCode(TwoSurfaces):
+class QwenCode(TwoTransportAgent):
     def __init__(self) -> None:
         stream = StdioAgent(replace(ROW.info, can=ROW.info.can - _LACKS), _stream)
         super().__init__(ROW, QwenDialect, stream, surface="stream-json", since="0.8.2")
@@ -50,48 +50,48 @@ class QwenCode(TwoSurfaces):
         await talk.start()
         return talk
 
-    async def account(self, run: Run) -> Account:
+    async def account(self, run: RunCommand) -> Account:
         from tillerman.agents.qwen.account import account
 
         return account(home(run.variable), run.variable)
 
-    async def models(self, run: Run) -> Sequence[Model]:
+    async def models(self, run: RunCommand) -> Sequence[Model]:
         from tillerman.agents.qwen.models import models
 
         return await models(self, run)
 
-    async def native_sessions(self, run: Run, cwd: Path) -> Sequence[NativeSession]:
+    async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         from tillerman.agents.qwen import stored_sessions
 
         return stored_sessions.sessions(home(run.variable), cwd)
 
-    async def native_history(self, run: Run, session: NativeSession) -> Sequence[Event]:
+    async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
         from tillerman.agents.qwen import stored_sessions
 
         return stored_sessions.history(home(run.variable), session)
 
-    async def mcp_servers(self, run: Run) -> Sequence[McpServer]:
+    async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         from tillerman.agents.commands.gemini_mcp_settings import listed
 
         # It connects to each.
         return listed(plain(await output(run, self.info, ["mcp", "list"], limit=60)))
 
-    async def mcp_add(self, run: Run, name: str, config: Mapping[str, Any]) -> None:
+    async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
         from tillerman.agents.commands.gemini_mcp_settings import added, edit
 
         edit(self.info.name, _settings(run), lambda settings: added(settings, name, config))
 
-    async def mcp_remove(self, run: Run, name: str) -> None:
+    async def mcp_remove(self, run: RunCommand, name: str) -> None:
         from tillerman.agents.commands.gemini_mcp_settings import edit, removed
 
         edit(self.info.name, _settings(run), lambda kept: removed(self.info.name, kept, name))
 
-    async def mcp_switch(self, run: Run, name: str, on: bool) -> None:
+    async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         from tillerman.agents.commands.gemini_mcp_settings import edit
         from tillerman.agents.qwen.stored_sessions import switched
 
         edit(self.info.name, _settings(run), lambda settings: switched(settings, name, on))
 
 
-def _settings(run: Run) -> Path:
+def _settings(run: RunCommand) -> Path:
     return home(run.variable) / "settings.json"

@@ -6,11 +6,11 @@ import re
 from typing import Any
 
 from tillerman.agents.acp import content
-from tillerman.agents.acp.dialect import Asking, Dialect, Outcome
+from tillerman.agents.acp.dialect import AcpDialect, AcpQuestions, Outcome
 from tillerman.agents.acp.tools import UNNAMED
 from tillerman.agents.decoding.fields import Table, parse, table, tables, text
 from tillerman.agents.decoding.questions import question
-from tillerman.agents.jsonrpc.peer import Asked
+from tillerman.agents.jsonrpc.peer import RpcRequest
 from tillerman.agents.qwen.launch import acp
 from tillerman.core.agent import SessionSpec
 from tillerman.core.events import Answer
@@ -33,7 +33,7 @@ _LISTING = {"path", "ignore", "file_filtering_options"}
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
 
-class QwenDialect(Dialect):
+class QwenDialect(AcpDialect):
     def launch(self, spec: SessionSpec) -> Launch:
         return acp(spec)
 
@@ -82,7 +82,7 @@ class QwenDialect(Dialect):
     def denial(self, note: str) -> str:
         return f"The user denied this call: {note}"
 
-    def asking(self, asked: Asked) -> Asking | None:
+    def asking(self, asked: RpcRequest) -> AcpQuestions | None:
         """A question comes as a request for permission with the questions in its input."""
         call = table(asked.params, "toolCall")
         questions = tables(table(call, "rawInput"), "questions")
@@ -101,4 +101,6 @@ class QwenDialect(Dialect):
             answers = {str(n): given[words] for n, words in enumerate(texts) if words in given}
             return {"outcome": {"outcome": "selected", "optionId": submit}, "answers": answers}
 
-        return Asking(tuple(map(question, questions)), result, text(call, "toolCallId") or None)
+        return AcpQuestions(
+            tuple(map(question, questions)), result, text(call, "toolCallId") or None
+        )

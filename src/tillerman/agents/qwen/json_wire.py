@@ -15,8 +15,8 @@ from tillerman.agents.decoding.fields import Table, parse, storable, strings, ta
 from tillerman.agents.jsonrpc.peer import RpcError
 from tillerman.agents.qwen import tool_calls
 from tillerman.agents.qwen.launch import ROW, approval_mode, two_way
-from tillerman.agents.qwen.messages import Speech
-from tillerman.agents.qwen.usage import Meter
+from tillerman.agents.qwen.messages import QwenMessages
+from tillerman.agents.qwen.usage import QwenUsage
 from tillerman.agents.stdio.line_decoder import unrecognized
 from tillerman.core.agent import Exit, Mode, Prompt, SessionSpec
 from tillerman.core.errors import Unsupported
@@ -35,9 +35,9 @@ from tillerman.core.events import (
 )
 from tillerman.core.failure import Failure
 from tillerman.core.version_check import standing
-from tillerman.core.wire import Launch, Reply
+from tillerman.core.wire import Launch, WireReply
 
-Said = Iterator[Event | Reply]
+Said = Iterator[Event | WireReply]
 
 _HONEST = ("0.24.0", "9999")  # versions that say in the result whether the API failed
 _QUIET = frozenset({"content_block_start", "content_block_stop", "message_stop", "goal_state"})
@@ -54,12 +54,12 @@ class QwenStreamWire:
         self._honest = False
         self._sent = 0
         self._changes: dict[str, SettingsChanged | None] = {}  # asked for, not confirmed yet
-        self._speeches: dict[str | None, Speech] = {None: Speech(None)}
+        self._speeches: dict[str | None, QwenMessages] = {None: QwenMessages(None)}
         self._calls: dict[str, ToolStarted] = {}
         self._open: dict[str, str] = {}  # requests, and the calls they are about
         self._denied: set[str] = set()  # calls
         self._cancelling = False
-        self._meter = Meter(resumed=bool(spec.resume))
+        self._meter = QwenUsage(resumed=bool(spec.resume))
 
     # -- host to agent -----------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class QwenStreamWire:
 
     # -- agent to host -----------------------------------------------------------------------
 
-    def decode(self, line: bytes) -> Iterable[Event | Reply]:
+    def decode(self, line: bytes) -> Iterable[Event | WireReply]:
         return list(self._line(line))
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
@@ -222,7 +222,7 @@ class QwenStreamWire:
             yield unrecognized(raw, "a request without an id")
         elif subtype != "can_use_tool":
             body = {"subtype": "error", "request_id": request_id, "error": "not supported"}
-            yield Reply({"type": "control_response", "response": body})
+            yield WireReply({"type": "control_response", "response": body})
             yield unrecognized(raw, f"a request of subtype {subtype!r} was refused")
         else:
             yield self._ask(request_id, request)
@@ -273,9 +273,9 @@ class QwenStreamWire:
         else:
             yield TurnEnded(reason="completed")
 
-    def _speech(self, parent: str | None) -> Speech:
+    def _speech(self, parent: str | None) -> QwenMessages:
         if parent not in self._speeches:
-            self._speeches[parent] = Speech(parent)
+            self._speeches[parent] = QwenMessages(parent)
         return self._speeches[parent]
 
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tillerman.agents.acp.agent_row import Row
+from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.core.agent import Mode, SecretFile, SessionSpec, Word
 from tillerman.core.wire import Launch
 
-ROW = Row(
+ROW = AcpAgentRow(
     name="qwen",
     command=("qwen", "--acp"),
     title="Qwen Code",

@@ -14,7 +14,7 @@ from tillerman.core.events import Event, MessageChunk, ThoughtChunk
 _API_ERROR = "[API Error: "
 
 
-class Speech:
+class QwenMessages:
     def __init__(self, parent: str | None) -> None:
         self._parent = parent
         self._message = ""

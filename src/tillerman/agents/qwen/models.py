@@ -11,12 +11,12 @@ from tillerman.agents.acp.list_sessions import new_session
 from tillerman.agents.decoding.fields import count, table, tables, text
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.agents.qwen.launch import ROW
-from tillerman.core.agent_admin import Model, Run
+from tillerman.core.agent_admin import Model, RunCommand
 
 _DIALECT = QwenDialect(ROW)
 
 
-async def models(agent: AcpAgent, run: Run) -> Sequence[Model]:
+async def models(agent: AcpAgent, run: RunCommand) -> Sequence[Model]:
     home = Path(run.variable("HOME") or Path.home())
     return listed(await agent.ask(run, home, new_session(agent.dialect, home), limit=30))
 

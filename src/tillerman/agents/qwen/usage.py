@@ -18,7 +18,7 @@ class _Tokens(NamedTuple):
     cached: int = 0
 
 
-class Meter:
+class QwenUsage:
     def __init__(self, *, resumed: bool) -> None:
         self._total = None if resumed else _Tokens()
         self._calls = _Tokens()

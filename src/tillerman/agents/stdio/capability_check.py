@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tillerman.core.agent import AgentInfo, SessionSpec
-from tillerman.core.errors import GateOpen, Unsupported
+from tillerman.core.errors import GateNotEnforced, Unsupported
 from tillerman.core.tools import ToolClass
 
 # before every call, where anything is to be asked or denied
@@ -50,7 +50,7 @@ def refuse_open_gate(info: AgentInfo, spec: SessionSpec) -> None:
     if spec.approve == "auto" or spec.accept_advisory:
         return
     if undeclared := undeclared_asks(info):
-        raise GateOpen(info.name, spec.approve, undeclared)
+        raise GateNotEnforced(info.name, spec.approve, undeclared)
 
 
 def undeclared_asks(info: AgentInfo) -> list[ToolClass]:

@@ -10,10 +10,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from tillerman.agents.stdio.agent import found
-from tillerman.agents.stdio.line_decoder import Hearing
+from tillerman.agents.stdio.line_decoder import LineDecoder
 from tillerman.agents.stdio.line_process import LineProcess
 from tillerman.agents.stdio.line_splitter import Line
-from tillerman.core.agent import AgentInfo, Exit, Heard, Host, Mode, Prompt, SessionSpec
+from tillerman.core.agent import AgentInfo, DecodedLine, Exit, Host, Mode, Prompt, SessionSpec
 from tillerman.core.errors import SessionBusy, Unsupported
 from tillerman.core.events import (
     AgentExited,
@@ -37,7 +37,7 @@ LAST_LINE = 300  # characters
 READING = 1.0  # seconds for an agent to take what it is told
 
 
-class Talk:
+class BaseConversation:
     """What conversations of both lifetimes share: a process, a wire, at most one open turn."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Talk:
         self._spec = spec
         self._host = host
         self._grace = grace
-        self._hearing = Hearing(wire, host.line_cap)
+        self._hearing = LineDecoder(wire, host.line_cap)
         self._process: LineProcess | None = None
         self._turn_open = False
         self._turn_over = asyncio.Event()
@@ -120,7 +120,7 @@ class Talk:
             return False
         return True
 
-    async def _hear(self, process: LineProcess) -> AsyncIterator[list[Heard]]:
+    async def _hear(self, process: LineProcess) -> AsyncIterator[list[DecodedLine]]:
         wire = self._wire
         batches: AsyncIterator[list[Line] | str] = process.lines()
         if isinstance(wire, DecodesStderr):
@@ -129,7 +129,7 @@ class Talk:
             if isinstance(batch, str):
                 assert isinstance(wire, DecodesStderr)
                 if events := list(wire.decode_stderr(batch)):
-                    yield [Heard(batch.encode(), events)]
+                    yield [DecodedLine(batch.encode(), events)]
                 continue
             heard, replies = self._hearing.understand(batch)
             if replies:
@@ -147,7 +147,7 @@ class Talk:
         return reconcile(said, exit, cancelled=self._cancelling, why=why, last=last)
 
 
-class StdioConversation(Talk):
+class StdioConversation(BaseConversation):
     """One process for the whole conversation."""
 
     _found_awake = False
@@ -185,24 +185,26 @@ class StdioConversation(Talk):
         except TimeoutError:
             await process.kill()
 
-    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
         process = self._process
         assert process is not None
-        yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
+        yield [
+            DecodedLine(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])
+        ]
         async for batch in self._hear(process):
             said = {type(event) for heard in batch for event in heard.events}
             if self._turn_open and said.isdisjoint(_TURNS):
                 self._unheard = self._unheard and said.isdisjoint(_WORK)
                 yield batch  # as nearly always
             else:
-                yield [Heard(raw, list(self._turns_in(e)), kept) for raw, e, kept in batch]
+                yield [DecodedLine(raw, list(self._turns_in(e)), kept) for raw, e, kept in batch]
             del batch
         exit = await process.exit()
         last: list[Event] = [self._exited(exit, process)]
         if self._turn_open:
             last.append(self._ending(None, exit, process))
             self._closed()
-        yield [Heard(None, last)]
+        yield [DecodedLine(None, last)]
 
     def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:
         """An agent that works outside of a turn woke, though it did not say so, or says it late.

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
-from tillerman.agents.stdio.conversation import Talk
+from tillerman.agents.stdio.conversation import BaseConversation
 from tillerman.agents.stdio.line_decoder import MAX_DEPTH, deeper_than, unrecognized
 from tillerman.agents.stdio.line_process import LineProcess
-from tillerman.core.agent import AgentInfo, Exit, Heard, Host, SessionSpec
+from tillerman.core.agent import AgentInfo, DecodedLine, Exit, Host, SessionSpec
 from tillerman.core.events import TurnEnded
 from tillerman.core.failure import Failure
 from tillerman.core.wire import Wire
@@ -17,7 +17,7 @@ from tillerman.hooks.protocol import HookReply, refusal
 from tillerman.hooks.server import HookAsked, HookServer, LendsHooks
 
 
-class Asking(Talk):
+class HookRequests(BaseConversation):
     """For conversations of both lifetimes. `listen` first: the program must know where to ask."""
 
     def __init__(
@@ -44,21 +44,21 @@ class Asking(Talk):
     def _may_ask(self) -> bool:
         raise NotImplementedError
 
-    def _asked(self, asked: HookAsked) -> Heard:
+    def _asked(self, asked: HookAsked) -> DecodedLine:
         raise NotImplementedError
 
-    def _withdrawn(self, ask: str) -> Heard:
+    def _withdrawn(self, ask: str) -> DecodedLine:
         raise NotImplementedError
 
-    def _told(self, batch: list[Heard]) -> list[Heard]:
+    def _told(self, batch: list[DecodedLine]) -> list[DecodedLine]:
         """What the stream tells, with what that means for who asks."""
         return batch
 
-    def _silence(self) -> list[Heard]:
+    def _silence(self) -> list[DecodedLine]:
         """Neither a line nor a question has come for as long as `_patience` says."""
         return []
 
-    def _last(self) -> list[Heard]:
+    def _last(self) -> list[DecodedLine]:
         """The stream is over."""
         return []
 
@@ -104,7 +104,7 @@ class Asking(Talk):
 
     # -- what is heard -----------------------------------------------------------------------
 
-    async def _hear(self, process: LineProcess) -> AsyncIterator[list[Heard]]:
+    async def _hear(self, process: LineProcess) -> AsyncIterator[list[DecodedLine]]:
         """Lines and questions as they come; of two at once the line is first, since a question
         is about a call that a line has told."""
         lines = super()._hear(process)
@@ -134,7 +134,7 @@ class Asking(Talk):
             line.cancel()
             news.cancel()
 
-    def _consider(self, who: HookAsked | str) -> Heard:
+    def _consider(self, who: HookAsked | str) -> DecodedLine:
         if isinstance(who, str):
             return self._withdrawn(who)
         if deeper_than(MAX_DEPTH, who.payload):
@@ -144,9 +144,9 @@ class Asking(Talk):
         except Exception as error:  # a gate's mistake must not open it, nor end the turn
             return self._refuse(who, f"{type(error).__name__} in the gate: {error}")
 
-    def _refuse(self, asked: HookAsked, why: str) -> Heard:
+    def _refuse(self, asked: HookAsked, why: str) -> DecodedLine:
         asked.reply(refusal(why))
-        return Heard(asked.payload, [unrecognized(asked.payload, why)])
+        return DecodedLine(asked.payload, [unrecognized(asked.payload, why)])
 
     def _ending(self, said: TurnEnded | None, exit: Exit, process: LineProcess) -> TurnEnded:
         if self._stuck and not self._cancelling:

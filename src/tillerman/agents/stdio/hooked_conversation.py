@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from tillerman.agents.stdio.conversation import StdioConversation
-from tillerman.agents.stdio.hook_requests import Asking
-from tillerman.core.agent import AgentInfo, Heard, Host, SessionSpec
+from tillerman.agents.stdio.hook_requests import HookRequests
+from tillerman.core.agent import AgentInfo, DecodedLine, Host, SessionSpec
 from tillerman.core.events import Answer, Event, PermissionRequested
 from tillerman.core.wire import Wire
 from tillerman.hooks.protocol import HookReply
@@ -19,7 +19,7 @@ class HookedWire(Wire, Protocol):
     def gone(self, ask: str) -> list[Event]: ...  # nobody waits any more for what was asked
 
 
-class HookedConversation(Asking, StdioConversation):
+class HookedConversation(HookRequests, StdioConversation):
     """`restless`: what it began in a turn may ask after it."""
 
     def __init__(
@@ -55,15 +55,15 @@ class HookedConversation(Asking, StdioConversation):
     def _may_ask(self) -> bool:
         return not self._cancelling and (self._turn_open or self._restless)
 
-    def _asked(self, asked: HookAsked) -> Heard:
+    def _asked(self, asked: HookAsked) -> DecodedLine:
         match self._told_by.hooked(asked.id, asked.payload):
             case HookReply(exit=0) as reply:  # it is not for anybody to decide
                 asked.reply(reply)
-                return Heard(None, ())
+                return DecodedLine(None, ())
             case HookReply() as reply:
                 return self._refuse(asked, reply.stderr.decode("utf-8", "replace").strip())
             case event:
-                return Heard(asked.payload, [event])
+                return DecodedLine(asked.payload, [event])
 
-    def _withdrawn(self, ask: str) -> Heard:
-        return Heard(None, self._told_by.gone(ask))
+    def _withdrawn(self, ask: str) -> DecodedLine:
+        return DecodedLine(None, self._told_by.gone(ask))

@@ -6,10 +6,10 @@ from asyncio import Queue
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from tillerman.agents.stdio.hook_requests import Asking
+from tillerman.agents.stdio.hook_requests import HookRequests
 from tillerman.agents.stdio.line_process import LineProcess
 from tillerman.agents.stdio.per_turn_conversation import PerTurnConversation
-from tillerman.core.agent import AgentInfo, Heard, Host, SessionSpec
+from tillerman.core.agent import AgentInfo, DecodedLine, Host, SessionSpec
 from tillerman.core.events import Answer, Event
 from tillerman.core.wire import Launch, Wire
 from tillerman.hooks.protocol import HookReply
@@ -18,17 +18,17 @@ from tillerman.hooks.server import HookAsked
 PAUSE = 1.0  # seconds that a question waits for the stream to tell what it is about
 
 
-class Ruling(NamedTuple):
+class HookDecision(NamedTuple):
     """What a hook is told that asked, or that only told us something."""
 
     ask: str
     reply: HookReply
 
 
-Said = Event | Ruling
+Said = Event | HookDecision
 
 
-class Gate(Protocol):
+class HookTranslator(Protocol):
     """What an agent's hooks ask, in our events; pure, and one for a conversation.
 
     Each question is ruled on sooner or later, or becomes a request whose answer rules on it. One
@@ -46,12 +46,12 @@ class Gate(Protocol):
     def gone(self, ask: str) -> Iterable[Said]: ...  # nobody hears a ruling any more
 
 
-class HookedTurns(Asking, PerTurnConversation):
+class HookedPerTurnConversation(HookRequests, PerTurnConversation):
     def __init__(
         self,
         info: AgentInfo,
         wire: Wire,
-        gate: Gate,
+        gate: HookTranslator,
         spec: SessionSpec,
         host: Host,
         grace: float,
@@ -91,27 +91,27 @@ class HookedTurns(Asking, PerTurnConversation):
     def _patience(self) -> float | None:
         return PAUSE if self._gate.waits else None
 
-    def _told(self, batch: list[Heard]) -> list[Heard]:
+    def _told(self, batch: list[DecodedLine]) -> list[DecodedLine]:
         said = self._rule(self._gate.hear(event for heard in batch for event in heard.events))
-        return [*batch, Heard(None, said)] if said else batch
+        return [*batch, DecodedLine(None, said)] if said else batch
 
-    def _silence(self) -> list[Heard]:
-        return [Heard(None, self._rule(self._gate.hurry()))]
+    def _silence(self) -> list[DecodedLine]:
+        return [DecodedLine(None, self._rule(self._gate.hurry()))]
 
-    def _last(self) -> list[Heard]:
-        return [Heard(None, list(self._gate.end()))]
+    def _last(self) -> list[DecodedLine]:
+        return [DecodedLine(None, list(self._gate.end()))]
 
-    def _asked(self, asked: HookAsked) -> Heard:
+    def _asked(self, asked: HookAsked) -> DecodedLine:
         events = self._rule(list(self._gate.asked(asked.id, asked.event, asked.payload)))
-        return Heard(asked.payload if events else None, events)
+        return DecodedLine(asked.payload if events else None, events)
 
-    def _withdrawn(self, ask: str) -> Heard:
-        return Heard(None, self._rule(self._gate.gone(ask)))
+    def _withdrawn(self, ask: str) -> DecodedLine:
+        return DecodedLine(None, self._rule(self._gate.gone(ask)))
 
     def _rule(self, said: Iterable[Said]) -> Sequence[Event]:
         events: list[Event] = []
         for one in said:
-            if isinstance(one, Ruling):
+            if isinstance(one, HookDecision):
                 self._reply(one.ask, one.reply)
             else:
                 events.append(one)

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
-from tillerman.agents.stdio.line_splitter import Line, Overlong, Tail
-from tillerman.core.agent import Heard
+from tillerman.agents.stdio.line_splitter import Line, OverlongLine, PartialLine
+from tillerman.core.agent import DecodedLine
 from tillerman.core.events import Unrecognized
-from tillerman.core.wire import Keep, Reply, Wire
+from tillerman.core.wire import AttachmentBytes, Wire, WireReply
 
 MAX_DEPTH = 100
 NO_BRACKETS = bytes(set(range(256)) - set(b'{}[]"'))
@@ -22,18 +22,18 @@ MOST_DECODED = 36 * 1024 * 1024  # bytes of memory for one line
 VALUE = 64  # bytes of a small one
 SHOWN = 4096  # bytes of a long line that nobody understood
 WIDEST = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # one such character makes all take 4 bytes
-_NO_EVENTS = (Reply, Keep)
+_NO_EVENTS = (WireReply, AttachmentBytes)
 WIDE = re.compile(rb"[\xc4-\xef]|\\u(?!00)")
 
 
-class Hearing:
+class LineDecoder:
     def __init__(self, wire: Wire, line_cap: int) -> None:
         self._wire = wire
         self._line_cap = line_cap
 
-    def understand(self, lines: Iterable[Line]) -> tuple[list[Heard], list[dict[str, Any]]]:
+    def understand(self, lines: Iterable[Line]) -> tuple[list[DecodedLine], list[dict[str, Any]]]:
         """What was heard, and the messages that must go back at once."""
-        heard: list[Heard] = []
+        heard: list[DecodedLine] = []
         replies: list[dict[str, Any]] = []
         for line in lines:
             if type(line) is bytes:  # as nearly always
@@ -41,32 +41,34 @@ class Hearing:
                     heard.append(self._decode(line, replies))
                 continue
             match line:
-                case Overlong():
-                    heard.append(Heard(line.head, [self._overlong(line)]))
-                case Tail(data) if data.strip() and not _looks_whole(data):
+                case OverlongLine():
+                    heard.append(DecodedLine(line.head, [self._overlong(line)]))
+                case PartialLine(data) if data.strip() and not _looks_whole(data):
                     cut = unrecognized(data, "cut off: the agent ended within this line")
-                    heard.append(Heard(data, [cut]))
-                case Tail(data) if data.strip():
+                    heard.append(DecodedLine(data, [cut]))
+                case PartialLine(data) if data.strip():
                     heard.append(self._decode(data, replies))
         return heard, replies
 
-    def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> Heard:
+    def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> DecodedLine:
         if len(raw) > MAX_DEPTH and _brackets(raw) > MAX_DEPTH and deeper_than(MAX_DEPTH, raw):
-            return Heard(raw, [unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")])
+            return DecodedLine(raw, [unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")])
         if len(raw) > LONG and (size := decoded_size(raw)) > MOST_DECODED:
-            return Heard(raw, [unrecognized(raw, f"would take {size >> 20} MB to decode")])
+            return DecodedLine(raw, [unrecognized(raw, f"would take {size >> 20} MB to decode")])
         try:
             said = list(self._wire.decode(raw))
         except Exception as error:  # a wire's mistake must not end the turn
             why = f"{type(error).__name__} in the wire: {error}"
-            return Heard(raw, [unrecognized(raw, why)])
+            return DecodedLine(raw, [unrecognized(raw, why)])
         if len(said) == 1 and type(said[0]) not in _NO_EVENTS:  # as nearly always
-            return Heard(raw, said)  # type: ignore[arg-type]
+            return DecodedLine(raw, said)  # type: ignore[arg-type]
         events = [one for one in said if not isinstance(one, _NO_EVENTS)]
-        replies += [one.message for one in said if isinstance(one, Reply)]
-        return Heard(raw, events, tuple(one.data for one in said if isinstance(one, Keep)))
+        replies += [one.message for one in said if isinstance(one, WireReply)]
+        return DecodedLine(
+            raw, events, tuple(one.data for one in said if isinstance(one, AttachmentBytes))
+        )
 
-    def _overlong(self, line: Overlong) -> Unrecognized:
+    def _overlong(self, line: OverlongLine) -> Unrecognized:
         return Unrecognized(
             raw=line.head.decode("utf-8", "replace"),
             why=f"longer than {self._line_cap} bytes",

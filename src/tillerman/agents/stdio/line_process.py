@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from tillerman.agents.stdio.line_splitter import Line, Lines
+from tillerman.agents.stdio.line_splitter import Line, LineSplitter
 from tillerman.agents.stdio.pipes import PipeReader, PipeWriter
 from tillerman.agents.stdio.stderr_lines import StderrLines
 from tillerman.core.agent import Child, Exit, Host, Word
@@ -25,7 +25,7 @@ class LineProcess:
 
     def __init__(self, child: Child, host: Host) -> None:
         self._child = child
-        self._lines = Lines(host.line_cap, host.spill)
+        self._lines = LineSplitter(host.line_cap, host.spill)
         self._stdout = PipeReader(child.stdout)
         self._stderr = PipeReader(child.stderr)
         self._stdin = PipeWriter(child.stdin) if child.stdin is not None else None

@@ -12,7 +12,7 @@ BLOCK = 256 * 1024  # at most this much goes to the spill at once
 HEAD = 4096  # of an over-long line, kept in its event
 
 
-class Overlong(NamedTuple):
+class OverlongLine(NamedTuple):
     """A line past the cap: its beginning, and what identifies the rest."""
 
     head: bytes
@@ -21,16 +21,16 @@ class Overlong(NamedTuple):
     spill: str
 
 
-class Tail(NamedTuple):
+class PartialLine(NamedTuple):
     """Bytes after the last newline when the stream ended."""
 
     data: bytes
 
 
-Line = bytes | Overlong | Tail
+Line = bytes | OverlongLine | PartialLine
 
 
-class Lines:
+class LineSplitter:
     def __init__(self, cap: int, spill: Callable[[], Spill]) -> None:
         self._cap = cap
         self._spill = spill
@@ -49,7 +49,7 @@ class Lines:
     def end(self) -> Iterator[Line]:
         cut = self._overlong is None
         if line := self._finish(b""):
-            yield Tail(line) if cut and isinstance(line, bytes) else line
+            yield PartialLine(line) if cut and isinstance(line, bytes) else line
 
     def _keep(self, part: bytes) -> None:
         if self._overlong:
@@ -61,7 +61,7 @@ class Lines:
             self._overlong.add(self._kept)
             self._kept = bytearray()
 
-    def _finish(self, part: bytes) -> bytes | Overlong:
+    def _finish(self, part: bytes) -> bytes | OverlongLine:
         if not (self._kept or self._overlong or len(part) > self._cap):
             return part
         self._keep(part)
@@ -90,5 +90,5 @@ class _Digest:
             for start in range(0, len(part), BLOCK):
                 self._spill.write(bytes(view[start : start + BLOCK]))
 
-    def result(self) -> Overlong:
-        return Overlong(self._head, self._length, self._hash.hexdigest(), self._spill.close())
+    def result(self) -> OverlongLine:
+        return OverlongLine(self._head, self._length, self._hash.hexdigest(), self._spill.close())

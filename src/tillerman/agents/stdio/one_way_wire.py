@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tillerman.core.events import Answer
 
 
-class OneWay:
+class OneWayWire:
     """What is left to write is `launch` and `decode`; a signal ends a turn that is cancelled."""
 
     lifetime: ClassVar[Literal["session", "turn"]] = "turn"

@@ -10,16 +10,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tillerman.agents.stdio.conversation import Talk
+from tillerman.agents.stdio.conversation import BaseConversation
 from tillerman.agents.stdio.line_process import LineProcess
-from tillerman.core.agent import AgentInfo, Heard, Host, Prompt, SessionSpec
+from tillerman.core.agent import AgentInfo, DecodedLine, Host, Prompt, SessionSpec
 from tillerman.core.errors import AgentError, TillermanError, Unsupported
 from tillerman.core.events import AgentReady, AgentStarted, TurnEnded
 from tillerman.core.failure import Failure
 from tillerman.core.wire import Launch, Wire
 
 
-class PerTurnConversation(Talk):
+class PerTurnConversation(BaseConversation):
     """The agent's own session id ties the processes together."""
 
     def __init__(
@@ -83,12 +83,16 @@ class PerTurnConversation(Talk):
             await self._process.kill()
         self._started.put_nowait(None)
 
-    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
         while process := await self._started.get():
             if isinstance(process, TurnEnded):
-                yield [Heard(None, [process])]
+                yield [DecodedLine(None, [process])]
                 continue
-            yield [Heard(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])]
+            yield [
+                DecodedLine(
+                    None, [AgentStarted(agent=self._info.name, supervision=self._host.level)]
+                )
+            ]
             said: TurnEnded | None = None
             async for batch in self._hear(process):
                 for event in [event for heard in batch for event in heard.events]:
@@ -103,13 +107,13 @@ class PerTurnConversation(Talk):
             self._host.take_back()
             end = self._ending(said, exit, process)
             self._closed()
-            yield [Heard(None, [self._exited(exit, process), end])]
+            yield [DecodedLine(None, [self._exited(exit, process), end])]
 
 
-def _without_end(heard: Heard) -> Heard:
+def _without_end(heard: DecodedLine) -> DecodedLine:
     """The end is told when the process has ended too."""
     raw, events, kept = heard
-    return Heard(raw, [event for event in events if not isinstance(event, TurnEnded)], kept)
+    return DecodedLine(raw, [event for event in events if not isinstance(event, TurnEnded)], kept)
 
 
 async def _feed(process: LineProcess, stdin: bytes) -> None:

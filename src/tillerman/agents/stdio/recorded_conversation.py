@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from tillerman.agents.stdio.conversation import StdioConversation
-from tillerman.core.agent import AgentInfo, Heard, Host, Prompt, SessionSpec
+from tillerman.core.agent import AgentInfo, DecodedLine, Host, Prompt, SessionSpec
 from tillerman.core.events import (
     AgentReady,
     Event,
@@ -73,12 +73,12 @@ class RecordedConversation(StdioConversation):
         self._prompt, self._worked, self._answer = prompt.text.strip(), False, {}
         return sending
 
-    async def heard(self) -> AsyncIterator[Sequence[Heard]]:
+    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
         async for batch in super().heard():
             if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
                 yield batch
             else:
-                yield [Heard(raw, await self._checked(e), kept) for raw, e, kept in batch]
+                yield [DecodedLine(raw, await self._checked(e), kept) for raw, e, kept in batch]
             del batch
 
     async def _checked(self, events: Sequence[Event]) -> list[Event]:

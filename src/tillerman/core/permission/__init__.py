@@ -1,7 +1,7 @@
 """The policy: what an agent may do, by rules on commands, files, hosts, servers and modes."""
 
 from tillerman.core.permission.guarded_names import INSTRUCTIONS, PROTECTED, PROTECTED_PREFIX
-from tillerman.core.permission.path_location import PLACES, Context
+from tillerman.core.permission.path_location import PLACES, DecisionContext
 from tillerman.core.permission.policy import Decision, Explanation, Policy, Step
 from tillerman.core.permission.presets import OF_THE_LOOP, WORKSPACE
 from tillerman.core.permission.rules import STRICTNESS, Rule, Verdict
@@ -15,8 +15,8 @@ __all__ = [
     "PROTECTED_PREFIX",
     "STRICTNESS",
     "WORKSPACE",
-    "Context",
     "Decision",
+    "DecisionContext",
     "Explanation",
     "Policy",
     "Preset",

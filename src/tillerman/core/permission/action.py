@@ -6,12 +6,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tillerman.core.permission.path_location import Spot
-from tillerman.core.permission.shell.parsed_script import Command
+from tillerman.core.permission.path_location import PathLocation
+from tillerman.core.permission.shell.parsed_script import ParsedCommand
 from tillerman.core.tools import class_of
 
 
-class Act(Struct, frozen=True):
+class PolicyAction(Struct, frozen=True):
     """`kind`: a whole call, one simple command of it, a file or a host that it reaches.
 
     What is `derived` stands in the words of a command: only rules that name files, or hosts, or
@@ -23,8 +23,8 @@ class Act(Struct, frozen=True):
     names: frozenset[str]  # tools and classes that it goes by
     call: frozenset[str]  # those of the request
     told: str = ""
-    spots: tuple[Spot, ...] = ()
-    command: Command | None = None
+    spots: tuple[PathLocation, ...] = ()
+    command: ParsedCommand | None = None
     line: str | None = None  # the whole command line it is of
     host: str | None = None
     server: str | None = None

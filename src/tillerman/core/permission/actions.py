@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission.action import Act, names_of
+from tillerman.core.permission.action import PolicyAction, names_of
 from tillerman.core.permission.command_actions import command_acts
-from tillerman.core.permission.path_location import Context, Spot, spot, spot_of
+from tillerman.core.permission.path_location import DecisionContext, PathLocation, spot, spot_of
 from tillerman.core.permission.search_paths import SEARCHES, reached, searched_tree
 from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess
 from tillerman.core.tools import READS, WRITES, class_of, paths_of
@@ -17,7 +17,7 @@ _MORE_PATHS = ("old_path", "new_path", "source", "destination", "from", "to")
 _PATH_LISTS = ("paths", "files", "file_paths")
 
 
-def acts_of(request: PermissionRequested, context: Context) -> list[Act]:
+def acts_of(request: PermissionRequested, context: DecisionContext) -> list[PolicyAction]:
     if request.tool == "Bash":
         return list(command_acts(request, context))
     names = names_of(request.tool)
@@ -29,7 +29,7 @@ def acts_of(request: PermissionRequested, context: Context) -> list[Act]:
     spots = tuple(spot(path, context) for path in dict.fromkeys(named(request)))
     server = server_of(request) if kind == "mcp" else None
     told = server or request.tool
-    return [Act("call", request.tool, names, names, told, spots, server=server)]
+    return [PolicyAction("call", request.tool, names, names, told, spots, server=server)]
 
 
 def server_of(request: PermissionRequested) -> str | None:
@@ -46,20 +46,22 @@ def server_of(request: PermissionRequested) -> str | None:
 # -- files, hosts ----------------------------------------------------------------------------------
 
 
-def _files(request: PermissionRequested, names: frozenset[str], context: Context) -> Iterator[Act]:
+def _files(
+    request: PermissionRequested, names: frozenset[str], context: DecisionContext
+) -> Iterator[PolicyAction]:
     tool = request.tool
     paths = list(dict.fromkeys(named(request)))
     for path in paths:
-        yield Act("file", tool, names, names, path, (_spot(request, path, context),))
+        yield PolicyAction("file", tool, names, names, path, (_spot(request, path, context),))
     if tree := searched_tree(tool, request.input, context):
-        yield Act("file", tool, names, names, tree.told, (tree,))
+        yield PolicyAction("file", tool, names, names, tree.told, (tree,))
     if not paths:
-        nowhere = Spot("", frozenset({"unnamed"}))
+        nowhere = PathLocation("", frozenset({"unnamed"}))
         found = spot(".", context) if tool in SEARCHES else nowhere
-        yield Act("file", tool, names, names, tool, (found,))
+        yield PolicyAction("file", tool, names, names, tool, (found,))
 
 
-def _spot(request: PermissionRequested, path: str, context: Context) -> Spot:
+def _spot(request: PermissionRequested, path: str, context: DecisionContext) -> PathLocation:
     """What deletes or moves a folder does so with all that is in it."""
     if request.tool in ("Delete", "Rename"):
         return spot_of(FileAccess(path, "remove", recursive=True), context)
@@ -84,10 +86,10 @@ def named(request: PermissionRequested) -> Iterator[str]:
         yield from reached(request.tool, request.input)
 
 
-def _network(request: PermissionRequested, names: frozenset[str]) -> Act:
+def _network(request: PermissionRequested, names: frozenset[str]) -> PolicyAction:
     url = request.input.get("url")
     host = host_of(url) if isinstance(url, str) else None
-    return Act("host", request.tool, names, names, host or request.tool, host=host)
+    return PolicyAction("host", request.tool, names, names, host or request.tool, host=host)
 
 
 def host_of(url: str) -> str:

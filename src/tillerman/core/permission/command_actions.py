@@ -11,14 +11,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission.action import Act, names_of
+from tillerman.core.permission.action import PolicyAction, names_of
 from tillerman.core.permission.hidden_characters import hidden_characters, visible
 from tillerman.core.permission.listed_files import with_listed_files
 from tillerman.core.permission.path_location import (
     HIDDEN,
     UNREAD,
-    Context,
-    Spot,
+    DecisionContext,
+    PathLocation,
     holding,
     spot,
     spot_of,
@@ -26,9 +26,9 @@ from tillerman.core.permission.path_location import (
 from tillerman.core.permission.shell.parsed_script import (
     HOLE,
     SIGNS,
-    Command,
     Directory,
     FileAccess,
+    ParsedCommand,
     ParsedScript,
     joined,
     shown,
@@ -94,7 +94,7 @@ def start_directories(request: PermissionRequested) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _start_path(request: PermissionRequested, context: Context) -> str:
+def _start_path(request: PermissionRequested, context: DecisionContext) -> str:
     """The absolute path that the line runs in; empty if it is not known."""
     base = str(context.base or context.cwd)
     match start_directories(request):
@@ -105,7 +105,7 @@ def _start_path(request: PermissionRequested, context: Context) -> str:
     return ""
 
 
-def command_acts(request: PermissionRequested, context: Context) -> Iterator[Act]:
+def command_acts(request: PermissionRequested, context: DecisionContext) -> Iterator[PolicyAction]:
     line, script = located(request, _start_path(request, context))
     if (raw := request.input.get(line_key(request.input))) and isinstance(raw, str):
         script = with_listed_files(raw, script, partial(_names_below, context))
@@ -114,20 +114,22 @@ def command_acts(request: PermissionRequested, context: Context) -> Iterator[Act
             yield from _command(_to(one), line, context, resting=False)
     yield from _unread(request, line, script)
     if line.strip() and not (script.commands or script.redirections or script.unread):
-        yield Act("command", "Bash", _SHELL, _SHELL, line, line=line)
+        yield PolicyAction("command", "Bash", _SHELL, _SHELL, line, line=line)
     resting = [_rests(one, context) for one in script.commands]
     for command, rests in zip(script.commands, resting, strict=True):
         yield from _command(command, line, context, resting=rests and not all(resting))
     for target in script.redirections:
         tool = _TOOLS[target.kind]
         found = spot_of(target, context)
-        yield Act("file", tool, names_of(tool) | _SHELL, _SHELL, found.told, (found,), line=line)
+        yield PolicyAction(
+            "file", tool, names_of(tool) | _SHELL, _SHELL, found.told, (found,), line=line
+        )
     asked_for = request.input.get("networkApprovalContext")
     if isinstance(asked_for, dict) and isinstance(host := asked_for.get("host"), str):
         yield _host(host.lower(), line)
 
 
-def _names_below(context: Context, access: FileAccess) -> Iterator[str]:
+def _names_below(context: DecisionContext, access: FileAccess) -> Iterator[str]:
     """A name that nobody can rely on, where not all can be looked up on disk."""
     if context.files is None or not SIGNS.isdisjoint(access.path):
         yield " "
@@ -140,7 +142,9 @@ def _names_below(context: Context, access: FileAccess) -> Iterator[str]:
         yield from listing.by_name if listing.complete else (" ",)
 
 
-def _unread(request: PermissionRequested, line: str, script: ParsedScript) -> Iterator[Act]:
+def _unread(
+    request: PermissionRequested, line: str, script: ParsedScript
+) -> Iterator[PolicyAction]:
     """What was not read to its end may run, write and reach anything."""
     hidden = hidden_characters(line)
     reasons = script.unread
@@ -151,15 +155,17 @@ def _unread(request: PermissionRequested, line: str, script: ParsedScript) -> It
     if hidden:
         found = ", ".join(f"{visible(c)} {_times(count)}" for c, count in hidden.items())
         told = f"{found} in `{visible(line)}`"
-        spots = (Spot(told, frozenset({HIDDEN})),)
-        whole = Command((), line, doubts=(f"characters that cannot be seen: {found}",))
-        yield Act("command", "Bash", _SHELL, _SHELL, visible(line), spots, whole, line)
+        spots = (PathLocation(told, frozenset({HIDDEN})),)
+        whole = ParsedCommand((), line, doubts=(f"characters that cannot be seen: {found}",))
+        yield PolicyAction("command", "Bash", _SHELL, _SHELL, visible(line), spots, whole, line)
     if reasons:
-        whole = Command((), line, doubts=reasons)
-        yield Act("command", "Bash", _SHELL, _SHELL, visible(line), (), whole, line)
-        anywhere = Spot(reasons[0], frozenset({"unnamed", UNREAD}))
+        whole = ParsedCommand((), line, doubts=reasons)
+        yield PolicyAction("command", "Bash", _SHELL, _SHELL, visible(line), (), whole, line)
+        anywhere = PathLocation(reasons[0], frozenset({"unnamed", UNREAD}))
         names = names_of("Write") | _SHELL
-        yield Act("file", "Write", names, _SHELL, "any file", (anywhere,), line=line, derived=True)
+        yield PolicyAction(
+            "file", "Write", names, _SHELL, "any file", (anywhere,), line=line, derived=True
+        )
         yield _host(HOLE, line)
 
 
@@ -167,9 +173,11 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _host(host: str, line: str) -> Act:
+def _host(host: str, line: str) -> PolicyAction:
     names = names_of("WebFetch") | _SHELL
-    return Act("host", "WebFetch", names, _SHELL, shown(host), host=host, line=line, derived=True)
+    return PolicyAction(
+        "host", "WebFetch", names, _SHELL, shown(host), host=host, line=line, derived=True
+    )
 
 
 def _moved(script: ParsedScript, starts: Sequence[str]) -> ParsedScript:
@@ -200,42 +208,48 @@ def _below(start: str, folder: Directory) -> Directory:
     return None if HOLE in start else posixpath.join(start, folder)
 
 
-def _is_within(folder: str, context: Context) -> bool:
+def _is_within(folder: str, context: DecisionContext) -> bool:
     return not spot(folder, context).places & _OUTSIDE
 
 
-def _to(folder: str) -> Command:
+def _to(folder: str) -> ParsedCommand:
     """To run a line elsewhere is to go there first."""
     words = ("cd", folder)
-    return Command(words, joined(words), accesses=(FileAccess(folder, "read"),))
+    return ParsedCommand(words, joined(words), accesses=(FileAccess(folder, "read"),))
 
 
-def _rests(command: Command, context: Context) -> bool:
+def _rests(command: ParsedCommand, context: DecisionContext) -> bool:
     if command.effect != "none":
         return False
     return not any(spot_of(one, context).places & _OUTSIDE for one in command.accesses)
 
 
-def _command(command: Command, line: str, context: Context, *, resting: bool) -> Iterator[Act]:
+def _command(
+    command: ParsedCommand, line: str, context: DecisionContext, *, resting: bool
+) -> Iterator[PolicyAction]:
     spots = [spot_of(one, context) for one in command.accesses]
     spots = _copied(command.accesses, spots, context)
-    yield Act(
+    yield PolicyAction(
         "command", "Bash", _SHELL, _SHELL, shown(command.text), tuple(spots), command, line,
         derived=command.inner or resting,
     )  # fmt: skip
     for access, found in zip(command.accesses, spots, strict=True):
         tool = _TOOLS[access.kind]
         names = names_of(tool) | _SHELL
-        yield Act("file", tool, names, _SHELL, found.told, (found,), line=line, derived=True)
+        yield PolicyAction(
+            "file", tool, names, _SHELL, found.told, (found,), line=line, derived=True
+        )
         if access.kind == "mention" and "protected" in found.places:
             names = names_of("Write") | _SHELL
-            yield Act("file", "Write", names, _SHELL, found.told, (found,), line=line,
+            yield PolicyAction("file", "Write", names, _SHELL, found.told, (found,), line=line,
                       derived=True, possible=True)  # fmt: skip
     for host in command.hosts:
         yield _host(host, line)
 
 
-def _copied(accesses: Sequence[FileAccess], spots: Sequence[Spot], context: Context) -> list[Spot]:
+def _copied(
+    accesses: Sequence[FileAccess], spots: Sequence[PathLocation], context: DecisionContext
+) -> list[PathLocation]:
     """Where a whole tree is written, the names in the trees that are read are written there."""
     sources = [found.tree for access, found in zip(accesses, spots, strict=True)
                if found.tree and access.kind in ("read", "remove")]  # fmt: skip

@@ -7,7 +7,7 @@ from tillerman.core.permission.command_actions import LINE_KEYS
 from tillerman.core.permission.policy import Decision
 
 
-def instead(decision: Decision, request: PermissionRequested) -> str:
+def denial_note(decision: Decision, request: PermissionRequested) -> str:
     """The note of a decision that rewrites, and what it would have made of the request."""
     new = decision.input or {}
     changed = {key: value for key, value in new.items() if request.input.get(key) != value}

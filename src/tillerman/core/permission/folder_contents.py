@@ -23,7 +23,7 @@ _MOST_FOLLOWED = 2_000  # links of one tree
 Starts = tuple[tuple[str, str], ...]
 
 
-class Listing:
+class FolderListing:
     """Paths relative to a folder, nearest first. It keeps what patterns were found to match in it,
     so one that is used again answers at once."""
 
@@ -107,7 +107,7 @@ class FileTree(Protocol):
     """What the policy looks up on disk while it decides. Paths are absolute."""
 
     def glob(self, pattern: str) -> Sequence[str] | None: ...  # None: more than can be looked at
-    def below(self, folder: str, skipped: frozenset[str]) -> Listing: ...
+    def below(self, folder: str, skipped: frozenset[str]) -> FolderListing: ...
     def tracked(self, path: str) -> bool: ...  # by git, or nobody knows
     def is_folder(self, path: str) -> bool: ...  # links followed
 
@@ -137,7 +137,7 @@ class Tree:
         self.folders = folders
 
     @property
-    def listings(self) -> list[tuple[str, Listing]]:
+    def listings(self) -> list[tuple[str, FolderListing]]:
         """Of the folders, and of those that links in them lead to, where they are followed."""
         return self._followed[0]
 
@@ -147,7 +147,7 @@ class Tree:
         return self._followed[1]
 
     @cached_property
-    def _followed(self) -> tuple[list[tuple[str, Listing]], list[str]]:
+    def _followed(self) -> tuple[list[tuple[str, FolderListing]], list[str]]:
         found = {one: self._files.below(one, frozenset()) for one in self.folders}
         targets: dict[str, None] = {}
         waiting = list(found) if self._access.follows_links else []
@@ -187,7 +187,7 @@ class Tree:
             return False
         return all(listing.complete for _, listing in self.listings)
 
-    def reached(self, folder: str, listing: Listing, paths: Sequence[str]) -> Iterator[str]:
+    def reached(self, folder: str, listing: FolderListing, paths: Sequence[str]) -> Iterator[str]:
         """The whole paths of those, and of what lies below, that the access does not leave out."""
         if not paths:
             return

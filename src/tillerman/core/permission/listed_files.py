@@ -11,7 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from tillerman.core.permission.shell.parsed_script import HOLE, Command, FileAccess, ParsedScript
+from tillerman.core.permission.shell.parsed_script import (
+    HOLE,
+    FileAccess,
+    ParsedCommand,
+    ParsedScript,
+)
 
 # One pipeline, with no words from elsewhere: of variables, files or other commands. It may be run
 # in another directory, and pass over errors.
@@ -85,13 +90,13 @@ def _has_one_source(line: str) -> bool:
     return not {"'", '"'} & set(_QUOTED.sub("", line))
 
 
-def _takes_listed(command: Command) -> bool:
+def _takes_listed(command: ParsedCommand) -> bool:
     return any(HOLE in access.path for access in command.accesses) or any(
         HOLE in word for word in command.words
     )
 
 
-def _listed_by(command: Command) -> Sequence[FileAccess] | None:
+def _listed_by(command: ParsedCommand) -> Sequence[FileAccess] | None:
     """The trees that the paths lie in that it prints; none for one that passes on paths of others.
 
     None for what prints anything else.

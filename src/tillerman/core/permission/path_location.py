@@ -38,7 +38,7 @@ ALL_PLACES = frozenset({*PLACES, UNREAD, HIDDEN})
 _LONGEST, _LONGEST_NAME = 4_096, 255
 
 
-class Context(Struct, frozen=True):
+class DecisionContext(Struct, frozen=True):
     """Where a request is judged. `resolve` follows links; without I/O it can only tidy a path.
 
     `cwd` and `folders` are the workspace, and may lie in one another. `base` is what relative
@@ -55,7 +55,7 @@ class Context(Struct, frozen=True):
     files: FileTree | None = None  # None: nothing is looked up on disk
 
 
-class Spot(Struct, frozen=True):
+class PathLocation(Struct, frozen=True):
     """A path in all its forms: as written and with links followed, from each possible folder."""
 
     told: str
@@ -127,31 +127,31 @@ def _lax(pattern: str) -> tuple[re.Pattern[str], str]:
 
 def spot(
     path: str,
-    context: Context,
+    context: DecisionContext,
     *,
     removed: bool = False,
     folders: Sequence[Directory] = ("",),
     told: str = "",
-) -> Spot:
+) -> PathLocation:
     told = told or shown(path[:_LONGEST])
     if len(path) > _LONGEST or any(len(part) > _LONGEST_NAME for part in path.split("/")):
-        return Spot(told, frozenset({"outside"}))  # no file system has such a file
+        return PathLocation(told, frozenset({"outside"}))  # no file system has such a file
     if HOLE in path:
-        return Spot(told, frozenset({"unnamed"}))
+        return PathLocation(told, frozenset({"unnamed"}))
     named: list[str] = []
     for folder in folders:
         if folder is None and not path.startswith(("/", "~")):
-            return Spot(told, frozenset({"unnamed"}))
+            return PathLocation(told, frozenset({"unnamed"}))
         base = _absolute(folder or "", str(context.base or context.cwd), context)
         whole = _absolute(path, base, context) if base is not None else None
         if whole is None:
-            return Spot(told, frozenset({"outside"}))
+            return PathLocation(told, frozenset({"outside"}))
         named.append(whole)
     matches = _matches(named, context) if not SIGNS.isdisjoint(path) else None
     return _placed(told, [*named, *(matches or ())], context, removed, matches is not None)
 
 
-def _matches(patterns: Sequence[str], context: Context) -> list[str] | None:
+def _matches(patterns: Sequence[str], context: DecisionContext) -> list[str] | None:
     """The files on disk that globs stand for; None: nobody can tell."""
     if context.files is None:
         return None
@@ -165,8 +165,8 @@ def _matches(patterns: Sequence[str], context: Context) -> list[str] | None:
 
 
 def _placed(
-    told: str, named: Sequence[str], context: Context, removed: bool, expanded: bool
-) -> Spot:
+    told: str, named: Sequence[str], context: DecisionContext, removed: bool, expanded: bool
+) -> PathLocation:
     wholes = [form for one in named for form in (posixpath.normpath(one), context.resolve(one))]
     roots = [posixpath.normpath(str(root)) for root in (context.cwd, *context.folders)]
     real = [context.resolve(root) for root in roots]
@@ -179,7 +179,7 @@ def _placed(
     if removed and context.home and str(context.home) in wholes:
         places.add("protected")
     folded = tuple(dict.fromkeys((fold_path(whole), fold_path(inner)) for whole, inner in forms))
-    return Spot(
+    return PathLocation(
         told,
         frozenset(places),
         tuple(wholes),
@@ -189,7 +189,7 @@ def _placed(
     )
 
 
-def spot_of(access: FileAccess, context: Context) -> Spot:
+def spot_of(access: FileAccess, context: DecisionContext) -> PathLocation:
     """Of a file, or a tree of files, that a command accesses."""
     below = access.kind == "write" and posixpath.normpath(access.path) != "."
     removed = (access.kind == "remove" or (access.recursive and below)) and not access.only
@@ -205,7 +205,7 @@ def spot_of(access: FileAccess, context: Context) -> Spot:
     return holding(found, found.tree, context) if access.kind in ("write", "remove") else found
 
 
-def holding(found: Spot, tree: Tree | None, context: Context) -> Spot:
+def holding(found: PathLocation, tree: Tree | None, context: DecisionContext) -> PathLocation:
     """As protected, where it changes a tree with a protected name in it."""
     if tree is None or "protected" in found.places:
         return found
@@ -219,7 +219,9 @@ def holding(found: Spot, tree: Tree | None, context: Context) -> Spot:
     return found
 
 
-def relative_directories(directories: Sequence[Directory], context: Context) -> set[str | None]:
+def relative_directories(
+    directories: Sequence[Directory], context: DecisionContext
+) -> set[str | None]:
     """Where a command may run, as seen from the workspace: "" is its root, None is unknown."""
     found: set[str | None] = set()
     for directory in directories:
@@ -233,12 +235,12 @@ def relative_directories(directories: Sequence[Directory], context: Context) -> 
     return found
 
 
-def seen_from_workspace(path: str, context: Context) -> str:
+def seen_from_workspace(path: str, context: DecisionContext) -> str:
     roots = [context.resolve(str(root)) for root in (context.cwd, *context.folders)]
     return _inners(path, roots)[0]
 
 
-def forbidden_below(pattern: str, tree: Tree, context: Context) -> Iterator[str]:
+def forbidden_below(pattern: str, tree: Tree, context: DecisionContext) -> Iterator[str]:
     """The files of the tree that a pattern forbids, and the folders where all of it is reached."""
     if pattern.startswith("~"):
         pattern = f"{context.home or '/**'}{pattern[1:]}"
@@ -258,7 +260,7 @@ def forbidden_below(pattern: str, tree: Tree, context: Context) -> Iterator[str]
             yield target
 
 
-def may_lie_below(pattern: str, tree: Tree, context: Context) -> bool:
+def may_lie_below(pattern: str, tree: Tree, context: DecisionContext) -> bool:
     """Whether a pattern can be about any file of the tree, by the beginning of its words."""
     if pattern.startswith("~") and context.home:
         pattern = f"{context.home}{pattern[1:]}"
@@ -323,7 +325,7 @@ def _inner(path: str, root: str) -> str:
     return path[len(prefix) :] if path.startswith(prefix) else ""
 
 
-def _absolute(path: str, base: str, context: Context) -> str | None:
+def _absolute(path: str, base: str, context: DecisionContext) -> str | None:
     """None for what cannot be a path, or not one that we can place."""
     if "\0" in path:
         return None

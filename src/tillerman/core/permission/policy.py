@@ -15,15 +15,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tillerman.core.events import PermissionRequested
-from tillerman.core.permission.action import Act
+from tillerman.core.permission.action import PolicyAction
 from tillerman.core.permission.actions import acts_of
 from tillerman.core.permission.command_actions import line_key, script_of
-from tillerman.core.permission.path_location import Context, seen_from_workspace
+from tillerman.core.permission.path_location import DecisionContext, seen_from_workspace
 from tillerman.core.permission.presets import NEVER_REWRITTEN, guards, preset
 from tillerman.core.permission.rule_index import index_of
-from tillerman.core.permission.rules import MOST_LEFT_OUT, STRICTNESS, Match, Rule, Verdict
+from tillerman.core.permission.rules import MOST_LEFT_OUT, STRICTNESS, Rule, RuleMatch, Verdict
 from tillerman.core.permission.search_paths import searching_without
-from tillerman.core.permission.shell.parsed_script import Command
+from tillerman.core.permission.shell.parsed_script import ParsedCommand
 from tillerman.core.tools import WRITES
 
 
@@ -41,7 +41,7 @@ _DEFAULT = Decision("ask", "default", "no rule speaks of this")
 class Step(Struct, frozen=True):
     """How one act was judged; `passed` are the rules that did not match before the one that did."""
 
-    act: Act
+    act: PolicyAction
     decision: Decision | None  # None: nothing speaks of it
     passed: tuple[Rule, ...] = ()
     by_table: bool = False  # a row of the table of programs decided
@@ -53,9 +53,9 @@ class Explanation(Struct, frozen=True):
 
 
 class _Judged(NamedTuple):
-    act: Act
+    act: PolicyAction
     rule: Rule | None
-    match: Match
+    match: RuleMatch
     decision: Decision
 
 
@@ -85,19 +85,19 @@ class Policy(Struct, frozen=True):
         """With these before what config files and presets say."""
         return replace(self, remembered=(*rules, *self.remembered))
 
-    def decide(self, request: PermissionRequested, context: Context) -> Decision:
+    def decide(self, request: PermissionRequested, context: DecisionContext) -> Decision:
         judged = self._judged(request, context)
         decision = _together(judged, request)
         if decision.verdict == "ask" and any(one.match.files for one in judged):
             return self._without_denied_files(request, judged, context) or decision
         return decision
 
-    def _judged(self, request: PermissionRequested, context: Context) -> list[_Judged]:
+    def _judged(self, request: PermissionRequested, context: DecisionContext) -> list[_Judged]:
         judged = (self._judge(act, context) for act in acts_of(request, context))
         return [one for one in judged if one]
 
     def _without_denied_files(
-        self, request: PermissionRequested, judged: Sequence[_Judged], context: Context
+        self, request: PermissionRequested, judged: Sequence[_Judged], context: DecisionContext
     ) -> Decision | None:
         """The search made without the files for which it would be asked about; None where it
         cannot be, or would be asked about even so."""
@@ -120,7 +120,7 @@ class Policy(Struct, frozen=True):
         note = f"{rule.note if rule else ''}: the search leaves out {named}".removeprefix(": ")
         return Decision("rewrite", decision.rule, note, decision.source, narrowed.input)
 
-    def explain(self, request: PermissionRequested, context: Context) -> Explanation:
+    def explain(self, request: PermissionRequested, context: DecisionContext) -> Explanation:
         """The same decision, with how it came about."""
         steps = []
         for act in acts_of(request, context):
@@ -132,7 +132,7 @@ class Policy(Struct, frozen=True):
         return Explanation(self.decide(request, context), tuple(steps))
 
     def _judge(
-        self, act: Act, context: Context, passed: list[Rule] | None = None
+        self, act: PolicyAction, context: DecisionContext, passed: list[Rule] | None = None
     ) -> _Judged | None:
         found = None
         for rules in (self.caps, self.remembered, self.rules):
@@ -147,13 +147,13 @@ class Policy(Struct, frozen=True):
             return _without_rewrite(tighter)
         if found or act.derived:
             return found
-        return _Judged(act, None, Match("yes"), _DEFAULT)
+        return _Judged(act, None, RuleMatch("yes"), _DEFAULT)
 
 
 def _first(
     rules: tuple[Rule, ...],
-    act: Act,
-    context: Context,
+    act: PolicyAction,
+    context: DecisionContext,
     passed: list[Rule] | None,
     *,
     answers: bool = False,
@@ -170,7 +170,7 @@ def _first(
     return None
 
 
-def _oversteps(rule: Rule, act: Act) -> bool:
+def _oversteps(rule: Rule, act: PolicyAction) -> bool:
     """An answer counts above the guards only for the very file that it was about."""
     if rule.verdict != "allow" or act.kind != "file" or act.tool not in WRITES:
         return False
@@ -178,7 +178,7 @@ def _oversteps(rule: Rule, act: Act) -> bool:
     return guarded and rule.line is None and not rule.is_exact
 
 
-def _says(rule: Rule, act: Act, match: Match) -> Decision:
+def _says(rule: Rule, act: PolicyAction, match: RuleMatch) -> Decision:
     if match.certainty == "maybe":
         why = match.why or "not all is known"
         note = f"{why}: it may be what {rule.name} forbids"
@@ -195,7 +195,7 @@ def _says(rule: Rule, act: Act, match: Match) -> Decision:
     return Decision(rule.verdict, rule.name, note, rule.source)
 
 
-def _meant(rule: Rule, act: Act) -> str:
+def _meant(rule: Rule, act: PolicyAction) -> str:
     """The file that the rule is about."""
     found = (one.told for one in act.spots if one.places.intersection(rule.paths))
     return next(found, act.spots[0].told)
@@ -270,7 +270,7 @@ def _is_as_judged(
     _, after = script_of(new)
     if before.unread or after.unread:
         return False
-    expected: list[Command] = []
+    expected: list[ParsedCommand] = []
     redirections = Counter(before.redirections)
     for command in before.commands:
         words = spans.get(command.span) if command.span else None
@@ -288,7 +288,7 @@ def _is_as_judged(
     return list(map(_essence, expected)) == list(map(_essence, after.commands))
 
 
-def _essence(command: Command) -> tuple[Any, ...]:
+def _essence(command: ParsedCommand) -> tuple[Any, ...]:
     return command.words, command.text, command.doubts, command.inner, command.directories
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import merge
 
-from tillerman.core.permission.action import Act
+from tillerman.core.permission.action import PolicyAction
 from tillerman.core.permission.rules import Rule
 from tillerman.core.permission.shell.parsed_script import is_open
 
@@ -13,14 +13,14 @@ _MOST = 64  # lists of rules that are kept apart; a session has a few
 _Placed = list[tuple[int, Rule]]
 
 
-class Index:
+class RuleIndex:
     """Of one list of rules. Those on commands are found by the program that they name."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules
         self._sorts: dict[tuple[object, ...], tuple[_Placed, dict[str, _Placed]]] = {}
 
-    def about(self, act: Act) -> Sequence[tuple[int, Rule]]:
+    def about(self, act: PolicyAction) -> Sequence[tuple[int, Rule]]:
         """Each with its place in the list."""
         inner = act.command is not None and act.command.inner
         sort = (act.kind, act.names, act.call, act.derived, inner)
@@ -38,7 +38,7 @@ class Index:
             named = [programs[first] for first in firsts if first in programs]
         return list(merge(general, *named, key=_place)) if named else general
 
-    def _sorted(self, act: Act) -> tuple[_Placed, dict[str, _Placed]]:
+    def _sorted(self, act: PolicyAction) -> tuple[_Placed, dict[str, _Placed]]:
         general: _Placed = []
         programs: dict[str, _Placed] = {}
         for place, rule in enumerate(self.rules):
@@ -53,17 +53,17 @@ class Index:
         return general, programs
 
 
-def index_of(rules: tuple[Rule, ...]) -> Index:
+def index_of(rules: tuple[Rule, ...]) -> RuleIndex:
     """The same for the same list: policies share theirs."""
     known = _KNOWN.get(id(rules))
     if known is None or known.rules is not rules:
         while len(_KNOWN) >= _MOST:
             del _KNOWN[next(iter(_KNOWN))]
-        known = _KNOWN[id(rules)] = Index(rules)
+        known = _KNOWN[id(rules)] = RuleIndex(rules)
     return known
 
 
-_KNOWN: dict[int, Index] = {}
+_KNOWN: dict[int, RuleIndex] = {}
 
 
 def _program(pattern: str) -> str | None:

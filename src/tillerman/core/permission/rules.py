@@ -10,30 +10,36 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from tillerman.core.agent import Mode
-from tillerman.core.permission.action import Act
+from tillerman.core.permission.action import PolicyAction
 from tillerman.core.permission.path_location import (
     ALL_PLACES,
-    Context,
-    Spot,
+    DecisionContext,
+    PathLocation,
     forbidden_below,
     may_lie_below,
     relative_directories,
     seen_from_workspace,
 )
 from tillerman.core.permission.patterns import is_pattern, may_match, paths_may_meet, text_glob
-from tillerman.core.permission.shell.parsed_script import HOLE, Command, Effect, is_open, shown
+from tillerman.core.permission.shell.parsed_script import (
+    HOLE,
+    Effect,
+    ParsedCommand,
+    is_open,
+    shown,
+)
 from tillerman.core.tools import READS
 
 Verdict = Literal["allow", "deny", "ask", "rewrite"]
 
 
-class Match(NamedTuple):
+class RuleMatch(NamedTuple):
     certainty: Literal["no", "maybe", "yes"]
     why: str = ""  # it is not certain, or not as it seems
     files: tuple[str, ...] = ()  # in the tree that is read: without them there is no match
 
 
-_NO, _MAYBE, _YES = Match("no"), Match("maybe"), Match("yes")
+_NO, _MAYBE, _YES = RuleMatch("no"), RuleMatch("maybe"), RuleMatch("yes")
 _CERTAINTY = ("no", "maybe", "yes")
 
 MOST_LEFT_OUT = 40  # files that a search is made without; above, somebody is asked
@@ -95,7 +101,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             path in ALL_PLACES or path.endswith("/") or is_pattern(path) for path in self.paths
         )
 
-    def speaks_of(self, act: Act) -> bool:
+    def speaks_of(self, act: PolicyAction) -> bool:
         """Whether it may be about something that only stands in the words of a command."""
         if not act.derived or self.line is not None:
             return True
@@ -108,7 +114,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return bool(self.commands) and self.verdict != "allow"
         return bool(self.commands)
 
-    def concerns(self, act: Act) -> bool:
+    def concerns(self, act: PolicyAction) -> bool:
         """Whether it can match an act of this sort, whatever its words."""
         if self.tools is not None and not self.tools & act.names:
             return False
@@ -121,7 +127,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             or (self.paths and act.kind == "host")
         )
 
-    def matches(self, act: Act, context: Context) -> Match:
+    def matches(self, act: PolicyAction, context: DecisionContext) -> RuleMatch:
         if self.modes is not None and context.mode not in self.modes:
             return _NO
         if self.agents and context.agent not in self.agents:
@@ -146,14 +152,16 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         elif self.servers and match is not _NO:
             match = min(match, self._server(act), key=_certainty)
         if act.possible and match.certainty == "yes":
-            match = Match("maybe", f"it names {act.told}, and nobody can tell what it does with it")
+            match = RuleMatch(
+                "maybe", f"it names {act.told}, and nobody can tell what it does with it"
+            )
         return _NO if match.certainty == "maybe" and self.verdict == "allow" else match
 
-    def names(self, command: Command) -> bool:
+    def names(self, command: ParsedCommand) -> bool:
         """Whether it is this command itself that the rule matches, not another reading of it."""
         return any(text_glob(one).surely(command.text) for one in self.commands)
 
-    def _is_of(self, act: Act) -> bool:
+    def _is_of(self, act: PolicyAction) -> bool:
         assert self.tools is not None
         if not self.tools & act.names:
             return False
@@ -165,7 +173,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             guarded.add("unnamed")
         return bool(self.tools & {act.tool}) or not (guarded & act.spots[0].places)
 
-    def _command(self, act: Act, context: Context) -> Match:
+    def _command(self, act: PolicyAction, context: DecisionContext) -> RuleMatch:
         command = act.command
         if act.kind != "command" or command is None:
             return _NO
@@ -177,20 +185,20 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         if any(glob.surely(text) for glob, _ in globs for text in readings):
             return _YES if self._is_there(command, context) else _NO
         if command.doubts:
-            return Match("maybe", command.doubts[0])
+            return RuleMatch("maybe", command.doubts[0])
         if any(may_match(*glob, text) for glob in globs for text in readings):
             return _MAYBE
         for text in command.passed:
             if any(glob.surely(text) for glob, _ in globs):
-                return Match("maybe", f"{command.words[0]} may run `{shown(text)}`")
+                return RuleMatch("maybe", f"{command.words[0]} may run `{shown(text)}`")
         return _NO
 
-    def _is_there(self, command: Command, context: Context) -> bool:
+    def _is_there(self, command: ParsedCommand, context: DecisionContext) -> bool:
         if self.directory is None:
             return True
         return relative_directories(command.directories, context) == {self.directory}
 
-    def _path(self, act: Act, context: Context) -> Match:
+    def _path(self, act: PolicyAction, context: DecisionContext) -> RuleMatch:
         every = self.verdict == "allow"
         if not act.spots or (every and act.kind == "command"):
             return _NO
@@ -206,14 +214,14 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         if any(not spot.possible for spot in matched):
             return _YES
         if matched:
-            return Match("maybe", f"which files it changes is not told: {matched[0].told}")
+            return RuleMatch("maybe", f"which files it changes is not told: {matched[0].told}")
         for spot in act.spots:
             if spot.tree and (match := self._below(spot, context)) is not _NO:
                 return match
         may = any(_may_be(path, spot, context) for path in self.paths for spot in act.spots)
         return _MAYBE if may else _NO
 
-    def _below(self, spot: Spot, context: Context) -> Match:
+    def _below(self, spot: PathLocation, context: DecisionContext) -> RuleMatch:
         """A tree that is changed is changed with all that lies in it; one that is read may be read
         but for that, so somebody is asked."""
         assert spot.tree is not None
@@ -229,20 +237,22 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             if found:
                 why = f"{seen_from_workspace(found[0], context)} lies in {spot.told}"
                 if spot.possible:
-                    return Match("maybe", why)
-                return Match("maybe", why, found) if spot.tree.is_read else Match("yes", why)
+                    return RuleMatch("maybe", why)
+                return (
+                    RuleMatch("maybe", why, found) if spot.tree.is_read else RuleMatch("yes", why)
+                )
         if patterns and not spot.tree.complete:
-            return Match("maybe", f"{spot.told} holds more files than were looked at")
+            return RuleMatch("maybe", f"{spot.told} holds more files than were looked at")
         return _NO
 
-    def _host(self, act: Act) -> Match:
+    def _host(self, act: PolicyAction) -> RuleMatch:
         if act.kind != "host" or act.host is None:
             return _NO
         if HOLE in act.host:
             return _MAYBE
         return _YES if any(_is_host(one, act.host) for one in self.hosts) else _NO
 
-    def _server(self, act: Act) -> Match:
+    def _server(self, act: PolicyAction) -> RuleMatch:
         if "mcp" not in act.names:
             return _NO
         if act.server is None:
@@ -262,11 +272,11 @@ _TOLD = {
 }
 
 
-def _certainty(match: Match) -> int:
+def _certainty(match: RuleMatch) -> int:
     return _CERTAINTY.index(match.certainty)
 
 
-def _does_only(act: Act, effects: frozenset[Effect]) -> bool:
+def _does_only(act: PolicyAction, effects: frozenset[Effect]) -> bool:
     """Whether it is a command with no other effect, or a file of one, inside the workspace."""
     if any(spot.places & _ELSEWHERE for spot in act.spots):
         return False
@@ -280,7 +290,7 @@ _ELSEWHERE = frozenset({"outside", "unnamed", "hidden", "unread"})
 _OF_SHELL = frozenset({"Bash", "shell"})
 
 
-def _may_be(pattern: str, spot: Spot, context: Context) -> bool:
+def _may_be(pattern: str, spot: PathLocation, context: DecisionContext) -> bool:
     """What only the running shell knows may be any file; a glob, what it could come to."""
     if pattern in ALL_PLACES or spot.expanded:
         return False  # a spot knows all the places that it may be in
@@ -303,7 +313,7 @@ def _may_be(pattern: str, spot: Spot, context: Context) -> bool:
     return False
 
 
-def _allowed(pattern: str, command: Command) -> bool:
+def _allowed(pattern: str, command: ParsedCommand) -> bool:
     return not command.doubts and text_glob(pattern).surely(command.text)
 
 

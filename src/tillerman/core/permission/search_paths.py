@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tillerman.core.events import PermissionRequested
 from tillerman.core.permission.folder_contents import Tree
-from tillerman.core.permission.path_location import Context, Spot, spot
+from tillerman.core.permission.path_location import DecisionContext, PathLocation, spot
 from tillerman.core.permission.patterns import path_glob
 from tillerman.core.permission.shell.brace_expansion import expand_braces
 from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess
@@ -51,7 +51,9 @@ def reached(tool: str, input: Mapping[str, Any]) -> Iterator[str]:
             yield from (HOLE for _ in _texts(value))
 
 
-def searched_tree(tool: str, input: Mapping[str, Any], context: Context) -> Spot | None:
+def searched_tree(
+    tool: str, input: Mapping[str, Any], context: DecisionContext
+) -> PathLocation | None:
     """All files that a search looks at; None where nothing can be looked up on disk."""
     if context.files is None or tool not in _OPENING:
         return None
@@ -101,7 +103,7 @@ def keys_to_leave_files_out(tool: str, agent: str) -> frozenset[str]:
 
 
 def searching_without(
-    request: PermissionRequested, files: Collection[str], context: Context
+    request: PermissionRequested, files: Collection[str], context: DecisionContext
 ) -> PermissionRequested | None:
     """The same search but for these files; None where the tool cannot be told, or has a pattern
     of its own."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from tillerman.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from tillerman.hooks.dialects.dialect import Dialect
+    from tillerman.hooks.dialects.dialect import HookDialect
 
 AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen")
 
 
-def load(agent: str) -> Dialect:
+def load(agent: str) -> HookDialect:
     """The one of this agent; no other is loaded."""
     match agent:
         case "claude":
@@ -47,7 +47,7 @@ def load(agent: str) -> Dialect:
     raise UsageError(f"{agent} has no hooks that tillerman knows", hint=f"those that have: {known}")
 
 
-def spoken(agent: str, payload: bytes) -> Dialect:
+def spoken(agent: str, payload: bytes) -> HookDialect:
     """Whose words these are: Cursor runs hooks that were set for Claude Code too."""
     from tillerman.hooks.dialects.payload_codec import table_of
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tillerman.hooks.dialects import tool_names
-from tillerman.hooks.dialects.claude_family import Nested
-from tillerman.hooks.dialects.dialect import Place
+from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects.dialect import HookConfigPaths
 
 
-class Claude(Nested):
+class ClaudeHooks(ClaudeFamilyDialect):
     NAMES = tool_names.CLAUDE
-    PLACE = Place(
+    PLACE = HookConfigPaths(
         project=".claude/settings.local.json",
         user=".claude/settings.json",
         moved=("CLAUDE_CONFIG_DIR", ".claude"),
@@ -17,4 +17,4 @@ class Claude(Nested):
     )
 
 
-dialect = Claude()
+dialect = ClaudeHooks()

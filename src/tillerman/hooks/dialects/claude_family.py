@@ -11,35 +11,41 @@ from tillerman.core.events import PermissionRequested
 from tillerman.core.json_fields import Table
 from tillerman.core.version_check import numbers
 from tillerman.hooks.dialects import hook_events
-from tillerman.hooks.dialects.dialect import BRIEF, Place
-from tillerman.hooks.dialects.hook_events import Kind
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable, reply, table_of, typed
+from tillerman.hooks.dialects.dialect import BRIEF, HookConfigPaths
+from tillerman.hooks.dialects.hook_events import HookKind
+from tillerman.hooks.dialects.payload_codec import (
+    HookEvent,
+    UnreadablePayload,
+    reply,
+    table_of,
+    typed,
+)
 from tillerman.hooks.protocol import HookReply, refusal
 
 
-class Nested:
+class ClaudeFamilyDialect:
     """A CLI whose hooks are told and answered like those of Claude Code."""
 
-    EVENTS: ClassVar[Mapping[str, Kind]] = {
-        "SessionStart": Kind(hook_events.SessionStart),
-        "SessionEnd": Kind(hook_events.SessionEnd),
-        "UserPromptSubmit": Kind(hook_events.PromptSubmit),
-        "PreToolUse": Kind(hook_events.BeforeTool),
-        "PermissionRequest": Kind(hook_events.PermissionAsked),
-        "PostToolUse": Kind(hook_events.AfterTool),
-        "PostToolUseFailure": Kind(hook_events.ToolFailed),
-        "Stop": Kind(hook_events.TurnEnd),
-        "SubagentStart": Kind(hook_events.SubagentStart),
-        "SubagentStop": Kind(hook_events.SubagentStop),
-        "PreCompact": Kind(hook_events.Compaction),
-        "Notification": Kind(hook_events.Notification),
+    EVENTS: ClassVar[Mapping[str, HookKind]] = {
+        "SessionStart": HookKind(hook_events.SessionStart),
+        "SessionEnd": HookKind(hook_events.SessionEnd),
+        "UserPromptSubmit": HookKind(hook_events.PromptSubmit),
+        "PreToolUse": HookKind(hook_events.BeforeTool),
+        "PermissionRequest": HookKind(hook_events.PermissionAsked),
+        "PostToolUse": HookKind(hook_events.AfterTool),
+        "PostToolUseFailure": HookKind(hook_events.ToolFailed),
+        "Stop": HookKind(hook_events.TurnEnd),
+        "SubagentStart": HookKind(hook_events.SubagentStart),
+        "SubagentStop": HookKind(hook_events.SubagentStop),
+        "PreCompact": HookKind(hook_events.Compaction),
+        "Notification": HookKind(hook_events.Notification),
     }
     CALLS: ClassVar[tuple[str, ...]] = ("PreToolUse",)
     CHANGES_INPUT: ClassVar[frozenset[str]] = frozenset({"PreToolUse"})
     NAMES: ClassVar[Mapping[str, str]] = {}  # its tools
     INPUT: ClassVar[Mapping[str, str]] = {}  # keys of their input for which we have another word
     UNIT: ClassVar[int] = 1  # of its time limits in a second
-    PLACE: ClassVar[Place]
+    PLACE: ClassVar[HookConfigPaths]
 
     @property
     def GATES(self) -> frozenset[str]:
@@ -54,9 +60,9 @@ class Nested:
     def read(self, event: str, payload: bytes) -> HookEvent:
         given = table_of(payload)
         if isinstance(given, str):
-            return Unreadable(event=event, why=given)
+            return UnreadablePayload(event=event, why=given)
         if event not in self.EVENTS:
-            return Unreadable(event=event, rest=given, why=f"no hook {event!r} is known")
+            return UnreadablePayload(event=event, rest=given, why=f"no hook {event!r} is known")
         return typed(self.EVENTS[event].told, event, self.plain(given))
 
     def plain(self, given: Table) -> Table:
@@ -74,7 +80,7 @@ class Nested:
                 return _decision(event, "allow", "allowed by tillerman", input)
             case hook_events.PermissionAsked():
                 return _specific(event, decision={"behavior": "allow"})
-            case Unreadable():
+            case UnreadablePayload():
                 return refusal(event.why)
         return self.nothing(event)
 

@@ -14,29 +14,29 @@ from tillerman.core import tools
 from tillerman.core.events import PermissionRequested
 from tillerman.core.json_fields import Table, text
 from tillerman.hooks.dialects import hook_events, tool_names
-from tillerman.hooks.dialects.claude_family import Nested
-from tillerman.hooks.dialects.dialect import Place
-from tillerman.hooks.dialects.hook_events import Kind
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable
+from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects.dialect import HookConfigPaths
+from tillerman.hooks.dialects.hook_events import HookKind
+from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply
 
 _FILES = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
-class Codex(Nested):
+class CodexHooks(ClaudeFamilyDialect):
     EVENTS: ClassVar = {
-        "SessionStart": Kind(hook_events.SessionStart),
-        "UserPromptSubmit": Kind(hook_events.PromptSubmit),
-        "PreToolUse": Kind(hook_events.BeforeTool),
-        "PermissionRequest": Kind(hook_events.PermissionAsked),
-        "PostToolUse": Kind(hook_events.AfterTool),
-        "Stop": Kind(hook_events.TurnEnd),
-        "SubagentStart": Kind(hook_events.SubagentStart),
-        "SubagentStop": Kind(hook_events.SubagentStop),
-        "PreCompact": Kind(hook_events.Compaction),
+        "SessionStart": HookKind(hook_events.SessionStart),
+        "UserPromptSubmit": HookKind(hook_events.PromptSubmit),
+        "PreToolUse": HookKind(hook_events.BeforeTool),
+        "PermissionRequest": HookKind(hook_events.PermissionAsked),
+        "PostToolUse": HookKind(hook_events.AfterTool),
+        "Stop": HookKind(hook_events.TurnEnd),
+        "SubagentStart": HookKind(hook_events.SubagentStart),
+        "SubagentStop": HookKind(hook_events.SubagentStop),
+        "PreCompact": HookKind(hook_events.Compaction),
     }
     NAMES = tool_names.CODEX
-    PLACE = Place(
+    PLACE = HookConfigPaths(
         project=".codex/hooks.json",
         user=".codex/hooks.json",
         moved=("CODEX_HOME", ".codex"),
@@ -71,7 +71,7 @@ class Codex(Nested):
 
 
 def _asking(event: HookEvent) -> bool:
-    return isinstance(event, hook_events.PermissionAsked | Unreadable)
+    return isinstance(event, hook_events.PermissionAsked | UnreadablePayload)
 
 
 def _tool(changes: set[str]) -> str:
@@ -81,4 +81,4 @@ def _tool(changes: set[str]) -> str:
     return "Delete" if changes == {"Delete"} else "Edit"
 
 
-dialect = Codex()
+dialect = CodexHooks()

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from tillerman.core.json_fields import Table, parse
 from tillerman.hooks.dialects import hook_events, tool_names
-from tillerman.hooks.dialects.claude_family import Nested
-from tillerman.hooks.dialects.dialect import BRIEF, Place
-from tillerman.hooks.dialects.hook_events import Kind
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable, reply
+from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects.dialect import BRIEF, HookConfigPaths
+from tillerman.hooks.dialects.hook_events import HookKind
+from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload, reply
 from tillerman.hooks.protocol import HookReply, refusal
 
 _KEYS = {
@@ -23,25 +23,25 @@ _KEYS = {
 }
 
 
-class Copilot(Nested):
+class CopilotHooks(ClaudeFamilyDialect):
     EVENTS: ClassVar = {
-        "sessionStart": Kind(hook_events.SessionStart),
-        "sessionEnd": Kind(hook_events.SessionEnd),
-        "userPromptSubmitted": Kind(hook_events.PromptSubmit),
-        "preToolUse": Kind(hook_events.BeforeTool),
-        "permissionRequest": Kind(hook_events.PermissionAsked),
-        "postToolUse": Kind(hook_events.AfterTool),
-        "postToolUseFailure": Kind(hook_events.ToolFailed),
-        "agentStop": Kind(hook_events.TurnEnd),
-        "subagentStart": Kind(hook_events.SubagentStart),
-        "subagentStop": Kind(hook_events.SubagentStop),
-        "preCompact": Kind(hook_events.Compaction),
-        "notification": Kind(hook_events.Notification),
+        "sessionStart": HookKind(hook_events.SessionStart),
+        "sessionEnd": HookKind(hook_events.SessionEnd),
+        "userPromptSubmitted": HookKind(hook_events.PromptSubmit),
+        "preToolUse": HookKind(hook_events.BeforeTool),
+        "permissionRequest": HookKind(hook_events.PermissionAsked),
+        "postToolUse": HookKind(hook_events.AfterTool),
+        "postToolUseFailure": HookKind(hook_events.ToolFailed),
+        "agentStop": HookKind(hook_events.TurnEnd),
+        "subagentStart": HookKind(hook_events.SubagentStart),
+        "subagentStop": HookKind(hook_events.SubagentStop),
+        "preCompact": HookKind(hook_events.Compaction),
+        "notification": HookKind(hook_events.Notification),
     }
     CALLS = ("preToolUse",)
     CHANGES_INPUT = frozenset({"preToolUse"})
     NAMES = tool_names.COPILOT
-    PLACE = Place(
+    PLACE = HookConfigPaths(
         project=".github/hooks/tillerman.json",
         user=".copilot/hooks/tillerman.json",
         frame={"version": 1},
@@ -62,7 +62,7 @@ class Copilot(Nested):
                 return reply({"permissionDecision": "allow", **changed})
             case hook_events.PermissionAsked():
                 return reply({"behavior": "allow"})
-            case Unreadable():
+            case UnreadablePayload():
                 return refusal(event.why)
         return self.nothing(event)
 
@@ -94,4 +94,4 @@ class Copilot(Nested):
         return {"type": "command", "bash": command, "timeoutSec": seconds}
 
 
-dialect = Copilot()
+dialect = CopilotHooks()

@@ -17,8 +17,14 @@ from tillerman.core.version_check import numbers
 from tillerman.hooks.dialects import cursor_events as events
 from tillerman.hooks.dialects import tool_names
 from tillerman.hooks.dialects.cursor_events import CursorEvent
-from tillerman.hooks.dialects.dialect import BRIEF, Place
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable, reply, table_of, typed
+from tillerman.hooks.dialects.dialect import BRIEF, HookConfigPaths
+from tillerman.hooks.dialects.payload_codec import (
+    HookEvent,
+    UnreadablePayload,
+    reply,
+    table_of,
+    typed,
+)
 from tillerman.hooks.protocol import HookReply, refusal
 
 MCP = "MCP:"  # before the name of a server's tool
@@ -28,46 +34,48 @@ _EARLY = "2026.01.28"
 _LATE = "2026.09.28"
 
 
-class Kind(NamedTuple):
+class CursorHook(NamedTuple):
     told: type[CursorEvent]
     read: type[events.Reply]
     since: str = _EARLY
 
 
-EVENTS: Mapping[str, Kind] = {
-    "sessionStart": Kind(events.SessionStart, events.Opening),
-    "sessionEnd": Kind(events.SessionEnd, events.Nothing),
-    "beforeSubmitPrompt": Kind(events.BeforeSubmitPrompt, events.Submission, _FIRST),
-    "preToolUse": Kind(events.PreToolUse, events.Permission),
-    "postToolUse": Kind(events.PostToolUse, events.Aftermath),
-    "postToolUseFailure": Kind(events.PostToolUseFailure, events.Nothing),
-    "beforeShellExecution": Kind(events.BeforeShellExecution, events.Permission, _FIRST),
-    "afterShellExecution": Kind(events.AfterShellExecution, events.Nothing),
-    "beforeMCPExecution": Kind(events.BeforeMCPExecution, events.Permission, _FIRST),
-    "afterMCPExecution": Kind(events.AfterMCPExecution, events.Nothing),
-    "beforeReadFile": Kind(events.BeforeReadFile, events.Permission, _FIRST),
-    "afterFileEdit": Kind(events.AfterFileEdit, events.Nothing, _FIRST),
-    "subagentStart": Kind(events.SubagentStart, events.Permission),
-    "subagentStop": Kind(events.SubagentStop, events.FollowUp),
-    "preCompact": Kind(events.PreCompact, events.Remark),
-    "stop": Kind(events.Stop, events.FollowUp, _FIRST),
-    "afterAgentResponse": Kind(events.AfterAgentResponse, events.Nothing),
-    "afterAgentThought": Kind(events.AfterAgentThought, events.Nothing),
-    "beforeTabFileRead": Kind(events.BeforeTabFileRead, events.Permission),
-    "afterTabFileEdit": Kind(events.AfterTabFileEdit, events.Nothing),
-    "workspaceOpen": Kind(events.WorkspaceOpen, events.Plugins, _LATE),
+EVENTS: Mapping[str, CursorHook] = {
+    "sessionStart": CursorHook(events.CursorSessionStart, events.SessionStartReply),
+    "sessionEnd": CursorHook(events.CursorSessionEnd, events.EmptyReply),
+    "beforeSubmitPrompt": CursorHook(events.BeforeSubmitPrompt, events.PromptReply, _FIRST),
+    "preToolUse": CursorHook(events.PreToolUse, events.PermissionReply),
+    "postToolUse": CursorHook(events.PostToolUse, events.PostToolReply),
+    "postToolUseFailure": CursorHook(events.PostToolUseFailure, events.EmptyReply),
+    "beforeShellExecution": CursorHook(events.BeforeShellExecution, events.PermissionReply, _FIRST),
+    "afterShellExecution": CursorHook(events.AfterShellExecution, events.EmptyReply),
+    "beforeMCPExecution": CursorHook(events.BeforeMCPExecution, events.PermissionReply, _FIRST),
+    "afterMCPExecution": CursorHook(events.AfterMCPExecution, events.EmptyReply),
+    "beforeReadFile": CursorHook(events.BeforeReadFile, events.PermissionReply, _FIRST),
+    "afterFileEdit": CursorHook(events.AfterFileEdit, events.EmptyReply, _FIRST),
+    "subagentStart": CursorHook(events.CursorSubagentStart, events.PermissionReply),
+    "subagentStop": CursorHook(events.CursorSubagentStop, events.StopReply),
+    "preCompact": CursorHook(events.PreCompact, events.MessageReply),
+    "stop": CursorHook(events.Stop, events.StopReply, _FIRST),
+    "afterAgentResponse": CursorHook(events.AfterAgentResponse, events.EmptyReply),
+    "afterAgentThought": CursorHook(events.AfterAgentThought, events.EmptyReply),
+    "beforeTabFileRead": CursorHook(events.BeforeTabFileRead, events.PermissionReply),
+    "afterTabFileEdit": CursorHook(events.AfterTabFileEdit, events.EmptyReply),
+    "workspaceOpen": CursorHook(events.WorkspaceOpen, events.PluginsReply, _LATE),
 }  # fmt: skip
 
 # What does not happen without an answer.
 GATES = frozenset(
-    name for name, kind in EVENTS.items() if kind.read in (events.Permission, events.Submission)
+    name
+    for name, kind in EVENTS.items()
+    if kind.read in (events.PermissionReply, events.PromptReply)
 )
 # The gates before a call of the agent: with these, each is judged by one of them at least.
 CALLS = ("preToolUse", "beforeShellExecution", "beforeMCPExecution", "beforeReadFile",
          "subagentStart")  # fmt: skip
 CHANGES_INPUT = frozenset({"preToolUse"})
 _CAN_ASK = (events.BeforeShellExecution, events.BeforeMCPExecution)
-PLACE = Place(
+PLACE = HookConfigPaths(
     project=".cursor/hooks.json",
     user=".cursor/hooks.json",
     frame={"version": 1},
@@ -85,11 +93,13 @@ def read(event: str, payload: bytes) -> HookEvent:
     """`event` is what our own command line says; what Cursor says counts more."""
     given = table_of(payload)
     if isinstance(given, str):
-        return Unreadable(event=event, why=given)
+        return UnreadablePayload(event=event, why=given)
     name = text(given, "hook_event_name")
     name = name if name in EVENTS else event
     if name not in EVENTS:
-        return Unreadable(event=name, rest=given, why=f"Cursor has no event {name!r} that we know")
+        return UnreadablePayload(
+            event=name, rest=given, why=f"Cursor has no event {name!r} that we know"
+        )
     return typed(EVENTS[name].told, name, given)
 
 
@@ -99,24 +109,26 @@ def read(event: str, payload: bytes) -> HookEvent:
 def allow(event: HookEvent, *, input: Table | None = None) -> HookReply:
     match event:
         case events.PreToolUse():
-            return reply(events.Permission(permission="allow", updated_input=input))
+            return reply(events.PermissionReply(permission="allow", updated_input=input))
         case events.BeforeSubmitPrompt():
-            return reply(events.Submission(go_on=True))
-        case Unreadable():
+            return reply(events.PromptReply(go_on=True))
+        case UnreadablePayload():
             return refusal(event.why)
     if event.event in GATES:
-        return reply(events.Permission(permission="allow"))
+        return reply(events.PermissionReply(permission="allow"))
     return nothing(event)
 
 
 def deny(event: HookEvent, message: str) -> HookReply:
     match event:
         case events.BeforeSubmitPrompt():
-            return reply(events.Submission(go_on=False, user_message=message))
-        case events.BeforeReadFile() | events.BeforeTabFileRead() | events.SubagentStart():
-            return reply(events.Permission(permission="deny", user_message=message))
+            return reply(events.PromptReply(go_on=False, user_message=message))
+        case events.BeforeReadFile() | events.BeforeTabFileRead() | events.CursorSubagentStart():
+            return reply(events.PermissionReply(permission="deny", user_message=message))
         case CursorEvent() if event.event in GATES:
-            told = events.Permission(permission="deny", user_message=message, agent_message=message)
+            told = events.PermissionReply(
+                permission="deny", user_message=message, agent_message=message
+            )
             return reply(told)
     return refusal(message)
 
@@ -128,7 +140,7 @@ def ask(event: HookEvent, message: str) -> HookReply:
     """
     if isinstance(event, CursorEvent) and not event.alone:
         if isinstance(event, _CAN_ASK):
-            return reply(events.Permission(permission="ask", user_message=message))
+            return reply(events.PermissionReply(permission="ask", user_message=message))
         if isinstance(event, events.PreToolUse) and _asked_later(event):
             return nothing(event)
     return deny(event, message)
@@ -143,18 +155,18 @@ def context(
 ) -> HookReply:
     """Words for the model after a tool; at a session's start also variables for its commands."""
     match event:
-        case events.SessionStart():
+        case events.CursorSessionStart():
             env = dict(environment or {})
-            return reply(events.Opening(env=env, additional_context=words or None))
+            return reply(events.SessionStartReply(env=env, additional_context=words or None))
         case events.PostToolUse():
-            return reply(events.Aftermath(additional_context=words or None))
+            return reply(events.PostToolReply(additional_context=words or None))
     return nothing(event)
 
 
 def go_on(event: HookEvent, message: str) -> HookReply:
     """The next prompt, at the end of a turn. `-p` never asks for it."""
-    if isinstance(event, events.Stop | events.SubagentStop):
-        return reply(events.FollowUp(followup_message=message))
+    if isinstance(event, events.Stop | events.CursorSubagentStop):
+        return reply(events.StopReply(followup_message=message))
     return nothing(event)
 
 
@@ -179,7 +191,7 @@ def request_of(event: HookEvent, request_id: str) -> PermissionRequested | None:
         case events.BeforeReadFile() | events.BeforeTabFileRead():
             tool, shown, call, why = "Read", "Read", "", ""
             input = {"file_path": event.file_path}
-        case events.SubagentStart():
+        case events.CursorSubagentStart():
             tool, shown, call, why = "Task", "Task", event.tool_call_id, ""
             input = {"description": event.task, "subagent_type": event.subagent_type}
         case _:

@@ -17,12 +17,12 @@ class ModelParameter(Struct, frozen=True):
     value: str = ""
 
 
-class Attachment(Struct, frozen=True):
+class CursorAttachment(Struct, frozen=True):
     type: str = ""
     file_path: str = ""
 
 
-class Edit(Struct, frozen=True):
+class CursorEdit(Struct, frozen=True):
     old_string: str = ""
     new_string: str = ""
     range: Table | None = None  # of the editor's own completion alone, as are the lines
@@ -49,12 +49,12 @@ class CursorEvent(HookEvent, frozen=True, kw_only=True):
         return same and self.transcript_path is None
 
 
-class SessionStart(CursorEvent, frozen=True, kw_only=True):
+class CursorSessionStart(CursorEvent, frozen=True, kw_only=True):
     is_background_agent: bool = False
     composer_mode: str = ""
 
 
-class SessionEnd(CursorEvent, frozen=True, kw_only=True):
+class CursorSessionEnd(CursorEvent, frozen=True, kw_only=True):
     reason: str = ""  # completed aborted error window_close user_close
     duration_ms: float = 0
     is_background_agent: bool = False
@@ -64,7 +64,7 @@ class SessionEnd(CursorEvent, frozen=True, kw_only=True):
 
 class BeforeSubmitPrompt(CursorEvent, frozen=True, kw_only=True):
     prompt: str
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[CursorAttachment, ...] = ()
 
 
 class PreToolUse(CursorEvent, frozen=True, kw_only=True):
@@ -129,15 +129,15 @@ class AfterMCPExecution(CursorEvent, frozen=True, kw_only=True):
 class BeforeReadFile(CursorEvent, frozen=True, kw_only=True):
     file_path: str
     content: str = ""
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[CursorAttachment, ...] = ()
 
 
 class AfterFileEdit(CursorEvent, frozen=True, kw_only=True):
     file_path: str
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[CursorEdit, ...] = ()
 
 
-class SubagentStart(CursorEvent, frozen=True, kw_only=True):
+class CursorSubagentStart(CursorEvent, frozen=True, kw_only=True):
     subagent_type: str
     task: str
     subagent_id: str = ""
@@ -148,7 +148,7 @@ class SubagentStart(CursorEvent, frozen=True, kw_only=True):
     git_branch: str | None = None
 
 
-class SubagentStop(CursorEvent, frozen=True, kw_only=True):
+class CursorSubagentStop(CursorEvent, frozen=True, kw_only=True):
     subagent_type: str = ""
     status: str = ""
     task: str = ""
@@ -197,7 +197,7 @@ class BeforeTabFileRead(CursorEvent, frozen=True, kw_only=True):
 
 class AfterTabFileEdit(CursorEvent, frozen=True, kw_only=True):
     file_path: str
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[CursorEdit, ...] = ()
 
 
 class WorkspaceOpen(CursorEvent, frozen=True, kw_only=True):
@@ -211,7 +211,7 @@ class _Reply(Struct, frozen=True, omit_defaults=True, kw_only=True):
     pass
 
 
-class Permission(_Reply, frozen=True, omit_defaults=True, kw_only=True):
+class PermissionReply(_Reply, frozen=True, omit_defaults=True, kw_only=True):
     """`ask` counts for a command and an MCP call alone, `updated_input` before any tool."""
 
     permission: Literal["allow", "deny", "ask"]
@@ -221,35 +221,44 @@ class Permission(_Reply, frozen=True, omit_defaults=True, kw_only=True):
     go_on: bool | None = field(default=None, name="continue")
 
 
-class Opening(_Reply, frozen=True, omit_defaults=True, kw_only=True):
+class SessionStartReply(_Reply, frozen=True, omit_defaults=True, kw_only=True):
     env: dict[str, str] = field(default_factory=dict)
     additional_context: str | None = None
 
 
-class Submission(_Reply, frozen=True, omit_defaults=True, kw_only=True):
+class PromptReply(_Reply, frozen=True, omit_defaults=True, kw_only=True):
     go_on: bool = field(name="continue")
     user_message: str | None = None
 
 
-class Aftermath(_Reply, frozen=True, omit_defaults=True, kw_only=True):
+class PostToolReply(_Reply, frozen=True, omit_defaults=True, kw_only=True):
     additional_context: str | None = None
     updated_mcp_tool_output: Any = None
 
 
-class FollowUp(_Reply, frozen=True, omit_defaults=True, kw_only=True):
+class StopReply(_Reply, frozen=True, omit_defaults=True, kw_only=True):
     followup_message: str | None = None
 
 
-class Remark(_Reply, frozen=True, omit_defaults=True, kw_only=True):
+class MessageReply(_Reply, frozen=True, omit_defaults=True, kw_only=True):
     user_message: str | None = None
 
 
-class Plugins(_Reply, frozen=True, omit_defaults=True, kw_only=True):
+class PluginsReply(_Reply, frozen=True, omit_defaults=True, kw_only=True):
     paths: tuple[str, ...] = field(default=(), name="pluginPaths")
 
 
-class Nothing(_Reply, frozen=True, omit_defaults=True, kw_only=True):
+class EmptyReply(_Reply, frozen=True, omit_defaults=True, kw_only=True):
     pass
 
 
-Reply = Permission | Opening | Submission | Aftermath | FollowUp | Remark | Plugins | Nothing
+Reply = (
+    PermissionReply
+    | SessionStartReply
+    | PromptReply
+    | PostToolReply
+    | StopReply
+    | MessageReply
+    | PluginsReply
+    | EmptyReply
+)

@@ -16,7 +16,7 @@ from tillerman.hooks.protocol import HookReply
 BRIEF = 10  # seconds, for a hook that only listens
 
 
-class Place(Struct, frozen=True):
+class HookConfigPaths(Struct, frozen=True):
     """Where its hooks are set, as paths in a project and in the user's home."""
 
     project: str
@@ -38,7 +38,7 @@ class Place(Struct, frozen=True):
         return home / self.user
 
 
-class Dialect(Protocol):
+class HookDialect(Protocol):
     @property
     def EVENTS(self) -> Mapping[str, Any]: ...
     @property
@@ -48,7 +48,7 @@ class Dialect(Protocol):
     @property
     def CHANGES_INPUT(self) -> frozenset[str]: ...
     @property
-    def PLACE(self) -> Place: ...
+    def PLACE(self) -> HookConfigPaths: ...
 
     def known(self, version: str | None) -> frozenset[str]: ...
     def read(self, event: str, payload: bytes) -> HookEvent: ...

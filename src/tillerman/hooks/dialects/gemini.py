@@ -9,30 +9,30 @@ from typing import ClassVar
 
 from tillerman.core.json_fields import Table
 from tillerman.hooks.dialects import hook_events, tool_names
-from tillerman.hooks.dialects.claude_family import Nested
-from tillerman.hooks.dialects.dialect import Place
-from tillerman.hooks.dialects.hook_events import Kind
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable, reply
+from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects.dialect import HookConfigPaths
+from tillerman.hooks.dialects.hook_events import HookKind
+from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload, reply
 from tillerman.hooks.protocol import HookReply, refusal
 
 
-class Gemini(Nested):
+class GeminiHooks(ClaudeFamilyDialect):
     EVENTS: ClassVar = {
-        "SessionStart": Kind(hook_events.SessionStart),
-        "SessionEnd": Kind(hook_events.SessionEnd),
-        "BeforeAgent": Kind(hook_events.PromptSubmit),
-        "BeforeTool": Kind(hook_events.BeforeTool),
-        "AfterTool": Kind(hook_events.AfterTool),
-        "AfterAgent": Kind(hook_events.TurnEnd),
-        "PreCompress": Kind(hook_events.Compaction),
-        "Notification": Kind(hook_events.Notification),
+        "SessionStart": HookKind(hook_events.SessionStart),
+        "SessionEnd": HookKind(hook_events.SessionEnd),
+        "BeforeAgent": HookKind(hook_events.PromptSubmit),
+        "BeforeTool": HookKind(hook_events.BeforeTool),
+        "AfterTool": HookKind(hook_events.AfterTool),
+        "AfterAgent": HookKind(hook_events.TurnEnd),
+        "PreCompress": HookKind(hook_events.Compaction),
+        "Notification": HookKind(hook_events.Notification),
     }
     CALLS = ("BeforeTool",)
     CHANGES_INPUT = frozenset({"BeforeTool"})
     NAMES = tool_names.GEMINI
     INPUT: ClassVar = {"dir_path": "path"}
     UNIT = 1000
-    PLACE = Place(
+    PLACE = HookConfigPaths(
         project=".gemini/settings.json",
         user=".gemini/settings.json",
         comments=True,
@@ -45,7 +45,7 @@ class Gemini(Nested):
         return given if said is None else given | {"last_assistant_message": said}
 
     def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
-        if isinstance(event, Unreadable):
+        if isinstance(event, UnreadablePayload):
             return refusal(event.why)
         if not isinstance(event, hook_events.BeforeTool):
             return self.nothing(event)
@@ -71,4 +71,4 @@ class Gemini(Nested):
         return self.nothing(event)
 
 
-dialect = Gemini()
+dialect = GeminiHooks()

@@ -13,7 +13,7 @@ from tillerman.core.json_fields import Table, text
 from tillerman.hooks.dialects.payload_codec import HookEvent
 
 
-class Told(HookEvent, frozen=True, kw_only=True):
+class ClaudeFamilyEvent(HookEvent, frozen=True, kw_only=True):
     session_id: str = ""
     transcript_path: str | None = None
     cwd: str = ""
@@ -22,20 +22,20 @@ class Told(HookEvent, frozen=True, kw_only=True):
     agent_type: str | None = None
 
 
-class SessionStart(Told, frozen=True, kw_only=True):
+class SessionStart(ClaudeFamilyEvent, frozen=True, kw_only=True):
     source: str = ""
     model: str = ""
 
 
-class SessionEnd(Told, frozen=True, kw_only=True):
+class SessionEnd(ClaudeFamilyEvent, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class PromptSubmit(Told, frozen=True, kw_only=True):
+class PromptSubmit(ClaudeFamilyEvent, frozen=True, kw_only=True):
     prompt: str
 
 
-class BeforeTool(Told, frozen=True, kw_only=True):
+class BeforeTool(ClaudeFamilyEvent, frozen=True, kw_only=True):
     tool_name: str
     tool_input: Table
     tool_use_id: str = ""
@@ -43,7 +43,7 @@ class BeforeTool(Told, frozen=True, kw_only=True):
     mcp_context: Table = field(default_factory=dict)
 
 
-class PermissionAsked(Told, frozen=True, kw_only=True):
+class PermissionAsked(ClaudeFamilyEvent, frozen=True, kw_only=True):
     """The CLI is about to ask a person."""
 
     tool_name: str
@@ -51,7 +51,7 @@ class PermissionAsked(Told, frozen=True, kw_only=True):
     tool_use_id: str = ""
 
 
-class AfterTool(Told, frozen=True, kw_only=True):
+class AfterTool(ClaudeFamilyEvent, frozen=True, kw_only=True):
     tool_name: str
     tool_input: Table = field(default_factory=dict)
     tool_response: Any = None
@@ -60,7 +60,7 @@ class AfterTool(Told, frozen=True, kw_only=True):
     duration_ms: float = 0
 
 
-class ToolFailed(Told, frozen=True, kw_only=True):
+class ToolFailed(ClaudeFamilyEvent, frozen=True, kw_only=True):
     tool_name: str
     tool_input: Table = field(default_factory=dict)
     error: Any = None
@@ -70,33 +70,33 @@ class ToolFailed(Told, frozen=True, kw_only=True):
     duration_ms: float = 0
 
 
-class TurnEnd(Told, frozen=True, kw_only=True):
+class TurnEnd(ClaudeFamilyEvent, frozen=True, kw_only=True):
     """`stop_hook_active`: this end follows one at which a hook said to go on."""
 
     stop_hook_active: bool = False
     last_assistant_message: str = ""
 
 
-class SubagentStart(Told, frozen=True, kw_only=True):
+class SubagentStart(ClaudeFamilyEvent, frozen=True, kw_only=True):
     pass
 
 
-class SubagentStop(Told, frozen=True, kw_only=True):
+class SubagentStop(ClaudeFamilyEvent, frozen=True, kw_only=True):
     stop_hook_active: bool = False
     last_assistant_message: str = ""
 
 
-class Compaction(Told, frozen=True, kw_only=True):
+class Compaction(ClaudeFamilyEvent, frozen=True, kw_only=True):
     trigger: str = ""
 
 
-class Notification(Told, frozen=True, kw_only=True):
+class Notification(ClaudeFamilyEvent, frozen=True, kw_only=True):
     message: str = ""
     notification_type: str = ""
 
 
-class Kind(NamedTuple):
-    told: type[Told]
+class HookKind(NamedTuple):
+    told: type[ClaudeFamilyEvent]
     since: str = "0"  # the first version whose config may name it
 
 

@@ -12,10 +12,10 @@ from typing import ClassVar
 
 from tillerman.core.json_fields import Table
 from tillerman.hooks.dialects import hook_events, tool_names
-from tillerman.hooks.dialects.claude_family import Nested
-from tillerman.hooks.dialects.dialect import Place
-from tillerman.hooks.dialects.hook_events import Kind
-from tillerman.hooks.dialects.payload_codec import HookEvent, Unreadable, reply
+from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects.dialect import HookConfigPaths
+from tillerman.hooks.dialects.hook_events import HookKind
+from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload, reply
 from tillerman.hooks.protocol import HookReply, refusal
 
 EVENT = "tool.execute.before"
@@ -52,12 +52,12 @@ export const Tillerman = async ({{ directory }}) => ({{
 """
 
 
-class OpenCode(Nested):
-    EVENTS: ClassVar = {EVENT: Kind(hook_events.BeforeTool)}
+class OpenCodeHooks(ClaudeFamilyDialect):
+    EVENTS: ClassVar = {EVENT: HookKind(hook_events.BeforeTool)}
     CALLS = (EVENT,)
     CHANGES_INPUT = frozenset({EVENT})
     NAMES = tool_names.OPENCODE
-    PLACE = Place(
+    PLACE = HookConfigPaths(
         project=".opencode/plugin/tillerman.js",
         user=".config/opencode/plugin/tillerman.js",
         code=True,
@@ -65,12 +65,12 @@ class OpenCode(Nested):
     )
 
     def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:
-        if isinstance(event, Unreadable):
+        if isinstance(event, UnreadablePayload):
             return refusal(event.why)
         return reply({"decision": "allow"} | ({} if input is None else {"input": input}))
 
     def deny(self, event: HookEvent, message: str) -> HookReply:
-        if isinstance(event, Unreadable):
+        if isinstance(event, UnreadablePayload):
             return refusal(message)
         return reply({"decision": "deny", "reason": message})
 
@@ -86,4 +86,4 @@ class OpenCode(Nested):
         return {self.PLACE.file: text.encode()}
 
 
-dialect = OpenCode()
+dialect = OpenCodeHooks()

@@ -25,7 +25,7 @@ class HookEvent(Struct, frozen=True, kw_only=True):
     rest: Table = field(default_factory=dict)
 
 
-class Unreadable(HookEvent, frozen=True, kw_only=True):
+class UnreadablePayload(HookEvent, frozen=True, kw_only=True):
     """An event that nobody knows, or that does not tell what it must."""
 
     why: str
@@ -40,18 +40,18 @@ def table_of(payload: bytes) -> Table | str:
     return storable(found) if isinstance(found, dict) else found
 
 
-def typed(kind: type[E], event: str, given: Table) -> E | Unreadable:
+def typed(kind: type[E], event: str, given: Table) -> E | UnreadablePayload:
     known: dict[str, Any] = {}
     for name, key, type_, required in _fields(kind):
         if key not in given:
             if required:
-                return Unreadable(event=event, rest=given, why=f"{event} tells no {key}")
+                return UnreadablePayload(event=event, rest=given, why=f"{event} tells no {key}")
             continue
         try:
             known[name] = msgspec.convert(given[key], type_)
         except msgspec.ValidationError as error:
             if required:
-                return Unreadable(event=event, rest=given, why=f"{event}, {key}: {error}")
+                return UnreadablePayload(event=event, rest=given, why=f"{event}, {key}: {error}")
     keys = {key for _, key, _, _ in _fields(kind)} | {"hook_event_name"}
     rest = {key: value for key, value in given.items() if key not in keys}
     return kind(**known, event=event, rest=rest)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from tillerman.hooks.dialects import tool_names
-from tillerman.hooks.dialects.claude_family import Nested
-from tillerman.hooks.dialects.dialect import Place
+from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects.dialect import HookConfigPaths
 
 
-class Qwen(Nested):
+class QwenHooks(ClaudeFamilyDialect):
     CHANGES_INPUT = frozenset()
     NAMES = tool_names.QWEN
     UNIT = 1000
-    PLACE = Place(project=".qwen/settings.json", user=".qwen/settings.json", comments=True)
+    PLACE = HookConfigPaths(
+        project=".qwen/settings.json", user=".qwen/settings.json", comments=True
+    )
 
 
-dialect = Qwen()
+dialect = QwenHooks()

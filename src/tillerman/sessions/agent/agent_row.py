@@ -10,7 +10,7 @@ from tillerman.store.catalog import Catalog
 from tillerman.store.session_row import SessionRow
 
 
-class Tenure:
+class AgentRow:
     def __init__(
         self, catalog: Catalog, row: SessionRow, settings: Mapping[str, Any] | None
     ) -> None:

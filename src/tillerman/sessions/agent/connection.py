@@ -9,26 +9,26 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec.structs import replace
 
 from tillerman.agents.stdio.capability_check import refuse_open_gate
-from tillerman.core.agent import Agent, Conversation, Heard, Host, SessionSpec
+from tillerman.core.agent import Agent, Conversation, DecodedLine, Host, SessionSpec
 from tillerman.core.errors import AgentError
 from tillerman.core.events import TurnEnded
 from tillerman.core.failure import Failure
-from tillerman.sessions.run_settings import Order, Terms
+from tillerman.sessions.run_settings import LaunchPlan, RunSettings
 
 _LONG = "a system prompt or MCP config is longer than a command line may be"
 
 
-class Connection:
+class AgentConnection:
     """`opened` is called before anything is heard of an agent, `heard` gets all that it says, and
     `lost` what a turn that is still open ended with."""
 
     def __init__(
         self,
-        order: Order,
+        order: LaunchPlan,
         native_id: str | None,
-        host: Callable[[Terms], Host],
+        host: Callable[[RunSettings], Host],
         *,
-        heard: Callable[[Sequence[Heard]], Awaitable[None]],
+        heard: Callable[[Sequence[DecodedLine]], Awaitable[None]],
         lost: Callable[[TurnEnded], Awaitable[None]],
         opened: Callable[[Agent, SessionSpec], None],
     ) -> None:
@@ -75,7 +75,7 @@ class Connection:
             self._opening = None
             raise
 
-    async def pass_to(self, order: Order) -> None:
+    async def pass_to(self, order: LaunchPlan) -> None:
         """Another agent, from here on; returns when all that the last one said is heard."""
         await self.forget()
         self.agent, self.spec = order.agent, self._approved(order)
@@ -99,7 +99,7 @@ class Connection:
         if self._listening:
             await self._listening
 
-    def _approved(self, order: Order) -> SessionSpec:
+    def _approved(self, order: LaunchPlan) -> SessionSpec:
         return replace(order.spec, approve=self._preset)
 
     async def _connect(self) -> Conversation:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from tillerman.core.agent import Child, Word
 from tillerman.core.events import Notice
-from tillerman.sessions.log.disk_budget import Budget
-from tillerman.supervision.client.warden_client import Warden
+from tillerman.sessions.log.disk_budget import DiskBudget
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.linux.which import find_program
 from tillerman.supervision.secrets import Redactor, Secrets
 
@@ -26,14 +26,14 @@ BLOCK = 256 * 1024  # bytes of a spill that are gone through at once
 class SessionHost:
     def __init__(
         self,
-        warden: Warden,
+        warden: WardenClient,
         environment: Mapping[str, str],
         secrets: Secrets,
         *,
         spill_folder: Path,
         spill_cap: int,
         line_cap: int,
-        budget: Budget,
+        budget: DiskBudget,
         patience: float | None = None,
         enforcement: SessionEnforcement | None = None,
         report: Callable[[Notice], None] = lambda _: None,
@@ -126,7 +126,7 @@ class SpillFile:
     """
 
     def __init__(
-        self, name: str, fd: int | None, cap: int, secrets: Secrets, budget: Budget
+        self, name: str, fd: int | None, cap: int, secrets: Secrets, budget: DiskBudget
     ) -> None:
         self._name = name
         self._fd = fd

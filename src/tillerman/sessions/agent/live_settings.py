@@ -11,20 +11,24 @@ from tillerman.agents.stdio.capability_check import refuse_open_gate, undeclared
 from tillerman.core.agent import Mode, Prompt
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import AgentReady, Event, Notice, SettingsChanged
-from tillerman.core.permission import Context
+from tillerman.core.permission import DecisionContext
 from tillerman.core.session_options import Preset
 from tillerman.core.session_titles import added_words, is_of_added_words
 from tillerman.core.version_check import warning
-from tillerman.sessions.agent.connection import Connection
-from tillerman.sessions.log.event_writer import Scribe
+from tillerman.sessions.agent.connection import AgentConnection
+from tillerman.sessions.log.event_writer import EventWriter
 
 if TYPE_CHECKING:
     from tillerman.config.model_table import Models
 
 
-class Bearing:
+class LiveSettings:
     def __init__(
-        self, context: Context, line: Connection, log: Scribe, models: Callable[[], Models]
+        self,
+        context: DecisionContext,
+        line: AgentConnection,
+        log: EventWriter,
+        models: Callable[[], Models],
     ) -> None:
         self._context = context
         self._line = line
@@ -34,7 +38,7 @@ class Bearing:
         self._prompt = self._added = ""
 
     @property
-    def context(self) -> Context:
+    def context(self) -> DecisionContext:
         """What requests are judged in; of the agent that asks now."""
         return replace(self._context, agent=self._line.agent.info.name)
 

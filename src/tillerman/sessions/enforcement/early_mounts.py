@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tillerman.workspace.protection.mount_plan import Mountable, mountable
 
 if TYPE_CHECKING:
-    from tillerman.sessions.run_settings import Terms
+    from tillerman.sessions.run_settings import RunSettings
 
 
-def early_mounts(cwd: Path, terms: Terms) -> dict[str, Any]:
+def early_mounts(cwd: Path, terms: RunSettings) -> dict[str, Any]:
     """For the enforcement of a program that is started before its session is: what needs no policy.
 
     The session adds the rest to it.
@@ -24,6 +24,6 @@ def early_mounts(cwd: Path, terms: Terms) -> dict[str, Any]:
     return mounts(plans, terms)
 
 
-def mounts(plans: Sequence[Mountable], terms: Terms) -> dict[str, Any]:
+def mounts(plans: Sequence[Mountable], terms: RunSettings) -> dict[str, Any]:
     required = terms.enforcement.protected == "mounts"
     return {"mounts": {"plan": [plan.tree for plan in plans], "required": required}}

@@ -19,9 +19,9 @@ from tillerman.supervision.exec_gate.settings import (
 
 if TYPE_CHECKING:
     from tillerman.core.permission import Rule
-    from tillerman.sessions.run_settings import Terms
+    from tillerman.sessions.run_settings import RunSettings
     from tillerman.sessions.runner.runner import Runner
-    from tillerman.supervision.client.warden_client import Warden
+    from tillerman.supervision.client.warden_client import WardenClient
 
 _MOST_TEXTS = 1_000
 
@@ -29,11 +29,11 @@ _MOST_TEXTS = 1_000
 class ExecRules:
     """`runner` is the session that they are of: its agent, its answers, its log."""
 
-    def __init__(self, terms: Terms, workspace: Path, runner: Callable[[], Runner]) -> None:
+    def __init__(self, terms: RunSettings, workspace: Path, runner: Callable[[], Runner]) -> None:
         self.terms = terms
         self._workspace = workspace
         self._runner = runner
-        self._wardens: list[Warden] = []
+        self._wardens: list[WardenClient] = []
         self._counts: dict[str, int] = {}
 
     def enforcement(self, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class ExecRules:
         )
         return {"exec": settings} if settings else {}
 
-    def attach(self, warden: Warden) -> None:
+    def attach(self, warden: WardenClient) -> None:
         """Reports what this warden's gate refuses, and keeps its rules up to date."""
         self._wardens = [one for one in self._wardens if not one.lost] + [warden]
         warden.watch_execs(self._reported)

@@ -28,10 +28,10 @@ from tillerman.workspace.protection.mount_plan import (
 from tillerman.workspace.protection.watcher import Hold, Undone, Watcher
 
 if TYPE_CHECKING:
-    from tillerman.core.permission import Context, Policy, Rule
+    from tillerman.core.permission import DecisionContext, Policy, Rule
     from tillerman.paths import Paths
-    from tillerman.sessions.run_settings import Terms
-    from tillerman.supervision.client.warden_client import Warden
+    from tillerman.sessions.run_settings import RunSettings
+    from tillerman.supervision.client.warden_client import WardenClient
     from tillerman.workspace.protection.denied_paths import DeniedPaths
     from tillerman.workspace.protection.protected_state import State
 
@@ -46,10 +46,10 @@ class Protection:
         self,
         session: str,
         cwd: Path,
-        terms: Terms,
+        terms: RunSettings,
         paths: Paths,
         policy: Policy,
-        context: Context,
+        context: DecisionContext,
         *,
         remembered: Callable[[], Sequence[Rule]],
         saved: Path | None = None,
@@ -61,7 +61,7 @@ class Protection:
         self._notify: Callable[[Notice], None] | None = None
         self._notices: list[Notice] = []  # before anybody listens
         self._level = ""
-        self._wardens: list[Warden] = []
+        self._wardens: list[WardenClient] = []
         self._plans: tuple[Mountable, ...] = ()
         self._failed: dict[str, str] = {}
         self._denied: DeniedPaths | None = None
@@ -98,7 +98,7 @@ class Protection:
 
     # -- mounts ------------------------------------------------------------------------------------
 
-    def attach(self, warden: Warden) -> None:
+    def attach(self, warden: WardenClient) -> None:
         """Refuses a level that cannot do what the config requires."""
         self._level = str(warden.level)
         self._wardens = [one for one in self._wardens if not one.lost] + [warden]

@@ -10,7 +10,7 @@ from tillerman.core.events import Enforced
 if TYPE_CHECKING:
     from tillerman.sessions.enforcement.exec_rules import ExecRules
     from tillerman.sessions.enforcement.protection import Protection
-    from tillerman.supervision.client.warden_client import Warden
+    from tillerman.supervision.client.warden_client import WardenClient
 
 
 class SessionEnforcement:
@@ -18,7 +18,7 @@ class SessionEnforcement:
         self.commands = commands
         self.protection = protection
 
-    def attach(self, warden: Warden) -> None:
+    def attach(self, warden: WardenClient) -> None:
         """Of programs that are about to start. `SupervisionUnavailable` where it cannot do what is
         required."""
         self.commands.attach(warden)

@@ -6,7 +6,7 @@ import json
 
 from tillerman.core.events import FileChange, PermissionRequested, Text
 from tillerman.core.transcript import Transcript
-from tillerman.core.transcript_blocks import Call, Request, Turn
+from tillerman.core.transcript_blocks import RequestBlock, ToolCallBlock, Turn
 
 DEEPEST = 20  # calls inside calls; below that they are counted, not shown
 MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
@@ -59,14 +59,14 @@ def changes(turn: Turn) -> list[str]:
     return [*told, f"and {turn.files_left_out} more"] if turn.files_left_out else told
 
 
-def asked(request: Request) -> str:
+def asked(request: RequestBlock) -> str:
     asked = request.asked
     if isinstance(asked, PermissionRequested):
         return asked.title
     return " / ".join(question.text for question in asked.questions)
 
 
-def answered(request: Request) -> str:
+def answered(request: RequestBlock) -> str:
     if request.open:
         return "open"
     answer, by = request.answer, request.by
@@ -89,6 +89,6 @@ def cut(text: Text) -> str:
     return f"… {text.cut.left_out} bytes left out{where}"
 
 
-def input_of(call: Call) -> str:
+def input_of(call: ToolCallBlock) -> str:
     """What the title does not already say."""
     return json.dumps(call.input, indent=2, ensure_ascii=False) if call.input else ""

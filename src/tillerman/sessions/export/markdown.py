@@ -9,13 +9,13 @@ from tillerman.core.events import Content, Diff, Image, Notice, Text
 from tillerman.core.transcript import Transcript
 from tillerman.core.transcript_blocks import (
     Block,
-    Call,
     Message,
-    Plan,
-    Request,
+    PlanBlock,
+    RequestBlock,
+    TextBlock,
     Thought,
+    ToolCallBlock,
     Turn,
-    Words,
 )
 from tillerman.sessions.export.document import (
     DEEPEST,
@@ -65,20 +65,20 @@ def _blocks(blocks: list[Block], depth: int) -> Iterator[str]:
                 yield _contained(block.text)
             case Thought():
                 yield f"<details><summary>Thinking</summary>\n\n{_fence(block.text)}\n\n</details>"
-            case Words():
+            case TextBlock():
                 yield f"**You ({block.how}):**\n\n{_quote(block.text)}"
-            case Plan():
+            case PlanBlock():
                 steps = (f"- [{MARKS[step.status]}] {_plain(step.text)}" for step in block.steps)
                 yield "**Plan**\n\n" + "\n".join(steps)
-            case Request():
+            case RequestBlock():
                 yield f"**Asked:** {_plain(asked(block))} — {_plain(answered(block))}"
             case Notice():
                 yield f"_{block.level}: {_plain(block.text)}_"
-            case Call():
+            case ToolCallBlock():
                 yield from _call(block, depth)
 
 
-def _call(call: Call, depth: int) -> Iterator[str]:
+def _call(call: ToolCallBlock, depth: int) -> Iterator[str]:
     yield f"**{_plain(call.title)}** — {call.state}"
     if call.input:
         yield _fence(input_of(call), "json")

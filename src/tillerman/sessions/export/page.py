@@ -10,13 +10,13 @@ from tillerman.core.terminal_sanitizer import reveal
 from tillerman.core.transcript import Transcript
 from tillerman.core.transcript_blocks import (
     Block,
-    Call,
     Message,
-    Plan,
-    Request,
+    PlanBlock,
+    RequestBlock,
+    TextBlock,
     Thought,
+    ToolCallBlock,
     Turn,
-    Words,
 )
 from tillerman.sessions.export.document import (
     DEEPEST,
@@ -98,21 +98,21 @@ def _blocks(blocks: list[Block], depth: int) -> Iterator[str]:
                     '<details class="think"><summary class="dim">Thinking</summary>'
                     f'<div class="say dim">{_e(block.text)}</div></details>'
                 )
-            case Words():
+            case TextBlock():
                 how = f'<i class="dim">({block.how})</i>'
                 yield f'<div class="say you">{_e(block.text)} {how}</div>'
-            case Plan():
+            case PlanBlock():
                 steps = (f"<li>[{MARKS[step.status]}] {_e(step.text)}</li>" for step in block.steps)
                 yield f"<p>Plan</p><ul>{''.join(steps)}</ul>"
-            case Request():
+            case RequestBlock():
                 yield f"<p><b>Asked:</b> {_e(asked(block))} — {_e(answered(block))}</p>"
             case Notice():
                 yield f'<p class="dim {block.level}">{_e(block.text)}</p>'
-            case Call():
+            case ToolCallBlock():
                 yield from _call(block, depth)
 
 
-def _call(call: Call, depth: int) -> Iterator[str]:
+def _call(call: ToolCallBlock, depth: int) -> Iterator[str]:
     yield (
         f'<details class="call"><summary><b>{_e(call.title)}</b> '
         f'<span class="dim {call.state}">{call.state}</span></summary>'

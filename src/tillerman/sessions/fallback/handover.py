@@ -12,26 +12,32 @@ from tillerman.core.agent import Conversation, Prompt
 from tillerman.core.errors import AgentError, AgentNotInstalled, PromptWithdrawn
 from tillerman.core.events import Notice, UserMessage
 from tillerman.core.failure import Failure, FailureKind
-from tillerman.sessions.agent.connection import Connection
-from tillerman.sessions.fallback.policy import Found, Relay, Replay, Switch, Wait
-from tillerman.sessions.fallback.turn_snapshot import Outlook
-from tillerman.sessions.limits.usage_meter import Meter
-from tillerman.sessions.log.event_writer import Scribe
-from tillerman.sessions.run_settings import Order
+from tillerman.sessions.agent.connection import AgentConnection
+from tillerman.sessions.fallback.policy import (
+    Candidate,
+    FallbackPolicy,
+    Replay,
+    RetryAfter,
+    SwitchAgent,
+)
+from tillerman.sessions.fallback.turn_snapshot import TurnSnapshot
+from tillerman.sessions.limits.usage_meter import UsageMeter
+from tillerman.sessions.log.event_writer import EventWriter
+from tillerman.sessions.run_settings import LaunchPlan
 from tillerman.sessions.runner.output_check import Repair
 
 GO_ON = Prompt("Go on where you stopped: the rate limit is over.")
 LEAST_COST = 0.01  # US dollars; an agent that may spend nothing would not begin
 
 
-class Succession:
+class Handover:
     def __init__(
         self,
-        line: Connection,
-        relay: Relay,
-        outlook: Outlook,
-        meter: Meter,
-        log: Scribe,
+        line: AgentConnection,
+        relay: FallbackPolicy,
+        outlook: TurnSnapshot,
+        meter: UsageMeter,
+        log: EventWriter,
         notices: Sequence[Notice],
     ) -> None:
         self._line = line
@@ -85,7 +91,7 @@ class Succession:
                 break
         return conversation
 
-    async def pass_to(self, order: Order) -> None:
+    async def pass_to(self, order: LaunchPlan) -> None:
         """What a person set and what was spent count for the next agent too."""
         spec = replace(order.spec, mode=self._line.spec.mode)
         if spec.max_cost is not None:
@@ -102,7 +108,7 @@ class Succession:
 
     async def next_prompt(
         self,
-        way: Wait | Switch | Repair | Replay,
+        way: RetryAfter | SwitchAgent | Repair | Replay,
         why: str,
         raw: bytes | None,
         *,
@@ -116,7 +122,7 @@ class Succession:
         now, `first` that there was none before it.
         """
         match way:
-            case Wait(seconds):
+            case RetryAfter(seconds):
                 self._log.say(self._waits(seconds), raw)
                 await asyncio.sleep(seconds)
                 return GO_ON if begun() else asked
@@ -131,7 +137,7 @@ class Succession:
                 if told:
                     self._log.say(told)
                 return prompt
-            case Switch():
+            case SwitchAgent():
                 found = await self._relay.next()
                 self._log.say_all(self._takes_over(why, found), raw)
                 if found.order is None:
@@ -147,7 +153,7 @@ class Succession:
 
     # -- words -----------------------------------------------------------------------------------
 
-    def _takes_over(self, why: str, found: Found) -> list[Notice]:
+    def _takes_over(self, why: str, found: Candidate) -> list[Notice]:
         """Who it is and why, or why it is nobody."""
         passed_over = "passed over" if found.order else "nobody goes on"
         notices = [_warning("fallback", f"{passed_over}: {one}") for one in found.passed_over]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tillerman.core.errors import TillermanError
 from tillerman.core.failure import Failure, FailureKind
-from tillerman.sessions.run_settings import Order, Rules
+from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 
 PATIENCE = 30.0  # seconds before a rate limit is tried again that does not say when it ends
 MOST_WAITS = 30  # in one turn: a limit that is always just over would be tried without end
@@ -24,11 +24,11 @@ _STOPPED: frozenset[FailureKind] = frozenset(
 )
 
 
-class Wait(NamedTuple):
+class RetryAfter(NamedTuple):
     seconds: float
 
 
-class Switch(NamedTuple):
+class SwitchAgent(NamedTuple):
     """To whoever is next, if anybody is."""
 
 
@@ -36,23 +36,23 @@ class Replay(NamedTuple):
     """The same agent starts anew, with an account of what its own history no longer has."""
 
 
-class Found(NamedTuple):
-    order: Order | None
+class Candidate(NamedTuple):
+    order: LaunchPlan | None
     passed_over: Sequence[str]  # why others were not taken
 
 
-class Relay:
+class FallbackPolicy:
     """One per session. Each agent is called once."""
 
     def __init__(
         self,
-        rules: Rules | None = None,
+        rules: FallbackRules | None = None,
         others: Sequence[str] = (),
-        call: Callable[[str], Awaitable[Order]] | None = None,
+        call: Callable[[str], Awaitable[LaunchPlan]] | None = None,
         kinds: frozenset[FailureKind] = FAILED,
     ) -> None:
         """`kinds`: of failures after which another agent goes on, before anything is visible."""
-        self._rules = rules or Rules()
+        self._rules = rules or FallbackRules()
         self._kinds = kinds
         self._others = list(others)
         self._call = call
@@ -64,15 +64,15 @@ class Relay:
         self._waited = 0.0
         self._waits = 0
 
-    def way_on(self, failure: Failure, *, visible: bool) -> Wait | Switch | None:
+    def way_on(self, failure: Failure, *, visible: bool) -> RetryAfter | SwitchAgent | None:
         """`visible`: something was said or done in this turn already."""
         if failure.kind == "rate_limited" and self._rules.rate_limit == "wait":
             seconds = max(0.0, failure.retry_after or PATIENCE)
             if self._waited + seconds <= self._rules.wait and self._waits < MOST_WAITS:
                 self._waited += seconds
                 self._waits += 1
-                return Wait(seconds)
-        return Switch() if self._can_switch(failure, visible) else None
+                return RetryAfter(seconds)
+        return SwitchAgent() if self._can_switch(failure, visible) else None
 
     def stops_retries(self, failure: Failure, *, visible: bool) -> bool:
         """Whether an agent that waits for its rate limit by itself is to stop: for another one, or
@@ -92,15 +92,15 @@ class Relay:
         """Whether others stand by for an agent that could not even be started."""
         return failure.kind in self._kinds
 
-    async def next(self) -> Found:
+    async def next(self) -> Candidate:
         passed_over: list[str] = []
         while self._others and self._call:
             name = self._others.pop(0)
             try:
-                return Found(await self._call(name), passed_over)
+                return Candidate(await self._call(name), passed_over)
             except TillermanError as error:
                 passed_over.append(error.message)
-        return Found(None, passed_over)
+        return Candidate(None, passed_over)
 
     def _passes_on(self, failure: Failure) -> bool:
         match self._rules.handoff:

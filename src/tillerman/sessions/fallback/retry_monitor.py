@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from tillerman.core.events import Notice, TurnEnded
 from tillerman.core.failure import NO_RETRY_HELPS, Failure
-from tillerman.sessions.fallback.policy import Relay
+from tillerman.sessions.fallback.policy import FallbackPolicy
 
 
 class RetryWatch:
     """`stop` ends the agent's turn; `ending` then gives it the reason for which it was stopped."""
 
-    def __init__(self, relay: Relay, stop: Callable[[], None]) -> None:
+    def __init__(self, relay: FallbackPolicy, stop: Callable[[], None]) -> None:
         self._relay = relay
         self._stop = stop
         self.begin_turn()

@@ -9,7 +9,7 @@ from tillerman.core.events import Event, FileChange, FilesChanged, Notice
 from tillerman.workspace.git.turn_changes import Snapshot, changed_since, snapshot
 
 
-class Outlook:
+class TurnSnapshot:
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd
         self._before: Snapshot | None = None

@@ -8,19 +8,19 @@ from tillerman.core.agent import AgentInfo
 from tillerman.core.capabilities import REPORTS_COST
 from tillerman.core.events import Event, UsageReported
 from tillerman.core.failure import Failure
-from tillerman.sessions.limits.timers import Clocks
-from tillerman.sessions.limits.usage_meter import Meter
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.limits.timers import Timers
+from tillerman.sessions.limits.usage_meter import UsageMeter
+from tillerman.sessions.run_settings import TurnLimits
 
 
-class Guard:
+class LimitEnforcer:
     """`stop` is called when a limit is passed, `warn` when one cannot be held for now."""
 
     def __init__(
         self,
-        limits: Limits,
-        meter: Meter,
-        clocks: Clocks,
+        limits: TurnLimits,
+        meter: UsageMeter,
+        clocks: Timers,
         *,
         agent: Callable[[], str],
         stop: Callable[[Failure], None],

@@ -19,7 +19,7 @@ from tillerman.core.events import (
 SHOWN: frozenset[type] = frozenset({MessageChunk, ThoughtChunk, ToolStarted, ToolFinished})
 
 
-class Rounds:
+class ModelCallCounter:
     def __init__(self, before: int = 0) -> None:
         self._before = before
         self._over = 0  # calls that are told
@@ -29,9 +29,9 @@ class Rounds:
         self._answered = True  # a tool has its result: what comes next is a new round
         self.untold = 0  # that showed since the last report of any kind
 
-    def anew(self) -> Rounds:
+    def anew(self) -> ModelCallCounter:
         """These, and those of a turn that begins."""
-        return Rounds(self.count)
+        return ModelCallCounter(self.count)
 
     @property
     def count(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Clocks:
+class Timers:
     def __init__(self) -> None:
         self._running: dict[str, asyncio.TimerHandle] = {}
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from tillerman.core.events import Event, UsageReported
 from tillerman.core.failure import Failure
 from tillerman.core.usage_totals import added
-from tillerman.sessions.limits.model_calls import SHOWN, Rounds
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.limits.model_calls import SHOWN, ModelCallCounter
+from tillerman.sessions.run_settings import TurnLimits
 
 if TYPE_CHECKING:
     from tillerman.config.model_table import Models
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _ITS_MODEL = "its model"
 
 
-class Meter:
-    def __init__(self, limits: Limits, models: Callable[[], Models]) -> None:
+class UsageMeter:
+    def __init__(self, limits: TurnLimits, models: Callable[[], Models]) -> None:
         self._limits = limits
         self._models = models
         counted = (limits.cost, limits.tokens, limits.turns) != (None, None, None)
@@ -35,7 +35,7 @@ class Meter:
     def begin(self) -> None:
         """A new prompt."""
         self._used: UsageReported | None = None
-        self._rounds = Rounds()
+        self._rounds = ModelCallCounter()
         self._clear_open()
 
     def begin_turn(self) -> None:

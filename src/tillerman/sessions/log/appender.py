@@ -12,8 +12,8 @@ from tillerman.core.events import Entry, Event
 from tillerman.core.timestamps import rfc3339
 from tillerman.sessions.log.broadcast import Broadcast
 from tillerman.sessions.log.disk_budget import weight
-from tillerman.sessions.log.loop_waker import Doorbell
-from tillerman.sessions.log.sanitizer import Words
+from tillerman.sessions.log.loop_waker import LoopWaker
+from tillerman.sessions.log.sanitizer import ChunkBatch
 from tillerman.store.event_log import EventLog
 from tillerman.store.row_codec import Line
 
@@ -24,10 +24,10 @@ TOGETHER = 0.004  # seconds that the beginning of a call may wait for the rest o
 _NO_LINE: tuple[int, int, None] = (0, 0, None)
 
 
-class Journal:
+class LogAppender:
     def __init__(self, session: str, log: EventLog, broadcast: Broadcast) -> None:
         self._loop = asyncio.get_running_loop()
-        self._bell = Doorbell.of(self._loop)
+        self._bell = LoopWaker.of(self._loop)
         self._session = session
         self._log = log
         self._broadcast = broadcast
@@ -63,7 +63,7 @@ class Journal:
             self._lines.append((self._seq, self._seq, raw))
             self._size += len(raw)
 
-    def write_words(self, turn: int, words: Words) -> None:
+    def write_words(self, turn: int, words: ChunkBatch) -> None:
         if self.failure:
             return
         self._begin_batch()

@@ -19,7 +19,7 @@ from tillerman.core.events import (
     TurnStarted,
     UserMessage,
 )
-from tillerman.store.attachments import Attachments
+from tillerman.store.attachments import AttachmentStore
 from tillerman.store.search import Role, Search
 from tillerman.supervision.secrets import Secrets
 
@@ -28,9 +28,9 @@ MOST_TEXT = 1024 * 1024  # characters of one turn that are indexed
 MESSAGE_COST = 1024  # bytes of memory that a message takes besides its text
 
 
-class Shelf:
+class AttachmentIndexer:
     def __init__(
-        self, session: str, search: Search, attachments: Attachments, secrets: Secrets
+        self, session: str, search: Search, attachments: AttachmentStore, secrets: Secrets
     ) -> None:
         self._session = session
         self._secrets = secrets

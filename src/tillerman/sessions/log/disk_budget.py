@@ -33,7 +33,7 @@ _AT_REST = BackgroundChanged(tasks=())
 _FRAME = 64  # bytes of an event besides its text
 
 
-class Budget:
+class DiskBudget:
     def __init__(self, size: int) -> None:
         self.size = size
         self._left = size

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tillerman.core.agent import File, Heard
+from tillerman.core.agent import DecodedLine, File
 from tillerman.core.events import Attachment, Entry, Event, Notice
-from tillerman.core.handoff_summary import Account, account
-from tillerman.sessions.log.appender import Journal
-from tillerman.sessions.log.attachment_indexer import Shelf
-from tillerman.sessions.log.sanitizer import Intake, Words
-from tillerman.sessions.log.turn_numbers import Turns
+from tillerman.core.handoff_summary import HandoffSummary, account
+from tillerman.sessions.log.appender import LogAppender
+from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
+from tillerman.sessions.log.sanitizer import ChunkBatch, EventSanitizer
+from tillerman.sessions.log.turn_numbers import TurnNumbers
 from tillerman.store.group_commit import Storage
 
 Said = tuple[bytes | None, Sequence[Event]]  # a line, and what it meant
@@ -23,15 +23,15 @@ _NO_SPACE = Notice(
 _SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: it goes on")
 
 
-class Scribe:
+class EventWriter:
     """`entries` reads the log from its beginning."""
 
     def __init__(
         self,
-        journal: Journal,
-        intake: Intake,
-        shelf: Shelf,
-        turns: Turns,
+        journal: LogAppender,
+        intake: EventSanitizer,
+        shelf: AttachmentIndexer,
+        turns: TurnNumbers,
         entries: Callable[[], Iterable[Entry]],
     ) -> None:
         self.journal = journal
@@ -53,22 +53,22 @@ class Scribe:
         for event in events:
             self.say(event, raw)
 
-    def take(self, batch: Sequence[Heard]) -> Iterator[Said]:
+    def take(self, batch: Sequence[DecodedLine]) -> Iterator[Said]:
         """What an agent said, as it may be written; its pictures are kept already."""
         return self._with_pictures(self._intake.take(batch))
 
-    def take_at_once(self, batch: Sequence[Heard]) -> Words | Iterator[Said]:
+    def take_at_once(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[Said]:
         """As `take`, but words stay together, for `write_words`."""
         taken = self._intake.take_at_once(batch)
-        return taken if isinstance(taken, Words) else self._with_pictures(taken)
+        return taken if isinstance(taken, ChunkBatch) else self._with_pictures(taken)
 
-    def write_words(self, words: Words) -> None:
+    def write_words(self, words: ChunkBatch) -> None:
         """As `write` of each piece."""
         turn = self._turns.of(words.whole)
         self.journal.write_words(turn, words)
         self._shelf.note(turn, words.whole)
 
-    def _with_pictures(self, taken: Iterator[Heard]) -> Iterator[Said]:
+    def _with_pictures(self, taken: Iterator[DecodedLine]) -> Iterator[Said]:
         for raw, events, pictures in taken:
             if pictures:
                 self._shelf.keep_bytes(pictures)
@@ -107,7 +107,7 @@ class Scribe:
         turns = fold(self._entries()).turns
         return final_text(turns[-1]) if turns else ""
 
-    async def past(self) -> Account:
+    async def past(self) -> HandoffSummary:
         """What the log says by now."""
         await self.journal.durable()
         return account(self._entries())

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 
-class Doorbell:
+class LoopWaker:
     """One for each loop, which is not its to keep."""
 
-    _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, Doorbell]] = (
+    _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, LoopWaker]] = (
         WeakKeyDictionary()
     )
 
@@ -22,7 +22,7 @@ class Doorbell:
         self._rung = False
 
     @classmethod
-    def of(cls, loop: asyncio.AbstractEventLoop) -> Doorbell:
+    def of(cls, loop: asyncio.AbstractEventLoop) -> LoopWaker:
         return cls._of_loops.setdefault(loop, cls())
 
     def call(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from tillerman.core import tools
-from tillerman.core.agent import Heard, Spill
+from tillerman.core.agent import DecodedLine, Spill
 from tillerman.core.events import (
     Event,
     MessageChunk,
@@ -19,8 +19,8 @@ from tillerman.core.events import (
     ToolStarted,
     Unrecognized,
 )
-from tillerman.sessions.log.disk_budget import Budget, weight
-from tillerman.sessions.log.size_caps import MESSAGE_CAP, Caps
+from tillerman.sessions.log.disk_budget import DiskBudget, weight
+from tillerman.sessions.log.size_caps import MESSAGE_CAP, SizeCaps
 from tillerman.supervision.secrets import Secrets, TextRedactor
 
 RAW_CAP = 1024 * 1024
@@ -33,15 +33,15 @@ Chunk = MessageChunk | ThoughtChunk
 _CHUNKS = frozenset({MessageChunk, ThoughtChunk})
 
 
-class Words(NamedTuple):
+class ChunkBatch(NamedTuple):
     """Pieces of one message and nothing else, as nearly always while an agent speaks."""
 
-    heard: Sequence[Heard]  # a line each, of one event
+    heard: Sequence[DecodedLine]  # a line each, of one event
     whole: Chunk
     size: int  # in the log
 
 
-class Intake:
+class EventSanitizer:
     """One per session; the turn's budget is set anew at each turn."""
 
     def __init__(
@@ -49,12 +49,12 @@ class Intake:
         secrets: Secrets,
         *,
         output_cap: int,
-        budget: Budget,
+        budget: DiskBudget,
         spill: Callable[[], Spill],
         cwd: str = "",
     ) -> None:
         self._secrets = secrets
-        self._caps = Caps(secrets, output_cap, spill)
+        self._caps = SizeCaps(secrets, output_cap, spill)
         self._budget = budget
         self._spill = spill
         self._cwd = cwd
@@ -65,12 +65,12 @@ class Intake:
     def new_turn(self) -> None:
         self._budget.refill()
 
-    def take(self, batch: Sequence[Heard]) -> Iterator[Heard]:
+    def take(self, batch: Sequence[DecodedLine]) -> Iterator[DecodedLine]:
         """The lines, their events and pictures as they may be stored."""
         taken = self.take_at_once(batch)
-        return iter(taken.heard) if isinstance(taken, Words) else taken
+        return iter(taken.heard) if isinstance(taken, ChunkBatch) else taken
 
-    def take_at_once(self, batch: Sequence[Heard]) -> Words | Iterator[Heard]:
+    def take_at_once(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[DecodedLine]:
         """As `take`, but words stay together.
 
         A secret is looked for once in all the lines, and once in all the words: only a batch that
@@ -83,10 +83,12 @@ class Intake:
         plain = clean and self._redactor.passes(words)
         if whole and plain:
             self._speaking = kept[-1].events[0]  # type: ignore[assignment]
-            return Words(kept, whole, size)
+            return ChunkBatch(kept, whole, size)
         return self._gone_through(kept, clean, plain)
 
-    def _gone_through(self, kept: Sequence[Heard], clean: bool, plain: bool) -> Iterator[Heard]:
+    def _gone_through(
+        self, kept: Sequence[DecodedLine], clean: bool, plain: bool
+    ) -> Iterator[DecodedLine]:
         for heard in kept:
             raw, said, pictures = heard
             if plain and len(said) == 1 and type(said[0]) in _CHUNKS and len(raw or b"") <= RAW_CAP:
@@ -99,7 +101,7 @@ class Intake:
                 events += self._event(event, plain)
                 whole &= not self._redactor.joined
             stored = self._raw(raw, clean) if whole and not _spilled(said) else None
-            yield Heard(stored, events, [p for p in pictures if not self._secrets.finds(p)])
+            yield DecodedLine(stored, events, [p for p in pictures if not self._secrets.finds(p)])
 
     def rest(self) -> list[Event]:
         """What is still held back, and what was dropped: nothing else is coming in this turn."""
@@ -113,9 +115,9 @@ class Intake:
         """An event of our own making, without the secrets."""
         return self._settled(event)
 
-    def _kept(self, batch: Sequence[Heard]) -> tuple[list[Heard], int]:
+    def _kept(self, batch: Sequence[DecodedLine]) -> tuple[list[DecodedLine], int]:
         """What the turn has room for, and its size."""
-        kept: list[Heard] = []
+        kept: list[DecodedLine] = []
         total = 0
         for heard in batch:
             size = _size(heard)
@@ -124,14 +126,14 @@ class Intake:
                 total += size
                 continue
             if not self._dropped:
-                kept.append(Heard(None, [self._over_budget()]))
+                kept.append(DecodedLine(None, [self._over_budget()]))
             self._dropped.add(heard.raw or b"")
         return kept, total
 
-    def _shortened(self, heard: Heard) -> Heard:
+    def _shortened(self, heard: DecodedLine) -> DecodedLine:
         """Words must fit before they are gone through; other events are cut one by one."""
         events = [self._caps.apply(e) if isinstance(e, Chunk) else e for e in heard.events]
-        return Heard(heard.raw, events, heard.kept)
+        return DecodedLine(heard.raw, events, heard.kept)
 
     def _event(self, event: Event, plain: bool) -> Sequence[Event]:
         if not isinstance(event, Chunk):
@@ -215,7 +217,7 @@ def _spilled(said: Sequence[Event]) -> bool:
     return any(isinstance(event, Unrecognized) and event.spill for event in said)
 
 
-def _size(heard: Heard) -> int:
+def _size(heard: DecodedLine) -> int:
     """What it takes in the log; of what is very long most goes elsewhere."""
     raw, events, _ = heard
     size = len(raw) if raw else 0
@@ -226,7 +228,7 @@ def _size(heard: Heard) -> int:
     return size
 
 
-def _one_message(batch: Sequence[Heard]) -> Chunk | None:
+def _one_message(batch: Sequence[DecodedLine]) -> Chunk | None:
     """All of it as one chunk; None when anything else is in it, or a subagent speaks."""
     first: Chunk | None = None
     texts: list[str] = []
@@ -247,7 +249,7 @@ def _one_message(batch: Sequence[Heard]) -> Chunk | None:
     return first and type(first)(message_id=first.message_id, text="".join(texts))
 
 
-def _words(batch: Sequence[Heard]) -> Iterator[str]:
+def _words(batch: Sequence[DecodedLine]) -> Iterator[str]:
     """What is said in the batch, with a break wherever another voice or event comes between."""
     last: Chunk | None = None
     for heard in batch:

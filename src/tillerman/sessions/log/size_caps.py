@@ -41,7 +41,7 @@ PIECE = 64 * 1024  # characters: a long text is never copied as a whole
 _SHORT = 96  # characters; the words that tell of a cut take as many
 
 
-class Caps:
+class SizeCaps:
     def __init__(self, secrets: Secrets, cap: int, spill: Callable[[], Spill]) -> None:
         self._secrets = secrets
         self._cap = cap

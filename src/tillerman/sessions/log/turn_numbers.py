@@ -8,7 +8,7 @@ _OF_CALLS = frozenset({ToolStarted, ToolUpdated, ToolFinished})
 REMEMBERED = 10_000  # calls: an agent may begin them without end
 
 
-class Turns:
+class TurnNumbers:
     def __init__(self, last: int = 0) -> None:
         self.last = last  # number of the newest turn
         self._open: int | None = None

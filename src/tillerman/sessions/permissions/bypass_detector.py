@@ -37,7 +37,7 @@ _EXIT_CODE = re.compile(
 )
 
 
-class Gate:
+class BypassDetector:
     """`bypassed` is called once for each agent that is opened, when a call ran that was not
     allowed: nobody had been asked, or the answer was no."""
 

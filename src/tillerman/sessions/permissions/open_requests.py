@@ -17,16 +17,16 @@ from tillerman.core.events import (
     RequestAnswered,
     TurnEnded,
 )
-from tillerman.core.permission import Context, Decision, Policy, Rule
-from tillerman.core.permission.denial_note import instead
+from tillerman.core.permission import Decision, DecisionContext, Policy, Rule
+from tillerman.core.permission.denial_note import denial_note
 from tillerman.core.permission.hidden_characters import visible
 from tillerman.core.session_options import check_options
-from tillerman.sessions.limits.timers import Clocks
-from tillerman.sessions.permissions.project_rules import Remembered
-from tillerman.sessions.permissions.request_ids import Naming
+from tillerman.sessions.limits.timers import Timers
+from tillerman.sessions.permissions.project_rules import ProjectRules
+from tillerman.sessions.permissions.request_ids import RequestIds
 from tillerman.sessions.permissions.session_rules import (
-    Recollection,
     Request,
+    SessionRules,
     denies,
     remembered_rule,
 )
@@ -38,7 +38,7 @@ _TOO_MANY = Answer("deny", note="Too many requests are open already.")
 MOST_OPEN = 1_000  # nobody answers as many, and each is kept until it is answered
 
 
-class Requests:
+class OpenRequests:
     """`answered` is called once for each, before anything else can happen to it.
 
     `recall` reads what earlier answers of the session still mean, when somebody first asks;
@@ -48,12 +48,12 @@ class Requests:
     def __init__(
         self,
         policy: Policy,
-        clocks: Clocks,
+        clocks: Timers,
         limit: float | None,
         answered: Answered,
         *,
-        recall: Callable[[], Recollection] = Recollection,
-        remembered: Remembered | None = None,
+        recall: Callable[[], SessionRules] = SessionRules,
+        remembered: ProjectRules | None = None,
         agent: Callable[[], AgentInfo] = lambda: AgentInfo("", ""),
         rules_changed: Callable[[tuple[Rule, ...]], None] = lambda _: None,
     ) -> None:
@@ -62,13 +62,13 @@ class Requests:
         self.limit = limit
         self._answered = answered
         self._recall = recall
-        self._recalled: Recollection | None = None
+        self._recalled: SessionRules | None = None
         self._remembered = remembered
         self._agent = agent
         self._rules_changed = rules_changed
         self._rules: tuple[Rule, ...] = ()  # as they were last reported
         self._open: dict[str, Request] = {}
-        self._naming = Naming()
+        self._naming = RequestIds()
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -93,7 +93,7 @@ class Requests:
         """What the agent calls an open request, or one that is just being answered."""
         return self._naming.theirs(request_id)
 
-    def decide(self, request: Request, context: Context) -> Decision | None:
+    def decide(self, request: Request, context: DecisionContext) -> Decision | None:
         """What the policy says of it; None for a question, which is for a person."""
         if not isinstance(request, PermissionRequested):
             return None
@@ -113,7 +113,9 @@ class Requests:
         self._open[request.request_id] = explained
         return explained
 
-    def judge(self, request: Request, context: Context, decision: Decision | None = None) -> None:
+    def judge(
+        self, request: Request, context: DecisionContext, decision: Decision | None = None
+    ) -> None:
         """The policy's answer, one that waited for this, or some time for a person's.
 
         `decision`: what the policy said of it just now.
@@ -131,12 +133,12 @@ class Requests:
         clock = _clock_of(request.request_id)
         self._clocks.start(clock, self.limit, self._expire, request.request_id)
 
-    def judge_by(self, policy: Policy, context: Context) -> None:
+    def judge_by(self, policy: Policy, context: DecisionContext) -> None:
         """Another preset counts from now on."""
         self._policy = policy
         self.judge_again(context)
 
-    def judge_again(self, context: Context) -> None:
+    def judge_again(self, context: DecisionContext) -> None:
         """There is a new rule: it answers what else is open."""
         for request in list(self._open.values()):
             self._settled_by(self.decide(request, context), request)
@@ -184,7 +186,7 @@ class Requests:
         self._memory.turn_ended(end)
 
     @property
-    def _memory(self) -> Recollection:
+    def _memory(self) -> SessionRules:
         if self._recalled is None:
             self._recalled = self._recall()
         return self._recalled
@@ -286,7 +288,7 @@ def _told(decision: Decision, request: PermissionRequested) -> Answer:
         case "rewrite" if request.changeable:
             return Answer("allow", input=decision.input)
         case "rewrite":
-            return Answer("deny", note=instead(decision, request))
+            return Answer("deny", note=denial_note(decision, request))
     return Answer("deny", note=decision.note)
 
 

@@ -29,12 +29,12 @@ _KEYS = {"at", *(field.name for field in fields(Rule))}
 _TRIES, _PAUSE = 500, 0.01  # seconds between two; a holder has it for a few milliseconds
 
 
-class Kept(Struct, frozen=True):
+class StoredRule(Struct, frozen=True):
     rule: Rule
     at: str  # UTC, RFC 3339; empty: nobody wrote it down
 
 
-class Remembered:
+class ProjectRules:
     """Of one project, read again whenever its file changed: another session may add to it.
 
     `cwd` is where in the project somebody works.
@@ -46,10 +46,10 @@ class Remembered:
         self._folder = folder
         self.path = folder / f"{_name(project)}.toml"
         self._seen: tuple[int, ...] | None = None
-        self._kept: tuple[Kept, ...] = ()
+        self._kept: tuple[StoredRule, ...] = ()
 
     @classmethod
-    def of(cls, paths: Paths, cwd: Path | str) -> Remembered:
+    def of(cls, paths: Paths, cwd: Path | str) -> ProjectRules:
         return cls(paths.remembered, project_of(cwd), Path(cwd))
 
     def rules(self) -> tuple[Rule, ...]:
@@ -58,7 +58,7 @@ class Remembered:
             self.kept()
         return tuple(kept.rule for kept in self._kept)
 
-    def kept(self) -> tuple[Kept, ...]:
+    def kept(self) -> tuple[StoredRule, ...]:
         """Newest first; `ConfigError` when the file is damaged."""
         try:
             found = self.path.stat()
@@ -81,7 +81,7 @@ class Remembered:
             tables = [table for table in self._read() if self._rule(table).rule != rule]
             self._write([{"at": now, **to_builtins(rule)}, *tables])
 
-    def forget(self, number: int) -> Kept:
+    def forget(self, number: int) -> StoredRule:
         """The rule of this number, counted from 1 as `kept` has them."""
         with self._locked():
             tables = self._read()
@@ -107,12 +107,12 @@ class Remembered:
             raise self._damaged("`rules` are no tables")
         return tables
 
-    def _rule(self, table: dict[str, Any]) -> Kept:
+    def _rule(self, table: dict[str, Any]) -> StoredRule:
         """A key that is not known could be one that makes the rule narrow: it is refused."""
         if unknown := sorted(table.keys() - _KEYS):
             raise self._damaged(f"a rule has unknown keys: {', '.join(unknown)}")
         try:
-            return Kept(convert(table, Rule), str(table.get("at", "")))
+            return StoredRule(convert(table, Rule), str(table.get("at", "")))
         except ValidationError as error:
             raise self._damaged(str(error)) from None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tillerman.core.agent import Heard
+from tillerman.core.agent import DecodedLine
 from tillerman.core.errors import UsageError
 from tillerman.core.events import (
     Answer,
@@ -24,13 +24,13 @@ from tillerman.core.events import (
     ToolStarted,
 )
 from tillerman.core.permission import Decision
-from tillerman.sessions.agent.connection import Connection
-from tillerman.sessions.agent.live_settings import Bearing
-from tillerman.sessions.log.event_writer import Scribe
-from tillerman.sessions.permissions.bypass_detector import Gate
+from tillerman.sessions.agent.connection import AgentConnection
+from tillerman.sessions.agent.live_settings import LiveSettings
+from tillerman.sessions.log.event_writer import EventWriter
+from tillerman.sessions.permissions.bypass_detector import BypassDetector
 from tillerman.sessions.permissions.open_requests import (
     Answered,
-    Requests,
+    OpenRequests,
     ends_planning,
     of_itself,
 )
@@ -41,16 +41,16 @@ Ask = Callable[[PermissionRequested], Awaitable[Answer | None]]
 MOST_CALLS = 1_000  # an agent may begin them without end
 
 
-class Liaison:
+class RequestBroker:
     """`later` does what must not be waited for; `settled` is called when one waits no longer."""
 
     def __init__(
         self,
-        requests: Callable[[Answered], Requests],
-        gate: Gate,
-        line: Connection,
-        log: Scribe,
-        bearing: Bearing,
+        requests: Callable[[Answered], OpenRequests],
+        gate: BypassDetector,
+        line: AgentConnection,
+        log: EventWriter,
+        bearing: LiveSettings,
         *,
         later: Callable[[Coroutine[Any, Any, None]], object],
         settled: Callable[[], None],
@@ -118,7 +118,7 @@ class Liaison:
 
     def tell(self, event: Event, *, more_follows: bool = False) -> None:
         """What somebody did beside the agent."""
-        for _, events in self._log.take([Heard(None, (event,))]):
+        for _, events in self._log.take([DecodedLine(None, (event,))]):
             for one in events:
                 self._log.write(one, more_follows=more_follows)
         self._settled()

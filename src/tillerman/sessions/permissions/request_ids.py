@@ -10,7 +10,7 @@ MOST = 80  # characters; nobody types more
 _ODD = re.compile(r"[^A-Za-z0-9_.:@=+,-]+")  # `~` is for the names that we make
 
 
-class Naming:
+class RequestIds:
     """Of the open requests. An answer is for what was seen under its name, so no name is given
     twice in a session, though an agent may use one again, and begins anew when it is started."""
 

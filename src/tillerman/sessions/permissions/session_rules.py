@@ -30,14 +30,14 @@ TOLD_BY = (
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Recollection:
+class SessionRules:
     def __init__(self) -> None:
         self.rules: tuple[Rule, ...] = ()  # newest first: a later word counts more
         self.names: set[str] = set()  # of all that was ever asked
         self._waiting: dict[bytes, RequestAnswered] = {}
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Recollection:
+    def of(cls, entries: Iterable[Entry]) -> SessionRules:
         """`entries`: at least those of the types in TOLD_BY."""
         recalled = cls()
         asked: dict[str, Request] = {}

@@ -28,7 +28,7 @@ from tillerman.core.events import (
 from tillerman.core.session_options import Preset, WhenBusy
 from tillerman.hooks.peer_credentials import peer_of
 from tillerman.sessions.log.broadcast import Broadcast
-from tillerman.sessions.remote.private_socket import Reception
+from tillerman.sessions.remote.private_socket import PrivateSocketServer
 
 if TYPE_CHECKING:
     from tillerman.sessions.runner.runner import Runner
@@ -73,7 +73,7 @@ class Configure(msgspec.Struct, frozen=True, tag="configure"):
 Call = Follow | FollowRequests | SendPrompt | GiveAnswer | ForgetRule | Cancel | Configure
 
 
-class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+class OwnerResponse(msgspec.Struct, frozen=True, omit_defaults=True):
     """All that comes back."""
 
     ok: bool | None = None
@@ -84,15 +84,15 @@ class Said(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 _calls: msgspec.json.Decoder[Call] = msgspec.json.Decoder(Call)
-_said = msgspec.json.Decoder(Said)
+_said = msgspec.json.Decoder(OwnerResponse)
 _encode = msgspec.json.Encoder().encode
 
 
-class Door:
+class OwnerServer:
     def __init__(self, runner: Runner, broadcast: Broadcast) -> None:
         self._runner = runner
         self._broadcast = broadcast
-        self._reception = Reception(self._hear, limit=LINE_CAP)
+        self._reception = PrivateSocketServer(self._hear, limit=LINE_CAP)
 
     async def open(self, path: Path) -> None:
         await self._reception.open(path)
@@ -112,7 +112,7 @@ class Door:
 
     async def _serve(
         self, line: bytes, writer: asyncio.StreamWriter, feeds: list[asyncio.Task[None]]
-    ) -> Said:
+    ) -> OwnerResponse:
         try:
             match _calls.decode(line):
                 case Follow(since=since):
@@ -131,16 +131,18 @@ class Door:
                 case Configure(model=model, mode=mode, approve=approve):
                     await self._runner.configure(model=model, mode=mode, approve=approve)
         except TillermanError as error:
-            return Said(error=type(error).__name__, message=error.message, hint=error.hint)
+            return OwnerResponse(error=type(error).__name__, message=error.message, hint=error.hint)
         except msgspec.MsgspecError as error:
-            return Said(error="UsageError", message=f"not a call this session knows: {error}")
-        return Said(ok=True)
+            return OwnerResponse(
+                error="UsageError", message=f"not a call this session knows: {error}"
+            )
+        return OwnerResponse(ok=True)
 
     async def _feed(self, since: int, writer: asyncio.StreamWriter) -> None:
         while True:
             last = await self._broadcast.news(since)
             if last > since:
-                writer.write(_encode(Said(seq=last)) + b"\n")
+                writer.write(_encode(OwnerResponse(seq=last)) + b"\n")
                 await writer.drain()
                 since = last
             elif self._broadcast.closed:
@@ -153,7 +155,7 @@ class Door:
             async for page in self._broadcast.pages(self._broadcast.last_seq):
                 news = [entry.seq for entry in page if self._concerns(entry.event, waiting)]
                 if news:
-                    writer.write(b"".join(_encode(Said(seq=seq)) + b"\n" for seq in news))
+                    writer.write(b"".join(_encode(OwnerResponse(seq=seq)) + b"\n" for seq in news))
                     await writer.drain()
         writer.close()
 
@@ -170,7 +172,7 @@ class Door:
         return False
 
 
-class Visit:
+class OwnerClient:
     """The other side of the door."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -178,7 +180,7 @@ class Visit:
         self._writer = writer
 
     @classmethod
-    async def pay(cls, path: str) -> Visit | None:
+    async def pay(cls, path: str) -> OwnerClient | None:
         """None when nobody is at home."""
         try:
             reader, writer = await asyncio.open_unix_connection(path, limit=LINE_CAP)
@@ -216,7 +218,7 @@ class Visit:
     def leave(self) -> None:
         self._writer.close()
 
-    async def _hear(self) -> Said | None:
+    async def _hear(self) -> OwnerResponse | None:
         try:
             line = await self._reader.readline()
         except ConnectionError:
@@ -224,7 +226,7 @@ class Visit:
         return _said.decode(line) if line else None
 
 
-def _rebuilt(said: Said) -> TillermanError:
+def _rebuilt(said: OwnerResponse) -> TillermanError:
     """The owner's error as this process would have raised it."""
     kind: type[TillermanError] = getattr(errors, said.error or "", TillermanError)
     error = kind.__new__(kind)

@@ -14,7 +14,7 @@ LONGEST_LINE = 16 * 1024 * 1024  # bytes: a file that is written comes in one
 Hear = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Reception:
+class PrivateSocketServer:
     """`admits` tells by a visitor's pid whether they may come in."""
 
     def __init__(

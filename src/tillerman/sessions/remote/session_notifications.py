@@ -21,7 +21,7 @@ _LONGEST = 256  # bytes of an id; a pipe takes as much in one piece
 _FULL = 4096  # bytes: the least that a pipe holds anywhere
 
 
-def announce(folder: Path, session: str) -> None:
+def notify(folder: Path, session: str) -> None:
     try:
         pipes = list(os.scandir(folder))
     except FileNotFoundError:
@@ -41,12 +41,12 @@ def _write(path: Path, line: bytes) -> None:
         if stat.S_ISFIFO(os.fstat(fd).st_mode):
             os.write(fd, line)
     except (BlockingIOError, BrokenPipeError):
-        pass  # who is that far behind looks at all of them: see `Lookout`
+        pass  # who is that far behind looks at all of them: see `SessionNotifications`
     finally:
         os.close(fd)
 
 
-class Lookout:
+class SessionNotifications:
     """An open pipe; iterating yields the ids of sessions with news, or None: look at them all."""
 
     def __init__(self, folder: Path) -> None:
@@ -58,7 +58,7 @@ class Lookout:
         self._news: deque[str | None] = deque()
         self._stirred = asyncio.Event()
 
-    def __enter__(self) -> Lookout:
+    def __enter__(self) -> SessionNotifications:
         asyncio.get_running_loop().add_reader(self._fd, self._read)
         return self
 

@@ -9,7 +9,7 @@ from typing import Any
 from tillerman.core.errors import TillermanError
 
 
-class Aside:
+class BackgroundTasks:
     def __init__(self, failed: Callable[[TillermanError], None]) -> None:
         self._failed = failed
         self._tasks: set[asyncio.Task[None]] = set()

@@ -15,7 +15,7 @@ from tillerman.sessions.runner.user_command import run
 LONGEST = 60.0  # seconds
 
 
-class Vetting:
+class PromptCheck:
     def __init__(self, command: str, cwd: Path, host: Callable[[], Host]) -> None:
         self._command = command
         self._cwd = cwd

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tillerman.core.agent import Agent, Conversation, Heard, Host, Mode, Prompt, SessionSpec
+from tillerman.core.agent import Agent, Conversation, DecodedLine, Host, Mode, Prompt, SessionSpec
 from tillerman.core.errors import (
     AgentError,
     SessionBusy,
@@ -37,33 +37,33 @@ from tillerman.core.events import (
     UserMessage,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.permission import Context, Policy, Rule
+from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.core.permission.command_actions import load_reader
 from tillerman.core.session_options import Preset, WhenBusy, check_options, check_required
-from tillerman.sessions.agent.connection import Connection
-from tillerman.sessions.agent.live_settings import Bearing
-from tillerman.sessions.fallback.handover import Succession, as_failure
-from tillerman.sessions.fallback.policy import Relay, Replay, Switch, Wait
+from tillerman.sessions.agent.connection import AgentConnection
+from tillerman.sessions.agent.live_settings import LiveSettings
+from tillerman.sessions.fallback.handover import Handover, as_failure
+from tillerman.sessions.fallback.policy import FallbackPolicy, Replay, RetryAfter, SwitchAgent
 from tillerman.sessions.fallback.retry_monitor import RetryWatch
-from tillerman.sessions.fallback.turn_snapshot import Outlook
-from tillerman.sessions.limits.enforcer import Guard
-from tillerman.sessions.limits.timers import Clocks
-from tillerman.sessions.limits.usage_meter import Meter
-from tillerman.sessions.log.appender import Journal
-from tillerman.sessions.log.attachment_indexer import Shelf
-from tillerman.sessions.log.event_writer import Scribe
-from tillerman.sessions.log.sanitizer import Intake, Words
-from tillerman.sessions.log.turn_numbers import Turns
-from tillerman.sessions.permissions.bypass_detector import WATCHES, Gate
-from tillerman.sessions.permissions.open_requests import Requests
-from tillerman.sessions.permissions.project_rules import Remembered
-from tillerman.sessions.permissions.request_broker import Liaison
-from tillerman.sessions.permissions.session_rules import Recollection
-from tillerman.sessions.run_settings import Order, Terms
-from tillerman.sessions.runner.background_tasks import Aside
+from tillerman.sessions.fallback.turn_snapshot import TurnSnapshot
+from tillerman.sessions.limits.enforcer import LimitEnforcer
+from tillerman.sessions.limits.timers import Timers
+from tillerman.sessions.limits.usage_meter import UsageMeter
+from tillerman.sessions.log.appender import LogAppender
+from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
+from tillerman.sessions.log.event_writer import EventWriter
+from tillerman.sessions.log.sanitizer import ChunkBatch, EventSanitizer
+from tillerman.sessions.log.turn_numbers import TurnNumbers
+from tillerman.sessions.permissions.bypass_detector import WATCHES, BypassDetector
+from tillerman.sessions.permissions.open_requests import OpenRequests
+from tillerman.sessions.permissions.project_rules import ProjectRules
+from tillerman.sessions.permissions.request_broker import RequestBroker
+from tillerman.sessions.permissions.session_rules import SessionRules
+from tillerman.sessions.run_settings import LaunchPlan, RunSettings
+from tillerman.sessions.runner.background_tasks import BackgroundTasks
 from tillerman.sessions.runner.output_check import AnswerCheck, Repair
-from tillerman.sessions.runner.prompt_check import Vetting
-from tillerman.sessions.runner.until_check import Check
+from tillerman.sessions.runner.prompt_check import PromptCheck
+from tillerman.sessions.runner.until_check import UntilCheck
 from tillerman.store.group_commit import Storage
 
 if TYPE_CHECKING:
@@ -86,20 +86,20 @@ CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
 class Runner:
     def __init__(
         self,
-        order: Order,
+        order: LaunchPlan,
         *,
-        host: Callable[[Terms], Host],
-        journal: Journal,
-        intake: Intake,
+        host: Callable[[RunSettings], Host],
+        journal: LogAppender,
+        intake: EventSanitizer,
         history: Callable[[], Iterable[Entry]],
         native_id: str | None,
         last_turn: int,
         policy: Callable[[str], Policy],  # of a preset
-        context: Context,
-        recall: Callable[[], Recollection],
-        remembered: Remembered,
-        shelf: Shelf,
-        relay: Relay,
+        context: DecisionContext,
+        recall: Callable[[], SessionRules],
+        remembered: ProjectRules,
+        shelf: AttachmentIndexer,
+        relay: FallbackPolicy,
         opened: Callable[[Agent, SessionSpec], None],
         rules_changed: Callable[[Sequence[Rule]], None] = lambda _: None,
         enforcement: SessionEnforcement | None = None,
@@ -109,9 +109,9 @@ class Runner:
         self._enforcement = enforcement
         self._relay = relay
         self._retries = RetryWatch(relay, self._stop_turn)
-        self._aside = Aside(self._went_wrong)
-        self._gate = Gate(self._bypassed)
-        self._line = Connection(
+        self._aside = BackgroundTasks(self._went_wrong)
+        self._gate = BypassDetector(self._bypassed)
+        self._line = AgentConnection(
             order,
             native_id,
             host,
@@ -120,21 +120,21 @@ class Runner:
             opened=partial(self._opened, opened),
         )
         self._models = cache(partial(_models, order.terms))
-        self._meter = Meter(limits, self._models)
+        self._meter = UsageMeter(limits, self._models)
         self._watched = _VISIBLE | self._meter.watches | WATCHES
-        self._turns = Turns(last_turn)
-        self._log = Scribe(journal, intake, shelf, self._turns, history)
-        self._bearing = Bearing(context, self._line, self._log, self._models)
-        self._outlook = Outlook(order.spec.cwd)
-        self._heirs = Succession(
+        self._turns = TurnNumbers(last_turn)
+        self._log = EventWriter(journal, intake, shelf, self._turns, history)
+        self._bearing = LiveSettings(context, self._line, self._log, self._models)
+        self._outlook = TurnSnapshot(order.spec.cwd)
+        self._heirs = Handover(
             self._line, relay, self._outlook, self._meter, self._log, order.terms.notices
         )
         self._background = False
         self._queue: deque[Prompt] = deque()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._clocks = Clocks()
-        self._guard = Guard(
+        self._clocks = Timers()
+        self._guard = LimitEnforcer(
             limits,
             self._meter,
             self._clocks,
@@ -142,9 +142,9 @@ class Runner:
             stop=self._stop,
             warn=self._warn,
         )
-        self._liaison = Liaison(
+        self._liaison = RequestBroker(
             partial(
-                Requests,
+                OpenRequests,
                 policy(order.terms.approve),
                 self._clocks,
                 limits.request,
@@ -166,10 +166,10 @@ class Runner:
         self._visible = False  # the agent said or did something in it
         self._begun = False  # or one before it
         self._going_on: asyncio.Task[None] | None = None  # after its agent stopped
-        self._vetting = Vetting(order.terms.vet, order.spec.cwd, lambda: self._line.host)
+        self._vetting = PromptCheck(order.terms.vet, order.spec.cwd, lambda: self._line.host)
         wanted = order.terms.answer
         self._answer = AnswerCheck(wanted, self._log.last_said) if wanted else None
-        self._check = Check(order.terms.until, order.spec.cwd, lambda: self._line.host)
+        self._check = UntilCheck(order.terms.until, order.spec.cwd, lambda: self._line.host)
         journal.on_failure = self._stop_agent
 
     @property
@@ -185,7 +185,7 @@ class Runner:
         return self._requests.ids
 
     @property
-    def liaison(self) -> Liaison:
+    def liaison(self) -> RequestBroker:
         """For whoever acts beside the agent."""
         return self._liaison
 
@@ -388,7 +388,7 @@ class Runner:
     async def _stopped(self, event: TurnEnded, raw: bytes | None = None) -> None:
         """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
         event = self._retries.ending(event, visible=self._visible)
-        way: Wait | Switch | Repair | Replay | None = None
+        way: RetryAfter | SwitchAgent | Repair | Replay | None = None
         if self._answer and event.reason == "completed" and self._turns and self._asked:
             event, way = await self._answer.check(event)
         failure = None if self._guard.verdict else event.failure
@@ -406,7 +406,7 @@ class Runner:
         await self._end_turn(event, raw)
 
     async def _go_on(
-        self, way: Wait | Switch | Repair | Replay, end: TurnEnded, raw: bytes | None
+        self, way: RetryAfter | SwitchAgent | Repair | Replay, end: TurnEnded, raw: bytes | None
     ) -> None:
         try:
             assert end.failure and self._asked
@@ -420,7 +420,7 @@ class Runner:
                 return
             conversation = await self._heirs.meet()
             self._log.say_all(self._heirs.news())
-            self._bearing.prompted(self._asked, prompt.text if isinstance(way, Switch) else "")
+            self._bearing.prompted(self._asked, prompt.text if isinstance(way, SwitchAgent) else "")
             sending = conversation.prompt(self._with_schema(prompt, way))
         except Exception as error:  # whatever it is, the turn must end
             self._going_on = None
@@ -485,9 +485,9 @@ class Runner:
     def warm(self) -> None:
         self._line.warm()
 
-    async def _heard(self, batch: Sequence[Heard]) -> None:
+    async def _heard(self, batch: Sequence[DecodedLine]) -> None:
         taken = self._log.take_at_once(batch)
-        if isinstance(taken, Words):
+        if isinstance(taken, ChunkBatch):
             self._hear_words(taken)
         else:
             for raw, events in taken:
@@ -552,7 +552,7 @@ class Runner:
         if isinstance(event, Notice) and event.failure and self._turns and not self._going_on:
             self._retries.observe(event, visible=self._visible)
 
-    def _hear_words(self, words: Words) -> None:
+    def _hear_words(self, words: ChunkBatch) -> None:
         """As `_hear` of each piece."""
         if type(words.whole) in self._guard.watches:  # a limit is passed by one of them
             for heard in words.heard:
@@ -632,7 +632,7 @@ class Runner:
         self._settle_idle()
 
 
-def _models(terms: Terms) -> Models:
+def _models(terms: RunSettings) -> Models:
     from tillerman.config.model_table import load_models  # few agents tell tokens and no cost
 
     return load_models(terms.models)

@@ -12,21 +12,21 @@ from typing import Any, Literal, NamedTuple
 
 from tillerman.core.agent import Host
 from tillerman.core.events import Notice
-from tillerman.sessions.run_settings import Until
+from tillerman.sessions.run_settings import UntilSettings
 from tillerman.sessions.runner.user_command import run
 
 LONGEST = 1800.0  # seconds of one check
 
 
-class Outcome(NamedTuple):
+class UntilOutcome(NamedTuple):
     notice: Notice
     prompt: str | None  # None: the agent may rest
 
 
-class Check:
+class UntilCheck:
     """Its rounds are those of one prompt: `renew` begins them anew."""
 
-    def __init__(self, until: Until, cwd: Path, host: Callable[[], Host]) -> None:
+    def __init__(self, until: UntilSettings, cwd: Path, host: Callable[[], Host]) -> None:
         self._until = until
         self._cwd = cwd
         self._host = host
@@ -65,7 +65,7 @@ class Check:
         running, self._running = self._running, None
         return running is not None and running.cancel()
 
-    async def run(self) -> Outcome:
+    async def run(self) -> UntilOutcome:
         command, rounds = self._until.command, self._until.rounds
         try:
             ran = await run(self._host(), command, cwd=self._cwd, limit=LONGEST)
@@ -83,8 +83,8 @@ class Check:
         prompt = f"`{command}` fails ({how}). Go on until it succeeds."
         if ran.said:
             prompt += f" It says:\n\n{ran.said}"
-        return Outcome(Notice(level="info", kind="session", text=text), prompt)
+        return UntilOutcome(Notice(level="info", kind="session", text=text), prompt)
 
 
-def _over(level: Literal["info", "warning", "error"], text: str) -> Outcome:
-    return Outcome(Notice(level=level, kind="session", text=text), None)
+def _over(level: Literal["info", "warning", "error"], text: str) -> UntilOutcome:
+    return UntilOutcome(Notice(level=level, kind="session", text=text), None)

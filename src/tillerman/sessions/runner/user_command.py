@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 TAIL = 8_000  # bytes of what it said last
 
 
-class Ran(NamedTuple):
+class UserCommandResult(NamedTuple):
     exit: Exit
     said: str
 
@@ -27,7 +27,7 @@ class Ran(NamedTuple):
 
 async def run(
     host: Host, command: str, *, cwd: Path, limit: float, input: bytes | None = None
-) -> Ran:
+) -> UserCommandResult:
     """By the shell. `TimeoutError` after `limit` seconds; what it has started ends with it."""
     from tillerman.agents.stdio.pipes import (  # few sessions have such a command
         PipeReader,
@@ -55,7 +55,7 @@ async def run(
         for task in (feeding, ending):
             if task:
                 task.cancel()
-    return Ran(exit, clean(said.decode("utf-8", "replace")).strip())
+    return UserCommandResult(exit, clean(said.decode("utf-8", "replace")).strip())
 
 
 async def _feed(stdin: PipeWriter, input: bytes) -> None:

@@ -15,16 +15,16 @@ from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files.redacted_text import placeholders_in
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.tools import tool_schemas
-from tillerman.workspace.tools.tool_schemas import Call
+from tillerman.workspace.tools.tool_schemas import ToolCallArguments
 
 MOST_MEMBERS = 50  # of an archive, that a question names
 
 
-class Denied(Refused):
+class ToolDenied(Refused):
     """By a rule, a person or the clock."""
 
 
-def acts_of_call(call: Call) -> list[tuple[str, dict[str, Any]]]:
+def acts_of_call(call: ToolCallArguments) -> list[tuple[str, dict[str, Any]]]:
     """What the policy is asked about: the tool by our names, and its input; the last one is what
     the call is called by."""
     match call:
@@ -72,7 +72,7 @@ def acts_of_call(call: Call) -> list[tuple[str, dict[str, Any]]]:
 
 
 # The words of a request, where the call has others.
-_RENAMED: dict[type[Call], dict[str, str]] = {
+_RENAMED: dict[type[ToolCallArguments], dict[str, str]] = {
     tool_schemas.ReplaceLinesInFile: {"new_string": "new_text", "old_string": "expected_old_text"},
     tool_schemas.ReplaceTextInFile: {"new_string": "new_text", "old_string": "old_text"},
     tool_schemas.MoveFile: {"old_path": "source", "new_path": "destination"},
@@ -80,7 +80,7 @@ _RENAMED: dict[type[Call], dict[str, str]] = {
 }
 
 
-def changed_fields(call: Call, tool: str, input: Mapping[str, Any]) -> dict[str, Any]:
+def changed_fields(call: ToolCallArguments, tool: str, input: Mapping[str, Any]) -> dict[str, Any]:
     """A changed input in the words of the call; of a place it was asked about it stays there."""
     known = {field.name for field in msgspec.structs.fields(call)}
     renamed = _RENAMED.get(type(call), {})
@@ -96,7 +96,8 @@ async def with_members(
     members: Sequence[str],
     decide: Callable[[PermissionRequested], Decision | None],
 ) -> dict[str, Any]:
-    """The input of a request with those files of an archive that rules ask about; `Denied` where a
+    """The input of a request with the files of an archive that rules ask about; `ToolDenied` where
+    a
     rule denies one."""
     asked: list[str] = []
     for number, name in enumerate(members):
@@ -108,7 +109,7 @@ async def with_members(
         if decision is None or decision.verdict == "allow":
             continue
         if decision.verdict != "ask":
-            raise Denied(f"{path}: {decision.note}", hint="unpack it without that file")
+            raise ToolDenied(f"{path}: {decision.note}", hint="unpack it without that file")
         asked.append(path)
     if not asked:
         return dict(input)
@@ -116,7 +117,7 @@ async def with_members(
     return {**input, "paths": asked[:MOST_MEMBERS], **more}
 
 
-def check_placeholders(call: Call, secrets: Secrets) -> None:
+def check_placeholders(call: ToolCallArguments, secrets: Secrets) -> None:
     """Refuses a command, or the name of a file, that holds a placeholder: nothing puts the secret
     back there."""
     match call:
@@ -136,7 +137,7 @@ def check_placeholders(call: Call, secrets: Secrets) -> None:
         )
 
 
-def _check_names(call: Call, secrets: Secrets) -> None:
+def _check_names(call: ToolCallArguments, secrets: Secrets) -> None:
     for field in ("path", "source", "destination", "export_as"):
         name = getattr(call, field, None)
         for found in placeholders_in(name, secrets) if isinstance(name, str) else ():

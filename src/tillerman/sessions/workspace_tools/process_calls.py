@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from tillerman.core.workspace_process import LIVE, Process
+from tillerman.core.workspace_process import LIVE, WorkspaceProcess
 from tillerman.sessions.enforcement.protection import Protection
-from tillerman.sessions.run_settings import Bench
+from tillerman.sessions.run_settings import WorkspaceToolSettings
 from tillerman.sessions.workspace_tools.progress import ProgressReport
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.processes import output_reader
 from tillerman.workspace.processes.process_place import UnknownProcess
@@ -29,8 +29,8 @@ from tillerman.workspace.processes.shell_processes import Processes
 from tillerman.workspace.protection.watcher import Hold
 from tillerman.workspace.tools import isolation_notes, tool_results, tool_schemas
 from tillerman.workspace.tools.isolation_notes import LEVELS
-from tillerman.workspace.tools.tool_results import Told
-from tillerman.workspace.tools.tool_schemas import Call
+from tillerman.workspace.tools.tool_results import ToolResult
+from tillerman.workspace.tools.tool_schemas import ToolCallArguments
 
 FEW_BYTES = 16 << 10  # of output that is read at once
 GRACE = 3.0  # seconds for a process that is asked to end
@@ -58,8 +58,8 @@ class ProcessCalls:
 
     def __init__(
         self,
-        bench: Bench,
-        root: Root,
+        bench: WorkspaceToolSettings,
+        root: ConfinedRoot,
         processes: Processes,
         protection: Protection,
         secrets: Secrets,
@@ -91,7 +91,7 @@ class ProcessCalls:
             await self._processes.close()
         await asyncio.gather(*self._watches, return_exceptions=True)
 
-    def list(self, caller: Caller, status: str = "all") -> Sequence[Process]:
+    def list(self, caller: Caller, status: str = "all") -> Sequence[WorkspaceProcess]:
         """Newest first."""
         wanted = LIVE if status == "live" else {status}
         found = [one for one in reversed(self._processes.list()) if caller.owns(one.owner)]
@@ -102,7 +102,9 @@ class ProcessCalls:
         path = self._processes.folder(process) / stream
         return await asyncio.to_thread(tool_results.written, path, self._secrets)
 
-    async def run(self, call: Call, caller: Caller, progress: ProgressReport) -> Told | None:
+    async def run(
+        self, call: ToolCallArguments, caller: Caller, progress: ProgressReport
+    ) -> ToolResult | None:
         """What came of it; None for a call of another tool."""
         if process := getattr(call, "process_id", None):
             await self._check(caller, process)
@@ -143,7 +145,7 @@ class ProcessCalls:
 
     async def _execute(
         self, call: tool_schemas.ExecuteShell, caller: Caller, progress: ProgressReport
-    ) -> Told:
+    ) -> ToolResult:
         isolation = self._isolation(call)
         cwd = self._folder(call.cwd)
         hold = await self._protection.hold()
@@ -177,7 +179,7 @@ class ProcessCalls:
         notes = isolation_notes.on_end(process, self._bench.isolation, folder)
         return tool_results.with_notes(told, [*(one.text for one in hold.found), *notes])
 
-    def _watch(self, process: Process, hold: Hold) -> asyncio.Task[None]:
+    def _watch(self, process: WorkspaceProcess, hold: Hold) -> asyncio.Task[None]:
         """Protected names are restored while it runs, and once more when it has ended."""
 
         async def watch() -> None:
@@ -195,10 +197,10 @@ class ProcessCalls:
 
     def _update(
         self, progress: ProgressReport, timeout: float
-    ) -> Callable[[Process], Awaitable[None]]:
+    ) -> Callable[[WorkspaceProcess], Awaitable[None]]:
         deadline = progress.elapsed + timeout
 
-        async def update(process: Process) -> None:
+        async def update(process: WorkspaceProcess) -> None:
             last = await asyncio.to_thread(self._last_line, process.id)
             await progress.send(last, deadline)
 
@@ -228,7 +230,7 @@ class ProcessCalls:
         finally:
             os.close(folder)
 
-    async def _kill(self, call: tool_schemas.KillProcess) -> Process:
+    async def _kill(self, call: tool_schemas.KillProcess) -> WorkspaceProcess:
         if call.signal is not UNSET:
             return await self._processes.kill(call.process_id, signal.Signals[f"SIG{call.signal}"])
         process = await self._processes.kill(call.process_id, signal.SIGTERM)
@@ -238,7 +240,7 @@ class ProcessCalls:
 
     # -- its output ------------------------------------------------------------------------------
 
-    async def _poll(self, call: tool_schemas.PollProcess, caller: Caller) -> Told:
+    async def _poll(self, call: tool_schemas.PollProcess, caller: Caller) -> ToolResult:
         """With `wait_ms` it waits only if the caller was shown all there is."""
         process = await self._processes.get(call.process_id, exact=False)
         shown = self._shown.get((caller.owner, process.id), _Shown())
@@ -255,21 +257,25 @@ class ProcessCalls:
         notes = isolation_notes.on_end(process, self._bench.isolation, folder)
         return tool_results.with_notes(told, notes)
 
-    async def _tail(self, process: Process, wanted: tool_schemas.Tail) -> output_reader.Lines:
+    async def _tail(
+        self, process: WorkspaceProcess, wanted: tool_schemas.OutputTail
+    ) -> output_reader.OutputLines:
         """A thread takes longer to start than a few KB take to be read."""
         path = self._processes.folder(process.id) / wanted.src
         if max(process.stdout_bytes, process.stderr_bytes) <= FEW_BYTES:
             return output_reader.tail(path, wanted.n, self._secrets)
         return await asyncio.to_thread(output_reader.tail, path, wanted.n, self._secrets)
 
-    def _note_shown(self, caller: Caller, process: Process) -> None:
+    def _note_shown(self, caller: Caller, process: WorkspaceProcess) -> None:
         key = (caller.owner, process.id)
         if process.live:
             self._shown[key] = _Shown(process.stdout_bytes, process.stderr_bytes)
         else:
             self._shown.pop(key, None)
 
-    async def _read_output(self, call: tool_schemas.ReadProcessOutput, caller: Caller) -> Told:
+    async def _read_output(
+        self, call: tool_schemas.ReadProcessOutput, caller: Caller
+    ) -> ToolResult:
         process = await self._processes.get(call.process_id)
         path = self._processes.folder(process.id) / call.stream
         match call.mode:
@@ -288,7 +294,7 @@ class ProcessCalls:
             self._shown[key] = shown._replace(**{call.stream: end})
         return tool_results.page(process, call.stream, lines)
 
-    async def _search_output(self, call: tool_schemas.SearchProcessOutput) -> Told:
+    async def _search_output(self, call: tool_schemas.SearchProcessOutput) -> ToolResult:
         process = await self._processes.get(call.process_id)
         path = self._processes.folder(process.id) / call.stream
         matches = await asyncio.to_thread(
@@ -303,7 +309,7 @@ class ProcessCalls:
         return tool_results.found(process, matches)
 
 
-def _lost(process: Process) -> Refused:
+def _lost(process: WorkspaceProcess) -> Refused:
     """Of a server that is gone, in the same folder."""
     why = f": {process.why}" if process.why else ""
     return Refused(

@@ -13,20 +13,20 @@ from msgspec.structs import replace
 from tillerman.core.agent import SessionSpec
 from tillerman.paths import Paths
 from tillerman.sessions.enforcement.settings import SessionEnforcement
-from tillerman.sessions.permissions.request_broker import Liaison
-from tillerman.sessions.remote.private_socket import Reception
-from tillerman.sessions.run_settings import SERVER, Terms
+from tillerman.sessions.permissions.request_broker import RequestBroker
+from tillerman.sessions.remote.private_socket import PrivateSocketServer
+from tillerman.sessions.run_settings import SERVER, RunSettings
 from tillerman.sessions.workspace_tools.process_calls import IsServed
-from tillerman.sessions.workspace_tools.tool_runner import Workbench
+from tillerman.sessions.workspace_tools.tool_runner import ToolRunner
 from tillerman.store.process_table import ProcessTable
 from tillerman.supervision.secrets import Secrets
 
-ServeTools = Callable[[Workbench, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+ServeTools = Callable[[ToolRunner, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 _RELAY = Path(__file__).parents[2] / "mcp" / "stdio_relay.py"
 
 
-class Tools:
+class ToolOffer:
     """`serve` speaks with whoever comes; None where the session is served another way.
     `is_served` says of another session whether somebody runs it."""
 
@@ -44,8 +44,8 @@ class Tools:
         self._serve = serve
         self._is_served = is_served
         self._socket = paths.socket(f"{session}-tools")
-        self._bench: Workbench | None = None
-        self._reception: Reception | None = None
+        self._bench: ToolRunner | None = None
+        self._reception: PrivateSocketServer | None = None
 
     def announced(self, spec: SessionSpec) -> SessionSpec:
         """The agent starts a relay as one of its MCP servers."""
@@ -56,13 +56,13 @@ class Tools:
     async def open(
         self,
         spec: SessionSpec,
-        terms: Terms,
-        liaison: Liaison,
+        terms: RunSettings,
+        liaison: RequestBroker,
         secrets: Secrets,
         enforcement: SessionEnforcement,
-    ) -> Workbench:
+    ) -> ToolRunner:
         assert terms.bench is not None
-        bench = self._bench = await Workbench.open(
+        bench = self._bench = await ToolRunner.open(
             self._session,
             spec.cwd,
             terms.bench,
@@ -78,7 +78,7 @@ class Tools:
             is_served=self._is_served,
         )
         if self._serve:
-            self._reception = Reception(partial(self._serve, bench), admits=bench.admits)
+            self._reception = PrivateSocketServer(partial(self._serve, bench), admits=bench.admits)
             await self._reception.open(self._socket)
         return bench
 

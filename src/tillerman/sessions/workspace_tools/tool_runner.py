@@ -23,13 +23,13 @@ from tillerman.core.events import (
     ToolStarted,
 )
 from tillerman.core.tools import title
-from tillerman.core.workspace_process import Process
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.sessions.enforcement.settings import SessionEnforcement
-from tillerman.sessions.permissions.request_broker import Ask, Liaison
+from tillerman.sessions.permissions.request_broker import Ask, RequestBroker
 from tillerman.sessions.permissions.session_rules import denies
-from tillerman.sessions.run_settings import SERVER, Bench
+from tillerman.sessions.run_settings import SERVER, WorkspaceToolSettings
 from tillerman.sessions.workspace_tools.call_requests import (
-    Denied,
+    ToolDenied,
     acts_of_call,
     changed_fields,
     check_placeholders,
@@ -40,16 +40,16 @@ from tillerman.sessions.workspace_tools.progress import ProgressReport, SendProg
 from tillerman.store.process_table import ProcessTable
 from tillerman.supervision.isolation.readable_files import closed_here
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.path_locks import PathLocks
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.processes.process_place import Place
+from tillerman.workspace.processes.process_place import ProcessPlace
 from tillerman.workspace.processes.shell_processes import Processes
 from tillerman.workspace.tools import file_results, tool_results, tool_schemas
 from tillerman.workspace.tools.file_calls import run_at_once, run_file_call
-from tillerman.workspace.tools.tool_results import ShownImage, Told
-from tillerman.workspace.tools.tool_schemas import Call, read_call
+from tillerman.workspace.tools.tool_results import ShownImage, ToolResult
+from tillerman.workspace.tools.tool_schemas import ToolCallArguments, read_call
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
@@ -63,7 +63,7 @@ WAITING = "waits for approval: `tillerman requests list` shows it to the user"
 _logger = logging.getLogger(__name__)
 
 
-class Done(msgspec.Struct, frozen=True):
+class ToolCallResult(msgspec.Struct, frozen=True):
     """`text` is for the model, `data` the same for programs."""
 
     outcome: Outcome
@@ -73,7 +73,7 @@ class Done(msgspec.Struct, frozen=True):
     image: ShownImage | None = None
 
     @classmethod
-    def refused(cls, error: TillermanError, outcome: Outcome = "failed") -> Done:
+    def refused(cls, error: TillermanError, outcome: Outcome = "failed") -> ToolCallResult:
         message = error.message
         if len(message) > QUOTED:
             message = f"{message[: QUOTED // 2]} […] {message[-QUOTED // 2 :]}"
@@ -81,14 +81,14 @@ class Done(msgspec.Struct, frozen=True):
         return cls(outcome, text, {"error": message, "hint": error.hint})
 
 
-class Workbench:
+class ToolRunner:
     """Open it with `open`. Calls may come at once, and from several clients."""
 
     def __init__(
         self,
         cwd: Path,
-        bench: Bench,
-        liaison: Liaison,
+        bench: WorkspaceToolSettings,
+        liaison: RequestBroker,
         *,
         secrets: Secrets,
         files: Files,
@@ -108,8 +108,8 @@ class Workbench:
         cls,
         session: str,
         cwd: Path,
-        bench: Bench,
-        liaison: Liaison,
+        bench: WorkspaceToolSettings,
+        liaison: RequestBroker,
         *,
         secrets: Secrets,
         table: ProcessTable,
@@ -120,14 +120,14 @@ class Workbench:
         supervision: str,
         enforcement: SessionEnforcement,
         is_served: IsServed,
-    ) -> Workbench:
+    ) -> ToolRunner:
         """`processes`, `records`, `exports` and `locks` are folders. What ran before is found
         again."""
-        place = Place(cwd, processes, records, supervision, judged=enforcement)
+        place = ProcessPlace(cwd, processes, records, supervision, judged=enforcement)
         found = await Processes.open(session, table, place, secrets.redact_text)
         path_locks = await asyncio.to_thread(_open_locks, locks)
         closed = partial(closed_here, bench.isolation, cwd)
-        files = Files(Root(cwd, locks=path_locks), exports, secrets, closed)
+        files = Files(ConfinedRoot(cwd, locks=path_locks), exports, secrets, closed)
         process_calls = ProcessCalls(
             bench, files.root, found, enforcement.protection, secrets, is_served
         )
@@ -170,7 +170,9 @@ class Workbench:
     async def output(self, process: str, stream: str, caller: Caller = EVERYBODY) -> str:
         return self.clean(await self._process_calls.written(caller, process, stream))
 
-    def processes(self, caller: Caller = EVERYBODY, status: str = "all") -> Sequence[Process]:
+    def processes(
+        self, caller: Caller = EVERYBODY, status: str = "all"
+    ) -> Sequence[WorkspaceProcess]:
         """Newest first."""
         return self._process_calls.list(caller, status)
 
@@ -184,19 +186,21 @@ class Workbench:
         progress: SendProgress | None = None,
         ask: Ask | None = None,
         caller: Caller = EVERYBODY,
-    ) -> Done:
+    ) -> ToolCallResult:
         report = ProgressReport(progress)
         call_id = f"{SERVER}-{os.urandom(4).hex()}"
         if _is_too_deep(arguments):  # nobody could log it
             self._begin(call_id, None, "MCP", tool, {})
             why = f"the arguments of {tool} are nested deeper than {DEEPEST} levels"
-            return self._end(call_id, None, Done.refused(Refused(why, hint="see tools/list")))
+            return self._end(
+                call_id, None, ToolCallResult.refused(Refused(why, hint="see tools/list"))
+            )
         parent = self._liaison.caller_of(tool, arguments)
         try:
             call = read_call(tool, arguments)
         except Refused as error:
             self._begin(call_id, parent, "MCP", tool, dict(arguments))
-            return self._end(call_id, parent, Done.refused(error))
+            return self._end(call_id, parent, ToolCallResult.refused(error))
         acts = acts_of_call(call)
         self._begin(call_id, parent, *acts[-1][:1], tool, acts[-1][1])
         members = None
@@ -211,18 +215,18 @@ class Workbench:
                     call = await self._judged(call, word, asked, call_id, ask)
             told = await self._do(call, caller, report, members)
         except asyncio.CancelledError:
-            self._end(call_id, parent, Done("cancelled", "it was cancelled"))
+            self._end(call_id, parent, ToolCallResult("cancelled", "it was cancelled"))
             raise
-        except Denied as error:
-            return self._end(call_id, parent, Done.refused(error, "denied"))
+        except ToolDenied as error:
+            return self._end(call_id, parent, ToolCallResult.refused(error, "denied"))
         except TillermanError as error:
-            return self._end(call_id, parent, Done.refused(error))
+            return self._end(call_id, parent, ToolCallResult.refused(error))
         except Exception as error:
             _logger.exception("%s failed", tool)
             text = f"tillerman failed at this, by a bug of its own: {type(error).__name__}: {error}"
-            return self._end(call_id, parent, Done("failed", text, {"error": text}))
+            return self._end(call_id, parent, ToolCallResult("failed", text, {"error": text}))
         outcome: Outcome = "failed" if told.failed else "completed"
-        done = Done(outcome, told.text, told.data, told.diff, told.image)
+        done = ToolCallResult(outcome, told.text, told.data, told.diff, told.image)
         return self._end(call_id, parent, done)
 
     def _begin(
@@ -237,9 +241,9 @@ class Workbench:
             more_follows=True,
         )
 
-    def _end(self, call_id: str, parent: str | None, done: Done) -> Done:
+    def _end(self, call_id: str, parent: str | None, done: ToolCallResult) -> ToolCallResult:
         """What goes to the model is as clean as what is kept."""
-        done = Done(
+        done = ToolCallResult(
             done.outcome,
             self.clean(done.text),
             self._secrets.redact_value(done.data),
@@ -255,8 +259,13 @@ class Workbench:
         return done
 
     async def _judged(
-        self, call: Call, word: str, input: dict[str, Any], call_id: str, ask: Ask | None
-    ) -> Call:
+        self,
+        call: ToolCallArguments,
+        word: str,
+        input: dict[str, Any],
+        call_id: str,
+        ask: Ask | None,
+    ) -> ToolCallArguments:
         """The call as it may be done: a person or a rule may have changed it."""
         name = f"{SERVER}.{call.name}"
         request = PermissionRequested(
@@ -268,7 +277,7 @@ class Workbench:
         )
         answer = await self._liaison.consult(request, ask)
         if denies(request, answer):
-            raise Denied(answer.note or "this was denied", hint=ASK_USER)
+            raise ToolDenied(answer.note or "this was denied", hint=ASK_USER)
         if answer.input is None:
             return call
         fields = {**msgspec.structs.asdict(call), **changed_fields(call, word, answer.input)}
@@ -279,8 +288,12 @@ class Workbench:
     # -- what it does ----------------------------------------------------------------------------
 
     async def _do(
-        self, call: Call, caller: Caller, report: ProgressReport, members: Sequence[str] | None
-    ) -> Told:
+        self,
+        call: ToolCallArguments,
+        caller: Caller,
+        report: ProgressReport,
+        members: Sequence[str] | None,
+    ) -> ToolResult:
         if told := await self._process_calls.run(call, caller, report):
             return told
         known = frozenset(members) if members is not None else None

@@ -15,7 +15,7 @@ from tillerman.core.errors import SupervisionUnavailable
 from tillerman.supervision.warden import exit_file
 
 if TYPE_CHECKING:
-    from tillerman.supervision.client.warden_client import Warden
+    from tillerman.supervision.client.warden_client import WardenClient
 
 GONE_WITHIN = 12.0  # the keeper's five seconds, then the warden's, and some
 _ANSWERED_WITHIN = 2.0  # seconds; a keeper that is not stopped answers at once
@@ -41,7 +41,7 @@ class Sizes(NamedTuple):
         return self.stdout + self.stderr
 
 
-class Ended(NamedTuple):
+class ProcessEnded(NamedTuple):
     """How a program with output files ended."""
 
     exit: Exit
@@ -50,11 +50,11 @@ class Ended(NamedTuple):
     why: str  # one of the words in `ending`, empty when it ended by itself
 
     @classmethod
-    def of(cls, end: exit_file.Ending) -> Ended:
+    def of(cls, end: exit_file.ExitFile) -> ProcessEnded:
         return cls(exit_of(end.status), end.at, Sizes(*end.sizes), end.why)
 
     @classmethod
-    def read(cls, folder: Path) -> Ended | None:
+    def read(cls, folder: Path) -> ProcessEnded | None:
         """What its keeper wrote down, in the folder of its files."""
         try:
             number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -68,7 +68,7 @@ class Ended(NamedTuple):
 
 
 class _Supervised:
-    def __init__(self, warden: Warden, number: int) -> None:
+    def __init__(self, warden: WardenClient, number: int) -> None:
         loop = asyncio.get_running_loop()
         self.pid = 0
         self._warden = warden
@@ -123,11 +123,11 @@ class _Supervised:
             self._exit.set_result(Exit(None, signal.SIGKILL))
 
 
-class Child(_Supervised):
+class ChildProcess(_Supervised):
     """One program. Its pipe ends are raw, non-blocking, and the caller's to close."""
 
     def __init__(
-        self, warden: Warden, number: int, stdin: int | None, stdout: int, stderr: int
+        self, warden: WardenClient, number: int, stdin: int | None, stdout: int, stderr: int
     ) -> None:
         super().__init__(warden, number)
         self.stdin = stdin
@@ -144,15 +144,15 @@ class Child(_Supervised):
                 os.close(number)
 
 
-class Job(_Supervised):
+class FileBackedProcess(_Supervised):
     """A program whose output goes to files, moved there by its keeper."""
 
-    def __init__(self, warden: Warden, number: int, name: str) -> None:
+    def __init__(self, warden: WardenClient, number: int, name: str) -> None:
         super().__init__(warden, number)
         loop = asyncio.get_running_loop()
         self.name = name
         self.lasting = False
-        self._end: asyncio.Future[Ended | None] = loop.create_future()
+        self._end: asyncio.Future[ProcessEnded | None] = loop.create_future()
         self._lasts: asyncio.Future[None] = loop.create_future()
         self._fed: asyncio.Future[str] | None = None
         self._feeding = asyncio.Lock()
@@ -162,7 +162,7 @@ class Job(_Supervised):
         """Its pid and start time, in ticks; both together name the process."""
         return await asyncio.shield(self._started)
 
-    async def wait(self) -> Ended | None:
+    async def wait(self) -> ProcessEnded | None:
         """The end of the program and its tree, its output whole. None: its warden was killed, and
         if its keeper could still write the end down, it is in the folder."""
         return await asyncio.shield(self._end)
@@ -218,7 +218,7 @@ class Job(_Supervised):
         match word, rest:
             case "ended", [status, at, sizes, why]:
                 if not self._end.done():
-                    self._end.set_result(Ended(exit_of(status), at, Sizes(*sizes), why))
+                    self._end.set_result(ProcessEnded(exit_of(status), at, Sizes(*sizes), why))
             case "grown", [sizes]:
                 self._tell_growth(Sizes(*sizes))
             case "lasting", []:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.cgroup import Cgroup
-from tillerman.supervision.linux.process_table import Process
+from tillerman.supervision.linux.process_table import ProcessRow
 from tillerman.supervision.warden.keeper import END_WITHIN
-from tillerman.supervision.warden.records import Lease, load
+from tillerman.supervision.warden.records import WardenRecord, load
 
 
-class Swept(NamedTuple):
+class SweepResult(NamedTuple):
     """What was left of one warden."""
 
     marker: str
@@ -21,7 +21,7 @@ class Swept(NamedTuple):
     left: tuple[int, ...]  # would not die: another user's, or stuck in the kernel
 
 
-def sweep(records: Path) -> list[Swept]:
+def sweep(records: Path) -> list[SweepResult]:
     """End what is left of every warden whose lease is free, and forget it."""
     if not records.is_dir():
         return []
@@ -29,9 +29,9 @@ def sweep(records: Path) -> list[Swept]:
     return [swept for swept in found if swept]
 
 
-def sweep_one(folder: Path) -> Swept | None:
+def sweep_one(folder: Path) -> SweepResult | None:
     """None while somebody else looks after it."""
-    lease = Lease.take(str(folder))
+    lease = WardenRecord.take(str(folder))
     if lease is None:
         return None
     killed: set[int] = set()
@@ -42,16 +42,16 @@ def sweep_one(folder: Path) -> Swept | None:
             continue  # no program's record
         record = load(str(path))
         if record.get("boot") == [[boot]]:
-            evidence = Evidence(folder.name, record)
+            evidence = OwnershipProof(folder.name, record)
             left |= evidence.end(killed)
     if left:
         os.close(lease.number)
     else:
         lease.remove()
-    return Swept(folder.name, tuple(sorted(killed - left)), tuple(sorted(left)))
+    return SweepResult(folder.name, tuple(sorted(killed - left)), tuple(sorted(left)))
 
 
-class Evidence:
+class OwnershipProof:
     """By what a process is known to be of one recorded program's tree.
 
     A pid alone proves nothing, it may be someone else's by now. Proof is: a recorded pid with its
@@ -89,14 +89,14 @@ class Evidence:
                 group.remove()
         return left
 
-    def _find(self, table: dict[int, Process]) -> set[int]:
+    def _find(self, table: dict[int, ProcessRow]) -> set[int]:
         proved = {pid for pid, row in table.items() if self._recorded.get(pid) == row.start}
         proved |= process_table.carriers(self._marker, table)
         proved |= {pid for group in self._groups for pid in group.members()}
         proved |= {pid for pid, row in table.items() if self._is_stray(row, table)}
         return proved | process_table.descendants(proved, table)
 
-    def _is_stray(self, row: Process, table: dict[int, Process]) -> bool:
+    def _is_stray(self, row: ProcessRow, table: dict[int, ProcessRow]) -> bool:
         if not process_table.LINUX:
             return False
         if self._pipes.intersection(_standard_files(row.pid)):

@@ -18,13 +18,13 @@ from tillerman.core.agent import Word
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.supervision.client.child_processes import (
     GONE_WITHIN,
-    Child,
-    Job,
+    ChildProcess,
+    FileBackedProcess,
     close_files,
     exit_of,
     open_files,
 )
-from tillerman.supervision.client.orphan_sweep import Swept, sweep, sweep_one
+from tillerman.supervision.client.orphan_sweep import SweepResult, sweep, sweep_one
 from tillerman.supervision.client.secret_files import variables_written, written
 from tillerman.supervision.exec_gate.settings import ExecRefused, GateState, not_enforced
 from tillerman.supervision.protocol.channel import Channel, frame, rights
@@ -38,18 +38,18 @@ from tillerman.supervision.protocol.launch_warden import (
     spawn_message,
 )
 from tillerman.supervision.protocol.rendezvous import knock
-from tillerman.supervision.warden.temporary_files import Places
+from tillerman.supervision.warden.temporary_files import TemporaryFiles
 
 if TYPE_CHECKING:
     from tillerman.supervision.warden.mounts import Plan
 
 __all__ = [
-    "Child",
-    "Job",
+    "ChildProcess",
+    "FileBackedProcess",
     "Launched",
     "Level",
-    "Swept",
-    "Warden",
+    "SweepResult",
+    "WardenClient",
     "launch",
     "probe",
     "sweep",
@@ -67,24 +67,24 @@ class Level(StrEnum):
     GROUP = "group"
 
 
-class Warden:
+class WardenClient:
     """The process that is parent to a session's programs. Start it with `start`."""
 
     def __init__(self, launched: Launched) -> None:
         self.level = Level.GROUP
         self.notes: tuple[str, ...] = ()
         self.pid = launched.process.pid if launched.process else 0
-        self.running: dict[str, Job] = {}  # as found on coming back, by name
+        self.running: dict[str, FileBackedProcess] = {}  # as found on coming back, by name
         self.exec_gate = GateState()
         self._exec_reports: deque[GateState | ExecRefused] = deque(maxlen=_MOST_REPORTS)
         self._exec_watcher: Callable[[GateState | ExecRefused], None] = self._exec_reports.append
         self._process = launched.process
         self._lifeline = launched.lifeline
         self.folder = launched.folder  # the user's alone, and gone with the warden
-        self.places = Places(str(launched.folder))
+        self.places = TemporaryFiles(str(launched.folder))
         self._channel = Channel(launched.control)
         self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
-        self._children: dict[int, Child | Job] = {}
+        self._children: dict[int, ChildProcess | FileBackedProcess] = {}
         self._count = 0
         self._loop = asyncio.get_running_loop()
         self._hello: asyncio.Future[None] = self._loop.create_future()
@@ -100,12 +100,12 @@ class Warden:
     @classmethod
     async def start(
         cls, *, level: str = "auto", records: Path, marker: str, linger: float = 0.0
-    ) -> Warden:
+    ) -> WardenClient:
         """Start one; `level` is refused, never lowered, unless it is `auto`."""
         return await cls.attach(launch(level=level, records=records, marker=marker, linger=linger))
 
     @classmethod
-    async def rejoin(cls, folder: Path) -> Warden | None:
+    async def rejoin(cls, folder: Path) -> WardenClient | None:
         """Come back to one that lingers, with what it still runs; None when it is gone."""
         held, lifeline = os.pipe()
         try:
@@ -128,7 +128,7 @@ class Warden:
             return None  # it was just ending
 
     @classmethod
-    async def attach(cls, launched: Launched) -> Warden:
+    async def attach(cls, launched: Launched) -> WardenClient:
         """Take over a warden that `launch` started earlier."""
         warden = cls(launched)
         launched.control.setblocking(False)
@@ -151,7 +151,7 @@ class Warden:
         env: Mapping[str, Word],
         stdin: bool = True,
         enforcement: Enforcement = NOT_ENFORCED,
-    ) -> Child:
+    ) -> ChildProcess:
         """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it.
 
         `SupervisionUnavailable` where something is to be enforced that cannot be here.
@@ -182,12 +182,13 @@ class Warden:
         lasting: bool = False,
         rules: Any = None,
         enforcement: Enforcement = NOT_ENFORCED,
-    ) -> Job:
+    ) -> FileBackedProcess:
         """Run a program that writes into `folder`: `stdout`, `stderr`, and how it ended. `files`:
         of `open_files`, where they are open already; they are the warden's from now on.
 
         A lasting one may outlive its harness as long as its warden lingers. `rules` confine it
-        (see `isolation`). Input is none, these bytes, or True: whatever `Job.write` brings.
+        (see `isolation`). Input is none, these bytes, or True: what `FileBackedProcess.write`
+        brings.
         """
         try:
             if self._ended.done():
@@ -200,7 +201,7 @@ class Warden:
         files = files or open_files(folder)
         self._count += 1
         message = spawn_message(self._count, words, cwd, variables)
-        job = Job(self, self._count, name)
+        job = FileBackedProcess(self, self._count, name)
         job.lasting = lasting
         self._children[self._count] = job
         how = (stdin, cap, rules, dict(enforcement))
@@ -218,7 +219,7 @@ class Warden:
         """It has ended, or was let go."""
         return self._ended.done()
 
-    async def _started(self, child: Child) -> Child:
+    async def _started(self, child: ChildProcess) -> ChildProcess:
         try:
             await child._started
         except BaseException:
@@ -234,7 +235,7 @@ class Warden:
         enforcement: Enforcement,
         *,
         stdin: bool,
-    ) -> Child | None:
+    ) -> ChildProcess | None:
         """The program that was asked for at the launch, if it is this one."""
         early, self._early = self._early, None
         if early is None:
@@ -273,7 +274,7 @@ class Warden:
         if not self._ended.done():
             self._send("exec_policy", policy)
 
-    def _mount_more(self, child: Child, early: Enforcement, wanted: Enforcement) -> None:
+    def _mount_more(self, child: ChildProcess, early: Enforcement, wanted: Enforcement) -> None:
         """What was not known yet when the program was asked for."""
         if (mounts := wanted.get("mounts")) and mounts != early.get("mounts"):
             child.mounting()
@@ -295,7 +296,7 @@ class Warden:
             return {"": "a keeper did not answer"}
         return {path: why for found in reports for path, why in found.items()}
 
-    def _forget(self, child: Child) -> None:
+    def _forget(self, child: ChildProcess) -> None:
         if not child._gone.done() and not self._ended.done():
             self._send("kill", child._number)
         child._close_pipes()
@@ -332,7 +333,7 @@ class Warden:
             self._process.stderr.close()
         self._ended.set_result(None)
 
-    def _open_child(self, number: int, *, stdin: bool) -> tuple[Child, tuple[int, int, int]]:
+    def _open_child(self, number: int, *, stdin: bool) -> tuple[ChildProcess, tuple[int, int, int]]:
         """The child with our ends of its pipes, and the ends that are to be its own."""
         ours, theirs = open_pipes()
         if stdin:
@@ -342,8 +343,8 @@ class Warden:
         nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         return self._add_child(number, None, *ours[1:]), (nothing, *theirs[1:])
 
-    def _add_child(self, number: int, stdin: int | None, stdout: int, stderr: int) -> Child:
-        child = self._children[number] = Child(self, number, stdin, stdout, stderr)
+    def _add_child(self, number: int, stdin: int | None, stdout: int, stderr: int) -> ChildProcess:
+        child = self._children[number] = ChildProcess(self, number, stdin, stdout, stderr)
         return child
 
     def _send(self, *message: Any, files: Sequence[int] = ()) -> None:
@@ -412,14 +413,16 @@ class Warden:
     def _find(self, count: int, programs: list[Any]) -> None:
         self._count = count
         for number, name, pid, start, lasting in programs:
-            job = self._children[number] = Job(self, number, name)
+            job = self._children[number] = FileBackedProcess(self, number, name)
             job.lasting = lasting
             if pid:
                 job.pid = pid
                 job._started.set_result((pid, start))
             self.running[name] = job
 
-    def _take_news(self, child: Child | Job, word: str, rest: list[Any]) -> None:
+    def _take_news(
+        self, child: ChildProcess | FileBackedProcess, word: str, rest: list[Any]
+    ) -> None:
         match word, rest:
             case "started", [pid, start]:
                 if not child._started.done():
@@ -436,13 +439,13 @@ class Warden:
                 child.mounted(failed)
             case "exited", [status]:
                 child._exit.set_result(exit_of(status))
-            case _ if isinstance(child, Job) and child._take(word, rest):
+            case _ if isinstance(child, FileBackedProcess) and child._take(word, rest):
                 pass
             case "gone", [left]:
                 self._give_up(child, _not_started("it was killed first"))
                 child._gone.set_result(tuple(left))
 
-    def _give_up(self, child: Child | Job, error: Exception) -> None:
+    def _give_up(self, child: ChildProcess | FileBackedProcess, error: Exception) -> None:
         """No more news of this child; if it has not started by now it never will."""
         del self._children[child._number]
         child._stop_mounting()
@@ -506,7 +509,7 @@ def _not_started(reason: str) -> SupervisionUnavailable:
     )
 
 
-async def swept(folder: Path) -> Swept | None:
+async def swept(folder: Path) -> SweepResult | None:
     """Once the keepers of a warden that is gone have ended their trees: what had to be swept."""
     deadline = asyncio.get_running_loop().time() + GONE_WITHIN
     while folder.exists() and asyncio.get_running_loop().time() < deadline:

@@ -13,11 +13,11 @@ _PROC_ROOT = 1  # the inode of /proc itself, on every procfs
 _DELETED = b" (deleted)"
 
 
-class Unreadable(Exception):
+class UnreadableCaller(Exception):
     """What has to be known of a call is closed to this process."""
 
 
-class File:
+class CallerFile:
     """An open path: the last name on the way to it, and what it is."""
 
     def __init__(self, number: int, name: bytes, status: os.stat_result) -> None:
@@ -36,11 +36,11 @@ class File:
         return (*self.identity, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def open(self) -> int:
-        """`Unreadable` when this process may not read it."""
+        """`UnreadableCaller` when this process may not read it."""
         try:
             return os.open(f"/proc/self/fd/{self.number}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise Unreadable(f"its file cannot be read: {error.strerror}") from None
+            raise UnreadableCaller(f"its file cannot be read: {error.strerror}") from None
 
 
 class CallerFiles:
@@ -56,7 +56,7 @@ class CallerFiles:
             os.close(number)
         self._opened.clear()
 
-    def descriptor(self, number: int) -> File:
+    def descriptor(self, number: int) -> CallerFile:
         """What the caller has open under this number."""
         return self._magic(self._open_start("fd")[0], b"%d" % number)
 
@@ -64,7 +64,7 @@ class CallerFiles:
         """The program that the caller is now."""
         return os.stat(f"/proc/{self._pid}/exe")
 
-    def find(self, path: bytes, directory: str = "cwd") -> File:
+    def find(self, path: bytes, directory: str = "cwd") -> CallerFile:
         """OSError as the kernel would give it. `directory`: where in the caller's /proc folder a
         relative path starts from. Links are followed here: the kernel would follow absolute ones
         from the root of this process instead of the caller's."""
@@ -100,12 +100,12 @@ class CallerFiles:
             if target.startswith(b"/"):
                 at, status = self._start()
             left += target.split(b"/")[::-1]
-        return File(at, name.rsplit(b"/", 1)[-1], status)
+        return CallerFile(at, name.rsplit(b"/", 1)[-1], status)
 
-    def _magic(self, folder: int, name: bytes) -> File:
+    def _magic(self, folder: int, name: bytes) -> CallerFile:
         number, status = self._open(name, folder, follow=True)
         target = os.readlink(name, dir_fd=folder)
-        return File(number, target.removesuffix(_DELETED).rsplit(b"/", 1)[-1], status)
+        return CallerFile(number, target.removesuffix(_DELETED).rsplit(b"/", 1)[-1], status)
 
     def _start(self) -> tuple[int, os.stat_result]:
         if self._root is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 
 from tillerman.supervision.exec_gate import gate as gate_process
-from tillerman.supervision.exec_gate.entry import Entry
+from tillerman.supervision.exec_gate.entry import GateEntry
 from tillerman.supervision.exec_gate.exec_call import open_memory
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.protocol.channel import Channel, frame, rights
@@ -64,9 +64,9 @@ class GateProcess:
             return "the gate process ended at its start"
         return messages[0][1] or None
 
-    def entry(self) -> Entry:
+    def entry(self) -> GateEntry:
         """For a program that is to be started."""
-        return Entry(self._entrance.fileno(), no_new_privileges=self._no_new_privileges)
+        return GateEntry(self._entrance.fileno(), no_new_privileges=self._no_new_privileges)
 
     def update(self, policy: bytes) -> None:
         try:

@@ -13,11 +13,17 @@ from pathlib import PurePosixPath
 from msgspec import json
 from msgspec.structs import replace
 
-from tillerman.core.permission.action import Act
-from tillerman.core.permission.path_location import Context
+from tillerman.core.permission.action import PolicyAction
+from tillerman.core.permission.path_location import DecisionContext
 from tillerman.core.permission.patterns import text_glob
 from tillerman.core.permission.rules import Rule
-from tillerman.core.permission.shell.parsed_script import HOLE, SIGNS, Command, joined, unquoted
+from tillerman.core.permission.shell.parsed_script import (
+    HOLE,
+    SIGNS,
+    ParsedCommand,
+    joined,
+    unquoted,
+)
 from tillerman.core.permission.shell.reader import read_words
 from tillerman.supervision.exec_gate.exec_policy import ExecPolicy, denied_commands, unenforceable
 
@@ -35,7 +41,7 @@ class CommandRules:
             tuple(rule for rule in rules if unenforceable(rule) is None)
             for rules in (policy.rules, policy.tightening)
         )
-        self._context = Context(cwd=PurePosixPath(policy.workspace), agent=policy.agent)
+        self._context = DecisionContext(cwd=PurePosixPath(policy.workspace), agent=policy.agent)
         denied = [rule for group in self._groups for rule in denied_commands(group)]
         heads = {_program(one) for rule in denied for one in rule.commands}
         self.programs = frozenset(os.fsencode(head) for head in heads)
@@ -71,14 +77,16 @@ class CommandRules:
         for found in _commands([*plain, HOLE] if cut else plain):
             # what a program does with its arguments is not in question here
             command = replace(found, doubts=(), directories=(directory,))
-            act = Act("command", "Bash", _SHELL, _SHELL, command=command, derived=command.inner)
+            act = PolicyAction(
+                "command", "Bash", _SHELL, _SHELL, command=command, derived=command.inner
+            )
             for group in self._groups:
                 rule = self._first(group, act, cut=cut)
                 if rule is not None and rule.verdict == "deny":
                     return rule
         return None
 
-    def _first(self, rules: Sequence[Rule], act: Act, *, cut: bool) -> Rule | None:
+    def _first(self, rules: Sequence[Rule], act: PolicyAction, *, cut: bool) -> Rule | None:
         for rule in rules:
             if rule.speaks_of(act) and rule.concerns(act):
                 match = rule.matches(act, self._context).certainty
@@ -87,11 +95,11 @@ class CommandRules:
         return None
 
 
-def _commands(words: list[str]) -> list[Command]:
+def _commands(words: list[str]) -> list[ParsedCommand]:
     name = words[0].rsplit("/", 1)[-1]
     short = [name, *words[1:]]
     if name in _SHELLS:
-        return [Command(tuple(short), joined(short), (joined(words), unquoted(short)))]
+        return [ParsedCommand(tuple(short), joined(short), (joined(words), unquoted(short)))]
     found = list(read_words(words).commands)
     if name != words[0]:
         found += read_words(short).commands

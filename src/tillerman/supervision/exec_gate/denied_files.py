@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tillerman.supervision.exec_gate.caller_files import File
+    from tillerman.supervision.exec_gate.caller_files import CallerFile
 
 _MANY_NAMES = 8  # a file with more names than this is many programs in one, as busybox is
 _MOST_COMPARED = 4096
@@ -49,7 +49,7 @@ class DeniedFiles:
             self._names.setdefault((status.st_dev, status.st_ino), []).append(name)
             self._sizes.setdefault(status.st_size, []).append((name, path))
 
-    def names_of(self, file: File) -> list[bytes]:
+    def names_of(self, file: CallerFile) -> list[bytes]:
         """The denied programs that the file is, or is a copy of."""
         if names := self._names.get(file.identity):
             return names
@@ -83,7 +83,7 @@ def _places(wanted: frozenset[bytes], folders: list[bytes]) -> list[tuple[bytes,
     return [(name, path) for name, path, inode in found if inodes[inode] <= _MANY_NAMES]
 
 
-def _same_content(file: File, path: bytes) -> bool:
+def _same_content(file: CallerFile, path: bytes) -> bool:
     try:
         other = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -15,7 +15,7 @@ else:
     import _socket as socket
 
 
-class Entry:
+class GateEntry:
     """How a process puts itself under the gate, so that all execs after its own are judged."""
 
     def __init__(self, entrance: int, *, no_new_privileges: bool) -> None:

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tillerman.supervision.exec_gate.seccomp import Notification
+    from tillerman.supervision.exec_gate.seccomp import SeccompNotification
 
 AT_FDCWD = -100
 _AT_EMPTY_PATH = 0x1000
@@ -40,14 +40,14 @@ def open_memory(pid: int) -> int:
     return os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
 
 
-def read_call(call: Notification, memory_file: int) -> ExecCall:
+def read_call(call: SeccompNotification, memory_file: int) -> ExecCall:
     """OSError when the caller's memory, which is open for it, cannot be read there."""
     if seccomp.is_execveat(call):
         directory = _signed(call.args[0])
         path, arguments, flags = call.args[1], call.args[2], call.args[4]
     else:
         directory, path, arguments, flags = AT_FDCWD, call.args[0], call.args[1], 0
-    memory = Memory(memory_file)
+    memory = CallerMemory(memory_file)
     name = memory.string(path, _LONGEST_PATH)
     if name is None:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
@@ -56,7 +56,7 @@ def read_call(call: Notification, memory_file: int) -> ExecCall:
     return ExecCall(call.pid, directory, name, argv, cut=cut, empty=empty)
 
 
-def _arguments(memory: Memory, at: int, size: int) -> tuple[list[bytes], bool]:
+def _arguments(memory: CallerMemory, at: int, size: int) -> tuple[list[bytes], bool]:
     argv: list[bytes] = []
     left = _MOST_BYTES
     if not at:
@@ -79,7 +79,7 @@ def _signed(value: int) -> int:
     return value - (1 << 32) if value >> 31 else value
 
 
-class Memory:
+class CallerMemory:
     """Another process's memory, read by pages: arguments lie close together."""
 
     def __init__(self, file: int) -> None:

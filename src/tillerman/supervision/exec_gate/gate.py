@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tillerman.supervision.exec_gate.denied_files import DeniedFiles
     from tillerman.supervision.exec_gate.exec_call import ExecCall
     from tillerman.supervision.exec_gate.readings import Reading
-    from tillerman.supervision.exec_gate.seccomp import Notification
+    from tillerman.supervision.exec_gate.seccomp import SeccompNotification
 
 _IDLE = 30  # milliseconds without a call, then the rules are loaded: a start needs the cores
 _SHOWN = 500  # characters of a refused command
@@ -69,7 +69,7 @@ class Watched:
         return False
 
 
-class Gate:
+class ExecGate:
     """`control` leads to the warden; programs announce themselves at `registrations`."""
 
     def __init__(self, control: Channel, registrations: Any, settings: dict[str, Any]) -> None:
@@ -152,7 +152,7 @@ class Gate:
             code = errno.EPERM
         seccomp.respond(listener, call.id, code)
 
-    def _decide(self, listener: int, notification: Notification) -> int:
+    def _decide(self, listener: int, notification: SeccompNotification) -> int:
         """0, or the errno that the call is to fail with."""
         watched = self._watched[listener]
         try:
@@ -174,7 +174,7 @@ class Gate:
             return 0
         return self._judge(listener, notification, call, rules)
 
-    def _read(self, notification: Notification) -> ExecCall:
+    def _read(self, notification: SeccompNotification) -> ExecCall:
         pid = notification.pid
         memory = self._memory_by_warden(pid) if self._by_warden else open_memory(pid)
         try:
@@ -195,9 +195,9 @@ class Gate:
                 self._waiting.append(message)
 
     def _judge(
-        self, listener: int, notification: Notification, call: ExecCall, rules: CommandRules
+        self, listener: int, notification: SeccompNotification, call: ExecCall, rules: CommandRules
     ) -> int:
-        from tillerman.supervision.exec_gate.caller_files import CallerFiles, Unreadable
+        from tillerman.supervision.exec_gate.caller_files import CallerFiles, UnreadableCaller
         from tillerman.supervision.exec_gate.readings import Readings, Unnamed
 
         assert self._files
@@ -208,7 +208,7 @@ class Gate:
             directory = os.readlink(f"/proc/{call.pid}/cwd")
         except OSError as error:
             return error.errno or errno.EPERM
-        except (Unnamed, Unreadable) as error:
+        except (Unnamed, UnreadableCaller) as error:
             self._report(call.pid, shown, str(error))
             return errno.EPERM
         finally:
@@ -247,7 +247,7 @@ def run(control: Channel, registrations: Any, settings: dict[str, Any]) -> NoRet
         reason = refusal(no_new_privileges=settings["no_new_privileges"])
         control.send("ready", reason or "")
         if reason is None:
-            Gate(control, registrations, settings).serve()
+            ExecGate(control, registrations, settings).serve()
     except EOFError:  # the warden is gone
         pass
     except BaseException:

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 
-from tillerman.supervision.exec_gate.caller_files import CallerFiles, File
+from tillerman.supervision.exec_gate.caller_files import CallerFile, CallerFiles
 from tillerman.supervision.exec_gate.exec_call import AT_FDCWD
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ class Readings:
         self._add(file, path, call.argv or [b""], 0)
         return self.found
 
-    def _add(self, file: File, path: bytes, argv: Sequence[bytes], depth: int) -> None:
+    def _add(self, file: CallerFile, path: bytes, argv: Sequence[bytes], depth: int) -> None:
         if depth > _DEEPEST:
             raise _error(errno.ELOOP)
         if not stat.S_ISREG(file.status.st_mode):
@@ -112,13 +112,13 @@ class Readings:
             argv = [name or left[0], *left[1:]]
             self._add(self._files.find(left[0]), left[0], argv, depth + 1)
 
-    def _is_running(self, file: File) -> bool:
+    def _is_running(self, file: CallerFile) -> bool:
         """A program that was replaced on disk may start itself again."""
         running = self._files.running()
         return (running.st_dev, running.st_ino) == (file.status.st_dev, file.status.st_ino)
 
 
-def _head(file: File) -> bytes:
+def _head(file: CallerFile) -> bytes:
     """The bytes by which the kernel tells scripts; remembered until somebody changes the file."""
     version = file.version
     head = _heads.get(version)

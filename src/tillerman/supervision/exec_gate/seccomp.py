@@ -9,7 +9,7 @@ import os
 import struct
 
 
-class Notification:
+class SeccompNotification:
     """A system call that waits for an answer. `pid`: of the thread, as this process sees it."""
 
     __slots__ = ("arch", "args", "id", "number", "pid")
@@ -114,7 +114,7 @@ def _error() -> OSError:
 # -- the listener --------------------------------------------------------------------------------
 
 
-def receive(listener: int) -> Notification | None:
+def receive(listener: int) -> SeccompNotification | None:
     """The next call; None when its process was killed meanwhile."""
     buffer = bytearray(_EMPTY)
     try:
@@ -124,7 +124,7 @@ def receive(listener: int) -> Notification | None:
             return None
         raise
     id, pid, _, number, arch, _, *args = _NOTIFICATION.unpack(buffer)
-    return Notification(id, pid, number, arch, args)
+    return SeccompNotification(id, pid, number, arch, args)
 
 
 def is_waiting(listener: int, id: int) -> bool:
@@ -146,7 +146,7 @@ def respond(listener: int, id: int, code: int) -> None:
             raise
 
 
-def is_execveat(call: Notification) -> bool:
+def is_execveat(call: SeccompNotification) -> bool:
     return any(
         call.number in numbers
         for machine in MACHINES.values()
@@ -155,5 +155,5 @@ def is_execveat(call: Notification) -> bool:
     )
 
 
-def pointer_size(call: Notification) -> int:
+def pointer_size(call: SeccompNotification) -> int:
     return 8 if call.arch in _64_BIT and not call.number & _X32 else 4

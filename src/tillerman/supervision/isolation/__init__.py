@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tillerman.supervision.isolation.confinement import (
-        Confined,
+        ConfinedCommand,
         IsolationLevel,
         after,
         confine,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEVELS",
-    "Confined",
+    "ConfinedCommand",
     "IsolationLevel",
     "after",
     "confine",
@@ -33,7 +33,7 @@ __all__ = [
 LEVELS: tuple[IsolationLevel, ...] = ("basic", "medium", "high")
 
 _HOMES = {
-    "Confined": ("confinement", "Confined"),
+    "ConfinedCommand": ("confinement", "ConfinedCommand"),
     "IsolationLevel": ("confinement", "IsolationLevel"),
     "after": ("confinement", "after"),
     "confine": ("confinement", "confine"),

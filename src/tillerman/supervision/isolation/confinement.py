@@ -35,7 +35,7 @@ IsolationLevel = Literal["basic", "medium", "high"]
 _KEPT_BY_ROOT = (0, 1, 3, 4, 5, 6, 7)  # chown, dac_override, fowner, fsetid, kill, setgid, setuid
 
 
-class Confined(NamedTuple):
+class ConfinedCommand(NamedTuple):
     """A command under a level. `after` is to be called once all of it has ended.
 
     It is spawned with this `env` and not the one that was given, and `rules` go to `enforce`.
@@ -60,7 +60,7 @@ def confine(
     cwd: Path,
     protected: Sequence[Path] = (),
     scratch: Path | None = None,
-) -> Confined:
+) -> ConfinedCommand:
     """IsolationUnavailable when this machine cannot give the level: nothing is ever lowered.
 
     The first call for a level runs its canary, some 50 ms: call it from a thread. `scratch` is
@@ -72,7 +72,7 @@ def confine(
         )
     if level == "basic":
         rules: Rules = (limits("basic"), None, None, None, ())
-        return Confined(list(argv), dict(env), rules, tuple(protected))
+        return ConfinedCommand(list(argv), dict(env), rules, tuple(protected))
     called, workspace = workspace, workspace.resolve(strict=True)
     check_level(level, workspace)
     names = [
@@ -94,7 +94,7 @@ def check_level(level: str, workspace: Path) -> None:
         raise reason
 
 
-def after(confined: Confined) -> None:
+def after(confined: ConfinedCommand) -> None:
     """Removes what the command needed: its home and temporary files."""
     if confined.scratch:
         shutil.rmtree(confined.scratch, onerror=_open_and_retry)
@@ -120,7 +120,7 @@ _proved: set[str] = set()  # a refusal is not kept: what was missing may be ther
 
 def trial(
     level: str, workspace: Path, argv: list[str], env: dict[str, str], readable: Sequence[Path]
-) -> Confined:
+) -> ConfinedCommand:
     """As `confine`, but unproved, and with more to read: for the canary alone."""
     build = _medium if level == "medium" else _high
     return build(workspace, argv, env, workspace, (), None, readable)
@@ -185,7 +185,7 @@ def _medium(
     protected: Sequence[Path],
     scratch: Path | None,
     readable: Sequence[Path],
-) -> Confined:
+) -> ConfinedCommand:
     scratch = _make_scratch(scratch)
     home, temporary = scratch / "home", scratch / "tmp"
     try:
@@ -202,7 +202,7 @@ def _medium(
     places += [(path, landlock.RUN) for path in (*tools, *readable)]
     places += _system_places()
     beneath = tuple((os.fsencode(path), rights) for path, rights in places)
-    return Confined(
+    return ConfinedCommand(
         argv,
         variables(env, home=home, temporary=temporary),
         (
@@ -246,7 +246,7 @@ def _high(
     protected: Sequence[Path],
     scratch: Path | None,
     readable: Sequence[Path],
-) -> Confined:
+) -> ConfinedCommand:
     program = bubblewrap.find(workspace)
     if program is None:
         raise IsolationUnavailable("high", *(_no_bubblewrap() or ("bwrap is in the workspace", "")))
@@ -269,7 +269,7 @@ def _high(
         git=bool(settings),
     )
     rules: Rules = (limits("high"), None, None, None, tuple(files))
-    return Confined(words, outer, rules, unheld=tuple(mounts.unheld))
+    return ConfinedCommand(words, outer, rules, unheld=tuple(mounts.unheld))
 
 
 def _open_and_retry(remove: Callable[..., Any], path: str, error: Any) -> None:

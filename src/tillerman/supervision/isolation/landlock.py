@@ -21,7 +21,7 @@ DEVICE = _READ_FILE | _WRITE_FILE | _TRUNCATE
 WORK = ((1 << 15) - 1) & ~(_MAKE_CHAR | _MAKE_BLOCK)
 
 
-class Handled(NamedTuple):
+class LandlockRights(NamedTuple):
     """What is refused unless a rule allows it."""
 
     files: int
@@ -29,13 +29,13 @@ class Handled(NamedTuple):
     scoped: int
 
 
-def handled(version: int) -> Handled:
+def handled(version: int) -> LandlockRights:
     """All rights that this version knows."""
     files = (1 << 13) - 1
     for since, right in ((2, 1 << 13), (3, _TRUNCATE), (5, _IOCTL_DEV)):
         if version >= since:
             files |= right
-    return Handled(files, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
+    return LandlockRights(files, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
 
 
 def version() -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 _GB = 1024**3
 
 
-class Limits(NamedTuple):
+class ResourceLimits(NamedTuple):
     processes: int  # and threads
     cpu: int | None = None  # seconds
     data: int | None = None  # bytes of private memory
@@ -22,9 +22,11 @@ class Limits(NamedTuple):
 
 
 LIMITS = {
-    "basic": Limits(processes=4096),
-    "medium": Limits(processes=2048, cpu=4 * 3600, data=16 * _GB, file=16 * _GB, files=8192),
-    "high": Limits(processes=1024, cpu=3600, data=8 * _GB, file=4 * _GB, files=4096),
+    "basic": ResourceLimits(processes=4096),
+    "medium": ResourceLimits(
+        processes=2048, cpu=4 * 3600, data=16 * _GB, file=16 * _GB, files=8192
+    ),
+    "high": ResourceLimits(processes=1024, cpu=3600, data=8 * _GB, file=4 * _GB, files=4096),
 }
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from tillerman.supervision.isolation.confinement import Confined, after
+from tillerman.supervision.isolation.confinement import ConfinedCommand, after
 from tillerman.supervision.protocol.launch_warden import command
 
 _WITHIN = 20.0  # seconds; a busy machine may be slow, a sandbox that hangs must end
@@ -63,7 +63,7 @@ os.write(os.open(workspace + "/made", os.O_WRONLY | os.O_CREAT | os.O_EXCL), b"x
 print({fine!r})
 """
 
-Trial = Callable[[str, Path, list[str], dict[str, str], Sequence[Path]], Confined]
+Trial = Callable[[str, Path, list[str], dict[str, str], Sequence[Path]], ConfinedCommand]
 
 
 def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
@@ -116,7 +116,7 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
     return None
 
 
-def _run(confined: Confined, cwd: Path) -> tuple[int | None, str, str]:
+def _run(confined: ConfinedCommand, cwd: Path) -> tuple[int | None, str, str]:
     request = marshal.dumps((confined.argv, confined.env, str(cwd), confined.rules))
     process = subprocess.Popen(
         command("isolation.exec_confined"),

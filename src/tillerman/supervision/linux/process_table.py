@@ -25,7 +25,7 @@ MARKER = "TILLERMAN_MARKER"
 _STOP_ROUNDS = 64
 
 
-class Process:
+class ProcessRow:
     """One row of the table. `start` tells a process from a later one with the same pid."""
 
     __slots__ = ("dead", "parent", "pid", "session", "start")
@@ -56,15 +56,15 @@ def boot_id() -> str:
     return _run("sysctl", "-n", "kern.boottime").strip().replace(" ", "_")
 
 
-def parse_stat(stat: bytes) -> Process:
+def parse_stat(stat: bytes) -> ProcessRow:
     pid, _, rest = stat.partition(b" (")
     fields = rest.rpartition(b") ")[2].split()
-    return Process(
+    return ProcessRow(
         int(pid), int(fields[1]), int(fields[3]), fields[19].decode(), dead=fields[0] in b"ZX"
     )
 
 
-def find(pid: int) -> Process | None:
+def find(pid: int) -> ProcessRow | None:
     if not LINUX:
         return snapshot().get(pid)
     try:
@@ -73,7 +73,7 @@ def find(pid: int) -> Process | None:
         return None
 
 
-def snapshot() -> dict[int, Process]:
+def snapshot() -> dict[int, ProcessRow]:
     if not LINUX:
         return _snapshot_by_ps()
     table = {}
@@ -83,7 +83,7 @@ def snapshot() -> dict[int, Process]:
     return table
 
 
-def descendants(roots: Iterable[int], table: dict[int, Process]) -> set[int]:
+def descendants(roots: Iterable[int], table: dict[int, ProcessRow]) -> set[int]:
     children: dict[int, list[int]] = {}
     for process in table.values():
         children.setdefault(process.parent, []).append(process.pid)
@@ -197,12 +197,12 @@ def _run(*argv: str) -> str:
     return subprocess.run(argv, capture_output=True, text=True, check=False).stdout
 
 
-def _snapshot_by_ps() -> dict[int, Process]:
+def _snapshot_by_ps() -> dict[int, ProcessRow]:
     table = {}
     for line in _run("ps", "-A", "-o", "pid=,ppid=,stat=,lstart=").splitlines():
         pid, parent, state, start = line.split(None, 3)
         dead = state.startswith("Z")
-        row = Process(int(pid), int(parent), 0, "_".join(start.split()), dead=dead)
+        row = ProcessRow(int(pid), int(parent), 0, "_".join(start.split()), dead=dead)
         table[row.pid] = row
     return table
 

@@ -31,7 +31,7 @@ _INSIDE_A_WORD = (
 
 
 @dataclass(frozen=True)
-class Shape:
+class KeyPattern:
     name: str
     anchor: bytes  # every such key holds it
     head: str
@@ -56,7 +56,7 @@ class Shape:
         return _beginning(self.head + self.run + self.end)
 
     @property
-    def inside_a_word(self) -> Shape:
+    def inside_a_word(self) -> KeyPattern:
         ahead = self.ahead_inside or self.ahead
         return replace(self, head=self.head[-1], behind=self.head, word=False, ahead=ahead)
 
@@ -82,28 +82,28 @@ def _starts_a_word(head: str) -> str:
 
 
 _KEYS = (
-    Shape(
+    KeyPattern(
         *("api-key", b"sk-", "sk-", _KEY + "{20,512}"),
         ahead=_DIGIT_IN_KEY,
         ahead_inside=_INSIDE_A_WORD,
     ),
-    Shape("github-token", b"gh", "gh[pousr]_", "[A-Za-z0-9]{36,255}"),
-    Shape("github-token", b"github_pat_", "github_pat_", "[A-Za-z0-9_]{22,255}"),
-    Shape("aws-key-id", b"IA", "A[KS]IA", "[A-Z0-9]{16,16}", gate=b"I"),
-    Shape("google-key", b"AIza", "AIza", _KEY + "{35,35}", gate=b"I"),
-    Shape("slack-token", b"xox", "xox[abeoprs]-", "[A-Za-z0-9-]{10,255}"),
-    Shape(
+    KeyPattern("github-token", b"gh", "gh[pousr]_", "[A-Za-z0-9]{36,255}"),
+    KeyPattern("github-token", b"github_pat_", "github_pat_", "[A-Za-z0-9_]{22,255}"),
+    KeyPattern("aws-key-id", b"IA", "A[KS]IA", "[A-Z0-9]{16,16}", gate=b"I"),
+    KeyPattern("google-key", b"AIza", "AIza", _KEY + "{35,35}", gate=b"I"),
+    KeyPattern("slack-token", b"xox", "xox[abeoprs]-", "[A-Za-z0-9-]{10,255}"),
+    KeyPattern(
         "web-token",
         b"eyJ",
         "eyJ",
         rf"{_KEY}{{8,1024}}\.eyJ{_KEY}{{8,4096}}\.{_KEY}{{8,1024}}",
         gate=b"J",
     ),
-    Shape(
+    KeyPattern(
         *("bearer-token", b"earer ", "[Bb]earer ", "[A-Za-z0-9._~+/=-]{16,4096}"),
         ahead=_DIGIT_IN_TOKEN,
     ),
-    Shape(
+    KeyPattern(
         "private-key",
         b"PRIVATE KEY",
         "-----BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY",
@@ -123,7 +123,7 @@ _GATED = {
 LONGEST_SHAPE = 17_000  # bytes
 
 
-def shapes_in(text: bytes) -> list[Shape]:
+def shapes_in(text: bytes) -> list[KeyPattern]:
     """The shapes whose pattern is worth a try."""
     found = [shape for shape in _UNGATED if shape.anchor in text]
     for gate, shapes in _GATED.items():

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tillerman.supervision.secrets.key_patterns import (
     LONGEST_SHAPE,
-    Shape,
+    KeyPattern,
     beginning_of_shape,
     shapes_in,
 )
 from tillerman.supervision.secrets.multiline import pieces_of
-from tillerman.supervision.secrets.search_index import Index
-from tillerman.supervision.secrets.secret_forms import Form, forms_of
+from tillerman.supervision.secrets.search_index import SecretIndex
+from tillerman.supervision.secrets.secret_forms import SecretForm, forms_of
 
 if TYPE_CHECKING:
     from tillerman.core.events import Event
@@ -39,7 +39,7 @@ class Secrets:
 
     def __init__(self, values: Mapping[str, str] = {}) -> None:
         self._values: dict[str, str] = {}  # value -> name; the first name stays
-        self._index: Index | None = None
+        self._index: SecretIndex | None = None
         for name, value in values.items():
             self.register(name, value)
 
@@ -131,7 +131,7 @@ class Secrets:
 
     def spans(self, text: bytes, start: int = 0) -> Iterator[Span]:
         """The secrets in the text from left to right; of two that begin together the longer."""
-        finders: list[Form | Shape] = [*self.index.candidates(text), *shapes_in(text)]
+        finders: list[SecretForm | KeyPattern] = [*self.index.candidates(text), *shapes_in(text)]
         nearest: list[tuple[int, int, int]] = []
         for number, finder in enumerate(finders):
             if match := finder.pattern.search(text, start):
@@ -150,9 +150,9 @@ class Secrets:
         return min(self.index.beginning(text, start), beginning_of_shape(text, start))
 
     @property
-    def index(self) -> Index:
+    def index(self) -> SecretIndex:
         if self._index is None:
-            self._index = Index(
+            self._index = SecretIndex(
                 form for value, name in self._values.items() for form in forms_of(name, value)
             )
         return self._index

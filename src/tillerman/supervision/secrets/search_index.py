@@ -14,12 +14,12 @@ from collections.abc import Iterable
 
 from tillerman.supervision.secrets.secret_forms import (
     NAMED_CHARACTERS,
-    Form,
+    SecretForm,
     has_numbered_entity,
     unescape,
     unescape_start,
 )
-from tillerman.supervision.secrets.unescaped_tail import HEAD, Tail
+from tillerman.supervision.secrets.unescaped_tail import HEAD, UnescapedTail
 
 _WIDTH = 8
 _MOST_STEPS = 4
@@ -34,15 +34,15 @@ _ESCAPED_WITHOUT_NAMES = re.compile(rb"[\\%\r\n]|&(?:(?:amp;){0,2}#|[a-z;]{0,11}
 _ESCAPES = frozenset(b"\\%&")
 
 
-class Index:
-    def __init__(self, forms: Iterable[Form] = ()) -> None:
+class SecretIndex:
+    def __init__(self, forms: Iterable[SecretForm] = ()) -> None:
         forms = list({(form.text, form.wraps): form for form in forms}.values())
         sized = [(form, len(form.core)) for form in forms]
         self._short = [form for form, size in sized if size < _LONG]
         self._unsafe = [form for form, size in sized if size < _SAFE]
         long = [(form, size) for form, size in sized if size >= _LONG]
         self._step = min(_MOST_STEPS, _steps(min((size for _, size in long), default=10**6)))
-        self._blocks: dict[int, list[Form]] = {}
+        self._blocks: dict[int, list[SecretForm]] = {}
         add, number, order = self._blocks.setdefault, int.from_bytes, sys.byteorder
         count = _WIDTH * self._step
         for form, size in long:
@@ -58,7 +58,7 @@ class Index:
         self._longest_core = max(map(len, self._cores), default=0)
         self.longest = max((form.longest for form in forms), default=0)  # bytes, all escaped
 
-    def candidates(self, text: bytes) -> list[Form]:
+    def candidates(self, text: bytes) -> list[SecretForm]:
         """The forms whose pattern is worth a try; every form that the text holds is among them."""
         if not self._cores:
             return []
@@ -66,7 +66,7 @@ class Index:
         entities = b"&" in raw and (self._named or has_numbered_entity(raw))
         if b"%" in raw or b"\\" in raw or b"\n" in raw or entities:
             text = unescape(raw, named=self._named)
-        found: list[Form] = []
+        found: list[SecretForm] = []
         if self._numbers:
             numbers = memoryview(text)[: len(text) // _WIDTH * _WIDTH].cast("Q")[:: self._step]
             if not self._numbers.isdisjoint(numbers):
@@ -94,7 +94,7 @@ class Index:
         tail = text[max(start, size - self.longest) :]
         if not (_ESCAPED if self._named else _ESCAPED_WITHOUT_NAMES).search(tail):
             return self._plain_beginning(text, max(start, size - self._longest_core))
-        for at in Tail(tail, named=self._named).starts(self._heads, self._first):
+        for at in UnescapedTail(tail, named=self._named).starts(self._heads, self._first):
             if self._begins_a_core(unescape_start(tail[at:], named=self._named)):
                 return size - len(tail) + at
         return size

@@ -124,7 +124,7 @@ def _numbered(escape: re.Match[bytes]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Form:
+class SecretForm:
     """One way a secret is written, but for the escapes."""
 
     name: str  # of the secret
@@ -150,9 +150,11 @@ class Form:
         return len(self.text) * _MOST_RAW_BYTES
 
 
-def forms_of(name: str, value: str) -> list[Form]:
-    escaped = [Form(name, text) for text in dict.fromkeys(escaped_texts(value))]
-    return escaped + [Form(name, text, wraps=True) for text in dict.fromkeys(wrapped_texts(value))]
+def forms_of(name: str, value: str) -> list[SecretForm]:
+    escaped = [SecretForm(name, text) for text in dict.fromkeys(escaped_texts(value))]
+    return escaped + [
+        SecretForm(name, text, wraps=True) for text in dict.fromkeys(wrapped_texts(value))
+    ]
 
 
 def _wrapped(character: str) -> bytes:

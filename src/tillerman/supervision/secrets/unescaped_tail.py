@@ -31,7 +31,7 @@ _INNER_WITHOUT_NAMES = re.compile(_INNER_PERCENT + rb"|&(?=(?:amp;){0,2}#|[a-z0-
 _unescape_one = lru_cache(maxsize=4096)(unescape)
 
 
-class Tail:
+class UnescapedTail:
     def __init__(self, raw: bytes, *, named: bool) -> None:
         self._raw = raw
         self._named = named

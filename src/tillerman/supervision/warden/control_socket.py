@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import socket
     from typing import Any
 
-    from tillerman.supervision.warden.supervised_program import Kept
+    from tillerman.supervision.warden.supervised_program import SupervisedProgram
 else:
     import _socket as socket
 
@@ -31,7 +31,7 @@ _KEY_BYTES = 32
 _MOST_GUESTS = 16
 
 
-class Guest:
+class ControlClient:
     """A connection that may or may not have shown the key yet."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -58,14 +58,14 @@ class Guest:
             pass
 
 
-class Door:
+class ControlSocket:
     """Listens, with all that the warden waits for in `ready`, and sees to the programs it keeps."""
 
-    def __init__(self, folder: str, kept: dict[int, Kept], ready: select.poll) -> None:
+    def __init__(self, folder: str, kept: dict[int, SupervisedProgram], ready: select.poll) -> None:
         self._kept = kept
         self._ready = ready
-        self._guests: dict[int, Guest] = {}
-        self._line: list[tuple[Guest, int]] = []  # who would hold it next, with a lifeline
+        self._guests: dict[int, ControlClient] = {}
+        self._line: list[tuple[ControlClient, int]] = []  # who would hold it next, with a lifeline
         self._key = os.urandom(_KEY_BYTES)
         number = os.open(
             f"{folder}/{KEY}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
@@ -122,10 +122,10 @@ class Door:
             end.close()
             return
         end.setblocking(False)
-        self._guests[number] = Guest(end)
+        self._guests[number] = ControlClient(end)
         self._ready.register(number, select.POLLIN)
 
-    def _attend(self, guest: Guest, message: tuple[Any, ...]) -> None:
+    def _attend(self, guest: ControlClient, message: tuple[Any, ...]) -> None:
         match message:
             case ("hold",):
                 self._line += [(guest, lifeline) for lifeline in guest.channel.take_files(1)]
@@ -144,7 +144,7 @@ class Door:
                         kept.tell("signal", *rest)
                         guest.say("signalled", name)
 
-    def _too_many(self) -> Guest | None:
+    def _too_many(self) -> ControlClient | None:
         """Who is to make room, once all seats are taken: the first that has shown no key."""
         if len(self._guests) <= _MOST_GUESTS:
             return None
@@ -152,7 +152,7 @@ class Door:
             iter(self._guests.values())
         )
 
-    def _dismiss(self, guest: Guest) -> None:
+    def _dismiss(self, guest: ControlClient) -> None:
         self._ready.unregister(guest.channel.fileno())
         for waiting, lifeline in list(self._line):
             if waiting is guest:

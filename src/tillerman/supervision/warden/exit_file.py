@@ -15,7 +15,7 @@ _DRAFT = ".end"
 Sizes = tuple[int, int, int, int]
 
 
-class Ending:
+class ExitFile:
     """`sizes` are all that it wrote to its output and error, then what of it is in the files."""
 
     __slots__ = ("at", "sizes", "status", "why")
@@ -34,7 +34,7 @@ KEEPER = "keeper"  # which was gone
 TOLD = "told"  # to end it
 
 
-def write(folder: int, ending: Ending) -> None:
+def write(folder: int, ending: ExitFile) -> None:
     lines = (
         f"status {ending.status}",
         f"at {ending.at:.3f}",
@@ -53,12 +53,12 @@ def write(folder: int, ending: Ending) -> None:
         pass  # the disk is full, or the folder was deleted: then it is found to be lost
 
 
-def read(folder: int) -> Ending | None:
+def read(folder: int) -> ExitFile | None:
     """None while it runs, or if nobody could write it."""
     try:
         lines = records.load(NAME, dir_fd=folder)
         output, error, output_kept, error_kept = map(int, lines["sizes"][0])
-        return Ending(
+        return ExitFile(
             int(lines["status"][0][0]),
             float(lines["at"][0][0]),
             (output, error, output_kept, error_kept),

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    from tillerman.supervision.exec_gate.entry import Entry
+    from tillerman.supervision.exec_gate.entry import GateEntry
     from tillerman.supervision.linux.cgroup import Cgroup
     from tillerman.supervision.warden.mounts import Mounts, Plan
-    from tillerman.supervision.warden.output_pump import Flow
-    from tillerman.supervision.warden.records import Record
+    from tillerman.supervision.warden.output_pump import OutputPump
+    from tillerman.supervision.warden.records import ProgramRecord
 else:
     import _signal as signal
 
@@ -52,7 +52,7 @@ class Program:
         env: dict[bytes, bytes],
         stdio: Sequence[int],
         confine: Callable[[], None] | None = None,
-        entry: Entry | None = None,
+        entry: GateEntry | None = None,
         mounts: dict[str, Any] | None = None,
     ) -> None:
         self.argv = argv
@@ -107,9 +107,9 @@ class Keeper:
         *,
         level: str,
         marker: str,
-        record: Record | None,
+        record: ProgramRecord | None,
         group: Cgroup | None,
-        flow: Flow | None = None,
+        flow: OutputPump | None = None,
     ) -> None:
         self._program = program
         self._level = level
@@ -285,7 +285,7 @@ class Keeper:
         assert self._record
         enter(self._program, self._prepare(proc), self._record, self._group, gate)
 
-    def _prepare(self, proc: int | None) -> process_table.Process:
+    def _prepare(self, proc: int | None) -> process_table.ProcessRow:
         """The program's process, before it is the program: who it is."""
         os.setsid()
         if LINUX and self._level != "namespace":
@@ -356,12 +356,12 @@ class Keeper:
         if left:
             say(post, "left", sorted(left))
 
-    def _end_with_output(self, post: Channel, flow: Flow) -> None:
+    def _end_with_output(self, post: Channel, flow: OutputPump) -> None:
         """End the tree, then report: its output is whole when the harness hears of it."""
         left = self._end_tree()
         flow.drain()
         status = int(signal.SIGKILL) if self._status is None else self._status
-        end = exit_file.Ending(status, time.time(), flow.sizes, self._why)
+        end = exit_file.ExitFile(status, time.time(), flow.sizes, self._why)
         exit_file.write(flow.folder, end)
         say(post, "ended", end.status, end.at, end.sizes, end.why)
         if left:
@@ -388,7 +388,11 @@ class Keeper:
 
 
 def enter(
-    program: Program, myself: process_table.Process, record: Record, group: Cgroup | None, gate: int
+    program: Program,
+    myself: process_table.ProcessRow,
+    record: ProgramRecord,
+    group: Cgroup | None,
+    gate: int,
 ) -> NoReturn:
     """On record before it runs, and told as the last thing."""
     if group:

@@ -46,7 +46,7 @@ class Unavailable(Exception):
         self.reason = reason
 
 
-class Place:
+class LevelChoice:
     """The level taken, whether it needs a user namespace, and why not a higher one."""
 
     def __init__(self, level: str, notes: tuple[str, ...], *, user: bool = False) -> None:
@@ -55,15 +55,15 @@ class Place:
         self.user = user
 
 
-def choose(wanted: str) -> Place:
+def choose(wanted: str) -> LevelChoice:
     """The level asked for, or for `auto` the highest that works; Unavailable when it does not."""
     notes: list[str] = []
     for level in ORDER if wanted == "auto" else (wanted,):
         reason, user = refusal(level)
         if reason is None:
-            return Place(level, tuple(notes), user=user)
+            return LevelChoice(level, tuple(notes), user=user)
         if wanted == "namespace" and user and _namespace_canary(user=True, owners={}) is None:
-            return Place(level, (reason,), user=True)
+            return LevelChoice(level, (reason,), user=True)
         notes.append(f"{level}: {reason}")
     raise Unavailable(wanted, reason or "")
 

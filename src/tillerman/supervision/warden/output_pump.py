@@ -25,7 +25,7 @@ _SPLICE = getattr(os, "splice", None)
 _NONBLOCK = 2  # SPLICE_F_NONBLOCK
 
 
-class Stream:
+class OutputStream:
     """One output: the reading end of the program's pipe, and the file."""
 
     def __init__(self, pipe: int, file: int, cap: int) -> None:
@@ -106,7 +106,7 @@ class Stream:
         return len(os.read(self.pipe, 65536))
 
 
-class Feed:
+class StdinFeed:
     """The program's input: what waits to be written into its pipe."""
 
     def __init__(self, pipe: int, data: bytes, *, eof: bool) -> None:
@@ -149,10 +149,12 @@ class Feed:
         self._waits.clear()
 
 
-class Flow:
+class OutputPump:
     """The three together, in the keeper's loop."""
 
-    def __init__(self, folder: int, output: Stream, error: Stream, feed: Feed | None) -> None:
+    def __init__(
+        self, folder: int, output: OutputStream, error: OutputStream, feed: StdinFeed | None
+    ) -> None:
         self.folder = folder
         self._streams = (output, error)
         self._feed = feed
@@ -213,7 +215,7 @@ class Flow:
 class _Unregistered:
     """A pipe without a reader is news for ever, so it is looked at only while bytes wait."""
 
-    def __init__(self, ready: select.poll, feed: Feed) -> None:
+    def __init__(self, ready: select.poll, feed: StdinFeed) -> None:
         self._ready = ready
         self._feed = feed
 
@@ -228,7 +230,7 @@ class _Unregistered:
 
 def open_flow(
     files: Sequence[int], stdin: bytes | bool | None, cap: int
-) -> tuple[Flow, tuple[int, int, int]]:
+) -> tuple[OutputPump, tuple[int, int, int]]:
     """For a folder, an output and an error file: the flow, and the program's own three ends.
 
     `stdin`: None is no input, bytes are all of it, True keeps it open for more.
@@ -240,8 +242,10 @@ def open_flow(
     else:
         its_input, ours = os.pipe()
         data = b"" if stdin is True else bytes(stdin)
-        feed = Feed(ours, data, eof=stdin is not True)
+        feed = StdinFeed(ours, data, eof=stdin is not True)
     our_output, its_output = os.pipe()
     our_error, its_error = os.pipe()
-    flow = Flow(folder, Stream(our_output, output, cap), Stream(our_error, error, cap), feed)
+    flow = OutputPump(
+        folder, OutputStream(our_output, output, cap), OutputStream(our_error, error, cap), feed
+    )
     return flow, (its_input, its_output, its_error)

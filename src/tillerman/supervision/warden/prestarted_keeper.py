@@ -19,7 +19,7 @@ from tillerman.supervision.linux.cgroup import Cgroup
 from tillerman.supervision.protocol.channel import Channel, frame, rights
 from tillerman.supervision.warden.keeper import Keeper, Program, enter, say, wake_on_child_exit
 from tillerman.supervision.warden.output_pump import open_flow
-from tillerman.supervision.warden.records import Record
+from tillerman.supervision.warden.records import ProgramRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    from tillerman.supervision.exec_gate.entry import Entry
+    from tillerman.supervision.exec_gate.entry import GateEntry
 
     Words = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
     # its input, the cap of its output, what confines it, what is enforced
@@ -43,7 +43,7 @@ _KEPT_FOR = 30.0  # seconds without a command
 _LARGEST = 32 * 1024  # bytes of an order: it fits the socket of one that does not read
 
 
-class Spare:
+class PrestartedKeeper:
     """As the warden sees it. `judged`: its execs are."""
 
     def __init__(self, pid: int, post: Channel, *, judged: bool) -> None:
@@ -68,7 +68,7 @@ class Spare:
         process_table.send(self.pid, signal.SIGKILL)
 
 
-class Standby:
+class KeeperPool:
     """When a warden has a spare: one is made after a command began, and goes if none follows.
 
     `entry` says how a spare puts itself under the gate, where there is one.
@@ -80,10 +80,10 @@ class Standby:
         level: str,
         lease: int,
         proc: int | None,
-        entry: Callable[[], Entry | None],
+        entry: Callable[[], GateEntry | None],
     ) -> None:
         self.due = 0.0  # when one is to be made, or to go; 0 is never
-        self._spare: Spare | None = None
+        self._spare: PrestartedKeeper | None = None
         self._fork = fork
         self._level = level
         self._lease = lease
@@ -94,7 +94,7 @@ class Standby:
     def pid(self) -> int:
         return self._spare.pid if self._spare else 0
 
-    def take(self, *, judged: bool) -> Spare | None:
+    def take(self, *, judged: bool) -> PrestartedKeeper | None:
         """For a command that begins: another is made soon."""
         spare, self._spare = self._spare, None
         self.due = time.monotonic() + _MADE_AFTER
@@ -122,9 +122,9 @@ class Standby:
             self.due = 0
             return
         if pid == 0:
-            SpareKeeper(self._level, entry).run(theirs, None, self._lease, self._proc)
+            PooledKeeper(self._level, entry).run(theirs, None, self._lease, self._proc)
         theirs.close()
-        self._spare = Spare(pid, ours, judged=entry is not None)
+        self._spare = PrestartedKeeper(pid, ours, judged=entry is not None)
         self.due = time.monotonic() + _KEPT_FOR
 
     def drop(self) -> None:
@@ -134,8 +134,8 @@ class Standby:
             self._spare = None
 
 
-class SpareKeeper(Keeper):
-    def __init__(self, level: str, entry: Entry | None) -> None:
+class PooledKeeper(Keeper):
+    def __init__(self, level: str, entry: GateEntry | None) -> None:
         program = Program([], b"/", {}, (), entry=entry)
         super().__init__(program, level=level, marker="", record=None, group=None)
         self._entry = entry
@@ -161,7 +161,7 @@ class SpareKeeper(Keeper):
                 marker,
                 group,
                 Program(program[0], program[1], program[2], (), mounts=how[3].get("mounts")),
-                Record.passed_on("", number),
+                ProgramRecord.passed_on("", number),
             )
             self._enforce()
             self._pass_on(ours, group, program, how, files)
@@ -170,7 +170,9 @@ class SpareKeeper(Keeper):
             return
         self._tend(post, next(iter(post.take_files(1)), None), woken, gate)
 
-    def _take(self, marker: str, group: str | None, program: Program, record: Record) -> None:
+    def _take(
+        self, marker: str, group: str | None, program: Program, record: ProgramRecord
+    ) -> None:
         self._marker, self._program, self._record = marker, program, record
         self._group = Cgroup(group) if group else None
 
@@ -206,7 +208,7 @@ class SpareKeeper(Keeper):
         *stdio, number = orders.take_files(4)
         program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)
         program.mounted = mounted
-        record = Record.passed_on("", number)
+        record = ProgramRecord.passed_on("", number)
         enter(program, myself, record, Cgroup(group) if group else None, gate)
 
     def _end(self, post: Channel) -> None:

@@ -20,7 +20,7 @@ from tillerman.supervision.linux import process_table
 PLACES = "places"
 
 
-class Lease:
+class WardenRecord:
     """The lock that says: somebody still looks after these processes."""
 
     def __init__(self, folder: str, number: int) -> None:
@@ -28,7 +28,7 @@ class Lease:
         self.number = number
 
     @classmethod
-    def take(cls, folder: str) -> Lease | None:
+    def take(cls, folder: str) -> WardenRecord | None:
         """None when another holds it, or the folder went away."""
         try:
             number = os.open(f"{folder}/lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -45,7 +45,7 @@ class Lease:
         return None
 
     @classmethod
-    def open(cls, folder: str) -> Lease:
+    def open(cls, folder: str) -> WardenRecord:
         """A new warden's own. Tried again, since a sweep may hold it, or remove it, this moment."""
         for _ in range(100):
             os.makedirs(folder, 0o700, exist_ok=True)
@@ -78,7 +78,7 @@ def _remove(path: str) -> None:
     shutil.rmtree(path)
 
 
-class Record:
+class ProgramRecord:
     """One program's file, open for adding lines."""
 
     def __init__(self, folder: str, name: str) -> None:
@@ -87,7 +87,7 @@ class Record:
         self.number = os.open(self.path, flags, 0o600)
 
     @classmethod
-    def passed_on(cls, path: str, number: int) -> Record:
+    def passed_on(cls, path: str, number: int) -> ProgramRecord:
         """One that another process opened."""
         record = cls.__new__(cls)
         record.path, record.number = path, number
@@ -98,7 +98,7 @@ class Record:
         if os.write(self.number, line) < len(line):
             raise OSError(errno.ENOSPC, "a record was cut off", self.path)
 
-    def add_process(self, row: process_table.Process | None) -> None:
+    def add_process(self, row: process_table.ProcessRow | None) -> None:
         if row:
             self.add("process", row.pid, row.start)
 

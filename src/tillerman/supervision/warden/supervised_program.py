@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from tillerman.supervision.linux.cgroup import Cgroup
     from tillerman.supervision.protocol.channel import Channel
-    from tillerman.supervision.warden.control_socket import Guest
-    from tillerman.supervision.warden.records import Record
+    from tillerman.supervision.warden.control_socket import ControlClient
+    from tillerman.supervision.warden.records import ProgramRecord
 else:
     import _signal as signal
 
@@ -31,7 +31,7 @@ _PATIENCE = 3.0  # while somebody waits who wants to read it
 ENDS = ("failed", "unable", "ended")  # the last word on a program whose output goes to files
 
 
-class Job:
+class JobFolder:
     """What is known besides of a program whose output goes to files."""
 
     def __init__(self, name: str, folder: int, *, lasting: bool) -> None:
@@ -43,19 +43,19 @@ class Job:
         self.end_by: float | None = None  # its keeper was told to; if that hangs, it is killed
         self.why = exit_file.KEEPER
         self.feeding = False
-        self.waiting: list[Guest] = []  # for its end
+        self.waiting: list[ControlClient] = []  # for its end
 
 
-class Kept:
+class SupervisedProgram:
     def __init__(
         self,
         number: int,
         keeper: int,
         post: Channel,
-        record: Record,
+        record: ProgramRecord,
         group: Cgroup | None,
         level: str,
-        job: Job | None,
+        job: JobFolder | None,
     ) -> None:
         self.number = number
         self.keeper = keeper
@@ -110,7 +110,7 @@ class Kept:
         end = exit_file.read(self.job.folder)
         if end is None:
             sizes = exit_file.sizes_on_disk(self.job.folder)
-            end = exit_file.Ending(status, time.time(), sizes, self.job.why)
+            end = exit_file.ExitFile(status, time.time(), sizes, self.job.why)
             exit_file.write(self.job.folder, end)
         return "ended", end.status, end.at, end.sizes, end.why
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 
-from tillerman.supervision.warden.records import PLACES, Record, load
+from tillerman.supervision.warden.records import PLACES, ProgramRecord, load
 
 
-class Places:
+class TemporaryFiles:
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._record: Record | None = None
+        self._record: ProgramRecord | None = None
 
     def put(self, path: str, content: bytes) -> bool:
         """False where something is already, or nothing can be put."""
@@ -37,7 +37,7 @@ class Places:
         if os.path.lexists(path) or os.path.islink(parent):
             return False
         if self._record is None:
-            self._record = Record(self._folder, PLACES)
+            self._record = ProgramRecord(self._folder, PLACES)
         if not os.path.isdir(parent):
             self._record.add("folder", _hex(parent))
             os.mkdir(parent)

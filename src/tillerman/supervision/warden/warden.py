@@ -30,7 +30,11 @@ from tillerman.supervision.warden.keeper import (
     end_group,
     wake_on_child_exit,
 )
-from tillerman.supervision.warden.supervised_program import HANGS_AFTER, Job, Kept
+from tillerman.supervision.warden.supervised_program import (
+    HANGS_AFTER,
+    JobFolder,
+    SupervisedProgram,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,10 +43,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tillerman.supervision.exec_gate.client import GateProcess
-    from tillerman.supervision.exec_gate.entry import Entry
-    from tillerman.supervision.warden.control_socket import Door
-    from tillerman.supervision.warden.output_pump import Flow
-    from tillerman.supervision.warden.prestarted_keeper import How, Spare, Standby, Words
+    from tillerman.supervision.exec_gate.entry import GateEntry
+    from tillerman.supervision.warden.control_socket import ControlSocket
+    from tillerman.supervision.warden.output_pump import OutputPump
+    from tillerman.supervision.warden.prestarted_keeper import (
+        How,
+        KeeperPool,
+        PrestartedKeeper,
+        Words,
+    )
 else:  # the C halves: their Python wrappers cost every start 9 ms
     import _signal as signal
     import _socket as socket
@@ -61,8 +70,8 @@ class Warden:
         self,
         harness: Channel,
         lifeline: int,
-        place: levels.Place,
-        lease: records.Lease,
+        place: levels.LevelChoice,
+        lease: records.WardenRecord,
         linger: float = 0,
     ) -> None:
         self._harness: Channel | None = harness
@@ -70,14 +79,14 @@ class Warden:
         self._linger = linger
         self._leave_at = 0.0  # while there is no harness
         self._last_number = 0
-        self._door: Door | None = None
+        self._door: ControlSocket | None = None
         self._place = place
         self._lease = lease
         self._marker = os.path.basename(lease.folder)
         self._boot = process_table.boot_id()
         self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC) if LINUX else None
-        self._kept: dict[int, Kept] = {}
-        self._standby: Standby | None = None  # once a program's output went to files
+        self._kept: dict[int, SupervisedProgram] = {}
+        self._standby: KeeperPool | None = None  # once a program's output went to files
         self._gate: GateProcess | None = None  # once a program's execs are to be judged
         self._ready = select.poll()
 
@@ -87,9 +96,9 @@ class Warden:
         for number in (woken, self._harness.fileno()):
             self._ready.register(number, select.POLLIN)
         if self._linger:
-            from tillerman.supervision.warden.control_socket import Door
+            from tillerman.supervision.warden.control_socket import ControlSocket
 
-            self._door = Door(self._lease.folder, self._kept, self._ready)
+            self._door = ControlSocket(self._lease.folder, self._kept, self._ready)
         self._say("hello", *self._introduction())
         try:
             while True:
@@ -158,7 +167,7 @@ class Warden:
                     os.close(file)
             case ("run", number, argv, cwd, env, name, lasting, *how):
                 files = harness.take_files(3)
-                job = Job(name, files[0], lasting=lasting)
+                job = JobFolder(name, files[0], lasting=lasting)
                 try:
                     self._run(number, (argv, cwd, env), files, tuple(how), job)
                 except _Unenforced as error:
@@ -192,7 +201,7 @@ class Warden:
             case ("end",):
                 raise _Over
 
-    def _await_harness(self, door: Door) -> None:
+    def _await_harness(self, door: ControlSocket) -> None:
         """The harness that comes back, or another in its place, or the end."""
         if came := door.next_holder():
             os.close(self._lifeline)
@@ -211,16 +220,16 @@ class Warden:
 
     # -- programs ---------------------------------------------------------------------------------
 
-    def _run(self, number: int, program: Words, files: list[int], how: How, job: Job) -> None:
+    def _run(self, number: int, program: Words, files: list[int], how: How, job: JobFolder) -> None:
         """A program whose output goes to files, and whose end is written down in their folder."""
         from tillerman.supervision.isolation import enforce
         from tillerman.supervision.warden.output_pump import open_flow
-        from tillerman.supervision.warden.prestarted_keeper import Standby
+        from tillerman.supervision.warden.prestarted_keeper import KeeperPool
 
         stdin, cap, rules, enforcement = how
         entry = self._entry(enforcement)
         if self._standby is None:
-            self._standby = Standby(
+            self._standby = KeeperPool(
                 self._fork,
                 self._place.level,
                 self._lease.number,
@@ -241,12 +250,12 @@ class Warden:
 
     def _run_by(
         self,
-        spare: Spare,
+        spare: PrestartedKeeper,
         number: int,
         program: Words,
         files: list[int],
         how: How,
-        job: Job,
+        job: JobFolder,
     ) -> bool:
         """False when it is gone, or cannot be told: then a keeper is made for the program."""
         marker, record = self._enroll(number, program[2])
@@ -264,11 +273,15 @@ class Warden:
             spare.let_go()
             return False
         level = self._place.level
-        self._add(Kept(number, spare.pid, spare.post, record, group, level, job))
+        self._add(SupervisedProgram(number, spare.pid, spare.post, record, group, level, job))
         return True
 
     def _spawn(
-        self, number: int, program: Program, job: Job | None = None, flow: Flow | None = None
+        self,
+        number: int,
+        program: Program,
+        job: JobFolder | None = None,
+        flow: OutputPump | None = None,
     ) -> None:
         marker, record = self._enroll(number, program.env)
         try:
@@ -280,12 +293,12 @@ class Warden:
         self._add(kept)
         kept.tell("go")
 
-    def _enroll(self, number: int, env: dict[bytes, bytes]) -> tuple[str, records.Record]:
+    def _enroll(self, number: int, env: dict[bytes, bytes]) -> tuple[str, records.ProgramRecord]:
         marker = f"{self._marker}.{number}"
         env[process_table.MARKER.encode()] = marker.encode()
-        return marker, records.Record(self._lease.folder, str(number))
+        return marker, records.ProgramRecord(self._lease.folder, str(number))
 
-    def _add(self, kept: Kept) -> None:
+    def _add(self, kept: SupervisedProgram) -> None:
         self._kept[kept.number] = kept
         self._last_number = max(kept.number, self._last_number)
         self._ready.register(kept.post.fileno(), select.POLLIN)
@@ -295,10 +308,10 @@ class Warden:
         number: int,
         program: Program,
         marker: str,
-        record: records.Record,
-        job: Job | None,
-        flow: Flow | None,
-    ) -> Kept:
+        record: records.ProgramRecord,
+        job: JobFolder | None,
+        flow: OutputPump | None,
+    ) -> SupervisedProgram:
         """Fork the program's keeper, which waits for the word that it is on record."""
         group = self._group(marker, record)
         record.add("pipes", *(os.fstat(file).st_ino for file in program.stdio))
@@ -311,9 +324,9 @@ class Warden:
         if pid == 0:
             keeper.run(theirs, lifeline, self._lease.number, self._proc)
         theirs.close()
-        return Kept(number, pid, ours, record, group, self._place.level, job)
+        return SupervisedProgram(number, pid, ours, record, group, self._place.level, job)
 
-    def _group(self, marker: str, record: records.Record) -> Cgroup | None:
+    def _group(self, marker: str, record: records.ProgramRecord) -> Cgroup | None:
         record.add("boot", self._boot)
         record.add("level", self._place.level)
         if self._place.level != "cgroup":
@@ -329,7 +342,7 @@ class Warden:
 
     # -- the gate that judges execs ---------------------------------------------------------------
 
-    def _entry(self, enforcement: dict[str, Any]) -> Entry | None:
+    def _entry(self, enforcement: dict[str, Any]) -> GateEntry | None:
         """How a program is to put itself under the gate; None where none is wanted, or to be
         had by one who does not insist on it."""
         settings = enforcement.get("exec")
@@ -377,7 +390,7 @@ class Warden:
         except OSError:
             pass  # the harness is gone, which `serve` is about to read
 
-    def _listen(self, kept: Kept) -> bool:
+    def _listen(self, kept: SupervisedProgram) -> bool:
         """Pass a keeper's news on; False when there is none. It is gone when it is reaped."""
         try:
             messages = kept.post.receive()
@@ -390,7 +403,7 @@ class Warden:
                 self._pass_on(kept, word, *rest)
         return True
 
-    def _pass_on(self, kept: Kept, word: str, *rest: Any) -> None:
+    def _pass_on(self, kept: SupervisedProgram, word: str, *rest: Any) -> None:
         kept.note(word, rest)
         self._say(word, kept.number, *rest)
 
@@ -410,7 +423,7 @@ class Warden:
         except ChildProcessError:
             return
 
-    def _gone(self, kept: Kept, *, clean: bool) -> None:
+    def _gone(self, kept: SupervisedProgram, *, clean: bool) -> None:
         """A keeper has ended: its last words, what it could not finish, and the news."""
         del self._kept[kept.number]
         self._hear_out(kept)
@@ -428,7 +441,7 @@ class Warden:
             for guest in kept.job.waiting:
                 guest.say("gone", kept.job.name, kept.left)
 
-    def _hear_out(self, kept: Kept) -> None:
+    def _hear_out(self, kept: SupervisedProgram) -> None:
         kept.post.socket.setblocking(False)
         while self._listen(kept):
             pass
@@ -436,7 +449,7 @@ class Warden:
             self._ready.unregister(kept.post.fileno())
         kept.post.close()
 
-    def _end_strays(self, kept: Kept) -> set[int]:
+    def _end_strays(self, kept: SupervisedProgram) -> set[int]:
         """The orphans of a killed keeper are now children of ours."""
         if self._place.level == "group":
             end_group(0, f"{self._marker}.{kept.number}")
@@ -490,4 +503,4 @@ def _serve(harness: Channel, lifeline: int, wanted: str, folder: str, linger: fl
         syscalls.name_process("tillerman-warden")
         syscalls.become_subreaper()
     place = levels.choose(wanted)
-    Warden(harness, lifeline, place, records.Lease.open(folder), linger).serve()
+    Warden(harness, lifeline, place, records.WardenRecord.open(folder), linger).serve()

@@ -19,7 +19,7 @@ from tillerman.surfaces.cli.views.std_streams import terminal
 from tillerman.surfaces.exit_codes import BROKEN_PIPE, CANCELLED
 
 if TYPE_CHECKING:
-    from tillerman.sessions.prestart import HeadStart
+    from tillerman.sessions.prestart import Prestart
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -28,7 +28,7 @@ _TOO_MUCH = (errno.ENAMETOOLONG, errno.ELOOP, errno.EMLINK)
 _ANYWHERE = ("hook", "schema")  # commands that need no current folder
 
 
-def main(words: list[str], head: HeadStart | None = None) -> int:
+def main(words: list[str], head: Prestart | None = None) -> int:
     """`head`: a warden that starts already, for `run`."""
     try:
         code = _guarded(words, head)
@@ -41,7 +41,7 @@ def main(words: list[str], head: HeadStart | None = None) -> int:
         return _lost_output(error)
 
 
-def _guarded(words: list[str], head: HeadStart | None) -> int:
+def _guarded(words: list[str], head: Prestart | None) -> int:
     debug = "--debug" in words
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]

@@ -13,7 +13,7 @@ from tillerman.core.errors import SessionNotFound, UsageError
 
 if TYPE_CHECKING:
     from tillerman.config import Config
-    from tillerman.harness.agent_admin import Management
+    from tillerman.harness.agent_admin import AgentAdmin
     from tillerman.harness.harness import Harness
     from tillerman.store.session_row import SessionRow
 
@@ -51,16 +51,16 @@ def command(work: Work) -> Callable[[Namespace], int]:
     return started
 
 
-def management(options: Namespace) -> tuple[Management, Config]:
+def management(options: Namespace) -> tuple[AgentAdmin, Config]:
     """For what is asked of agents alone: it needs no store, and mends none."""
     from tillerman.config import find_paths, load
-    from tillerman.harness.agent_admin import Management
+    from tillerman.harness.agent_admin import AgentAdmin
 
     paths = find_paths()
     config = load(Path.cwd(), paths=paths)
     options.color = options.color or config.color
     _tell_withheld(config)
-    return Management(config, paths), config
+    return AgentAdmin(config, paths), config
 
 
 def row(harness: Harness, session: str, folder: Path | None = None) -> SessionRow:

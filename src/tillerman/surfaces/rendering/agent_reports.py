@@ -9,12 +9,12 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.rendering import formatting
 
 if TYPE_CHECKING:
-    from tillerman.harness.agent_admin import Report
+    from tillerman.harness.agent_admin import AgentStatus
 
 STATUS = ("AGENT", "STATE", "SIGNED IN, OR HOW TO")
 
 
-def state(one: Report) -> str:
+def state(one: AgentStatus) -> str:
     if not one.present:
         return "not installed"
     if one.problem:
@@ -22,14 +22,14 @@ def state(one: Report) -> str:
     return "ready" if one.ready else "not signed in"
 
 
-def tested(one: Report) -> str:
+def tested(one: AgentStatus) -> str:
     if one.tested is None:
         return ""
     oldest, newest = one.tested
     return newest if oldest == newest else f"{oldest} – {newest}"
 
 
-def signed_in(one: Report) -> str:
+def signed_in(one: AgentStatus) -> str:
     if one.account is None or not one.account.signed_in:
         return ""
     method, who = one.account.method, one.account.who
@@ -39,12 +39,12 @@ def signed_in(one: Report) -> str:
     return f"{how} as {who}" if who else how
 
 
-def status(one: Report) -> tuple[str, str, str]:
+def status(one: AgentStatus) -> tuple[str, str, str]:
     """Its row in a list of all."""
     return one.name, state(one), signed_in(one) or _to_do(one)
 
 
-def details(one: Report, about: Mapping[str, str]) -> Iterator[str]:
+def details(one: AgentStatus, about: Mapping[str, str]) -> Iterator[str]:
     """Who is signed in, or how to; then what the agent tells about itself."""
     if who := signed_in(one):
         yield f"signed in {formatting.one_line(who)}"
@@ -53,7 +53,7 @@ def details(one: Report, about: Mapping[str, str]) -> Iterator[str]:
         yield f"{formatting.one_line(key)}: {formatting.one_line(value)}"
 
 
-def next_steps(found: Iterable[Report]) -> Iterator[str]:
+def next_steps(found: Iterable[AgentStatus]) -> Iterator[str]:
     """What would make them ready, a line each; one program may be behind several agents."""
     behind: dict[str, list[str]] = {}
     for one in found:
@@ -69,7 +69,7 @@ def next_steps(found: Iterable[Report]) -> Iterator[str]:
         yield f"to install {', '.join(names)}: {command}"
 
 
-def _to_do(one: Report) -> str:
+def _to_do(one: AgentStatus) -> str:
     if one.problem:
         return one.problem
     if not one.present:

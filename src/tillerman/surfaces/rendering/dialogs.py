@@ -37,7 +37,7 @@ _SCROLLS = {UP: -1, DOWN: 1, PAGE_UP: -10, PAGE_DOWN: 10}
 _DIGITS = "123456789"
 
 
-class Line:
+class TextLine:
     """A line of text being typed."""
 
     def __init__(self, label: str) -> None:
@@ -124,7 +124,7 @@ class PermissionDialog:
         self._approve = approve
         self._scroll = Scroll()
         self._whole = False
-        self._reason: Line | None = None
+        self._reason: TextLine | None = None
         self._always: Always | None = None
         self._folder = folder
         self._complaint = ""
@@ -150,7 +150,7 @@ class PermissionDialog:
             case "e":
                 return EDIT
             case "r" if "n" in self._keys:
-                self._reason = Line("why not")
+                self._reason = TextLine("why not")
             case "a" if rule_for(self.request) is None:
                 self._complaint = "it does not say enough to be remembered: answer it once"
             case "a":
@@ -234,7 +234,7 @@ class PermissionDialog:
                 yield Text(_AFTER_PLAN.get(self._approve, _AFTER_PLAN["ask"]), style="bold")
             yield self._choices()
 
-    def _type_reason(self, line: Line, key: str) -> Answer | None:
+    def _type_reason(self, line: TextLine, key: str) -> Answer | None:
         if key == ENTER:
             return Answer(self._keys["n"].id, note=line.text.strip() or None)
         if key == ESCAPE:
@@ -323,7 +323,7 @@ class Always:
 class _Asking:
     question: Question
     chosen: list[int]
-    line: Line | None
+    line: TextLine | None
 
 
 class QuestionDialog:
@@ -355,7 +355,7 @@ class QuestionDialog:
                 return self._answer(now.question.choices[number].label)
             now.chosen = sorted({*now.chosen} ^ {number})
         elif key == "t":
-            now.line = Line("your answer")
+            now.line = TextLine("your answer")
         elif key == ENTER and now.chosen:
             return self._answer(", ".join(now.question.choices[n].label for n in now.chosen))
         return None
@@ -386,7 +386,7 @@ class QuestionDialog:
         keys.add("esc", "do not answer")
         return keys
 
-    def _type(self, now: _Asking, line: Line, key: str) -> Answer | None:
+    def _type(self, now: _Asking, line: TextLine, key: str) -> Answer | None:
         if key == ENTER and line.text.strip():
             return self._answer(line.text.strip())
         if key == ESCAPE:
@@ -403,7 +403,7 @@ class QuestionDialog:
 
     def _next(self) -> _Asking:
         question = self._left.pop(0) if self._left else Question("")
-        return _Asking(question, [], None if question.choices else Line("your answer"))
+        return _Asking(question, [], None if question.choices else TextLine("your answer"))
 
 
 Dialog = PermissionDialog | QuestionDialog

@@ -27,7 +27,7 @@ _REMOVED_LIGHT = Style(bgcolor="#fbdcdc")
 
 
 @dataclass(frozen=True)
-class Line:
+class DiffLine:
     """One line of a change; a side that does not have it has no number for it."""
 
     kind: str  # " ", "+", "-", or "@" for a gap
@@ -58,7 +58,7 @@ def difference(
     return Group(shown, Text(f"… {left_out} more lines", style="dim"))
 
 
-def _numbered(change: Diff, longest: int | None) -> Iterator[Line]:
+def _numbered(change: Diff, longest: int | None) -> Iterator[DiffLine]:
     old, new, first = 1, 1, True
     lines = hunks(change, context=2)
     for line in (reveal(line).replace("\n", "␊") for line in lines):  # once they are counted
@@ -66,18 +66,18 @@ def _numbered(change: Diff, longest: int | None) -> Iterator[Line]:
         if found := _HUNK.match(line):
             old, new = int(found[1]), int(found[2])
             if not first:
-                yield Line("@", "⋯")
+                yield DiffLine("@", "⋯")
             first = False
         elif mark == "+":
-            yield Line("+", text, None, new)
+            yield DiffLine("+", text, None, new)
             new += 1
         elif mark == "-":
-            yield Line("-", text, old, None)
+            yield DiffLine("-", text, old, None)
             old += 1
         elif mark == "\\":
-            yield Line("@", text.strip())
+            yield DiffLine("@", text.strip())
         else:
-            yield Line(" ", text if mark == " " else line[:longest], old, new)
+            yield DiffLine(" ", text if mark == " " else line[:longest], old, new)
             old, new = old + 1, new + 1
 
 
@@ -120,7 +120,7 @@ def _lexer(path: str) -> str | None:
     return None if found == "default" else found
 
 
-def _below(lines: Sequence[Line], paint: _Paint, *, wrap: bool) -> RenderableType:
+def _below(lines: Sequence[DiffLine], paint: _Paint, *, wrap: bool) -> RenderableType:
     table = Table.grid(expand=True, padding=0)
     table.add_column(justify="right", no_wrap=True, style="dim")
     table.add_column(ratio=1, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
@@ -130,7 +130,7 @@ def _below(lines: Sequence[Line], paint: _Paint, *, wrap: bool) -> RenderableTyp
     return table
 
 
-def _marked(line: Line, paint: _Paint) -> Text:
+def _marked(line: DiffLine, paint: _Paint) -> Text:
     if line.kind == "@":
         return Text(line.text, style="dim")
     marks = {"+": ("+ ", "green"), "-": ("- ", "red"), " ": ("  ", "")}
@@ -138,7 +138,7 @@ def _marked(line: Line, paint: _Paint) -> Text:
     return Text().append(text, style=style).append_text(paint.code(line.text))
 
 
-def _sides(lines: Sequence[Line], paint: _Paint) -> RenderableType:
+def _sides(lines: Sequence[DiffLine], paint: _Paint) -> RenderableType:
     table = Table.grid(expand=True, padding=0)
     for _ in range(2):
         table.add_column(justify="right", no_wrap=True, style="dim")
@@ -148,7 +148,7 @@ def _sides(lines: Sequence[Line], paint: _Paint) -> RenderableType:
     return table
 
 
-def _side(line: Line | None, paint: _Paint, side: str) -> tuple[Text, Text]:
+def _side(line: DiffLine | None, paint: _Paint, side: str) -> tuple[Text, Text]:
     if line is None:
         return Text(" "), Text("")
     if line.kind == "@":
@@ -161,12 +161,12 @@ def _side(line: Line | None, paint: _Paint, side: str) -> tuple[Text, Text]:
     return Text(f"{getattr(line, side)} ", style=ground), code
 
 
-def _pairs(lines: Sequence[Line]) -> Iterator[tuple[Line | None, Line | None]]:
+def _pairs(lines: Sequence[DiffLine]) -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
     """What went, beside what came in its place."""
-    removed: list[Line] = []
-    added: list[Line] = []
+    removed: list[DiffLine] = []
+    added: list[DiffLine] = []
 
-    def beside() -> Iterator[tuple[Line | None, Line | None]]:
+    def beside() -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
         for at in range(max(len(removed), len(added))):
             yield (
                 removed[at] if at < len(removed) else None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         RequestAnswered,
     )
     from tillerman.core.permission import Rule
-    from tillerman.surfaces.rendering.turn_outcome import Outcome
+    from tillerman.surfaces.rendering.turn_outcome import TurnOutcome
 
 STATES = {"completed": "✓", "failed": "✗", "cancelled": "⊘", "denied": "⊘"}
 
@@ -103,7 +103,7 @@ def files(changes: Sequence[FileChange], left_out: int) -> str:
     return f"{total} file{'s' if total != 1 else ''} changed{lines}"
 
 
-def summary(outcome: Outcome) -> str:
+def summary(outcome: TurnOutcome) -> str:
     """How the turn went, in one line."""
     parts = [f"{STATES[outcome.reason]} {outcome.reason}"]
     if outcome.seconds is not None:
@@ -118,7 +118,7 @@ def summary(outcome: Outcome) -> str:
     return " · ".join(parts)
 
 
-def failure(outcome: Outcome) -> list[str]:
+def failure(outcome: TurnOutcome) -> list[str]:
     """What went wrong and what to do, a line each."""
     if outcome.failure is None:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tillerman.core.terminal_sanitizer import Revealer
+from tillerman.core.terminal_sanitizer import ControlCharRevealer
 from tillerman.surfaces.rendering.markdown_parser import last_block
 
 TAIL_CAP = 32_768  # characters; a block that never ends is let go in parts
@@ -19,11 +19,11 @@ class Block:
     verbatim: bool = False  # a part of one that was too long: its markup means nothing
 
 
-class Prose:
+class MarkdownStream:
     """Blocks end where Markdown ends them, so each can be laid out without the others."""
 
     def __init__(self) -> None:
-        self._revealer = Revealer()
+        self._revealer = ControlCharRevealer()
         self._block: list[str] = []  # whole lines
         self._line = ""
         self._size = 0

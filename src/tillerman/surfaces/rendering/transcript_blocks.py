@@ -23,7 +23,7 @@ from tillerman.sessions.export.patch import hunks
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.rendering.markdown import Markdown
 from tillerman.surfaces.rendering.markdown_stream import Block
-from tillerman.surfaces.rendering.turn_outcome import Outcome
+from tillerman.surfaces.rendering.turn_outcome import TurnOutcome
 
 MARKDOWN_CAP = 16_384  # characters of one block; more than that is shown as it is
 DIFF_LINES = 40
@@ -170,7 +170,7 @@ def account(text: str) -> RenderableType:
     return Text(f"it gets an account of what was before, of {lines} lines", style="dim")
 
 
-def ending(outcome: Outcome) -> RenderableType:
+def ending(outcome: TurnOutcome) -> RenderableType:
     style = _STATE_STYLES[outcome.reason]
     line = Text(formatting.summary(outcome), style="dim")
     line.stylize(f"not dim {style}", 0, 2 + len(outcome.reason))

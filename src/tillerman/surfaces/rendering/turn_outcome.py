@@ -24,7 +24,7 @@ _TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged, Notic
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnOutcome:
     turn: int
     reason: Literal["completed", "failed", "cancelled"]
     failure: Failure | None = None
@@ -57,7 +57,7 @@ class Outcomes:
     """Watches entries; keeps of a running turn only what its outcome needs."""
 
     def __init__(self) -> None:
-        self.ended: list[Outcome] = []
+        self.ended: list[TurnOutcome] = []
         self._open: dict[int, _Turn] = {}
         self._late = False  # background work was ended by a limit
 
@@ -69,7 +69,7 @@ class Outcomes:
             return 1
         return next((code for code in codes if code), TIMED_OUT if self._late else 0)
 
-    def note(self, page: Sequence[Entry]) -> list[Outcome]:
+    def note(self, page: Sequence[Entry]) -> list[TurnOutcome]:
         """The turns that end on this page."""
         before = len(self.ended)
         for entry in page:
@@ -102,8 +102,8 @@ def seconds_between(start: str, end: str) -> float:
     return max(0.0, spent.total_seconds())
 
 
-def _outcome(entry: Entry, turn: _Turn, end: TurnEnded) -> Outcome:
-    return Outcome(
+def _outcome(entry: Entry, turn: _Turn, end: TurnEnded) -> TurnOutcome:
+    return TurnOutcome(
         turn=entry.turn,
         reason=end.reason,
         failure=end.failure,

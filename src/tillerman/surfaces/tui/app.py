@@ -23,7 +23,7 @@ from tillerman.surfaces.tui.bars.branch_bar import BreadcrumbBar, BreadcrumbFram
 from tillerman.surfaces.tui.bars.key_bar import KeyLine
 from tillerman.surfaces.tui.bars.status_bar import StatusBar
 from tillerman.surfaces.tui.bars.tab_bar import Tab, TabBar
-from tillerman.surfaces.tui.output_sanitizer import Harmless
+from tillerman.surfaces.tui.output_sanitizer import OutputSanitizer
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 from tillerman.surfaces.tui.session_pane import SessionPane
 from tillerman.surfaces.tui.tab_states import Tabs
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from textual.theme import Theme
 
     from tillerman.config import Config
-    from tillerman.harness.agent_admin import Report
+    from tillerman.harness.agent_admin import AgentStatus
     from tillerman.harness.harness import Harness
     from tillerman.store.session_row import SessionRow
     from tillerman.surfaces.tui.conversation.welcome import Welcome
@@ -76,10 +76,10 @@ class TillermanApp(App[int]):
         self._asked_to_leave = False
         self._code = 0  # to exit with
         self._farewells: set[asyncio.Task[None]] = set()
-        self.reports: dict[str, Report] = {}  # what agents told of themselves, as far as asked
+        self.reports: dict[str, AgentStatus] = {}  # what agents told of themselves, as far as asked
         self._welcome: Welcome | None = None  # once the harness is open
         themes.dress(self, themes.usual(cwd))
-        self._filters.insert(0, Harmless())
+        self._filters.insert(0, OutputSanitizer())
 
     def get_driver_class(self) -> type[Driver]:
         """One that sleeps while nothing happens, where that is known how."""
@@ -131,7 +131,7 @@ class TillermanApp(App[int]):
         """Opens the harness once the first picture is on the screen, and keeps it to the end."""
         import tillerman
         from tillerman.surfaces.tui.conversation.welcome import Welcome
-        from tillerman.surfaces.tui.session_controller import Channel
+        from tillerman.surfaces.tui.session_controller import SessionController
 
         async with tillerman.open(cwd=self._cwd) as harness:
             self._harness = harness
@@ -139,7 +139,9 @@ class TillermanApp(App[int]):
             row = harness.find(self._session) if self._session else None
             self._welcome = Welcome(self, harness, self._wishes)
             search = self._welcome.begin(self._cwd) if row is None else None
-            self.pane.begin(Channel(harness, self._cwd, row, search=search, **self._wishes))
+            self.pane.begin(
+                SessionController(harness, self._cwd, row, search=search, **self._wishes)
+            )
             self._open.set()
             self.query_one(BreadcrumbBar).begin(harness.config.screen.breadcrumb, self.pane.folder)
             await self._leaving.wait()
@@ -162,9 +164,11 @@ class TillermanApp(App[int]):
         if told:
             from rich.text import Text
 
-            from tillerman.surfaces.tui.conversation.blocks import Card
+            from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
-            self.pane.tell(Card("Settings of the screen", Text("\n".join(told), style="yellow")))
+            self.pane.tell(
+                CommandBlock("Settings of the screen", Text("\n".join(told), style="yellow"))
+            )
 
     def _recolor(self, theme: Theme) -> None:
         for pane in self.panes:
@@ -217,7 +221,7 @@ class TillermanApp(App[int]):
 
     async def open_pane(self, row: SessionRow | None = None, **wishes: Any) -> SessionPane:
         """In a tab of its own, or in the one that shows it already; an empty one makes room."""
-        from tillerman.surfaces.tui.session_controller import Channel
+        from tillerman.surfaces.tui.session_controller import SessionController
 
         harness = await self.opened()
         assert self._welcome is not None
@@ -226,7 +230,9 @@ class TillermanApp(App[int]):
             self.show_pane(shown.id or "")
             return shown
         usual = {name: self._wishes[name] for name in self._wishes if not (row and name in _OF_ONE)}
-        channel = Channel(harness, self._cwd, row, search=self._welcome.search, **(usual | wishes))
+        channel = SessionController(
+            harness, self._cwd, row, search=self._welcome.search, **(usual | wishes)
+        )
         before = self.pane
         self._opened_panes += 1
         pane = SessionPane(channel.cwd, channel, id=f"pane-{self._opened_panes}")

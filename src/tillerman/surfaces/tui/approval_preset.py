@@ -10,7 +10,7 @@ from tillerman.core.capabilities import capabilities
 from tillerman.core.errors import Unsupported
 from tillerman.core.session_options import Preset
 from tillerman.surfaces.tui.commands.command import agent_of, channel_of, refuse_while_busy
-from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 
 if TYPE_CHECKING:
     from tillerman.surfaces.tui.session_pane import SessionPane
@@ -31,7 +31,7 @@ PATIENCE = 2.0  # seconds in which the log tells of it
 class ApprovalPicker(Picker):
     def __init__(self, current: str, *, plans: bool) -> None:
         rows = [
-            Row(word, word, hint=meaning, current=word == current)
+            PickerRow(word, word, hint=meaning, current=word == current)
             for word, meaning in WORDS.items()
             if plans or word != PLAN
         ]

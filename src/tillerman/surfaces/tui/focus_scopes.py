@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from textual.dom import DOMNode
 
 from tillerman.surfaces.tui.app import TillermanApp
-from tillerman.surfaces.tui.conversation.view import Conversation
+from tillerman.surfaces.tui.conversation.view import ConversationView
 from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
 from tillerman.surfaces.tui.dialogs.input_editor import InputEditor
 from tillerman.surfaces.tui.dialogs.mcp_panel import McpPanel
@@ -19,7 +19,7 @@ from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 
 PLACES: Mapping[str, tuple[type[DOMNode], ...]] = {
     "prompt": (TillermanApp, PromptBox),
-    "conversation": (TillermanApp, Conversation),
+    "conversation": (TillermanApp, ConversationView),
     "request": (TillermanApp, RequestPrompt),
     "pickers": (Picker, Rows),
     "mode": (Picker, ModePicker),

@@ -13,7 +13,7 @@ else:
     _Base = object  # the first base that is a widget gives its looks and whether it has the focus
 
 
-class InOrder(_Base):
+class OrderedKeys(_Base):
     """Mixed into what has the focus by turns: by itself, a key is heard by the screen only after
     the next ones were given to whoever had the focus before, and a letter may do anything there."""
 

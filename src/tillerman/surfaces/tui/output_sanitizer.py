@@ -9,7 +9,7 @@ from textual.filter import LineFilter
 from tillerman.core.terminal_sanitizer import reveal
 
 
-class Harmless(LineFilter):
+class OutputSanitizer(LineFilter):
     """Whoever drew it, whatever it was given: a line is text, and its links lead nowhere."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:

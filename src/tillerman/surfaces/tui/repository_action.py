@@ -15,12 +15,12 @@ from tillerman.core.terminal_sanitizer import reveal
 from tillerman.paths import find_paths
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui.ansi_colors import colored
-from tillerman.surfaces.tui.conversation.blocks import Card
+from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
 from tillerman.workspace.branch.next_action import Action, prepare, run_command
-from tillerman.workspace.branch.skill_file import Found, find_skill
+from tillerman.workspace.branch.skill_file import FoundSkill, find_skill
 from tillerman.workspace.branch.status import Breadcrumb
-from tillerman.workspace.git.bounded_command import Said
+from tillerman.workspace.git.bounded_command import CommandOutput
 from tillerman.workspace.git.repository_state import read_repository
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class RepositoryAction:
         await self._same(crumb)
         await self._commands(crumb, ready)
 
-    async def _confirmed(self, crumb: Breadcrumb, found: Found, ready: Action) -> bool:
+    async def _confirmed(self, crumb: Breadcrumb, found: FoundSkill, ready: Action) -> bool:
         title = f"{crumb.status.action} · {crumb.branch}"
         skill = found.skill
         source = f"skill {skill.id}: {skill.source}"
@@ -98,7 +98,9 @@ class RepositoryAction:
             if said.code:
                 body.append(Text(f"It ended with {said.code}.", style="red"))
                 body += [Text(f"Not run: {_shown(one)}") for one in ready.commands[number + 1 :]]
-            self._pane.tell(Card(f"{'✗' if said.code else '✓'} {_shown(command)}", Group(*body)))
+            self._pane.tell(
+                CommandBlock(f"{'✗' if said.code else '✓'} {_shown(command)}", Group(*body))
+            )
             if said.code:
                 return
 
@@ -119,7 +121,7 @@ def _shown_prompt(prompt: str) -> Text:
     return text
 
 
-def _output(said: Said) -> Text:
+def _output(said: CommandOutput) -> Text:
     """Both streams: git tells what it did on the one for errors."""
     text = b"\n".join(part.strip() for part in (said.out, said.err) if part.strip())
     lines = text.decode("utf-8", "replace").splitlines()

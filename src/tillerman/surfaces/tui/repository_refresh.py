@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tillerman.config.project_trust import repository as lies_in
 from tillerman.core.errors import TillermanError
 from tillerman.workspace.branch.github import GitHub
-from tillerman.workspace.branch.pull_request import NoNews, PullRequest
+from tillerman.workspace.branch.pull_request import PullRequest, PullRequestUnavailable
 from tillerman.workspace.branch.status import Breadcrumb, crumb
 from tillerman.workspace.git.repository_state import NoRepository, Repository, read_repository
 from tillerman.workspace.git.repository_watch import FolderWatch
@@ -26,18 +26,18 @@ REST = 4  # times as long as a look took: a repository that takes long is looked
 KEPT = 600.0  # seconds in which a pull request is shown that GitHub no longer confirms
 REMEMBERED = 32  # branches
 _PASSING = ("slow", "rate_limited", "failed")  # reasons that say nothing of the pull request
-ASKING = NoNews("slow", "GitHub is being asked")
+ASKING = PullRequestUnavailable("slow", "GitHub is being asked")
 
-News = PullRequest | NoNews | None
+News = PullRequest | PullRequestUnavailable | None
 
 
 @dataclass(frozen=True)
-class Seen:
+class RepositorySnapshot:
     """What there is to show."""
 
     crumb: Breadcrumb | None = None  # None: there is no repository
     trouble: str = ""  # why that is so, where there should be one
-    doubt: NoNews | None = None  # why the pull request may be out of date
+    doubt: PullRequestUnavailable | None = None  # why the pull request may be out of date
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ class RepositoryWatch:
     """One for the screen: whichever folder is looked at, `gh` is asked by one that counts."""
 
     def __init__(
-        self, tell: Callable[[Seen], None], environment: Mapping[str, str] | None = None
+        self,
+        tell: Callable[[RepositorySnapshot], None],
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.github = GitHub(environment)
         self._tell = tell
@@ -116,11 +118,11 @@ class RepositoryWatch:
             self._current = await read_repository(folder)
         except NoRepository:
             self._current = None
-            self._tell(Seen())
+            self._tell(RepositorySnapshot())
             return folder
         except TillermanError as error:
             if self._current is None and lies_in(folder.resolve()):
-                self._tell(Seen(trouble=error.message))
+                self._tell(RepositorySnapshot(trouble=error.message))
             return self._current.top if self._current else folder
         self._show()
         if self._is_due(self._current, began):
@@ -172,7 +174,7 @@ class RepositoryWatch:
         key = _key(repository)
         before = self._heard.pop(key, None)
         pull, at = (before.pull, before.pull_at) if before else (None, 0.0)
-        if not isinstance(news, NoNews) or news.why not in _PASSING:
+        if not isinstance(news, PullRequestUnavailable) or news.why not in _PASSING:
             pull, at = (news, began) if isinstance(news, PullRequest) else (None, 0.0)
         self._heard[key] = _Heard(news, began, _stands(repository), pull, at)
         while len(self._heard) > REMEMBERED:
@@ -183,11 +185,11 @@ class RepositoryWatch:
         assert repository is not None
         heard = self._heard.get(_key(repository))
         if heard is None:
-            self._tell(Seen(crumb(repository, ASKING)))
-        elif isinstance(heard.news, NoNews) and heard.pull and _recent(heard):
-            self._tell(Seen(crumb(repository, heard.pull), doubt=heard.news))
+            self._tell(RepositorySnapshot(crumb(repository, ASKING)))
+        elif isinstance(heard.news, PullRequestUnavailable) and heard.pull and _recent(heard):
+            self._tell(RepositorySnapshot(crumb(repository, heard.pull), doubt=heard.news))
         else:
-            self._tell(Seen(crumb(repository, heard.news)))
+            self._tell(RepositorySnapshot(crumb(repository, heard.news)))
 
 
 def _recent(heard: _Heard) -> bool:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from tillerman.core.terminal_sanitizer import reveal
 
 
-class Painter:
+class RichLineRenderer:
     def __init__(self) -> None:
         self._console = Console(
             color_system="truecolor",

@@ -23,7 +23,7 @@ SURFACE = "terminal"
 TAIL = 1_500  # entries that are read when a session is opened; the rest when somebody looks
 
 
-class Channel:
+class SessionController:
     """Wishes count until the session is there; from then on its log and its row say what is."""
 
     def __init__(

@@ -17,8 +17,8 @@ from textual.worker import Worker
 
 from tillerman.core.errors import RequestNotOpen, TillermanError, UsageError
 from tillerman.surfaces.rendering import formatting
-from tillerman.surfaces.tui.bars.status_bar import Standing, totals_of
-from tillerman.surfaces.tui.conversation.view import Conversation
+from tillerman.surfaces.tui.bars.status_bar import SessionStatus, totals_of
+from tillerman.surfaces.tui.conversation.view import ConversationView
 from tillerman.surfaces.tui.dialogs.request_prompt import RequestPrompt
 from tillerman.surfaces.tui.prompt.completions import Completion
 from tillerman.surfaces.tui.prompt.history import prompts_of
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
     from tillerman.core.session_options import WhenBusy
     from tillerman.core.transcript import Transcript
     from tillerman.surfaces.rendering.dialogs import PermissionDialog
-    from tillerman.surfaces.tui.conversation.blocks import Card, Outline, Piece
+    from tillerman.surfaces.tui.conversation.blocks import (
+        BlockList,
+        CommandBlock,
+        ConversationBlock,
+    )
     from tillerman.surfaces.tui.dialogs.input_editor import InputEditor
     from tillerman.surfaces.tui.prompt.shell_command import ShellLine
-    from tillerman.surfaces.tui.session_controller import Channel
+    from tillerman.surfaces.tui.session_controller import SessionController
 
 FRAME = 0.05  # seconds between two paints at least
 SPIN = 0.125
@@ -60,11 +64,11 @@ class SessionPane(Vertical):
             self.pane = pane
             self.title = title
 
-    def __init__(self, folder: Path, channel: Channel | None = None, *, id: str) -> None:
+    def __init__(self, folder: Path, channel: SessionController | None = None, *, id: str) -> None:
         super().__init__(id=id)
         self.channel = channel  # None until the harness is open
         self._folder = folder
-        self._conversation = Conversation()
+        self._conversation = ConversationView()
         self._request = RequestPrompt(folder)
         self.box = PromptBox(folder)
         self._first = 0  # number of the entry before the oldest that is shown
@@ -77,7 +81,7 @@ class SessionPane(Vertical):
         self._spinner: Timer | None = None
         self._starting = False  # a prompt waits for its agent
         self._shell: ShellLine | None = None  # the last one that was run here
-        self.told: Piece | None = None  # the last card
+        self.told: ConversationBlock | None = None  # the last card
         self.choosing = asyncio.Lock()
         self.chosen = ("", 0.0)  # the last approval, and when
         self.box.commands = self._commands
@@ -101,18 +105,18 @@ class SessionPane(Vertical):
         return self.channel.cwd if self.channel else self._folder
 
     @cached_property
-    def outline(self) -> Outline:
+    def outline(self) -> BlockList:
         """Not before the first picture: nothing of it is in there."""
-        from tillerman.surfaces.tui.conversation.blocks import Outline
+        from tillerman.surfaces.tui.conversation.blocks import BlockList
 
-        return Outline()
+        return BlockList()
 
     @property
     def transcript(self) -> Transcript:
         return self.outline.transcript
 
     @property
-    def conversation(self) -> Conversation:
+    def conversation(self) -> ConversationView:
         return self._conversation
 
     @property
@@ -140,7 +144,7 @@ class SessionPane(Vertical):
         """Where the next key belongs."""
         (self._request if self._request.request and not self.box.text else self.box).focus()
 
-    def begin(self, channel: Channel) -> None:
+    def begin(self, channel: SessionController) -> None:
         """Shows the end of what was, and follows what comes."""
         self.channel = channel
         self.box.belong(channel.cwd, partial(prompts_of, channel.harness, channel.cwd))
@@ -152,7 +156,7 @@ class SessionPane(Vertical):
         if channel.id:
             self._follow(channel)
 
-    def renew(self, channel: Channel) -> None:
+    def renew(self, channel: SessionController) -> None:
         """Another session in place of this one."""
         self.workers.cancel_group(self, "follow")
         del self.outline
@@ -164,10 +168,10 @@ class SessionPane(Vertical):
         await self.channel.hand_over(agent)
         self._follow(self.channel)
 
-    def _follow(self, channel: Channel) -> None:
+    def _follow(self, channel: SessionController) -> None:
         self._follower = self.run_worker(self._live(channel), group="follow", exclusive=True)
 
-    async def _live(self, channel: Channel) -> None:
+    async def _live(self, channel: SessionController) -> None:
         try:
             async for page in channel.live(self._last):
                 self._take(page)
@@ -180,20 +184,20 @@ class SessionPane(Vertical):
         self._last = page[-1].seq
         self._stir()
 
-    def on_conversation_reached_start(self, message: Conversation.ReachedStart) -> None:
+    def on_conversation_view_reached_start(self, message: ConversationView.ReachedStart) -> None:
         if self.channel and self._first and not self._reading:
             self._reading = True
             self.run_worker(self._read_past(self.channel, message.whole), group="past")
 
-    def on_conversation_left(self, message: Conversation.Left) -> None:
+    def on_conversation_view_left(self, message: ConversationView.Left) -> None:
         self.take_focus()
 
-    async def _read_past(self, channel: Channel, whole: bool) -> None:
+    async def _read_past(self, channel: SessionController, whole: bool) -> None:
         """Folded anew, since what came later may depend on it; keys are heard between two pages."""
-        from tillerman.surfaces.tui.conversation.blocks import Outline
+        from tillerman.surfaces.tui.conversation.blocks import BlockList
 
         first = 0 if whole else max(0, 2 * self._first - self._last)
-        outline, read = Outline(), first
+        outline, read = BlockList(), first
         try:
             while read < self._last and channel is self.channel:
                 upto = min(read + PAGE, self._last)
@@ -320,17 +324,17 @@ class SessionPane(Vertical):
         else:
             self.complain(UsageError("no shell line", hint="!ls runs one, !! hands over the last"))
 
-    async def _run_line(self, command: str, channel: Channel, over: bool) -> None:
+    async def _run_line(self, command: str, channel: SessionController, over: bool) -> None:
         from tillerman.surfaces.tui.prompt.shell_command import ShellLine
 
         def changed() -> None:
             piece.drawn = None
             self._stir()
 
-        from tillerman.surfaces.tui.conversation.blocks import Card
+        from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
         self._shell = shell = ShellLine(command, channel.cwd, changed)
-        piece = self.tell(Card(f"$ {formatting.one_line(command)}", shell, shell.whole))
+        piece = self.tell(CommandBlock(f"$ {formatting.one_line(command)}", shell, shell.whole))
         self._conversation.action_end()
         await shell.run(channel.harness.paths.spawns)
         if over and not shell.cancelled:
@@ -338,17 +342,19 @@ class SessionPane(Vertical):
 
     # -- notices of tillerman itself -------------------------------------------------------------
 
-    def tell(self, card: Card, instead: Piece | None = None) -> Piece:
+    def tell(
+        self, card: CommandBlock, instead: ConversationBlock | None = None
+    ) -> ConversationBlock:
         self.told = self.outline.tell(card, instead)
         self._stir()
         return self.told
 
-    def complain(self, error: Exception, instead: Piece | None = None) -> None:
+    def complain(self, error: Exception, instead: ConversationBlock | None = None) -> None:
         """Whatever went wrong, the other sessions go on."""
         from rich.text import Text
 
         from tillerman.surfaces.tui.conversation import command_output
-        from tillerman.surfaces.tui.conversation.blocks import Card
+        from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
         if isinstance(error, TillermanError):
             message, hint = error.message, error.hint
@@ -357,7 +363,7 @@ class SessionPane(Vertical):
         body = Text().append(formatting.one_line(message), style="red")
         if hint:
             body.append(f"\n{formatting.one_line(hint)}")
-        self.tell(Card("It did not work", body), instead)
+        self.tell(CommandBlock("It did not work", body), instead)
 
     # -- the screen --------------------------------------------------------------------------------
 
@@ -411,7 +417,7 @@ class SessionPane(Vertical):
 
         return queue.waiting(self.transcript.turns) if self.transcript.busy else []
 
-    def standing(self) -> Standing:
+    def standing(self) -> SessionStatus:
         transcript, channel = self.transcript, self.channel
         row = channel.row if channel else None
         wishes = channel.wishes if channel else {}
@@ -427,7 +433,7 @@ class SessionPane(Vertical):
         begins = channel.agent if channel else None
         agent = row.agent if row else transcript.agent or begins or "no agent yet"
         told = transcript.model if agent == transcript.agent else None  # else it is another's
-        return Standing(
+        return SessionStatus(
             agent=agent,
             model=wished.get("model") or told or (row.model if row else None),
             mode=wished.get("mode") or transcript.mode or (row.mode if row else None),

@@ -19,26 +19,26 @@ HITS = 400  # of a search; several may be of one session
 
 
 @dataclass(frozen=True)
-class Found:
+class SessionHit:
     row: SessionRow
     waits: bool = False  # for a person's answer
     snippet: tuple[str, ...] = ()  # every second part is what was searched for
 
 
-class Shelf:
+class SessionQuery:
     """All but `rename` may take a while: they are for a thread of their own."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def page(self, folder: Path | None, offset: int = 0) -> tuple[list[Found], bool]:
+    def page(self, folder: Path | None, offset: int = 0) -> tuple[list[SessionHit], bool]:
         """Newest first; and whether that was the last of them."""
         cwd = None if folder is None else str(folder)
         rows = self._sessions.catalog.list(cwd=cwd, limit=PAGE, offset=offset)
         waiting = self._waiting()
-        return [Found(row, row.id in waiting) for row in rows], len(rows) < PAGE
+        return [SessionHit(row, row.id in waiting) for row in rows], len(rows) < PAGE
 
-    def search(self, words: str, folder: Path | None) -> tuple[list[Found], bool]:
+    def search(self, words: str, folder: Path | None) -> tuple[list[SessionHit], bool]:
         """The best, each session once: those with such a title, then by the line that fits best."""
         named = {row.id: row for row in self._sessions.catalog.titled(words, limit=HITS)}
         hits = self._sessions.search.search(words, limit=HITS)
@@ -54,7 +54,7 @@ class Shelf:
                 continue  # it was deleted just now
             if folder is None or row.cwd == str(folder):
                 snippet = tuple(tables.snippet(snippets.get(session, "")))
-                found.append(Found(row, row.id in waiting, snippet))
+                found.append(SessionHit(row, row.id in waiting, snippet))
         whole = max(len(hits), len(named)) < HITS and len(found) <= PAGE
         return found[:PAGE], whole
 

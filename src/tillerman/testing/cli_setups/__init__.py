@@ -1,25 +1,25 @@
 """Every agent CLI before the scripted model; `STAGES["codex"].shell("ls")` calls its shell tool."""
 
-from tillerman.testing.cli_setups.claude import Claude, ClaudeAgentAcp
-from tillerman.testing.cli_setups.codex import Codex, CodexAcp
-from tillerman.testing.cli_setups.copilot import Copilot
-from tillerman.testing.cli_setups.gemini import Gemini
-from tillerman.testing.cli_setups.opencode import OpenCode
-from tillerman.testing.cli_setups.qwen import Qwen
-from tillerman.testing.cli_setups.setup import KEY, NoTool, Stage
+from tillerman.testing.cli_setups.claude import ClaudeAgentAcp, ClaudeSetup
+from tillerman.testing.cli_setups.codex import CodexAcp, CodexSetup
+from tillerman.testing.cli_setups.copilot import CopilotSetup
+from tillerman.testing.cli_setups.gemini import GeminiSetup
+from tillerman.testing.cli_setups.opencode import OpenCodeSetup
+from tillerman.testing.cli_setups.qwen import QwenSetup
+from tillerman.testing.cli_setups.setup import KEY, CliSetup, ToolUnavailable
 
-STAGES: dict[str, Stage] = {
+STAGES: dict[str, CliSetup] = {
     stage.agent: stage
     for stage in (
-        Claude(),
-        Codex(),
-        Gemini(),
-        Qwen(),
-        OpenCode(),
-        Copilot(),
+        ClaudeSetup(),
+        CodexSetup(),
+        GeminiSetup(),
+        QwenSetup(),
+        OpenCodeSetup(),
+        CopilotSetup(),
         ClaudeAgentAcp(),
         CodexAcp(),
     )
 }
 
-__all__ = ["KEY", "STAGES", "NoTool", "Stage"]
+__all__ = ["KEY", "STAGES", "CliSetup", "ToolUnavailable"]

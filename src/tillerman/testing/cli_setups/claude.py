@@ -7,11 +7,11 @@ from json import loads
 from pathlib import Path
 from typing import ClassVar
 
-from tillerman.testing.cli_setups.setup import Item, Stage
-from tillerman.testing.model_double.script import Call, Say
+from tillerman.testing.cli_setups.setup import CliSetup, Item
+from tillerman.testing.model_double.script import ModelToolCall, Say
 
 
-class Claude(Stage):
+class ClaudeSetup(CliSetup):
     agent = "claude"
     api = "messages"
     key = "ANTHROPIC_API_KEY"
@@ -52,47 +52,49 @@ class Claude(Stage):
         }
         return ("--mcp-config=" + json.dumps({"mcpServers": servers}),)
 
-    def shell(self, command: str, id: str | None = None) -> Call:
-        return Call("Bash", {"command": command, "description": "a command"}, id)
+    def shell(self, command: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("Bash", {"command": command, "description": "a command"}, id)
 
-    def write(self, path: Path, text: str, id: str | None = None) -> Call:
-        return Call("Write", {"file_path": str(path), "content": text}, id)
+    def write(self, path: Path, text: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("Write", {"file_path": str(path), "content": text}, id)
 
-    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> Call:
-        return Call("Edit", {"file_path": str(path), "old_string": old, "new_string": new}, id)
+    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall(
+            "Edit", {"file_path": str(path), "old_string": old, "new_string": new}, id
+        )
 
-    def read(self, path: Path, id: str | None = None) -> Call:
-        return Call("Read", {"file_path": str(path)}, id)
+    def read(self, path: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("Read", {"file_path": str(path)}, id)
 
-    def search(self, folder: Path, word: str, id: str | None = None) -> Call:
+    def search(self, folder: Path, word: str, id: str | None = None) -> ModelToolCall:
         arguments = {"pattern": word, "path": str(folder), "output_mode": "content"}
-        return Call("Grep", arguments, id)
+        return ModelToolCall("Grep", arguments, id)
 
-    def listing(self, folder: Path, id: str | None = None) -> Call:
-        return Call("Glob", {"pattern": "*", "path": str(folder)}, id)
+    def listing(self, folder: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("Glob", {"pattern": "*", "path": str(folder)}, id)
 
-    def fetch(self, url: str, id: str | None = None) -> Call:
-        return Call("WebFetch", {"url": url, "prompt": "What does it say?"}, id)
+    def fetch(self, url: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("WebFetch", {"url": url, "prompt": "What does it say?"}, id)
 
-    def ask(self, question: str, *options: str, id: str | None = None) -> Call:
+    def ask(self, question: str, *options: str, id: str | None = None) -> ModelToolCall:
         choices = [{"label": option, "description": option} for option in options]
         asked = {"question": question, "header": "Choice", "options": choices, "multiSelect": False}
-        return Call("AskUserQuestion", {"questions": [asked]}, id)
+        return ModelToolCall("AskUserQuestion", {"questions": [asked]}, id)
 
-    def todo(self, *items: Item, id: str | None = None) -> Call:
+    def todo(self, *items: Item, id: str | None = None) -> ModelToolCall:
         todos = [{"content": text, "status": state, "activeForm": text} for text, state in items]
-        return Call("TodoWrite", {"todos": todos}, id)
+        return ModelToolCall("TodoWrite", {"todos": todos}, id)
 
-    def result(self, json: str) -> Call | Say:
-        return Call("StructuredOutput", loads(json))
+    def result(self, json: str) -> ModelToolCall | Say:
+        return ModelToolCall("StructuredOutput", loads(json))
 
     def mcp(
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
-    ) -> Call:
-        return Call(f"mcp__{server}__{tool}", arguments, id)
+    ) -> ModelToolCall:
+        return ModelToolCall(f"mcp__{server}__{tool}", arguments, id)
 
 
-class ClaudeAgentAcp(Claude):
+class ClaudeAgentAcp(ClaudeSetup):
     agent = "claude-agent-acp"
     bare = ()
     free = None

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import ClassVar
 
-from tillerman.testing.cli_setups.setup import Item, Stage
-from tillerman.testing.model_double.script import Call
+from tillerman.testing.cli_setups.setup import CliSetup, Item
+from tillerman.testing.model_double.script import ModelToolCall
 
 # The one model whose tools are called one by one; the newer ones are given a language to do it in.
 _CONFIG = """\
@@ -24,7 +24,7 @@ stream_max_retries = 1
 """
 
 
-class Codex(Stage):
+class CodexSetup(CliSetup):
     agent = "codex"
     api = "responses"
     key = "OPENAI_API_KEY"
@@ -70,34 +70,34 @@ class Codex(Stage):
             )
         )
 
-    def shell(self, command: str, id: str | None = None) -> Call:
-        return Call("exec_command", {"cmd": command}, id)
+    def shell(self, command: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("exec_command", {"cmd": command}, id)
 
-    def write(self, path: Path, text: str, id: str | None = None) -> Call:
+    def write(self, path: Path, text: str, id: str | None = None) -> ModelToolCall:
         lines = "".join(f"+{line}\n" for line in text.splitlines())
         return _patch(f"*** Add File: {path}\n{lines}", id)
 
-    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> Call:
+    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> ModelToolCall:
         lines = "".join(f"-{line}\n" for line in old.splitlines())
         lines += "".join(f"+{line}\n" for line in new.splitlines())
         return _patch(f"*** Update File: {path}\n@@\n{lines}", id)
 
-    def view(self, picture: Path, id: str | None = None) -> Call:
-        return Call("view_image", {"path": str(picture)}, id)
+    def view(self, picture: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("view_image", {"path": str(picture)}, id)
 
-    def ask(self, question: str, *options: str, id: str | None = None) -> Call:
+    def ask(self, question: str, *options: str, id: str | None = None) -> ModelToolCall:
         # in plan mode only
         choices = [{"label": option, "description": option} for option in options]
         asked = {"id": "choice", "header": "Choice", "question": question, "options": choices}
-        return Call("request_user_input", {"questions": [asked]}, id)
+        return ModelToolCall("request_user_input", {"questions": [asked]}, id)
 
     def mcp(
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
-    ) -> Call:
-        return Call(f"mcp__{server}__{tool}", arguments, id)
+    ) -> ModelToolCall:
+        return ModelToolCall(f"mcp__{server}__{tool}", arguments, id)
 
 
-class CodexAcp(Codex):
+class CodexAcp(CodexSetup):
     agent = "codex-acp"
     bare = ()
     free = None
@@ -107,9 +107,11 @@ class CodexAcp(Codex):
         missing = {"read", "search", "listing", "fetch"}
         return missing if version == "0.16.0" else missing | {"todo"}
 
-    def todo(self, *items: Item, id: str | None = None) -> Call:
-        return Call("update_plan", {"plan": [{"step": t, "status": s} for t, s in items]}, id)
+    def todo(self, *items: Item, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall(
+            "update_plan", {"plan": [{"step": t, "status": s} for t, s in items]}, id
+        )
 
 
-def _patch(change: str, id: str | None) -> Call:
-    return Call("apply_patch", {"input": f"*** Begin Patch\n{change}*** End Patch\n"}, id)
+def _patch(change: str, id: str | None) -> ModelToolCall:
+    return ModelToolCall("apply_patch", {"input": f"*** Begin Patch\n{change}*** End Patch\n"}, id)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tillerman.testing.cli_setups.setup import Stage
-from tillerman.testing.model_double.script import Call
+from tillerman.testing.cli_setups.setup import CliSetup
+from tillerman.testing.model_double.script import ModelToolCall
 
 
-class Copilot(Stage):
+class CopilotSetup(CliSetup):
     agent = "copilot"
     api = "chat"
     key = "COPILOT_PROVIDER_API_KEY"
@@ -34,29 +34,29 @@ class Copilot(Stage):
         }
         return ("--additional-mcp-config", json.dumps({"mcpServers": servers}))
 
-    def shell(self, command: str, id: str | None = None) -> Call:
-        return Call("bash", {"command": command, "description": "a command"}, id)
+    def shell(self, command: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("bash", {"command": command, "description": "a command"}, id)
 
-    def write(self, path: Path, text: str, id: str | None = None) -> Call:
-        return Call("create", {"path": str(path), "file_text": text}, id)
+    def write(self, path: Path, text: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("create", {"path": str(path), "file_text": text}, id)
 
-    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> Call:
-        return Call("edit", {"path": str(path), "old_str": old, "new_str": new}, id)
+    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("edit", {"path": str(path), "old_str": old, "new_str": new}, id)
 
-    def read(self, path: Path, id: str | None = None) -> Call:
-        return Call("view", {"path": str(path)}, id)
+    def read(self, path: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("view", {"path": str(path)}, id)
 
-    def search(self, folder: Path, word: str, id: str | None = None) -> Call:
+    def search(self, folder: Path, word: str, id: str | None = None) -> ModelToolCall:
         arguments = {"pattern": word, "path": str(folder), "output_mode": "content"}
-        return Call("grep", arguments, id)
+        return ModelToolCall("grep", arguments, id)
 
-    def listing(self, folder: Path, id: str | None = None) -> Call:
-        return Call("glob", {"pattern": "*", "path": str(folder)}, id)
+    def listing(self, folder: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("glob", {"pattern": "*", "path": str(folder)}, id)
 
-    def fetch(self, url: str, id: str | None = None) -> Call:
-        return Call("web_fetch", {"url": url}, id)
+    def fetch(self, url: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("web_fetch", {"url": url}, id)
 
     def mcp(
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
-    ) -> Call:
-        return Call(f"{server}-{tool}", arguments, id)
+    ) -> ModelToolCall:
+        return ModelToolCall(f"{server}-{tool}", arguments, id)

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar
 
-from tillerman.testing.cli_setups.setup import Item, Stage
-from tillerman.testing.model_double.script import Call
+from tillerman.testing.cli_setups.setup import CliSetup, Item
+from tillerman.testing.model_double.script import ModelToolCall
 
 _SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
@@ -20,7 +20,7 @@ _SETTINGS = {
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d[:-]\d\d(?::\d\d\.\d{3}Z)?")
 
 
-class Gemini(Stage):
+class GeminiSetup(CliSetup):
     agent = "gemini"
     api = "gemini"
     options: ClassVar = {"trust": True}  # it starts MCP servers only where it trusts the folder
@@ -52,33 +52,35 @@ class Gemini(Stage):
             path.rename(path.with_name(_TIME.sub(earlier, path.name)))
         super().age(home, seconds)
 
-    def shell(self, command: str, id: str | None = None) -> Call:
-        return Call("run_shell_command", {"command": command, "description": "a command"}, id)
+    def shell(self, command: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall(
+            "run_shell_command", {"command": command, "description": "a command"}, id
+        )
 
-    def write(self, path: Path, text: str, id: str | None = None) -> Call:
-        return Call("write_file", {"file_path": str(path), "content": text}, id)
+    def write(self, path: Path, text: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("write_file", {"file_path": str(path), "content": text}, id)
 
-    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> Call:
+    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> ModelToolCall:
         change = {"old_string": old, "new_string": new, "instruction": "change it"}
-        return Call("replace", {"file_path": str(path)} | change, id)
+        return ModelToolCall("replace", {"file_path": str(path)} | change, id)
 
-    def read(self, path: Path, id: str | None = None) -> Call:
-        return Call("read_file", {"file_path": str(path)}, id)
+    def read(self, path: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("read_file", {"file_path": str(path)}, id)
 
-    def search(self, folder: Path, word: str, id: str | None = None) -> Call:
-        return Call("grep_search", {"pattern": word, "dir_path": str(folder)}, id)
+    def search(self, folder: Path, word: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("grep_search", {"pattern": word, "dir_path": str(folder)}, id)
 
-    def listing(self, folder: Path, id: str | None = None) -> Call:
-        return Call("list_directory", {"dir_path": str(folder)}, id)
+    def listing(self, folder: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("list_directory", {"dir_path": str(folder)}, id)
 
-    def fetch(self, url: str, id: str | None = None) -> Call:
-        return Call("web_fetch", {"prompt": f"What does {url} say?"}, id)
+    def fetch(self, url: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("web_fetch", {"prompt": f"What does {url} say?"}, id)
 
-    def todo(self, *items: Item, id: str | None = None) -> Call:
+    def todo(self, *items: Item, id: str | None = None) -> ModelToolCall:
         todos = [{"description": text, "status": state} for text, state in items]
-        return Call("write_todos", {"todos": todos}, id)
+        return ModelToolCall("write_todos", {"todos": todos}, id)
 
     def mcp(
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
-    ) -> Call:
-        return Call(f"mcp_{server}_{tool}", arguments, id)
+    ) -> ModelToolCall:
+        return ModelToolCall(f"mcp_{server}_{tool}", arguments, id)

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tillerman.testing.cli_setups.setup import Item, Stage
-from tillerman.testing.model_double.script import Call
+from tillerman.testing.cli_setups.setup import CliSetup, Item
+from tillerman.testing.model_double.script import ModelToolCall
 
 
 def _config(base_url: str) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def _config(base_url: str) -> dict[str, Any]:
     return {"provider": {"scripted": provider}, "model": name, "small_model": name}
 
 
-class OpenCode(Stage):
+class OpenCodeSetup(CliSetup):
     agent = "opencode"
     api = "chat"
     key = "SCRIPTED_API_KEY"
@@ -50,35 +50,37 @@ class OpenCode(Stage):
     def files(self, base_url: str) -> dict[str, str]:
         return {".config/opencode/opencode.json": json.dumps(_config(base_url))}
 
-    def shell(self, command: str, id: str | None = None) -> Call:
-        return Call("bash", {"command": command, "description": "a command"}, id)
+    def shell(self, command: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("bash", {"command": command, "description": "a command"}, id)
 
-    def write(self, path: Path, text: str, id: str | None = None) -> Call:
-        return Call("write", {"filePath": str(path), "content": text}, id)
+    def write(self, path: Path, text: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("write", {"filePath": str(path), "content": text}, id)
 
-    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> Call:
-        return Call("edit", {"filePath": str(path), "oldString": old, "newString": new}, id)
+    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall(
+            "edit", {"filePath": str(path), "oldString": old, "newString": new}, id
+        )
 
-    def read(self, path: Path, id: str | None = None) -> Call:
-        return Call("read", {"filePath": str(path)}, id)
+    def read(self, path: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("read", {"filePath": str(path)}, id)
 
-    def search(self, folder: Path, word: str, id: str | None = None) -> Call:
-        return Call("grep", {"pattern": word, "path": str(folder)}, id)
+    def search(self, folder: Path, word: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("grep", {"pattern": word, "path": str(folder)}, id)
 
-    def listing(self, folder: Path, id: str | None = None) -> Call:
-        return Call("glob", {"pattern": "*", "path": str(folder)}, id)
+    def listing(self, folder: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("glob", {"pattern": "*", "path": str(folder)}, id)
 
-    def fetch(self, url: str, id: str | None = None) -> Call:
-        return Call("webfetch", {"url": url, "format": "text"}, id)
+    def fetch(self, url: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("webfetch", {"url": url, "format": "text"}, id)
 
-    def todo(self, *items: Item, id: str | None = None) -> Call:
+    def todo(self, *items: Item, id: str | None = None) -> ModelToolCall:
         todos = [
             {"id": str(number), "content": text, "status": state, "priority": "medium"}
             for number, (text, state) in enumerate(items, 1)
         ]
-        return Call("todowrite", {"todos": todos}, id)
+        return ModelToolCall("todowrite", {"todos": todos}, id)
 
     def mcp(
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
-    ) -> Call:
-        return Call(f"{server}_{tool}", arguments, id)
+    ) -> ModelToolCall:
+        return ModelToolCall(f"{server}_{tool}", arguments, id)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tillerman.testing.cli_setups.setup import Item, Stage
-from tillerman.testing.model_double.script import Call
+from tillerman.testing.cli_setups.setup import CliSetup, Item
+from tillerman.testing.model_double.script import ModelToolCall
 
 # Newer versions leave them out.
 _SETTINGS = {"tools": {"todoWrite": {"enabled": True}, "listDirectory": {"enabled": True}}}
 
 
-class Qwen(Stage):
+class QwenSetup(CliSetup):
     agent = "qwen"
     api = "chat"
     key = "OPENAI_API_KEY"
@@ -34,41 +34,43 @@ class Qwen(Stage):
     def files(self, base_url: str) -> dict[str, str]:
         return {".qwen/settings.json": json.dumps(_SETTINGS)}
 
-    def shell(self, command: str, id: str | None = None) -> Call:
+    def shell(self, command: str, id: str | None = None) -> ModelToolCall:
         arguments = {"command": command, "is_background": False, "description": "a command"}
-        return Call("run_shell_command", arguments, id)
+        return ModelToolCall("run_shell_command", arguments, id)
 
-    def write(self, path: Path, text: str, id: str | None = None) -> Call:
-        return Call("write_file", {"file_path": str(path), "content": text}, id)
+    def write(self, path: Path, text: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("write_file", {"file_path": str(path), "content": text}, id)
 
-    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> Call:
-        return Call("edit", {"file_path": str(path), "old_string": old, "new_string": new}, id)
+    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall(
+            "edit", {"file_path": str(path), "old_string": old, "new_string": new}, id
+        )
 
-    def read(self, path: Path, id: str | None = None) -> Call:
-        return Call("read_file", {"file_path": str(path)}, id)
+    def read(self, path: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("read_file", {"file_path": str(path)}, id)
 
-    def search(self, folder: Path, word: str, id: str | None = None) -> Call:
-        return Call("grep_search", {"pattern": word, "path": str(folder)}, id)
+    def search(self, folder: Path, word: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("grep_search", {"pattern": word, "path": str(folder)}, id)
 
-    def listing(self, folder: Path, id: str | None = None) -> Call:
-        return Call("list_directory", {"path": str(folder)}, id)
+    def listing(self, folder: Path, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("list_directory", {"path": str(folder)}, id)
 
-    def fetch(self, url: str, id: str | None = None) -> Call:
-        return Call("web_fetch", {"url": url, "prompt": "What does it say?"}, id)
+    def fetch(self, url: str, id: str | None = None) -> ModelToolCall:
+        return ModelToolCall("web_fetch", {"url": url, "prompt": "What does it say?"}, id)
 
-    def ask(self, question: str, *options: str, id: str | None = None) -> Call:
+    def ask(self, question: str, *options: str, id: str | None = None) -> ModelToolCall:
         choices = [{"label": option, "description": option} for option in options]
         asked = {"question": question, "header": "Choice", "options": choices, "multiSelect": False}
-        return Call("ask_user_question", {"questions": [asked]}, id)
+        return ModelToolCall("ask_user_question", {"questions": [asked]}, id)
 
-    def todo(self, *items: Item, id: str | None = None) -> Call:
+    def todo(self, *items: Item, id: str | None = None) -> ModelToolCall:
         todos = [
             {"id": str(number), "content": text, "status": state}
             for number, (text, state) in enumerate(items, 1)
         ]
-        return Call("todo_write", {"todos": todos}, id)
+        return ModelToolCall("todo_write", {"todos": todos}, id)
 
     def mcp(
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
-    ) -> Call:
-        return Call(f"mcp__{server}__{tool}", arguments, id)
+    ) -> ModelToolCall:
+        return ModelToolCall(f"mcp__{server}__{tool}", arguments, id)

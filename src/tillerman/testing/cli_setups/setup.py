@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
-from tillerman.testing.model_double.script import Call, Say
+from tillerman.testing.model_double.script import ModelToolCall, Say
 
 KEY = "sk-fake-0123456789abcdef"
 _NOWHERE = "http://127.0.0.1:9"
@@ -16,11 +16,11 @@ Item: TypeAlias = tuple[str, str]
 """A thing to do, and whether it is pending, in_progress or completed."""
 
 
-class NoTool(Exception):
+class ToolUnavailable(Exception):
     """This CLI has no such tool, or not on the surface that tillerman uses."""
 
 
-class Stage:
+class CliSetup:
     """One agent CLI. Paths that a tool is called with are absolute."""
 
     agent: ClassVar[str]  # its name in tillerman and in clis.toml
@@ -94,45 +94,45 @@ class Stage:
         client says them by ACP."""
         return ()
 
-    def shell(self, command: str, id: str | None = None) -> Call:
-        raise NoTool(f"{self.agent} has no shell")
+    def shell(self, command: str, id: str | None = None) -> ModelToolCall:
+        raise ToolUnavailable(f"{self.agent} has no shell")
 
-    def write(self, path: Path, text: str, id: str | None = None) -> Call:
+    def write(self, path: Path, text: str, id: str | None = None) -> ModelToolCall:
         """Of a file that is not there yet."""
-        raise NoTool(f"{self.agent} cannot write files")
+        raise ToolUnavailable(f"{self.agent} cannot write files")
 
-    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> Call:
+    def edit(self, path: Path, old: str, new: str, id: str | None = None) -> ModelToolCall:
         """Of whole lines; some CLIs want that the file was read before."""
-        raise NoTool(f"{self.agent} cannot edit files")
+        raise ToolUnavailable(f"{self.agent} cannot edit files")
 
-    def read(self, path: Path, id: str | None = None) -> Call:
-        raise NoTool(f"{self.agent} cannot read files but by its shell")
+    def read(self, path: Path, id: str | None = None) -> ModelToolCall:
+        raise ToolUnavailable(f"{self.agent} cannot read files but by its shell")
 
-    def view(self, picture: Path, id: str | None = None) -> Call:
-        raise NoTool(f"{self.agent} reads pictures like other files")
+    def view(self, picture: Path, id: str | None = None) -> ModelToolCall:
+        raise ToolUnavailable(f"{self.agent} reads pictures like other files")
 
-    def search(self, folder: Path, word: str, id: str | None = None) -> Call:
+    def search(self, folder: Path, word: str, id: str | None = None) -> ModelToolCall:
         """Of lines that have this word."""
-        raise NoTool(f"{self.agent} searches by its shell alone")
+        raise ToolUnavailable(f"{self.agent} searches by its shell alone")
 
-    def listing(self, folder: Path, id: str | None = None) -> Call:
+    def listing(self, folder: Path, id: str | None = None) -> ModelToolCall:
         """Of what is in a folder."""
-        raise NoTool(f"{self.agent} lists folders by its shell alone")
+        raise ToolUnavailable(f"{self.agent} lists folders by its shell alone")
 
-    def fetch(self, url: str, id: str | None = None) -> Call:
-        raise NoTool(f"{self.agent} fetches by its shell alone")
+    def fetch(self, url: str, id: str | None = None) -> ModelToolCall:
+        raise ToolUnavailable(f"{self.agent} fetches by its shell alone")
 
-    def ask(self, question: str, *options: str, id: str | None = None) -> Call:
-        raise NoTool(f"{self.agent} asks no questions")
+    def ask(self, question: str, *options: str, id: str | None = None) -> ModelToolCall:
+        raise ToolUnavailable(f"{self.agent} asks no questions")
 
-    def todo(self, *items: Item, id: str | None = None) -> Call:
-        raise NoTool(f"{self.agent} keeps no list of what is to do")
+    def todo(self, *items: Item, id: str | None = None) -> ModelToolCall:
+        raise ToolUnavailable(f"{self.agent} keeps no list of what is to do")
 
-    def result(self, json: str) -> Call | Say:
+    def result(self, json: str) -> ModelToolCall | Say:
         """The answer in a schema that was asked for."""
         return Say(json)
 
     def mcp(
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
-    ) -> Call:
-        raise NoTool(f"{self.agent} takes no MCP servers")
+    ) -> ModelToolCall:
+        raise ToolUnavailable(f"{self.agent} takes no MCP servers")

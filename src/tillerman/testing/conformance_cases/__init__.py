@@ -6,7 +6,13 @@ claims it must do.
 
 # in the order in which they are told
 # isort: off
-from tillerman.testing.conformance_cases.case import CASES, Case, Verdict, check, check_all
+from tillerman.testing.conformance_cases.case import (
+    CASES,
+    ConformanceCase,
+    CaseVerdict,
+    check,
+    check_all,
+)
 from tillerman.testing.conformance_cases import messages
 from tillerman.testing.conformance_cases import tools
 from tillerman.testing.conformance_cases import requests
@@ -15,6 +21,6 @@ from tillerman.testing.conformance_cases import control
 from tillerman.testing.conformance_cases import failures
 # isort: on
 
-__all__ = ["CASES", "Case", "Verdict", "check", "check_all"]
+__all__ = ["CASES", "CaseVerdict", "ConformanceCase", "check", "check_all"]
 
 _ = (messages, tools, requests, inputs, control, failures)  # each adds its own to CASES

@@ -7,19 +7,19 @@ from typing import Literal, NamedTuple
 
 from tillerman.core.capabilities import capabilities
 from tillerman.core.errors import Unsupported
-from tillerman.testing.scenario import CannotPlay, Scene
+from tillerman.testing.scenario import Scenario, UnsupportedAction
 
-Play = Callable[[Scene], Awaitable[None]]
+Play = Callable[[Scenario], Awaitable[None]]
 
 
-class Case(NamedTuple):
+class ConformanceCase(NamedTuple):
     name: str
     what: str  # in words, for people
     needs: frozenset[str]  # words of CAPABILITIES
     play: Play
 
 
-class Verdict(NamedTuple):
+class CaseVerdict(NamedTuple):
     """`yes`: it does. `no`: it does not claim to. `differs`: it does it in its own way, which is
     known. `unplayed`: the scene has no means. `fails`: it does not what it claims."""
 
@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
     why: str = ""
 
 
-CASES: dict[str, Case] = {}
+CASES: dict[str, ConformanceCase] = {}
 
 
 def case(what: str, *needs: str) -> Callable[[Play], Play]:
@@ -36,33 +36,37 @@ def case(what: str, *needs: str) -> Callable[[Play], Play]:
     def add(play: Play) -> Play:
         name = play.__name__
         assert name not in CASES, f"two cases are called {name}"
-        CASES[name] = Case(name, what, frozenset(needs), play)
+        CASES[name] = ConformanceCase(name, what, frozenset(needs), play)
         return play
 
     return add
 
 
-async def check(scene: Scene, case: Case) -> Verdict:
+async def check(scene: Scenario, case: ConformanceCase) -> CaseVerdict:
     """Plays it; the scene must be fresh, or one whose agent rests."""
     if missing := case.needs - capabilities(scene.agent):
-        return Verdict("no", ", ".join(sorted(missing)))
+        return CaseVerdict("no", ", ".join(sorted(missing)))
     if why := scene.left_out.get(case.name):
-        return Verdict("unplayed", why)
+        return CaseVerdict("unplayed", why)
     known = scene.differs.get(case.name)
     try:
         await case.play(scene)
-    except CannotPlay as reason:
-        return Verdict("unplayed", str(reason))
+    except UnsupportedAction as reason:
+        return CaseVerdict("unplayed", str(reason))
     except Unsupported as refusal:
-        return Verdict("fails", f"it claims {', '.join(sorted(case.needs))}, yet: {refusal}")
+        return CaseVerdict("fails", f"it claims {', '.join(sorted(case.needs))}, yet: {refusal}")
     except TimeoutError:
-        return Verdict("differs", known) if known else Verdict("fails", "it took too long")
+        return CaseVerdict("differs", known) if known else CaseVerdict("fails", "it took too long")
     except AssertionError as error:
-        return Verdict("differs", known) if known else Verdict("fails", str(error) or repr(error))
+        return (
+            CaseVerdict("differs", known)
+            if known
+            else CaseVerdict("fails", str(error) or repr(error))
+        )
     if known:
-        return Verdict("fails", f"it does what most do, though {known!r} is said of it")
-    return Verdict("yes")
+        return CaseVerdict("fails", f"it does what most do, though {known!r} is said of it")
+    return CaseVerdict("yes")
 
 
-async def check_all(scene: Scene) -> dict[str, Verdict]:
+async def check_all(scene: Scenario) -> dict[str, CaseVerdict]:
     return {name: await check(scene, each) for name, each in CASES.items()}

@@ -11,12 +11,12 @@ from typing import Any
 
 from tillerman.core.events import MessageChunk, Notice, ToolStarted, TurnEnded, UserMessage
 from tillerman.core.output_schema import AnswerFormat
-from tillerman.sessions.run_settings import Limits
+from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.conformance_cases.inputs import BIRD
-from tillerman.testing.model_double.script import Attempts, Fail, Hold, Say, reply
-from tillerman.testing.scenario import PATIENCE, Act, Part, Scene, do, of, play, said, until
+from tillerman.testing.model_double.script import Attempts, Fail, ReplyHold, Say, reply
+from tillerman.testing.scenario import PATIENCE, Act, Part, Scenario, do, of, play, said, until
 
 WITHIN = 10.0  # seconds
 LONG_START = 45.0  # seconds; some CLIs take long to start on a busy machine
@@ -29,15 +29,15 @@ async def _ended(session: Session) -> TurnEnded:
     return await until(session, TurnEnded)
 
 
-async def _runs(scene: Scene) -> None:
+async def _runs(scene: Scenario) -> None:
     await _until(lambda: _busy(scene))
 
 
-async def _nothing_left(scene: Scene) -> None:
+async def _nothing_left(scene: Scenario) -> None:
     await _until(lambda: not _busy(scene))
 
 
-def _busy(scene: Scene) -> bool:
+def _busy(scene: Scenario) -> bool:
     return any("sleep 0.31" in line for line in scene.left())
 
 
@@ -48,9 +48,11 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 @case("stops in the middle of a sentence, and stays usable", "cancel")
-async def cancel_in_text(scene: Scene) -> None:
+async def cancel_in_text(scene: Scenario) -> None:
     session = await scene.start()
-    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
+    await session.prompt(
+        scene.script([Say("It goes on", chunks=1), ReplyHold("end"), Say("and on.")])
+    )
     await until(session, MessageChunk)
     await session.cancel()
     assert (await _ended(session)).reason == "cancelled"
@@ -60,7 +62,7 @@ async def cancel_in_text(scene: Scene) -> None:
 
 
 @case("stops in the middle of a command, which is gone then", "cancel")
-async def cancel_in_tool(scene: Scene) -> None:
+async def cancel_in_tool(scene: Scenario) -> None:
     session = await scene.start(approve="auto")
     await session.prompt(scene.script([do("shell", BUSY)], [Say("Slept.")]))
     await until(session, ToolStarted, lambda event: event.tool == "Bash")
@@ -71,9 +73,11 @@ async def cancel_in_tool(scene: Scene) -> None:
 
 
 @case("stops once, however often it is told to, and stays usable", "cancel")
-async def cancel_twice(scene: Scene) -> None:
+async def cancel_twice(scene: Scenario) -> None:
     session = await scene.start()
-    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
+    await session.prompt(
+        scene.script([Say("It goes on", chunks=1), ReplyHold("end"), Say("and on.")])
+    )
     await until(session, MessageChunk)
     await asyncio.gather(session.cancel(), session.cancel())
     assert await _ended(session) == TurnEnded(reason="cancelled")
@@ -84,10 +88,10 @@ async def cancel_twice(scene: Scene) -> None:
 
 
 @case("stops while it is asked again for an answer that fits the schema", "cancel")
-async def cancel_in_repair(scene: Scene) -> None:
+async def cancel_in_repair(scene: Scenario) -> None:
     session = await scene.start(answer=AnswerFormat(BIRD, repair=True))
     prose: list[Act] = [Say("It is a heron.")]
-    await session.prompt(scene.script(prose, [Say("A bird", chunks=1), Hold("end"), Say(".")]))
+    await session.prompt(scene.script(prose, [Say("A bird", chunks=1), ReplyHold("end"), Say(".")]))
     await until(session, MessageChunk, lambda chunk: chunk.text.startswith("A"))
     await session.cancel()
     assert await _ended(session) == TurnEnded(reason="cancelled")
@@ -95,7 +99,7 @@ async def cancel_in_repair(scene: Scene) -> None:
 
 
 @case("stops while it asks its model again after a failure", "cancel")
-async def cancel_in_retry(scene: Scene) -> None:
+async def cancel_in_retry(scene: Scenario) -> None:
     session = await scene.start()
     await session.prompt(scene.script(_overloaded(529)))
     await scene.requested()
@@ -107,18 +111,18 @@ async def cancel_in_retry(scene: Scene) -> None:
 def _overloaded(status: int) -> Attempts:
     """Fails, and when it is asked again is silent."""
     fail = Fail(status, message="Overloaded", retry_after=20)
-    return Attempts((fail, reply(Hold("end"), Say("Late."))))
+    return Attempts((fail, reply(ReplyHold("end"), Say("Late."))))
 
 
 async def _runs_out_of_time(
-    scene: Scene,
+    scene: Scenario,
     works: Callable[[Session], Awaitable[object]],
     *replies: Part,
     **wishes: Any,
 ) -> None:
     """Once more with a longer limit, if the agent had not even begun by then."""
     for limit in (scene.at_work, LONG_START):
-        session = await scene.start(limits=Limits(turn=limit), **wishes)
+        session = await scene.start(limits=TurnLimits(turn=limit), **wishes)
         await session.prompt(scene.script(*replies))
         begun, over = asyncio.ensure_future(works(session)), asyncio.ensure_future(session.idle())
         await asyncio.wait({begun, over}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
@@ -135,18 +139,22 @@ async def _runs_out_of_time(
 
 
 @case("is out of time in the middle of a sentence", "cancel")
-async def timeout_in_text(scene: Scene) -> None:
-    words: list[Act] = [Say("It goes on", chunks=1), Hold("end", limit=PATIENCE), Say("and on.")]
+async def timeout_in_text(scene: Scenario) -> None:
+    words: list[Act] = [
+        Say("It goes on", chunks=1),
+        ReplyHold("end", limit=PATIENCE),
+        Say("and on."),
+    ]
     await _runs_out_of_time(scene, lambda session: until(session, MessageChunk), words)
 
 
 @case("is out of time while it asks its model again after a failure", "cancel")
-async def timeout_in_retry(scene: Scene) -> None:
+async def timeout_in_retry(scene: Scenario) -> None:
     await _runs_out_of_time(scene, lambda _: scene.requested(), _overloaded(500))
 
 
 @case("is out of time in the middle of a command, which is gone then", "cancel")
-async def timeout_in_tool(scene: Scene) -> None:
+async def timeout_in_tool(scene: Scenario) -> None:
     busy = [do("shell", BUSY)], [Say("Slept.")]
     await _runs_out_of_time(
         scene, lambda session: until(session, ToolStarted), *busy, approve="auto"
@@ -155,8 +163,8 @@ async def timeout_in_tool(scene: Scene) -> None:
 
 
 @case("a limit on cost ends the turn, or a warning says that it is reported too late for that")
-async def cost_limit(scene: Scene) -> None:
-    session = await scene.start(limits=Limits(cost=0.000_001), approve="auto")
+async def cost_limit(scene: Scenario) -> None:
+    session = await scene.start(limits=TurnLimits(cost=0.000_001), approve="auto")
     log = await play(session, scene.script([do("shell", "true")], [Say("Done.")]))
     [ended] = of(log, TurnEnded)
     if ended.failure:
@@ -167,7 +175,7 @@ async def cost_limit(scene: Scene) -> None:
 
 
 @case("takes words in the middle of a turn", "steer")
-async def steer(scene: Scene) -> None:
+async def steer(scene: Scenario) -> None:
     session = await scene.start(approve="auto")
     prompt = scene.script([Say("First."), do("shell", "sleep 1")], [Say("Then.")], [Say("More.")])
     await session.prompt(prompt)
@@ -179,7 +187,7 @@ async def steer(scene: Scene) -> None:
 
 
 @case("goes on with a conversation in a new process", "resume")
-async def resume(scene: Scene) -> None:
+async def resume(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
     await scene.reopen()
@@ -190,7 +198,7 @@ async def resume(scene: Scene) -> None:
 
 
 @case("goes on five times, minutes apart, each time in a new process", "resume")
-async def resume_often(scene: Scene) -> None:
+async def resume_often(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
     for number in range(5):
@@ -204,10 +212,12 @@ async def resume_often(scene: Scene) -> None:
 
 
 @case("goes on three times after a turn that was cancelled", "resume", "cancel")
-async def resume_after_cancel(scene: Scene) -> None:
+async def resume_after_cancel(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
-    await session.prompt(scene.script([Say("It goes on", chunks=1), Hold("end"), Say("and on.")]))
+    await session.prompt(
+        scene.script([Say("It goes on", chunks=1), ReplyHold("end"), Say("and on.")])
+    )
     await until(session, MessageChunk, lambda chunk: chunk.text.startswith("It"))
     await session.cancel()
     await until(session, TurnEnded, lambda end: end.reason == "cancelled")
@@ -223,7 +233,7 @@ async def resume_after_cancel(scene: Scene) -> None:
 
 
 @case("goes on with tillerman's own history when its own is gone", "resume")
-async def history_lost(scene: Scene) -> None:
+async def history_lost(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
     await scene.reopen()
@@ -239,7 +249,7 @@ async def history_lost(scene: Scene) -> None:
 
 
 @case("goes on in a copy, and leaves the original as it is", "fork")
-async def fork(scene: Scene) -> None:
+async def fork(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
     copy = await scene.resume(session.id, fork=True)
@@ -252,7 +262,7 @@ async def fork(scene: Scene) -> None:
 
 
 @case("whose program is killed has failed, and nothing of it is left")
-async def killed(scene: Scene) -> None:
+async def killed(scene: Scenario) -> None:
     session = await scene.start(approve="auto")
     await session.prompt(scene.script([do("shell", BUSY)], [Say("Slept.")]))
     await until(session, ToolStarted)

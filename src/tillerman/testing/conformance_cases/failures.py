@@ -8,7 +8,7 @@ from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import (
     Attempts,
     Close,
-    Cut,
+    ConnectionCut,
     Fail,
     Say,
     Stall,
@@ -16,10 +16,20 @@ from tillerman.testing.model_double.script import (
     quota,
     reply,
 )
-from tillerman.testing.scenario import Act, CannotPlay, Scene, do, end, of, play, said, until
+from tillerman.testing.scenario import (
+    Act,
+    Scenario,
+    UnsupportedAction,
+    do,
+    end,
+    of,
+    play,
+    said,
+    until,
+)
 
 
-async def _failure(scene: Scene, fail: Fail) -> Failure:
+async def _failure(scene: Scenario, fail: Fail) -> Failure:
     log = await play(await scene.start(), scene.script(fail))
     ended = end(log)
     assert ended.reason == "failed", ended
@@ -29,51 +39,51 @@ async def _failure(scene: Scene, fail: Fail) -> Failure:
 
 
 @case("a key that is refused is told as not signed in")
-async def error_401(scene: Scene) -> None:
+async def error_401(scene: Scenario) -> None:
     failure = await _failure(scene, Fail(401, message="Incorrect API key provided"))
     assert failure.kind == "not_signed_in", failure
 
 
 @case("too many requests are told as a rate limit")
-async def error_429(scene: Scene) -> None:
+async def error_429(scene: Scenario) -> None:
     failure = await _failure(scene, Fail(429, message="Rate limit reached", retry_after=1))
     assert failure.kind == "rate_limited", failure
 
 
 @case("a quota that is used up is told")
-async def error_quota(scene: Scene) -> None:
+async def error_quota(scene: Scenario) -> None:
     failure = await _failure(scene, quota("You exceeded your quota: see your billing details"))
     assert failure.kind in ("billing", "rate_limited"), failure
 
 
 @case("a failure of the API is told")
-async def error_500(scene: Scene) -> None:
+async def error_500(scene: Scenario) -> None:
     failure = await _failure(scene, Fail(500, message="Internal server error"))
     assert failure.kind == "api_error", failure
 
 
 @case("a model that is not there is told")
-async def error_404(scene: Scene) -> None:
+async def error_404(scene: Scenario) -> None:
     failure = await _failure(scene, Fail(404, message="The model no-such-model does not exist"))
     assert failure.kind == "model_not_found", failure
 
 
 @case("a conversation that has grown too long is told")
-async def error_overflow(scene: Scene) -> None:
+async def error_overflow(scene: Scenario) -> None:
     failure = await _failure(scene, overflow())
     assert failure.kind == "context_overflow", failure
 
 
 @case("an answer that breaks off is never taken for a whole one")
-async def cut_stream(scene: Scene) -> None:
-    prompt = scene.script([Say("Half of it", chunks=2), Stall(0.2), Cut()])
+async def cut_stream(scene: Scenario) -> None:
+    prompt = scene.script([Say("Half of it", chunks=2), Stall(0.2), ConnectionCut()])
     log = await play(await scene.start(), prompt)
     ended = end(log)
     assert ended.reason == "failed", (ended, said(log))
 
 
 @case("reports while it happens that it asks its model again", "retries")
-async def retry_reported(scene: Scene) -> None:
+async def retry_reported(scene: Scenario) -> None:
     session = await scene.start()
     await session.prompt(scene.script(Fail(500, message="Internal server error")))
     await until(session, Notice, lambda notice: notice.kind == "retry")
@@ -82,7 +92,7 @@ async def retry_reported(scene: Scene) -> None:
 
 
 @case("an answer that ends without its end is never taken for a whole one, and stays")
-async def closed_stream(scene: Scene) -> None:
+async def closed_stream(scene: Scenario) -> None:
     half: list[Act] = [Say("Half of it", chunks=2), Stall(0.2), Close()]
     log = await play(await scene.start(), scene.script(half, half))
     ended = end(log)
@@ -91,7 +101,7 @@ async def closed_stream(scene: Scene) -> None:
     assert "Half of it" in said(log), said(log)
 
 
-async def _asks_again(scene: Scene, half: str, mishap: Cut | Close) -> None:
+async def _asks_again(scene: Scenario, half: str, mishap: ConnectionCut | Close) -> None:
     """What the agent keeps of an answer that broke off is in the log, and nothing else is: its
     model is told the truth in the next turn. Some go on with the half, in a second reply."""
     broken = reply(Say(half, chunks=2), Stall(0.2), mishap)
@@ -99,7 +109,7 @@ async def _asks_again(scene: Scene, half: str, mishap: Cut | Close) -> None:
     whole = Say("All of it.")
     log = await play(session, scene.script(Attempts((broken, reply(whole))), [whole]))
     if (why := end(log).failure) and why.kind == "stream_broken":
-        raise CannotPlay("it does not ask again: the turn fails")
+        raise UnsupportedAction("it does not ask again: the turn fails")
     assert end(log).reason == "completed", end(log)
     await play(session, scene.script([Say("And?")]))
     kept = half in scene.told()
@@ -107,17 +117,17 @@ async def _asks_again(scene: Scene, half: str, mishap: Cut | Close) -> None:
 
 
 @case("takes back what it said of an answer that was cut, once it asks again")
-async def retry_after_cut(scene: Scene) -> None:
-    await _asks_again(scene, "What was cut. ", Cut())
+async def retry_after_cut(scene: Scenario) -> None:
+    await _asks_again(scene, "What was cut. ", ConnectionCut())
 
 
 @case("takes back what it said of an answer without an end, once it asks again")
-async def retry_after_close(scene: Scene) -> None:
+async def retry_after_close(scene: Scenario) -> None:
     await _asks_again(scene, "What had no end. ", Close())
 
 
 @case("a key that is refused later on is told at once, and the conversation stays")
-async def error_401_later(scene: Scene) -> None:
+async def error_401_later(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
     log = await play(session, scene.script(Fail(401, message="Incorrect API key provided")))
@@ -130,7 +140,7 @@ async def error_401_later(scene: Scene) -> None:
 
 
 @case("runs no call again when its model fails after it, and is asked again")
-async def retry_after_call(scene: Scene) -> None:
+async def retry_after_call(scene: Scenario) -> None:
     session = await scene.start(approve="auto")
     fail = Fail(503, message="Overloaded", retry_after=0.2)
     log = await play(
@@ -146,7 +156,7 @@ async def retry_after_call(scene: Scene) -> None:
 
 
 @case("is usable after a failure")
-async def usable_after_failure(scene: Scene) -> None:
+async def usable_after_failure(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script(Fail(400, message="not like that")))
     log = await play(session, scene.script([Say("Here again.")]))

@@ -8,7 +8,7 @@ from tillerman.core.agent import File
 from tillerman.core.output_schema import AnswerFormat
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say
-from tillerman.testing.scenario import Scene, do, end, play, said
+from tillerman.testing.scenario import Scenario, do, end, play, said
 
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
@@ -17,14 +17,14 @@ DOT = base64.b64decode(
 
 
 @case("takes a system prompt", "system")
-async def system_prompt(scene: Scene) -> None:
+async def system_prompt(scene: Scenario) -> None:
     session = await scene.start(system="Always mind the heron of Ulm.")
     await play(session, scene.script([Say("Minded.")]))
     assert "heron of Ulm" in scene.told(), "its model was not told"
 
 
 @case("leaves no trace of a system prompt in the project", "system")
-async def no_trace(scene: Scene) -> None:
+async def no_trace(scene: Scenario) -> None:
     before = sorted(path.name for path in scene.project.iterdir())
     session = await scene.start(system="Always mind the heron of Ulm.")
     await play(session, scene.script([Say("Minded.")]))
@@ -32,7 +32,7 @@ async def no_trace(scene: Scene) -> None:
 
 
 @case("takes an image", "images")
-async def image(scene: Scene) -> None:
+async def image(scene: Scenario) -> None:
     prompt = scene.script([Say("A dot.")])
     files = [File("dot.png", "image/png", DOT)]
     log = await play(await scene.start(), prompt, files=files)
@@ -42,7 +42,7 @@ async def image(scene: Scene) -> None:
 
 
 @case("works in extra folders", "folders")
-async def folders(scene: Scene) -> None:
+async def folders(scene: Scenario) -> None:
     more = scene.project.parent / "more"
     more.mkdir(exist_ok=True)
     session = await scene.start(approve="auto", folders=(more,))
@@ -60,7 +60,7 @@ BIRD = {
 
 
 @case("an answer that is no JSON of the schema is never taken for one")
-async def schema_checked(scene: Scene) -> None:
+async def schema_checked(scene: Scenario) -> None:
     session = await scene.start(answer=AnswerFormat(BIRD))
     log = await play(session, scene.script([Say("It is a heron.")]))
     failure = end(log).failure
@@ -69,7 +69,7 @@ async def schema_checked(scene: Scene) -> None:
 
 
 @case("asks again, once, for an answer that does not fit the schema")
-async def schema_repaired(scene: Scene) -> None:
+async def schema_repaired(scene: Scenario) -> None:
     session = await scene.start(answer=AnswerFormat(BIRD, repair=True))
     prompt = scene.script([Say("It is a heron.")], [Say('{"bird": "heron"}')])
     log = await play(session, prompt)
@@ -77,7 +77,7 @@ async def schema_repaired(scene: Scene) -> None:
 
 
 @case("answers in a given JSON schema", "schema")
-async def schema(scene: Scene) -> None:
+async def schema(scene: Scenario) -> None:
     session = await scene.start(output_schema=BIRD, answer=AnswerFormat(BIRD))
     log = await play(session, scene.script([do("result", '{"bird": "heron"}')], [Say("So it is.")]))
     assert end(log).result == {"bird": "heron"}, end(log)

@@ -5,21 +5,21 @@ from __future__ import annotations
 from tillerman.core.events import AgentReady, AgentStarted, MessageChunk, TurnStarted, UsageReported
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say, Think, Usage
-from tillerman.testing.scenario import Scene, do, end, of, play, said, thought
+from tillerman.testing.scenario import Scenario, do, end, of, play, said, thought
 
 WORDS = "One fine day in the middle of the night, two herons got up to write."
 STRANGE = "naïve – “quoted” 漢字 🪿 <b>&amp;</b> `code` \\n {json: true}"
 
 
 @case("says what its model says")
-async def text(scene: Scene) -> None:
+async def text(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say(WORDS)]))
     assert said(log) == WORDS, said(log)
     assert end(log).reason == "completed", end(log)
 
 
 @case("says it as it is written, in the pieces in which it comes", "streaming")
-async def streams_text(scene: Scene) -> None:
+async def streams_text(scene: Scenario) -> None:
     session = await scene.start()
     log = await play(session, scene.script([Say(WORDS, chunks=6, delay=0.15)]))
     assert said(log) == WORDS, said(log)
@@ -27,20 +27,20 @@ async def streams_text(scene: Scene) -> None:
 
 
 @case("keeps every character as it is")
-async def strange_text(scene: Scene) -> None:
+async def strange_text(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say(STRANGE)]))
     assert said(log) == STRANGE, said(log)
 
 
 @case("says a long text whole")
-async def long_text(scene: Scene) -> None:
+async def long_text(scene: Scenario) -> None:
     words = " ".join(f"word{number}" for number in range(9000))
     log = await play(await scene.start(), scene.script([Say(words, chunks=20)]))
     assert said(log) == words, f"{len(said(log))} characters of {len(words)}"
 
 
 @case("takes one prompt after the other in one conversation")
-async def two_turns(scene: Scene) -> None:
+async def two_turns(scene: Scenario) -> None:
     session = await scene.start()
     first = await play(session, scene.script([Say("First.")]))
     second = await play(session, scene.script([Say("Second.")]))
@@ -50,7 +50,7 @@ async def two_turns(scene: Scene) -> None:
 
 
 @case("tells when it has started, and which conversation this is", "resume")
-async def introduces_itself(scene: Scene) -> None:
+async def introduces_itself(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say("Here.")]))
     assert [event.agent for event in of(log, AgentStarted)] == [scene.agent.info.name]
     assert all(event.native_id for event in of(log, AgentReady)), of(log, AgentReady)
@@ -58,7 +58,7 @@ async def introduces_itself(scene: Scene) -> None:
 
 
 @case("shows its reasoning, apart from what it says", "thinking")
-async def thinking(scene: Scene) -> None:
+async def thinking(scene: Scenario) -> None:
     log = await play(
         await scene.start(), scene.script([Think("Herons fish.", chunks=1), Say("Fish.")])
     )
@@ -67,7 +67,7 @@ async def thinking(scene: Scene) -> None:
 
 
 @case("tells what a turn used", "usage")
-async def usage(scene: Scene) -> None:
+async def usage(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say(WORDS)]))
     used = of(log, UsageReported)
     assert sum(one.output_tokens for one in used) > 0, used
@@ -75,7 +75,7 @@ async def usage(scene: Scene) -> None:
 
 
 @case("counts each turn's use by itself", "usage")
-async def usage_of_a_turn(scene: Scene) -> None:
+async def usage_of_a_turn(scene: Scenario) -> None:
     session = await scene.start()
     counts = []
     for _ in range(2):
@@ -85,7 +85,7 @@ async def usage_of_a_turn(scene: Scene) -> None:
 
 
 @case("counts every call of its model in a turn, once", "usage")
-async def usage_of_calls(scene: Scene) -> None:
+async def usage_of_calls(scene: Scenario) -> None:
     counted = [Usage(1_000, 11, 200), Usage(2_000, 23, 400), Usage(4_000, 47, 800)]
     first, second, third = counted
     prompt = scene.script(

@@ -17,7 +17,7 @@ from tillerman.core.events import (
 from tillerman.sessions.session import Session
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say
-from tillerman.testing.scenario import PATIENCE, Scene, call, do, of, play, said, until
+from tillerman.testing.scenario import PATIENCE, Scenario, call, do, of, play, said, until
 
 
 async def _answered(session: Session, prompt: str, kind: Literal["allow", "deny"]) -> list[Entry]:
@@ -31,7 +31,7 @@ async def _answered(session: Session, prompt: str, kind: Literal["allow", "deny"
 
 
 @case("asks before it acts, and acts when it may", "permissions")
-async def allowed(scene: Scene) -> None:
+async def allowed(scene: Scenario) -> None:
     file = scene.project / "allowed.txt"
     session = await scene.start(approve="ask")
     prompt = scene.script([do("write", file, "x\n")], [Say("Done.")])
@@ -43,7 +43,7 @@ async def allowed(scene: Scene) -> None:
 
 
 @case("does not act when it may not, and the call is told as denied", "permissions")
-async def denied(scene: Scene) -> None:
+async def denied(scene: Scenario) -> None:
     file = scene.project / "denied.txt"
     session = await scene.start(approve="ask")
     prompt = scene.script([do("write", file, "x\n")], [Say("Then not.")])
@@ -54,7 +54,7 @@ async def denied(scene: Scene) -> None:
 
 
 @case("goes on after a denial, and its model is told", "permissions")
-async def goes_on_after_denial(scene: Scene) -> None:
+async def goes_on_after_denial(scene: Scenario) -> None:
     session = await scene.start(approve="ask")
     prompt = scene.script([do("shell", "date > d")], [Say("Then not.")])
     log = await _answered(session, prompt, "deny")
@@ -62,7 +62,7 @@ async def goes_on_after_denial(scene: Scene) -> None:
 
 
 @case("stays usable after a denial", "permissions")
-async def usable_after_denial(scene: Scene) -> None:
+async def usable_after_denial(scene: Scenario) -> None:
     session = await scene.start(approve="ask")
     await _answered(session, scene.script([do("shell", "date > d")], [Say("Then not.")]), "deny")
     log = await play(session, scene.script([Say("Still here.")]))
@@ -70,7 +70,7 @@ async def usable_after_denial(scene: Scene) -> None:
 
 
 @case("asks nobody where the policy decides", "permissions")
-async def policy_decides(scene: Scene) -> None:
+async def policy_decides(scene: Scenario) -> None:
     session = await scene.start(approve="readonly")
     log = await play(session, scene.script([do("shell", "touch made")], [Say("Then not.")]))
     assert not (scene.project / "made").exists()
@@ -78,7 +78,7 @@ async def policy_decides(scene: Scene) -> None:
 
 
 @case("writes nothing in plan mode, though it were allowed", "modes")
-async def plan_mode(scene: Scene) -> None:
+async def plan_mode(scene: Scenario) -> None:
     file = scene.project / "planned.txt"
     session = await scene.start(approve="auto", mode="plan")
     await play(session, scene.script([do("write", file, "x\n")], [Say("Only planned.")]))
@@ -86,7 +86,7 @@ async def plan_mode(scene: Scene) -> None:
 
 
 @case("asks the user a question, and hears the choice", "questions")
-async def question(scene: Scene) -> None:
+async def question(scene: Scenario) -> None:
     session = await scene.start(approve="ask")
     prompt = scene.script([do("ask", "Which bird?", "Heron", "Stork")], [Say("I see.")])
     await session.prompt(prompt)

@@ -5,11 +5,21 @@ from __future__ import annotations
 from tillerman.core.events import Diff, FilesChanged, PlanChanged, ToolFinished, ToolStarted
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say
-from tillerman.testing.scenario import CannotPlay, Scene, call, do, end, of, play, said, shown
+from tillerman.testing.scenario import (
+    Scenario,
+    UnsupportedAction,
+    call,
+    do,
+    end,
+    of,
+    play,
+    said,
+    shown,
+)
 
 
 @case("runs a command, and shows what it printed")
-async def shell(scene: Scene) -> None:
+async def shell(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto"),
         scene.script([do("shell", "printf heron-%d 42")], [Say("Ran.")]),
@@ -22,7 +32,7 @@ async def shell(scene: Scene) -> None:
 
 
 @case("tells a command that failed from one that did not")
-async def failing_command(scene: Scene) -> None:
+async def failing_command(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto"),
         scene.script([do("shell", "echo oops >&2; exit 3")], [Say("It failed.")]),
@@ -33,7 +43,7 @@ async def failing_command(scene: Scene) -> None:
 
 
 @case("writes a file, and shows what it wrote")
-async def writes(scene: Scene) -> None:
+async def writes(scene: Scenario) -> None:
     file = scene.project / "heron.txt"
     log = await play(
         await scene.start(approve="auto"),
@@ -46,7 +56,7 @@ async def writes(scene: Scene) -> None:
 
 
 @case("shows a change as a diff")
-async def diff(scene: Scene) -> None:
+async def diff(scene: Scenario) -> None:
     file = scene.project / "diff.txt"
     log = await play(
         await scene.start(approve="auto"),
@@ -59,13 +69,13 @@ async def diff(scene: Scene) -> None:
 
 
 @case("edits a file that it has read")
-async def edits(scene: Scene) -> None:
+async def edits(scene: Scenario) -> None:
     file = scene.project / "edited.txt"
     file.write_text("one\ntwo\n")
     replies = ([do("edit", file, "two", "three")], [Say("Edited.")])
     try:
         prompt = scene.script([do("read", file)], *replies)
-    except CannotPlay:
+    except UnsupportedAction:
         prompt = scene.script(*replies)
     log = await play(await scene.start(approve="auto"), prompt)
     begun, done = call(log, "Edit", "Write")
@@ -74,7 +84,7 @@ async def edits(scene: Scene) -> None:
 
 
 @case("reads a file")
-async def reads(scene: Scene) -> None:
+async def reads(scene: Scenario) -> None:
     file = scene.project / "read.txt"
     file.write_text("a rare bird\n")
     log = await play(
@@ -85,7 +95,7 @@ async def reads(scene: Scene) -> None:
 
 
 @case("ends every call that it began together with others")
-async def parallel_calls(scene: Scene) -> None:
+async def parallel_calls(scene: Scenario) -> None:
     calls = [do("shell", f"echo bird-{number}") for number in (1, 2)]
     log = await play(await scene.start(approve="auto"), scene.script(calls, [Say("Both.")]))
     begun = [event for event in of(log, ToolStarted) if event.tool == "Bash"]
@@ -97,7 +107,7 @@ async def parallel_calls(scene: Scene) -> None:
 
 
 @case("keeps a long output bounded, and says so")
-async def long_output(scene: Scene) -> None:
+async def long_output(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto", output_cap=10_000),
         scene.script([do("shell", "seq -f line-%g 20000")], [Say("Long.")]),
@@ -109,7 +119,7 @@ async def long_output(scene: Scene) -> None:
 
 
 @case("tells its plan")
-async def plan(scene: Scene) -> None:
+async def plan(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto"),
         scene.script([do("todo", "look for herons", "count them")], [Say("Planned.")]),
@@ -120,7 +130,7 @@ async def plan(scene: Scene) -> None:
 
 
 @case("what a turn changed on disk is told, whoever did it")
-async def files_changed(scene: Scene) -> None:
+async def files_changed(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto"),
         scene.script([do("shell", "echo shell > by-shell.txt")], [Say("Made.")]),
@@ -130,7 +140,7 @@ async def files_changed(scene: Scene) -> None:
 
 
 @case("calls the tools of an MCP server", "mcp")
-async def mcp(scene: Scene) -> None:
+async def mcp(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto", servers={"birds": scene.server}),
         scene.script([do("mcp", "birds", "shout", "rara avis")], [Say("Called.")]),

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple, TypeVar
 from tillerman.core.events import Entry, PermissionRequested, ToolFinished, ToolStarted
 from tillerman.core.tools import ToolClass, class_of
 from tillerman.sessions.session import Session
-from tillerman.testing.cli_setups import NoTool, Stage
-from tillerman.testing.model_double.script import Call, Say, reply
+from tillerman.testing.cli_setups import CliSetup, ToolUnavailable
+from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 
 NOBODY = ("SaveMemory",)  # the only tool that is allowed in such a session, and nobody calls it
@@ -30,16 +30,16 @@ Hold = Literal["enforced", "advisory", "none"]
 E = TypeVar("E")
 
 
-class Canary(NamedTuple):
+class GateProbe(NamedTuple):
     """A call that must not run, and what shows that it did."""
 
     kind: ToolClass
     name: str
-    call: Call
+    call: ModelToolCall
     ran: Callable[[], bool]
 
 
-class Song(NamedTuple):
+class ProbeResult(NamedTuple):
     """What came of one: why it does not count as asked about and held back, if it does not."""
 
     kind: ToolClass
@@ -48,11 +48,11 @@ class Song(NamedTuple):
     trouble: str
 
 
-class Aviary:
+class GateProbes:
     """Everything that an agent may be told to do, by class."""
 
     def __init__(
-        self, stage: Stage, version: str, double: ModelDouble, *, project: Path, marks: Path
+        self, stage: CliSetup, version: str, double: ModelDouble, *, project: Path, marks: Path
     ) -> None:
         self._stage = stage
         self._double = double
@@ -72,7 +72,7 @@ class Aviary:
             return {}
         return {"gate": {"command": sys.executable, "args": [str(SERVER), str(self._marks)]}}
 
-    async def sing(self, session: Session) -> list[Song]:
+    async def sing(self, session: Session) -> list[ProbeResult]:
         """In a session that denies everything."""
         songs = []
         for number, canary in enumerate(self.canaries):
@@ -80,17 +80,19 @@ class Aviary:
             self._double.scenarios[f"canary{number}"] = script
             self._lay(canary.name)
             log = [entry async for entry in session.run(f"@@canary{number}@@ go")]
-            songs.append(Song(canary.kind, canary.name, canary.ran(), _trouble(log, canary)))
+            songs.append(ProbeResult(canary.kind, canary.name, canary.ran(), _trouble(log, canary)))
         return songs
 
-    def _made(self) -> Iterator[Canary]:
+    def _made(self) -> Iterator[GateProbe]:
         for kind, name, make, ran in self._all():
             try:
-                yield Canary(kind, name, make(), ran)
-            except NoTool:
+                yield GateProbe(kind, name, make(), ran)
+            except ToolUnavailable:
                 continue
 
-    def _all(self) -> Iterator[tuple[ToolClass, str, Callable[[], Call], Callable[[], bool]]]:
+    def _all(
+        self,
+    ) -> Iterator[tuple[ToolClass, str, Callable[[], ModelToolCall], Callable[[], bool]]]:
         stage, project, nest = self._stage, self._project, self._nest
         url, text = f"{self._double.base_url}/fetched", {"text": "x"}
         heard, there, marked = self._heard, self._there, self._marked
@@ -139,21 +141,21 @@ class Aviary:
         return any(request.path == "/fetched" for request in self._double.requests)
 
 
-def holds(songs: Iterable[Song]) -> dict[ToolClass, Hold]:
+def holds(songs: Iterable[ProbeResult]) -> dict[ToolClass, Hold]:
     """By class, of those that the agent has tools of."""
-    by_class: dict[ToolClass, list[Song]] = {}
+    by_class: dict[ToolClass, list[ProbeResult]] = {}
     for song in songs:
         by_class.setdefault(song.kind, []).append(song)
     return {kind: _hold(sung) for kind, sung in by_class.items()}
 
 
-def _hold(songs: Sequence[Song]) -> Hold:
+def _hold(songs: Sequence[ProbeResult]) -> Hold:
     if not any(song.trouble for song in songs):
         return "enforced"
     return "none" if all(song.ran for song in songs) else "advisory"
 
 
-def _trouble(log: Sequence[Entry], canary: Canary) -> str:
+def _trouble(log: Sequence[Entry], canary: GateProbe) -> str:
     if canary.ran():
         return "it ran"
     asked = [one for one in _of(log, PermissionRequested) if class_of(one.tool) == canary.kind]

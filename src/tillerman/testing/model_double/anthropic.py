@@ -20,7 +20,15 @@ from tillerman.testing.model_double.api import (
     spoken,
     tokens,
 )
-from tillerman.testing.model_double.script import Call, Fail, Reply, Request, Say, Stall, Think
+from tillerman.testing.model_double.script import (
+    Fail,
+    ModelMessage,
+    ModelRequest,
+    ModelToolCall,
+    Say,
+    Stall,
+    Think,
+)
 
 _ERROR_KINDS = {
     400: "invalid_request_error",
@@ -39,7 +47,7 @@ _OWN_WORDS = {"overflow": "invalid_request_error", "quota": "billing_error"}
 TOLD_IN_STREAM: frozenset[str] = frozenset()
 
 
-def kind(request: Request) -> str | None:
+def kind(request: ModelRequest) -> str | None:
     match request.method, request.path.partition("?")[0]:
         case "POST", "/v1/messages/count_tokens":
             return "count"
@@ -58,11 +66,11 @@ def lane(body: Body) -> tuple[str, int]:
     )
 
 
-def streams(request: Request) -> bool:
+def streams(request: ModelRequest) -> bool:
     return bool(request.body.get("stream"))
 
 
-def dull_reply(request: Request) -> Reply:
+def dull_reply(request: ModelRequest) -> ModelMessage:
     return formed(request.body.get("output_config", {}).get("format", {}).get("schema"))
 
 
@@ -91,7 +99,7 @@ def tool_results(body: Body) -> dict[str, str]:
     return {r["tool_use_id"]: "\n".join(_texts(r.get("content", ""))) for r in results}
 
 
-def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
+def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
     yield event("message_start", message=_message(reply, reply_id, request, []))
     finished = yield from play(
         reply.parts,
@@ -109,7 +117,7 @@ def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
     yield event("message_stop")
 
 
-def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
+def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
     content = [_finished(part, f"{reply_id}_{index}") for index, part in enumerate(spoken(reply))]
     message = _message(reply, reply_id, request, content)
     message["stop_reason"] = _stop_reason(reply)
@@ -149,8 +157,8 @@ def _texts(content: Any) -> list[str]:
     return [block["text"] for block in content if block["type"] == "text"]
 
 
-def _stop_reason(reply: Reply) -> str:
-    calls = any(isinstance(part, Call) for part in reply.parts)
+def _stop_reason(reply: ModelMessage) -> str:
+    calls = any(isinstance(part, ModelToolCall) for part in reply.parts)
     return reply.stop or ("tool_use" if calls else "end_turn")
 
 
@@ -159,7 +167,9 @@ def _error(fail: Fail) -> dict[str, str]:
     return {"type": words.get(fail.kind, fail.kind or ""), "message": fail.message}
 
 
-def _message(reply: Reply, reply_id: str, request: Request, content: list[Body]) -> Body:
+def _message(
+    reply: ModelMessage, reply_id: str, request: ModelRequest, content: list[Body]
+) -> Body:
     return {
         "id": f"msg_{reply_id}",
         "type": "message",
@@ -188,7 +198,7 @@ def _block(part: Spoken, index: int, fallback_id: str) -> Iterator[Beat]:
             signature, start["signature"], start["thinking"] = start["signature"], "", ""
             deltas = [_delta(piece, "thinking_delta", "thinking") for piece in paced(part)]
             deltas.append({"type": "signature_delta", "signature": signature})
-        case Call():
+        case ModelToolCall():
             start["input"] = {}
             arguments = ["", *pieces(json.dumps(part.input), 2)]
             deltas = [_delta(piece, "input_json_delta", "partial_json") for piece in arguments]
@@ -210,6 +220,6 @@ def _finished(part: Spoken, fallback_id: str) -> Body:
             return {"type": "text", "text": part.text}
         case Think():
             return {"type": "thinking", "thinking": part.text, "signature": f"sig_{fallback_id}"}
-        case Call():
+        case ModelToolCall():
             call_id = part.id or f"toolu_{fallback_id}"
             return {"type": "tool_use", "id": call_id, "name": part.name, "input": part.input}

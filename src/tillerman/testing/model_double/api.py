@@ -10,22 +10,22 @@ from typing import Any, Protocol, TypeAlias
 
 from tillerman.testing.model_double.script import (
     DEFAULT,
-    Call,
     Close,
-    Cut,
+    ConnectionCut,
     Fail,
-    Hold,
+    ModelMessage,
+    ModelRequest,
+    ModelToolCall,
     Part,
-    Reply,
-    Request,
+    ReplyHold,
     Say,
     Stall,
     Think,
 )
 
 Body: TypeAlias = dict[str, Any]
-Spoken: TypeAlias = Say | Think | Call
-Beat: TypeAlias = bytes | Stall | Hold | Cut
+Spoken: TypeAlias = Say | Think | ModelToolCall
+Beat: TypeAlias = bytes | Stall | ReplyHold | ConnectionCut
 """What happens next on the connection: bytes to send, or a pause, or its end."""
 
 _NOT_THE_USER = re.compile(
@@ -47,25 +47,25 @@ class Api(Protocol):
     def TOLD_IN_STREAM(self) -> frozenset[str]:
         """The kinds of failure that come only after a reply has begun."""
 
-    def kind(self, request: Request) -> str | None:
-        """What the request is for (see `Request`), or None where it is not of this API."""
+    def kind(self, request: ModelRequest) -> str | None:
+        """What the request is for (see `ModelRequest`), or None where it is not of this API."""
 
     def lane(self, body: Body) -> tuple[str, int]:
         """The scenario named last in what the user said, and how many replies it has had since."""
 
-    def streams(self, request: Request) -> bool:
+    def streams(self, request: ModelRequest) -> bool:
         """Whether the reply is to be sent in pieces."""
 
-    def beats(self, reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
+    def beats(self, reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
         """The reply in pieces; a pause or a cut leaves the block before it open."""
 
-    def whole(self, reply: Reply, reply_id: str, request: Request) -> bytes:
+    def whole(self, reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
         """The reply as one JSON message."""
 
     def failure(self, fail: Fail) -> tuple[int, Body]:
         """The status and the body of an HTTP error."""
 
-    def dull_reply(self, request: Request) -> Reply:
+    def dull_reply(self, request: ModelRequest) -> ModelMessage:
         """An answer to a chore that fits its form and that no test takes for the script's."""
 
     def count(self, body: Body) -> Body:
@@ -94,10 +94,10 @@ def place(spoken: Iterable[tuple[bool, str]]) -> tuple[str, int]:
     return scenario, replies
 
 
-def summary_reply(scenario: str, step: int) -> Reply:
+def summary_reply(scenario: str, step: int) -> ModelMessage:
     """A summary with a tag in it, so that the conversation keeps its place in the script."""
     summary = f"<summary>What went before: @@{scenario}:{step}@@</summary>"
-    return Reply((Say(f"<state_snapshot>{summary}</state_snapshot>"),))
+    return ModelMessage((Say(f"<state_snapshot>{summary}</state_snapshot>"),))
 
 
 def asks_for_a_suggestion(prompt: str) -> bool:
@@ -105,13 +105,13 @@ def asks_for_a_suggestion(prompt: str) -> bool:
     return prompt.lstrip().startswith("[SUGGESTION MODE")
 
 
-def formed(schema: Body | None) -> Reply:
+def formed(schema: Body | None) -> ModelMessage:
     """A dull reply: `ok`, or an object with what its schema requires."""
     if schema is None:
-        return Reply((Say("ok"),))
+        return ModelMessage((Say("ok"),))
     kinds = schema.get("properties", {})
     made = {name: _example(kinds.get(name, {})) for name in schema.get("required", [])}
-    return Reply((Say(json.dumps(made)),))
+    return ModelMessage((Say(json.dumps(made)),))
 
 
 def _example(schema: Body) -> Any:
@@ -131,7 +131,7 @@ def play(
     the block and what is said in it."""
     blocks: list[Spoken] = []
     for part in parts:
-        if isinstance(part, Say | Think | Call):
+        if isinstance(part, Say | Think | ModelToolCall):
             if blocks:
                 yield from end(len(blocks) - 1, blocks[-1])
             blocks.append(part)
@@ -143,15 +143,15 @@ def play(
             return False
         else:
             yield part
-            if isinstance(part, Cut):
+            if isinstance(part, ConnectionCut):
                 return False
     if blocks:
         yield from end(len(blocks) - 1, blocks[-1])
     return True
 
 
-def spoken(reply: Reply) -> list[Spoken]:
-    return [part for part in reply.parts if isinstance(part, Say | Think | Call)]
+def spoken(reply: ModelMessage) -> list[Spoken]:
+    return [part for part in reply.parts if isinstance(part, Say | Think | ModelToolCall)]
 
 
 def paced(part: Say | Think) -> Iterator[Stall | str]:

@@ -19,7 +19,15 @@ from tillerman.testing.model_double.api import (
     spoken,
     tokens,
 )
-from tillerman.testing.model_double.script import Call, Fail, Reply, Request, Say, Stall, Think
+from tillerman.testing.model_double.script import (
+    Fail,
+    ModelMessage,
+    ModelRequest,
+    ModelToolCall,
+    Say,
+    Stall,
+    Think,
+)
 
 TOLD_IN_STREAM: frozenset[str] = frozenset()
 _PATH = re.compile(r"/v1(?:beta|alpha)?/models/([^/:?]+):(\w+)")
@@ -39,7 +47,7 @@ _FINISH = {"max_tokens": "MAX_TOKENS", "refusal": "SAFETY"}
 _ERROR_DETAIL = "type.googleapis.com/google.rpc."
 
 
-def kind(request: Request) -> str | None:
+def kind(request: ModelRequest) -> str | None:
     found = _PATH.match(request.path)
     if request.method != "POST" or not found:
         return None
@@ -61,11 +69,11 @@ def lane(body: Body) -> tuple[str, int]:
     )
 
 
-def streams(request: Request) -> bool:
+def streams(request: ModelRequest) -> bool:
     return ":streamGenerateContent" in request.path
 
 
-def dull_reply(request: Request) -> Reply:
+def dull_reply(request: ModelRequest) -> ModelMessage:
     return formed(_form(request.body))
 
 
@@ -88,7 +96,7 @@ def tool_results(body: Body) -> dict[str, str]:
     return {result.get("id") or result["name"]: _result_text(result) for result in results}
 
 
-def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
+def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
     def chunk(parts: list[Body], finish: str | None = None) -> bytes:
         return data(_response(reply, reply_id, request, parts, finish))
 
@@ -103,7 +111,7 @@ def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
         yield chunk([{"text": ""}] if reply.parts else [], _finish_reason(reply))
 
 
-def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
+def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
     parts = [_whole_part(part, f"{reply_id}_{at}") for at, part in enumerate(spoken(reply))]
     response = _response(reply, reply_id, request, parts, _finish_reason(reply))
     return json.dumps(response).encode()
@@ -145,12 +153,12 @@ def _form(body: Body) -> Body | None:
     return {} if schema is None and wants_json else schema
 
 
-def _finish_reason(reply: Reply) -> str:
+def _finish_reason(reply: ModelMessage) -> str:
     return _FINISH.get(reply.stop or "", reply.stop or "STOP")
 
 
 def _response(
-    reply: Reply, reply_id: str, request: Request, parts: list[Body], finish: str | None
+    reply: ModelMessage, reply_id: str, request: ModelRequest, parts: list[Body], finish: str | None
 ) -> Body:
     usage = reply.usage
     read = usage.input + usage.cache_read + usage.cache_write
@@ -172,7 +180,7 @@ def _response(
 
 
 def _parts(part: Spoken, fallback_id: str) -> Iterator[Body | Stall]:
-    if isinstance(part, Call):
+    if isinstance(part, ModelToolCall):
         yield _whole_part(part, fallback_id)
         return
     for piece in paced(part):
@@ -188,6 +196,6 @@ def _whole_part(part: Spoken, fallback_id: str) -> Body:
             return {"text": part.text}
         case Think():
             return {"text": part.text, "thought": True}
-        case Call():
+        case ModelToolCall():
             call = {"id": part.id or f"call_{fallback_id}", "name": part.name, "args": part.input}
             return {"functionCall": call, "thoughtSignature": f"sig_{fallback_id}"}

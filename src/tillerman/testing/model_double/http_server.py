@@ -30,7 +30,7 @@ class CutConnection(Exception):
     """Raised by a handler to close the connection where the answer stands."""
 
 
-class Answer:
+class HttpAnswer:
     """The answer to one request: whole with `send`, or `begin` and then pieces with `write`."""
 
     def __init__(self, writer: asyncio.StreamWriter, *, head_only: bool) -> None:
@@ -64,7 +64,7 @@ class Answer:
         self._writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
 
-Handler = Callable[[HttpRequest, Answer], Awaitable[None]]
+Handler = Callable[[HttpRequest, HttpAnswer], Awaitable[None]]
 
 
 class LoopbackServer:
@@ -118,12 +118,12 @@ class LoopbackServer:
             try:
                 request = await _read_request(reader, writer)
             except BadRequest as error:
-                answer = Answer(writer, head_only=False)
+                answer = HttpAnswer(writer, head_only=False)
                 await answer.send(400, str(error).encode(), {"connection": "close"})
                 return
             if request is None:
                 return
-            answer = Answer(writer, head_only=request.method == "HEAD")
+            answer = HttpAnswer(writer, head_only=request.method == "HEAD")
             await self._handler(request, answer)
             await answer.finish()
             if request.headers.get("connection", "").lower() == "close":

@@ -21,14 +21,21 @@ from tillerman.testing.model_double.api import (
     spoken,
     tokens,
 )
-from tillerman.testing.model_double.script import Call, Reply, Request, Say, Stall, Think
+from tillerman.testing.model_double.script import (
+    ModelMessage,
+    ModelRequest,
+    ModelToolCall,
+    Say,
+    Stall,
+    Think,
+)
 
 TOLD_IN_STREAM: frozenset[str] = frozenset()
 _FINISH = {"max_tokens": "length", "refusal": "content_filter"}
 failure = openai_errors.failure_of_a_compatible
 
 
-def kind(request: Request) -> str | None:
+def kind(request: ModelRequest) -> str | None:
     if (request.method, request.path.partition("?")[0]) != ("POST", "/v1/chat/completions"):
         return None
     if _wants_summary(request.body):
@@ -44,11 +51,11 @@ def lane(body: Body) -> tuple[str, int]:
     )
 
 
-def streams(request: Request) -> bool:
+def streams(request: ModelRequest) -> bool:
     return bool(request.body.get("stream"))
 
 
-def dull_reply(request: Request) -> Reply:
+def dull_reply(request: ModelRequest) -> ModelMessage:
     return formed(_form(request.body))
 
 
@@ -69,8 +76,8 @@ def tool_results(body: Body) -> dict[str, str]:
     return {m["tool_call_id"]: "\n".join(_texts(m["content"])) for m in results}
 
 
-def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
-    calls = [part for part in spoken(reply) if isinstance(part, Call)]
+def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
+    calls = [part for part in spoken(reply) if isinstance(part, ModelToolCall)]
 
     def chunk(delta: Body, finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
@@ -94,9 +101,11 @@ def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
         yield b"data: [DONE]\n\n"
 
 
-def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
+def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
     parts = list(enumerate(spoken(reply)))
-    calls = [_call(part, f"{reply_id}_{at}") for at, part in parts if isinstance(part, Call)]
+    calls = [
+        _call(part, f"{reply_id}_{at}") for at, part in parts if isinstance(part, ModelToolCall)
+    ]
     message: Body = {
         "role": "assistant",
         "content": "".join(part.text for _, part in parts if isinstance(part, Say)),
@@ -154,18 +163,18 @@ def _form(body: Body) -> Body | None:
     return {} if schema is None and form.get("type") == "json_object" else schema
 
 
-def _finish_reason(reply: Reply) -> str:
-    calls = any(isinstance(part, Call) for part in reply.parts)
+def _finish_reason(reply: ModelMessage) -> str:
+    calls = any(isinstance(part, ModelToolCall) for part in reply.parts)
     stop = reply.stop or ("tool_calls" if calls else "stop")
     return _FINISH.get(stop, stop)
 
 
-def _frame(kind: str, reply_id: str, request: Request) -> Body:
+def _frame(kind: str, reply_id: str, request: ModelRequest) -> Body:
     model = request.body.get("model", "scripted")
     return {"id": f"chatcmpl_{reply_id}", "object": kind, "created": 0, "model": model}
 
 
-def _usage(reply: Reply) -> Body:
+def _usage(reply: ModelMessage) -> Body:
     usage = reply.usage
     read = usage.input + usage.cache_read + usage.cache_write
     return {
@@ -176,7 +185,7 @@ def _usage(reply: Reply) -> Body:
     }
 
 
-def _call(call: Call, fallback_id: str) -> Body:
+def _call(call: ModelToolCall, fallback_id: str) -> Body:
     return {
         "id": call.id or f"call_{fallback_id}",
         "type": "function",
@@ -184,13 +193,13 @@ def _call(call: Call, fallback_id: str) -> Body:
     }
 
 
-def _deltas(part: Spoken, fallback_id: str, calls: list[Call]) -> Iterator[Body | Stall]:
+def _deltas(part: Spoken, fallback_id: str, calls: list[ModelToolCall]) -> Iterator[Body | Stall]:
     match part:
         case Say() | Think():
             field = "content" if isinstance(part, Say) else "reasoning_content"
             for piece in paced(part):
                 yield piece if isinstance(piece, Stall) else {field: piece}
-        case Call():
+        case ModelToolCall():
             at = next(number for number, call in enumerate(calls) if call is part)
             made = _call(part, fallback_id)
             empty = made | {"function": {"name": part.name, "arguments": ""}}

@@ -21,7 +21,14 @@ from tillerman.testing.model_double.api import (
     spoken,
     tokens,
 )
-from tillerman.testing.model_double.script import Call, Reply, Request, Say, Stall, Think
+from tillerman.testing.model_double.script import (
+    ModelMessage,
+    ModelRequest,
+    ModelToolCall,
+    Say,
+    Stall,
+    Think,
+)
 
 _INCOMPLETE = {"max_tokens": "max_output_tokens", "refusal": "content_filter"}
 
@@ -29,7 +36,7 @@ TOLD_IN_STREAM = frozenset({"overflow"})
 failure = openai_errors.failure
 
 
-def kind(request: Request) -> str | None:
+def kind(request: ModelRequest) -> str | None:
     match request.method, request.path.partition("?")[0]:
         case "POST", "/v1/responses/input_tokens":
             return "count"
@@ -51,11 +58,11 @@ def lane(body: Body) -> tuple[str, int]:
     )
 
 
-def streams(request: Request) -> bool:
+def streams(request: ModelRequest) -> bool:
     return bool(request.body.get("stream"))
 
 
-def dull_reply(request: Request) -> Reply:
+def dull_reply(request: ModelRequest) -> ModelMessage:
     return formed(request.body.get("text", {}).get("format", {}).get("schema"))
 
 
@@ -78,7 +85,7 @@ def tool_results(body: Body) -> dict[str, str]:
     return {item["call_id"]: "\n".join(_texts(item["output"])) for item in results}
 
 
-def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
+def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
     made = [
         _item(part, f"{reply_id}_{index}", request.body) for index, part in enumerate(spoken(reply))
     ]
@@ -98,7 +105,7 @@ def beats(reply: Reply, reply_id: str, request: Request) -> Iterator[Beat]:
         yield event(f"response.{_status(reply)}", response=response)
 
 
-def whole(reply: Reply, reply_id: str, request: Request) -> bytes:
+def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
     made = [
         _item(part, f"{reply_id}_{index}", request.body) for index, part in enumerate(spoken(reply))
     ]
@@ -134,11 +141,11 @@ def _turn_metadata(body: Body) -> Body:
     return told
 
 
-def _status(reply: Reply) -> str:
+def _status(reply: ModelMessage) -> str:
     return "incomplete" if reply.stop in _INCOMPLETE else "completed"
 
 
-def _response(reply: Reply, reply_id: str, request: Request, status: str) -> Body:
+def _response(reply: ModelMessage, reply_id: str, request: ModelRequest, status: str) -> Body:
     usage = reply.usage
     read = usage.input + usage.cache_read + usage.cache_write
     return {
@@ -186,7 +193,7 @@ def _item(part: Spoken, item_id: str, body: Body) -> Body:
                 "summary": [{"type": "summary_text", "text": part.text}],
                 "encrypted_content": f"sealed_{item_id}",
             }
-        case Call():
+        case ModelToolCall():
             call_id = part.id or f"call_{item_id}"
             return (
                 _called(part, body)
@@ -195,7 +202,7 @@ def _item(part: Spoken, item_id: str, body: Body) -> Body:
             )
 
 
-def _called(call: Call, body: Body) -> Body:
+def _called(call: ModelToolCall, body: Body) -> Body:
     """A call in the form in which the request offers its tool."""
     offered = {tool.get("name"): tool.get("type") for tool in body.get("tools", [])}
     if offered.get(call.name) == "custom":
@@ -228,12 +235,12 @@ def _written(body: Body) -> set[tuple[str, str]]:
     }
 
 
-def _custom(call: Call, name: str) -> Body:
+def _custom(call: ModelToolCall, name: str) -> Body:
     text = "".join(map(str, call.input.values()))
     return {"type": "custom_tool_call", "name": name, "input": text}
 
 
-def _function(call: Call, name: str) -> Body:
+def _function(call: ModelToolCall, name: str) -> Body:
     return {"type": "function_call", "name": name, "arguments": json.dumps(call.input)}
 
 
@@ -252,7 +259,7 @@ def _begin(part: Spoken, made: Body, index: int) -> Iterator[Beat]:
                 "response.reasoning_summary_part.added", **at, summary_index=0, part=text
             )
             name, where, sent = "reasoning_summary_text", {"summary_index": 0}, paced(part)
-        case Call():
+        case ModelToolCall():
             custom = made["type"] == "custom_tool_call"
             name = "custom_tool_call_input" if custom else "function_call_arguments"
             field = "input" if custom else "arguments"
@@ -279,8 +286,8 @@ def _end(part: Spoken, made: Body, index: int) -> Iterator[bytes]:
             inside = at | {"summary_index": 0}
             yield event("response.reasoning_summary_text.done", **inside, text=part.text)
             yield event("response.reasoning_summary_part.done", **inside, part=made["summary"][0])
-        case Call() if made["type"] == "custom_tool_call":
+        case ModelToolCall() if made["type"] == "custom_tool_call":
             yield event("response.custom_tool_call_input.done", **at, input=made["input"])
-        case Call():
+        case ModelToolCall():
             yield event("response.function_call_arguments.done", **at, arguments=made["arguments"])
     yield event("response.output_item.done", output_index=index, item=made)

@@ -31,7 +31,7 @@ class Think(_Word, frozen=True):
     delay: float = 0.0
 
 
-class Call(_Word, frozen=True):
+class ModelToolCall(_Word, frozen=True):
     """A tool call; without an id it gets one that no other reply uses."""
 
     name: str
@@ -45,14 +45,14 @@ class Stall(_Word, frozen=True):
     seconds: float
 
 
-class Hold(_Word, frozen=True):
+class ReplyHold(_Word, frozen=True):
     """Silence until the test calls `release(name)`, at most `limit` seconds."""
 
     name: str
     limit: float = 30.0
 
 
-class Cut(_Word, frozen=True):
+class ConnectionCut(_Word, frozen=True):
     """The connection closes here, in the middle of the block before it.
 
     `after` gives the client time to read: some discard what comes together with the end.
@@ -86,10 +86,10 @@ class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cache_write: int = 0
 
 
-Part: TypeAlias = Say | Think | Call | Stall | Hold | Cut | Close | Fail
+Part: TypeAlias = Say | Think | ModelToolCall | Stall | ReplyHold | ConnectionCut | Close | Fail
 
 
-class Reply(_Word, frozen=True):
+class ModelMessage(_Word, frozen=True):
     """One message of the model; `stop` is derived from the parts unless given.
 
     `max_tokens` and `refusal` are said in every API's own way, other words of it as they are.
@@ -103,13 +103,13 @@ class Reply(_Word, frozen=True):
 class Attempts(_Word, frozen=True):
     """What the first, second, … request for the same step gets; the last one repeats."""
 
-    steps: tuple[Reply | Fail, ...]
+    steps: tuple[ModelMessage | Fail, ...]
 
 
-Step: TypeAlias = Reply | Fail | Attempts
+Step: TypeAlias = ModelMessage | Fail | Attempts
 
 
-class Request(msgspec.Struct, frozen=True):
+class ModelRequest(msgspec.Struct, frozen=True):
     """A request the model got, without its keys, and how it was routed.
 
     `kind` is `turn` (a step of a script), `summary` (of a conversation grown long), `background`
@@ -128,16 +128,16 @@ class Request(msgspec.Struct, frozen=True):
     api: str = ""
 
 
-Script: TypeAlias = Sequence[Step] | Callable[[Request], Step]
+Script: TypeAlias = Sequence[Step] | Callable[[ModelRequest], Step]
 Scenarios: TypeAlias = Mapping[str, Script]
 
 
-def reply(*parts: Part, stop: str | None = None, usage: Usage | None = None) -> Reply:
+def reply(*parts: Part, stop: str | None = None, usage: Usage | None = None) -> ModelMessage:
     """`reply(Say("I look."), Call("Bash", {...}))` reads better than a tuple in a constructor."""
-    return Reply(parts, stop, usage or Usage())
+    return ModelMessage(parts, stop, usage or Usage())
 
 
-def attempts(*steps: Reply | Fail) -> Attempts:
+def attempts(*steps: ModelMessage | Fail) -> Attempts:
     return Attempts(steps)
 
 

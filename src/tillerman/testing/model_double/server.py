@@ -18,8 +18,8 @@ import msgspec
 from tillerman.testing.model_double import anthropic, gemini, openai_chat, openai_responses
 from tillerman.testing.model_double.api import Api, summary_reply
 from tillerman.testing.model_double.http_server import (
-    Answer,
     CutConnection,
+    HttpAnswer,
     HttpRequest,
     LoopbackServer,
 )
@@ -27,11 +27,11 @@ from tillerman.testing.model_double.script import (
     DEFAULT,
     Attempts,
     Close,
-    Cut,
+    ConnectionCut,
     Fail,
-    Hold,
-    Reply,
-    Request,
+    ModelMessage,
+    ModelRequest,
+    ReplyHold,
     Scenarios,
     Script,
     Stall,
@@ -68,32 +68,34 @@ class ModelDouble:
         self._gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._arrival = asyncio.Condition()
         self._replies = 0
-        self.requests: list[Request] = []
+        self.requests: list[ModelRequest] = []
 
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self._server.port}"
 
     @property
-    def turns(self) -> list[Request]:
+    def turns(self) -> list[ModelRequest]:
         """The requests that got a step of a scenario: what the model saw, in order."""
         return [request for request in self.requests if request.kind == "turn"]
 
     def release(self, name: str) -> None:
-        """Lets every `Hold` of this name go on, also those still to come."""
+        """Lets every `ReplyHold` of this name go on, also those still to come."""
         self._gates[name].set()
 
     def forget(self) -> None:
-        """As if nobody had asked yet: without scenarios and requests, and every `Hold` goes on."""
+        """Back to the initial state: no scenarios, no requests, and every `ReplyHold` released."""
         for gate in self._gates.values():
             gate.set()
         for kept in (self.scenarios, self.requests, self._attempts, self._reached, self._gates):
             kept.clear()
 
-    async def seen(self, scenario: str = DEFAULT, step: int = 0, within: float = 10.0) -> Request:
+    async def seen(
+        self, scenario: str = DEFAULT, step: int = 0, within: float = 10.0
+    ) -> ModelRequest:
         """The first request for a step, waited for."""
 
-        def found() -> list[Request]:
+        def found() -> list[ModelRequest]:
             return [r for r in self.turns if (r.scenario, r.step) == (scenario, step)]
 
         async with asyncio.timeout(within), self._arrival:
@@ -112,9 +114,9 @@ class ModelDouble:
     ) -> None:
         await self._server.__aexit__(kind, error, trace)
 
-    async def _serve(self, http: HttpRequest, answer: Answer) -> None:
+    async def _serve(self, http: HttpRequest, answer: HttpAnswer) -> None:
         headers = {k: v for k, v in http.headers.items() if k not in _SECRET_HEADERS}
-        request = Request(http.method, http.path, headers, _json_object(http.body))
+        request = ModelRequest(http.method, http.path, headers, _json_object(http.body))
         try:
             request = self._route(request)
         except (KeyError, TypeError, AttributeError) as error:
@@ -132,7 +134,7 @@ class ModelDouble:
         match request.kind:
             case "turn":
                 step = self._choose(request)
-                self._reached[request.scenario] = request.step + isinstance(step, Reply)
+                self._reached[request.scenario] = request.step + isinstance(step, ModelMessage)
                 await self._play(step, request, answer)
             case "summary":
                 await self._play(summary_reply(request.scenario, request.step), request, answer)
@@ -141,7 +143,7 @@ class ModelDouble:
             case "count":
                 await answer.send(200, json.dumps(api.count(request.body)).encode(), _JSON)
 
-    def _route(self, request: Request) -> Request:
+    def _route(self, request: ModelRequest) -> ModelRequest:
         for name, api in _APIS.items():
             if kind := api.kind(request):
                 request = msgspec.structs.replace(request, kind=kind, api=name)
@@ -157,7 +159,7 @@ class ModelDouble:
             self._attempts[place] += 1
         return request
 
-    def _choose(self, request: Request) -> Reply | Fail:
+    def _choose(self, request: ModelRequest) -> ModelMessage | Fail:
         script = self.scenarios.get(request.scenario)
         if script is None:
             known = ", ".join(map(repr, sorted(self.scenarios))) or "none"
@@ -167,12 +169,14 @@ class ModelDouble:
             return step.steps[min(request.attempt, len(step.steps) - 1)]
         return step
 
-    async def _play(self, step: Reply | Fail, request: Request, answer: Answer) -> None:
+    async def _play(
+        self, step: ModelMessage | Fail, request: ModelRequest, answer: HttpAnswer
+    ) -> None:
         api = api_of(request)
         self._replies += 1
         reply_id = f"{self._replies:04}"
         if isinstance(step, Fail) and step.kind in api.TOLD_IN_STREAM and api.streams(request):
-            step = Reply((step,))
+            step = ModelMessage((step,))
         if isinstance(step, Fail):
             await _refuse(step, api, answer)
         elif api.streams(request):
@@ -189,34 +193,34 @@ class ModelDouble:
                     return
                 if isinstance(part, Close):  # a message in one piece cannot lack its end
                     raise CutConnection
-                if isinstance(part, Stall | Hold | Cut):
+                if isinstance(part, Stall | ReplyHold | ConnectionCut):
                     await self._wait(part)
             await answer.send(200, api.whole(step, reply_id, request), _JSON)
 
-    async def _wait(self, pause: Stall | Hold | Cut) -> None:
+    async def _wait(self, pause: Stall | ReplyHold | ConnectionCut) -> None:
         match pause:
             case Stall(seconds):
                 await asyncio.sleep(seconds)
-            case Hold(name, limit):
+            case ReplyHold(name, limit):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._gates[name].wait(), limit)
-            case Cut(after):
+            case ConnectionCut(after):
                 await asyncio.sleep(after)
                 raise CutConnection
 
 
-def api_of(request: Request) -> Api:
+def api_of(request: ModelRequest) -> Api:
     """The API a request came by: reads what it says."""
     return _APIS[request.api]
 
 
-async def _refuse(fail: Fail, api: Api, answer: Answer) -> None:
+async def _refuse(fail: Fail, api: Api, answer: HttpAnswer) -> None:
     status, body = api.failure(fail)
     later = {} if fail.retry_after is None else {"retry-after": f"{fail.retry_after:g}"}
     await answer.send(status, json.dumps(body).encode(), _JSON | later)
 
 
-def _step(script: Script, request: Request) -> Step:
+def _step(script: Script, request: ModelRequest) -> Step:
     if callable(script):
         try:
             return script(request)

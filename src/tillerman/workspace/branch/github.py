@@ -14,12 +14,17 @@ from tillerman.workspace.branch.pull_request import (
     FIELDS,
     NO_BRANCH,
     NO_REMOTE,
-    NoNews,
     PullRequest,
+    PullRequestUnavailable,
     parse_refusal,
     parse_view,
 )
-from tillerman.workspace.git.bounded_command import Missing, Said, Slow, ask
+from tillerman.workspace.git.bounded_command import (
+    CommandMissing,
+    CommandOutput,
+    CommandTimeout,
+    ask,
+)
 from tillerman.workspace.git.git import SAFE, configured
 from tillerman.workspace.git.repository_state import Repository
 from tillerman.workspace.git.safe_config import overrides
@@ -42,7 +47,7 @@ _QUIET = {
     "LC_ALL": "C.UTF-8",
 }
 
-NO_GH = NoNews(
+NO_GH = PullRequestUnavailable(
     "no_gh",
     "gh is not installed, so nothing is known of pull requests",
     hint="install it from https://cli.github.com, then run `gh auth login`",
@@ -55,13 +60,15 @@ class GitHub:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = os.environ if environment is None else environment
         self._turn = asyncio.Lock()
-        self._asked: dict[tuple[Path, str], asyncio.Task[PullRequest | NoNews | None]] = {}
+        self._asked: dict[
+            tuple[Path, str], asyncio.Task[PullRequest | PullRequestUnavailable | None]
+        ] = {}
         self._rests_until = 0.0
-        self._resting: NoNews | None = None
+        self._resting: PullRequestUnavailable | None = None
 
     async def pull_request(
         self, repository: Repository, *, seconds: float = SECONDS
-    ) -> PullRequest | NoNews | None:
+    ) -> PullRequest | PullRequestUnavailable | None:
         """Of the branch that is checked out; None: it has none."""
         if repository.branch is None or repository.state.commit is None:
             return NO_BRANCH
@@ -77,30 +84,36 @@ class GitHub:
 
     async def call(
         self, repository: Repository, *words: str, seconds: float = SECONDS, most: int = MOST
-    ) -> Said:
+    ) -> CommandOutput:
         """`gh WORDS`; raises Missing and Slow."""
         program = find_gh(self._environment)
         if program is None:
-            raise Missing("gh is not installed")
+            raise CommandMissing("gh is not installed")
         env = self._variables(repository)
         async with self._turn:
             return await ask(
                 (program, *words), cwd=repository.top, env=env, seconds=seconds, most=most
             )
 
-    async def _view(self, repository: Repository, seconds: float) -> PullRequest | NoNews | None:
+    async def _view(
+        self, repository: Repository, seconds: float
+    ) -> PullRequest | PullRequestUnavailable | None:
         if self._resting and time.monotonic() < self._rests_until:
             return self._resting
         try:
             said = await self.call(
                 repository, "pr", "view", "--json", ",".join(FIELDS), seconds=seconds
             )
-        except Missing:
+        except CommandMissing:
             return NO_GH
-        except Slow as slow:
-            return NoNews("slow", f"{slow}", hint="is the network there? `gh pr view` shows more")
+        except CommandTimeout as slow:
+            return PullRequestUnavailable(
+                "slow", f"{slow}", hint="is the network there? `gh pr view` shows more"
+            )
         if said.cut:
-            return NoNews("failed", "gh said more than is read", hint="`gh pr view` by hand")
+            return PullRequestUnavailable(
+                "failed", "gh said more than is read", hint="`gh pr view` by hand"
+            )
         if said.code == 0:
             return parse_view(said.out)
         news = parse_refusal(said.code, said.err.decode("utf-8", "replace"))

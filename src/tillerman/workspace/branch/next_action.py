@@ -14,7 +14,7 @@ import msgspec
 from tillerman.core.errors import TillermanError, UsageError
 from tillerman.supervision.linux.which import find_program
 from tillerman.workspace.branch.github import GitHub, find_gh, gh_variables
-from tillerman.workspace.branch.pull_request import NoNews
+from tillerman.workspace.branch.pull_request import PullRequestUnavailable
 from tillerman.workspace.branch.skill_context import collect
 from tillerman.workspace.branch.skill_file import (
     CONTEXT,
@@ -25,7 +25,12 @@ from tillerman.workspace.branch.skill_file import (
 )
 from tillerman.workspace.branch.status import AHEAD, DIRTY, LOCAL, Breadcrumb
 from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.git.bounded_command import Missing, Said, Slow, ask
+from tillerman.workspace.git.bounded_command import (
+    CommandMissing,
+    CommandOutput,
+    CommandTimeout,
+    ask,
+)
 from tillerman.workspace.git.git import configured
 from tillerman.workspace.git.repository_state import Repository, ask_git, read_config
 from tillerman.workspace.git.safe_config import overrides, protocols, stubborn
@@ -108,7 +113,7 @@ async def prepare(
 
 async def run_command(
     repository: Repository, command: tuple[str, ...], environment: Mapping[str, str]
-) -> Said:
+) -> CommandOutput:
     """git or gh, for the user: with his keys and helpers, and none that the repository names."""
     name, *words = command
     program = find_gh(environment) if name == "gh" else _find_git(environment)
@@ -121,9 +126,9 @@ async def run_command(
     env = gh_variables(environment) | configured(pairs)
     try:
         return await ask((program, *words), cwd=repository.top, env=env, seconds=SECONDS)
-    except Missing as error:
+    except CommandMissing as error:
         raise TillermanError(str(error)) from None
-    except Slow as error:
+    except CommandTimeout as error:
         raise TillermanError(str(error), hint="run it by hand to see where it hangs") from None
 
 
@@ -160,7 +165,7 @@ async def _obstacle(crumb: Breadcrumb, github: GitHub) -> TillermanError | None:
     return None
 
 
-def _unknown(news: NoNews) -> TillermanError:
+def _unknown(news: PullRequestUnavailable) -> TillermanError:
     """What is not known of a pull request must not be guessed: there may be one already."""
     if news.why in ("no_gh", "signed_out"):
         return NotReady(news.text, hint=news.hint)
@@ -221,7 +226,7 @@ async def _repo_view(repository: Repository, github: GitHub, field: str) -> dict
     try:
         said = await github.call(repository, "repo", "view", "--json", field)
         told = msgspec.json.decode(said.out)
-    except (Missing, Slow, msgspec.DecodeError, UnicodeDecodeError):
+    except (CommandMissing, CommandTimeout, msgspec.DecodeError, UnicodeDecodeError):
         return {}
     return told if isinstance(told, dict) else {}
 

@@ -23,7 +23,7 @@ Why = Literal[
 
 
 @dataclass(frozen=True)
-class NoNews:
+class PullRequestUnavailable:
     """Whether there is a pull request is not known."""
 
     why: Why
@@ -32,7 +32,7 @@ class NoNews:
 
 
 @dataclass(frozen=True)
-class Check:
+class PullRequestCheck:
     name: str
     verdict: Literal["passed", "failed", "pending"]
     url: str = ""
@@ -47,13 +47,13 @@ class PullRequest:
     draft: bool = False
     review: str = ""  # APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED, or nothing asked for
     conflicting: bool = False
-    checks: tuple[Check, ...] = ()
+    checks: tuple[PullRequestCheck, ...] = ()
     head: str = ""  # its branch
     head_commit: str = ""
     base: str = ""
 
     @property
-    def failing(self) -> tuple[Check, ...]:
+    def failing(self) -> tuple[PullRequestCheck, ...]:
         return tuple(check for check in self.checks if check.verdict == "failed")
 
 
@@ -91,12 +91,14 @@ class _View(msgspec.Struct):
     baseRefName: str = ""
 
 
-def parse_view(told: bytes) -> PullRequest | NoNews:
+def parse_view(told: bytes) -> PullRequest | PullRequestUnavailable:
     """Of `gh pr view --json`; words of tomorrow are taken as they come."""
     try:
         view = msgspec.json.decode(told, type=_View)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return NoNews("failed", f"gh said what cannot be read: {error}", hint="`gh pr view`")
+        return PullRequestUnavailable(
+            "failed", f"gh said what cannot be read: {error}", hint="`gh pr view`"
+        )
     return PullRequest(
         number=view.number,
         title=view.title,
@@ -112,12 +114,12 @@ def parse_view(told: bytes) -> PullRequest | NoNews:
     )
 
 
-def _checks(told: Sequence[_Check]) -> Iterable[Check]:
+def _checks(told: Sequence[_Check]) -> Iterable[PullRequestCheck]:
     for one in told:
         if one.conclusion == "CANCELLED" and any(_replaces(other, one) for other in told):
             continue
         name = one.name or one.context or "?"
-        yield Check(name, one.verdict, one.detailsUrl or one.targetUrl or "")
+        yield PullRequestCheck(name, one.verdict, one.detailsUrl or one.targetUrl or "")
 
 
 def _replaces(other: _Check, one: _Check) -> bool:
@@ -126,27 +128,37 @@ def _replaces(other: _Check, one: _Check) -> bool:
     return same and (other.startedAt or "") > (one.startedAt or "")
 
 
-def parse_refusal(code: int, err: str) -> NoNews | None:
+def parse_refusal(code: int, err: str) -> PullRequestUnavailable | None:
     """Why `gh pr view` failed; None when that is because there is no pull request."""
     said = err.strip()
     small = said.lower()
     if "no pull requests found" in small:
         return None
     if code == 4 or ("gh auth login" in small and "known github host" not in small):
-        return NoNews("signed_out", "gh is not signed in to GitHub", hint="gh auth login")
+        return PullRequestUnavailable(
+            "signed_out", "gh is not signed in to GitHub", hint="gh auth login"
+        )
     if "rate limit" in small or "abuse detection" in small:
-        return NoNews("rate_limited", "GitHub's rate limit is used up", hint="try again later")
+        return PullRequestUnavailable(
+            "rate_limited", "GitHub's rate limit is used up", hint="try again later"
+        )
     if "no git remotes" in small:
         return NO_REMOTE
     if "known github host" in small:
-        return NoNews(
+        return PullRequestUnavailable(
             "not_github", "no remote of this repository is on GitHub", hint="`git remote -v`"
         )
     if "not on any branch" in small:
         return NO_BRANCH
     last = said.splitlines()[-1] if said else f"it ended with {code}"
-    return NoNews("failed", f"gh failed: {last[:300]}", hint="`gh pr view` by hand shows more")
+    return PullRequestUnavailable(
+        "failed", f"gh failed: {last[:300]}", hint="`gh pr view` by hand shows more"
+    )
 
 
-NO_REMOTE = NoNews("no_remote", "the repository has no remote", hint="git remote add origin URL")
-NO_BRANCH = NoNews("no_branch", "no branch is checked out", hint="git switch -c NAME")
+NO_REMOTE = PullRequestUnavailable(
+    "no_remote", "the repository has no remote", hint="git remote add origin URL"
+)
+NO_BRANCH = PullRequestUnavailable(
+    "no_branch", "no branch is checked out", hint="git switch -c NAME"
+)

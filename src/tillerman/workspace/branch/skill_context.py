@@ -18,12 +18,12 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.supervision.environment import secrets_of
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.branch.github import GitHub
-from tillerman.workspace.branch.pull_request import Check
+from tillerman.workspace.branch.pull_request import PullRequestCheck
 from tillerman.workspace.branch.status import Breadcrumb
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.git.bounded_command import Missing, Said, Slow
+from tillerman.workspace.git.bounded_command import CommandMissing, CommandOutput, CommandTimeout
 from tillerman.workspace.git.repository_state import ask_git
 
 PIECE = 16 << 10  # bytes of one log, one remark or one file's conflicts
@@ -105,7 +105,7 @@ class _Context:
         """Of a merge that is under way, from the files of the work tree."""
         state = self._repository.state
         parts = []
-        with Root(self._repository.top, guarded=False) as root:
+        with ConfinedRoot(self._repository.top, guarded=False) as root:
             for path in state.conflicts[:FILES]:
                 try:
                     with os.fdopen(root.open_file(path), "rb") as file:
@@ -179,7 +179,7 @@ class _Context:
         parts = [await self._log(check) for check in failing[:LOGS]]
         return _listed(parts, len(failing), "checks")
 
-    async def _log(self, check: Check) -> str:
+    async def _log(self, check: PullRequestCheck) -> str:
         head = f"{check.name}: {check.url}"
         if not (job := _JOB.fullmatch(check.url)):
             return f"{head}\n(no log that gh could fetch: see there)"
@@ -210,11 +210,11 @@ class _Context:
         """Nothing, where gh has no answer: an agent can still ask by itself."""
         try:
             said = await self._github.call(self._repository, *words, seconds=60)
-        except (Missing, Slow):
+        except (CommandMissing, CommandTimeout):
             return ""
         return "" if said.code and not said.cut else await self._text(said)
 
-    async def _text(self, said: Said) -> str:
+    async def _text(self, said: CommandOutput) -> str:
         """Secrets go before anything is cut, so that no half of one stays."""
         out = said.out.rpartition(b"\n")[0] if said.cut else said.out
         return await asyncio.to_thread(self._harmless, out.decode("utf-8", "replace"))

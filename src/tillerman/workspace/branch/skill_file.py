@@ -17,7 +17,7 @@ from typing import Any
 from tillerman.config.project_trust import project_folder, trust_state
 from tillerman.core.errors import ConfigError
 from tillerman.paths import Paths
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
 
 SHIPPED = Path(__file__).parent / "skills"
@@ -54,12 +54,12 @@ class Skill:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundSkill:
     skill: Skill
     notes: tuple[str, ...] = ()  # of files that do not count, and why
 
 
-def find_skill(paths: Paths, top: Path, id: str) -> Found:
+def find_skill(paths: Paths, top: Path, id: str) -> FoundSkill:
     """The project's own, else that of other tools, else the one that comes with tillerman."""
     notes: list[str] = []
     for data, source, own in _files(paths, top, id, notes):
@@ -69,10 +69,12 @@ def find_skill(paths: Paths, top: Path, id: str) -> Found:
                 f"{source} names commands, which only a trusted .tillerman/ may: passed over"
             )
             continue
-        return Found(skill, tuple(notes))
+        return FoundSkill(skill, tuple(notes))
     shipped = SHIPPED / id / "SKILL.md"
     try:
-        return Found(parse_skill(shipped.read_bytes(), id, "comes with tillerman"), tuple(notes))
+        return FoundSkill(
+            parse_skill(shipped.read_bytes(), id, "comes with tillerman"), tuple(notes)
+        )
     except FileNotFoundError:
         raise ConfigError(f"no skill is called {id!r}") from None
 
@@ -89,7 +91,7 @@ def _files(paths: Paths, top: Path, id: str, notes: list[str]) -> Iterator[tuple
             notes.append(
                 f"{source} does not count, .tillerman/ is {why}: `tillerman trust` lets it"
             )
-    with Root(top, guarded=False) as root:
+    with ConfinedRoot(top, guarded=False) as root:
         for tool in FOREIGN:
             try:
                 opened = root.open_file(f"{tool}/{name}")

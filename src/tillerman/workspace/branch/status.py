@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from tillerman.workspace.branch.pull_request import NoNews, PullRequest
+from tillerman.workspace.branch.pull_request import PullRequest, PullRequestUnavailable
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.git.repository_state import Repository
 
@@ -13,25 +13,27 @@ Color = Literal["grey", "amber", "blue", "red", "bright red", "green", "purple",
 
 
 @dataclass(frozen=True)
-class Status:
+class BranchStatus:
     label: str
     color: Color
     action: str
     skill: str  # its id
 
 
-LOCAL = Status("LOCAL", "grey", "Create PR", "create-pr")
-DIRTY = Status("DIRTY", "amber", "Commit & Push", "commit-changes")
-AHEAD = Status("AHEAD", "blue", "Push & Create PR", "push-and-create-pr")
-DRAFT = Status("DRAFT", "grey", "Ready for Review", "mark-ready")
-OPEN = Status("OPEN", "blue", "Request Review", "request-review")
-REVIEW = Status("REVIEW", "amber", "Check Status", "check-review")
-CHANGES_REQUESTED = Status("CHANGES REQUESTED", "red", "Address Feedback", "address-feedback")
-APPROVED = Status("APPROVED", "green", "Merge PR", "merge-pr")
-MERGE_CONFLICTS = Status("MERGE CONFLICTS", "bright red", "Resolve Conflicts", "resolve-conflicts")
-CI_FAILING = Status("CI FAILING", "red", "Fix CI", "fix-ci")
-MERGED = Status("MERGED", "purple", "Clean Up", "cleanup-branch")
-CLOSED = Status("CLOSED", "dark grey", "Reopen / New PR", "reopen-or-new")
+LOCAL = BranchStatus("LOCAL", "grey", "Create PR", "create-pr")
+DIRTY = BranchStatus("DIRTY", "amber", "Commit & Push", "commit-changes")
+AHEAD = BranchStatus("AHEAD", "blue", "Push & Create PR", "push-and-create-pr")
+DRAFT = BranchStatus("DRAFT", "grey", "Ready for Review", "mark-ready")
+OPEN = BranchStatus("OPEN", "blue", "Request Review", "request-review")
+REVIEW = BranchStatus("REVIEW", "amber", "Check Status", "check-review")
+CHANGES_REQUESTED = BranchStatus("CHANGES REQUESTED", "red", "Address Feedback", "address-feedback")
+APPROVED = BranchStatus("APPROVED", "green", "Merge PR", "merge-pr")
+MERGE_CONFLICTS = BranchStatus(
+    "MERGE CONFLICTS", "bright red", "Resolve Conflicts", "resolve-conflicts"
+)
+CI_FAILING = BranchStatus("CI FAILING", "red", "Fix CI", "fix-ci")
+MERGED = BranchStatus("MERGED", "purple", "Clean Up", "cleanup-branch")
+CLOSED = BranchStatus("CLOSED", "dark grey", "Reopen / New PR", "reopen-or-new")
 
 STATUSES = (
     LOCAL, DIRTY, AHEAD, DRAFT, OPEN, REVIEW, CHANGES_REQUESTED, APPROVED, MERGE_CONFLICTS,
@@ -43,10 +45,10 @@ STATUSES = (
 class Breadcrumb:
     repository: Repository
     pull_request: PullRequest | None = None
-    no_news: NoNews | None = None  # why nothing is known of a pull request
+    no_news: PullRequestUnavailable | None = None  # why nothing is known of a pull request
 
     @property
-    def status(self) -> Status:
+    def status(self) -> BranchStatus:
         return derive(self.repository, self.pull_request)
 
     @property
@@ -63,8 +65,8 @@ class Breadcrumb:
         return f"{name} › {self.branch} › {status.label}{number} [{status.action}]"
 
 
-def crumb(repository: Repository, news: PullRequest | NoNews | None) -> Breadcrumb:
-    if isinstance(news, NoNews):
+def crumb(repository: Repository, news: PullRequest | PullRequestUnavailable | None) -> Breadcrumb:
+    if isinstance(news, PullRequestUnavailable):
         return Breadcrumb(repository, no_news=news)
     return Breadcrumb(repository, news)
 
@@ -91,7 +93,7 @@ def as_data(crumb: Breadcrumb) -> dict[str, Any]:
     }
 
 
-def derive(repository: Repository, pull_request: PullRequest | None) -> Status:
+def derive(repository: Repository, pull_request: PullRequest | None) -> BranchStatus:
     """The first that holds."""
     state = repository.state
     if pull_request is None:

@@ -37,7 +37,7 @@ class TooMuch(Exception):
     """More bytes come out of it than may."""
 
 
-class Member(NamedTuple):
+class ArchiveMember(NamedTuple):
     name: str
     kind: MemberKind
     executable: bool
@@ -48,7 +48,7 @@ class _Reads(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def members(file: int, most: int) -> Iterator[Member]:
+def members(file: int, most: int) -> Iterator[ArchiveMember]:
     """Raises Refused for what is no archive, Damaged or TooMuch in the midst of one.
 
     `most`: bytes that may come out of it, with what nobody asked for: that costs as much.
@@ -73,7 +73,7 @@ def members(file: int, most: int) -> Iterator[Member]:
     return _guarded(found)
 
 
-def _guarded(found: Iterator[Member]) -> Iterator[Member]:
+def _guarded(found: Iterator[ArchiveMember]) -> Iterator[ArchiveMember]:
     while True:
         with _damage():
             member = next(found, None)
@@ -150,13 +150,13 @@ class _Bounded(io.FileIO):
         return super().read(size) or b""
 
 
-def _of_zip(source: io.FileIO, room: _Room) -> Iterator[Member]:
+def _of_zip(source: io.FileIO, room: _Room) -> Iterator[ArchiveMember]:
     with zipfile.ZipFile(_Bounded(source.fileno(), closefd=False)) as archive:
         for info in archive.infolist():
             mode = info.external_attr >> 16
             kind = _zip_kind(info, mode)
             chunks = partial(_inflate, archive, info, room)
-            yield Member(info.orig_filename, kind, bool(mode & 0o100), chunks)
+            yield ArchiveMember(info.orig_filename, kind, bool(mode & 0o100), chunks)
 
 
 def _zip_kind(info: zipfile.ZipInfo, mode: int) -> MemberKind:
@@ -218,7 +218,7 @@ class _Tar:
             yield self._room.take(data)
 
 
-def _of_tar(source: _Reads, room: _Room) -> Iterator[Member]:
+def _of_tar(source: _Reads, room: _Room) -> Iterator[ArchiveMember]:
     tar = _Tar(source, room)
     told: dict[str, str] = {}  # by headers before the member's own
     extras = 0
@@ -246,7 +246,7 @@ def _of_tar(source: _Reads, room: _Room) -> Iterator[Member]:
         told, extras = {}, 0
         tar.left = _padded(size)
         executable = bool(_number(header[100:108]) & 0o100)
-        yield Member(name, kind, executable, partial(tar.contents, size))
+        yield ArchiveMember(name, kind, executable, partial(tar.contents, size))
         tar.skip()
 
 

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from tillerman.workspace.files.draft_files import Draft, Seen, on_one_mount
+from tillerman.workspace.files.draft_files import DraftFile, ObservedFile, on_one_mount
 from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.files.guarded_names import Guard
+from tillerman.workspace.files.guarded_names import GuardedNames
 from tillerman.workspace.files.open_beneath import (
     BENEATH,
     FOLDER,
@@ -43,7 +43,7 @@ class Written(NamedTuple):
     size: int
 
 
-class Root:
+class ConfinedRoot:
     """A workspace. `walk`: with plain means alone, as on old kernels; then no link is followed."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Root:
             raise refused(error, str(path)) from None
         self.walks = walk or not has_openat2(self.fd)
         self.has_unnamed = not walk and Path("/proc/self/fd").exists()
-        self.guard = Guard() if guarded else None
+        self.guard = GuardedNames() if guarded else None
         if self.guard:
             self.guard.look(self.fd, ())
 
@@ -259,18 +259,18 @@ class Slot:
     """A name in an open folder of the workspace; `lock` is held as long as it is open."""
 
     def __init__(
-        self, root: Root, path: str, folder: int, name: str, lock: HeldLock | None
+        self, root: ConfinedRoot, path: str, folder: int, name: str, lock: HeldLock | None
     ) -> None:
         self._root, self._path = root, path
         self._folder, self._name = folder, name
         self._lock = lock
-        self._seen: list[Seen] = []
+        self._seen: list[ObservedFile] = []
 
     def close(self) -> None:
         for seen in self._seen:
             os.close(seen.file)
 
-    def look(self) -> Seen | None:
+    def look(self) -> ObservedFile | None:
         """The file that is there now, to be replaced; None where nothing is."""
         before = status_of(self._folder, self._name)
         if before is None:
@@ -280,7 +280,7 @@ class Slot:
         if not stat.S_ISREG(before.st_mode):
             raise not_a_file(self._path, before.st_mode)
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-        seen = Seen(step(self._folder, self._name, flags, self._path))
+        seen = ObservedFile(step(self._folder, self._name, flags, self._path))
         self._seen.append(seen)
         if not stat.S_ISREG(seen.status.st_mode):
             raise not_a_file(self._path, seen.status.st_mode)
@@ -297,7 +297,7 @@ class Slot:
     def put(
         self,
         chunks: Iterable[bytes],
-        seen: Seen | None,
+        seen: ObservedFile | None,
         *,
         is_unchanged: Callable[[], bool] | None = None,
         executable: bool = False,
@@ -308,7 +308,7 @@ class Slot:
         unnamed = self._root.has_unnamed
         with (
             self._drafts(seen) as folder,
-            Draft(folder, self._folder, mode, unnamed=unnamed, lock=self._lock) as draft,
+            DraftFile(folder, self._folder, mode, unnamed=unnamed, lock=self._lock) as draft,
         ):
             size = draft.fill(chunks)
             if seen:
@@ -324,7 +324,7 @@ class Slot:
         return Written(seen is None, size)
 
     @contextlib.contextmanager
-    def _drafts(self, seen: Seen | None) -> Iterator[int]:
+    def _drafts(self, seen: ObservedFile | None) -> Iterator[int]:
         """The folder for a draft. One that takes the place of another file has a name for a
         moment, which nobody should see in the workspace, git least of all."""
         if seen is None or self._root.locks is None:

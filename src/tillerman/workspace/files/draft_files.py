@@ -28,7 +28,7 @@ _MOUNT = re.compile(rb"mnt_id:.*")
 _rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # old C libraries lack it
 
 
-class Seen:
+class ObservedFile:
     """A file as it was looked at. It is held open, so its inode is not given to another."""
 
     def __init__(self, file: int) -> None:
@@ -44,7 +44,7 @@ class Seen:
         return (now.st_size, now.st_mtime_ns) == (was.st_size, was.st_mtime_ns)
 
 
-class Draft:
+class DraftFile:
     """Without a name, so that a kill leaves nothing, where the file system has such files."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Draft:
             rename(self._folder, self._temporary, self._target, name)
             self._forget_name()
 
-    def replace(self, name: str, seen: Seen, is_unchanged: Callable[[], bool]) -> None:
+    def replace(self, name: str, seen: ObservedFile, is_unchanged: Callable[[], bool]) -> None:
         """In place of the file that was seen, if that is still there and as it was."""
         if self._unnamed:
             self._link(self._folder, self._new_name())

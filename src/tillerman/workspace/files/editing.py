@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files import text_decoding
-from tillerman.workspace.files.confined_root import Root, Slot
-from tillerman.workspace.files.draft_files import Seen
+from tillerman.workspace.files.confined_root import ConfinedRoot, Slot
+from tillerman.workspace.files.draft_files import ObservedFile
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.passages import (
     is_passage,
@@ -29,12 +29,12 @@ from tillerman.workspace.files.reading import MOST_EDITED
 from tillerman.workspace.files.redacted_text import RedactedText
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.files.text_decoding import Encoding, LineEnds, lines_of
-from tillerman.workspace.files.unified_diff import Difference, difference
+from tillerman.workspace.files.unified_diff import UnifiedDiff, difference
 
 MOST_WRITTEN = 16 << 20
 
 
-class Edit(Struct, frozen=True):
+class AppliedEdit(Struct, frozen=True):
     path: str
     created: bool
     changed: bool
@@ -49,7 +49,7 @@ class Edit(Struct, frozen=True):
 class OldFile(Struct, frozen=True):
     """A file as it was when it was read."""
 
-    seen: Seen
+    seen: ObservedFile
     hash: str
     redacted: RedactedText | None  # None: no text, or too much
     encoding: Encoding
@@ -63,13 +63,13 @@ class OldFile(Struct, frozen=True):
 
 
 def write_file(
-    root: Root,
+    root: ConfinedRoot,
     secrets: Secrets,
     path: str,
     content: str,
     expected_hash: str | None = None,
     create_parents: bool = True,
-) -> Edit:
+) -> AppliedEdit:
     _check_size(content)
     shown_path = shown("/".join(root.parts(path)))
     if root.status(path) is None:  # before folders are made for it
@@ -89,14 +89,14 @@ def write_file(
 
 
 def replace_lines_in_file(
-    root: Root,
+    root: ConfinedRoot,
     secrets: Secrets,
     path: str,
     start: int,
     end: int,
     new_text: str,
     expected_old_text: str,
-) -> Edit:
+) -> AppliedEdit:
     """Lines `start` to `end`, counted from 1; with `end` one below `start`, before line `start`."""
 
     def changed(shown_path: str, before: str) -> str:
@@ -115,8 +115,8 @@ def replace_lines_in_file(
 
 
 def replace_text_in_file(
-    root: Root, secrets: Secrets, path: str, old_text: str, new_text: str, count: int = 1
-) -> Edit:
+    root: ConfinedRoot, secrets: Secrets, path: str, old_text: str, new_text: str, count: int = 1
+) -> AppliedEdit:
     """All `count` places where `old_text` stands; refused where there are more or fewer."""
 
     def changed(shown_path: str, before: str) -> str:
@@ -140,7 +140,9 @@ def replace_text_in_file(
     return _change(root, secrets, path, changed)
 
 
-def _change(root: Root, secrets: Secrets, path: str, changed: Callable[[str, str], str]) -> Edit:
+def _change(
+    root: ConfinedRoot, secrets: Secrets, path: str, changed: Callable[[str, str], str]
+) -> AppliedEdit:
     shown_path = shown("/".join(root.parts(path)))
     if root.status(path) is None:
         raise Refused(f"{shown_path} is not there", hint="write_file makes new files")
@@ -196,7 +198,7 @@ def _encoded(raw: str, old: OldFile | None) -> tuple[bytes, list[str]]:
 
 def _put(
     slot: Slot, shown_path: str, old: OldFile | None, data: bytes, content: str, notes: list[str]
-) -> Edit:
+) -> AppliedEdit:
     """`content` is what the model wrote: the diff shows that, and no secret."""
     written = slot.put(
         [data],
@@ -205,15 +207,15 @@ def _put(
     )
     hash = text_decoding.content_hash(data)
     changed = old is None or old.hash != hash
-    diff: Difference | None = None
+    diff: UnifiedDiff | None = None
     if old is None or old.redacted:
         before = old.redacted.text if old and old.redacted else None
-        diff = difference(shown_path, before, content) if changed else Difference()
+        diff = difference(shown_path, before, content) if changed else UnifiedDiff()
     else:
         notes.append(f"what was there is not compared: no text, or over {MOST_EDITED} bytes")
     if diff and diff.left_out:
         notes.append(f"{diff.left_out} lines of the difference are not shown")
-    return Edit(
+    return AppliedEdit(
         shown_path,
         written.created,
         changed,

@@ -20,7 +20,7 @@ HASHED_BYTES = 16 << 20
 HASHED_FILE_BYTES = 1 << 20
 
 
-class Signature(NamedTuple):
+class FileSignature(NamedTuple):
     size: int
     modified: int  # ns
     mode: int
@@ -30,7 +30,7 @@ class Signature(NamedTuple):
 @dataclass
 class FolderSnapshot:
     root: Path
-    files: dict[str, Signature] = field(default_factory=dict)
+    files: dict[str, FileSignature] = field(default_factory=dict)
     hashes: dict[str, bytes] = field(default_factory=dict)
     taken: int = 0
     whole: bool = True  # False: a limit was met before all files were seen
@@ -39,13 +39,13 @@ class FolderSnapshot:
         """Holds nothing but memory."""
 
 
-def signature(path: Path) -> Signature | None:
+def signature(path: Path) -> FileSignature | None:
     """None for what is not there."""
     try:
         status = path.lstat()
     except OSError:
         return None
-    return Signature(status.st_size, status.st_mtime_ns, status.st_mode, status.st_ino)
+    return FileSignature(status.st_size, status.st_mtime_ns, status.st_mode, status.st_ino)
 
 
 def file_clock() -> int:
@@ -85,7 +85,7 @@ def compare(snapshot: FolderSnapshot, seconds: float) -> Iterator[FileChange]:
             yield FileChange(shown(path), "added", _lines(snapshot.root / path, found), 0)
 
 
-def _walk(root: Path) -> Iterator[tuple[str, Signature]]:
+def _walk(root: Path) -> Iterator[tuple[str, FileSignature]]:
     """Files and links below `root`, by relative path; links are not followed."""
     folders = [""]
     while folders:
@@ -114,7 +114,9 @@ def _hash(path: Path) -> bytes | None:
         return None
 
 
-def _same_content(snapshot: FolderSnapshot, path: str, before: Signature, now: Signature) -> bool:
+def _same_content(
+    snapshot: FolderSnapshot, path: str, before: FileSignature, now: FileSignature
+) -> bool:
     known = snapshot.hashes.get(path)
     if known is None or (now.size, now.mode) != (before.size, before.mode):
         return False
@@ -128,7 +130,7 @@ def _younger(snapshot: FolderSnapshot, path: str) -> bool:
         return False
 
 
-def _lines(path: Path, found: Signature) -> int | None:
+def _lines(path: Path, found: FileSignature) -> int | None:
     if not stat.S_ISREG(found.mode) or found.size > HASHED_FILE_BYTES:
         return None
     try:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files import editing, import_export, listing, moving, reading, searching
-from tillerman.workspace.files.confined_root import Root
-from tillerman.workspace.files.editing import Edit
+from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.editing import AppliedEdit
 from tillerman.workspace.files.import_export import Closed, Exported, Imported
-from tillerman.workspace.files.listing import Listing
+from tillerman.workspace.files.listing import DirectoryListing
 from tillerman.workspace.files.moving import MadeFolder, Moved, Removed
-from tillerman.workspace.files.reading import Binary, FileText, Image
+from tillerman.workspace.files.reading import Binary, FileText, ImageFile
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.searching import Matches, SearchKind
+from tillerman.workspace.files.searching import FileMatches, SearchKind
 from tillerman.workspace.files.unpacking import Unpacked
 
 
@@ -25,7 +25,7 @@ class Files:
 
     def __init__(
         self,
-        root: Root,
+        root: ConfinedRoot,
         exports: Path,
         secrets: Secrets | None = None,
         closed: Closed = import_export.open_to_all,
@@ -37,7 +37,7 @@ class Files:
 
     def read_file(
         self, path: str, offset: int = 1, limit: int = reading.LINES, binary: Binary = "refuse"
-    ) -> FileText | Image:
+    ) -> FileText | ImageFile:
         return reading.read_file(self.root, self.secrets, path, offset, limit, binary)
 
     def write_file(
@@ -46,7 +46,7 @@ class Files:
         content: str,
         expected_hash: str | None = None,
         create_parents: bool = True,
-    ) -> Edit:
+    ) -> AppliedEdit:
         return editing.write_file(
             self.root, self.secrets, path, content, expected_hash, create_parents
         )
@@ -59,7 +59,7 @@ class Files:
         limit: int = 500,
         sizes: bool = False,
         at_once: bool = False,
-    ) -> Listing:
+    ) -> DirectoryListing:
         return listing.list_directory(self.root, path, depth, ignored, limit, sizes, at_once)
 
     def size_of_folder(self, path: str) -> int:
@@ -75,12 +75,14 @@ class Files:
 
     def replace_lines_in_file(
         self, path: str, start: int, end: int, new_text: str, expected_old_text: str
-    ) -> Edit:
+    ) -> AppliedEdit:
         return editing.replace_lines_in_file(
             self.root, self.secrets, path, start, end, new_text, expected_old_text
         )
 
-    def replace_text_in_file(self, path: str, old_text: str, new_text: str, count: int = 1) -> Edit:
+    def replace_text_in_file(
+        self, path: str, old_text: str, new_text: str, count: int = 1
+    ) -> AppliedEdit:
         return editing.replace_text_in_file(
             self.root, self.secrets, path, old_text, new_text, count
         )
@@ -120,7 +122,7 @@ class Files:
         kind: SearchKind = "text",
         limit: int = 100,
         context: int = 0,
-    ) -> Matches:
+    ) -> FileMatches:
         return searching.search_files(
             self.root, pattern, path, kind, limit, context, secrets=self.secrets
         )

@@ -38,24 +38,24 @@ class Pattern(NamedTuple):
         return _match(self.parts, names)
 
 
-class Rules(NamedTuple):
+class IgnoreRules(NamedTuple):
     """Of one folder, `depth` names below the root."""
 
     depth: int
     patterns: tuple[Pattern, ...]
 
 
-def parse(data: bytes, depth: int) -> Rules:
+def parse(data: bytes, depth: int) -> IgnoreRules:
     found = []
     lines = data[:MOST_BYTES].removeprefix(b"\xef\xbb\xbf").split(b"\n")
     for line in lines[:_MOST_PATTERNS]:
         text = line.removesuffix(b"\r").decode("latin-1")
         if pattern := _pattern(text):
             found.append(pattern)
-    return Rules(depth, tuple(found))
+    return IgnoreRules(depth, tuple(found))
 
 
-def is_ignored(chain: Iterable[Rules], names: Sequence[str], folder: bool) -> bool:
+def is_ignored(chain: Iterable[IgnoreRules], names: Sequence[str], folder: bool) -> bool:
     """Asked of a path whose folders are not ignored; `chain` leads from the root to its folder."""
     raw = [os.fsencode(name).decode("latin-1") for name in names]
     for rules in reversed(list(chain)):

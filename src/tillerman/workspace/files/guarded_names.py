@@ -30,7 +30,7 @@ def standing(parts: Sequence[str]) -> Standing:
     return "instructions" if spelled and spelled[-1] in guarded_names.INSTRUCTIONS else "free"
 
 
-class Guard:
+class GuardedNames:
     def __init__(self) -> None:
         self._held: dict[tuple[int, int], tuple[int, str]] = {}
         self._seen: dict[tuple[int, int], tuple[int, float]] = {}  # when a folder was looked at

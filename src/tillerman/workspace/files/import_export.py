@@ -14,12 +14,12 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from tillerman.workspace.files import text_decoding
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.open_beneath import open_outside
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.files.unpacking import Unpacked, member_names, unpack
-from tillerman.workspace.files.walk import Found, Walk
+from tillerman.workspace.files.walk import DirectoryWalk, WalkEntry
 
 MOST_BYTES = 1 << 30
 MOST_FILES = 10_000
@@ -48,7 +48,7 @@ class Exported(Struct, frozen=True):
 
 
 def import_file(
-    root: Root,
+    root: ConfinedRoot,
     source: str,
     path: str,
     unpack_it: bool = False,
@@ -105,7 +105,7 @@ def _kernel_devices() -> set[int]:
     return {os.stat(path).st_dev for path in ("/proc", "/sys") if os.path.isdir(path)}  # noqa: PTH112, PTH116
 
 
-def export_file(root: Root, exports: Path, path: str, name: str | None = None) -> Exported:
+def export_file(root: ConfinedRoot, exports: Path, path: str, name: str | None = None) -> Exported:
     file = root.open_file(path)
     try:
         size = os.fstat(file).st_size
@@ -118,7 +118,7 @@ def export_file(root: Root, exports: Path, path: str, name: str | None = None) -
     return Exported(str(copy), size)
 
 
-def export_zip(root: Root, exports: Path, paths: Sequence[str], name: str) -> Exported:
+def export_zip(root: ConfinedRoot, exports: Path, paths: Sequence[str], name: str) -> Exported:
     if not paths:
         raise Refused("no path is named", hint="`.` is the whole workspace")
     chosen = _chosen(name if name.endswith(".zip") else f"{name}.zip")
@@ -146,7 +146,7 @@ def _put(exports: Path, name: str, chunks: Callable[[], Iterator[bytes]]) -> tup
     except OSError as error:
         raise Refused(f"{exports} cannot be made: {error.strerror}") from None
     plain = PurePosixPath(name)
-    with Root(exports, guarded=False) as root:
+    with ConfinedRoot(exports, guarded=False) as root:
         for number in range(1, _MOST_NAMES):
             tried = name if number == 1 else f"{plain.stem}-{number}{plain.suffix}"
             if root.status(f"./{tried}") is None:
@@ -176,7 +176,7 @@ class _Drain(io.RawIOBase):
 
 
 class _Packing:
-    def __init__(self, root: Root, paths: Sequence[str]) -> None:
+    def __init__(self, root: ConfinedRoot, paths: Sequence[str]) -> None:
         self._root, self._paths = root, paths
         self._left_out: dict[str, int] = {}
         self._names: set[str] = set()
@@ -193,7 +193,7 @@ class _Packing:
         drain = _Drain()
         with zipfile.ZipFile(drain, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in self._paths:
-                walk = Walk(self._root, path, seconds=_SECONDS)
+                walk = DirectoryWalk(self._root, path, seconds=_SECONDS)
                 for found in walk:
                     for _ in self._add(archive, found):
                         yield drain.take()
@@ -203,7 +203,7 @@ class _Packing:
                     raise Refused(f"{path} takes too long to be packed", hint="pack less of it")
         yield drain.take()
 
-    def _add(self, archive: zipfile.ZipFile, found: Found) -> Iterator[None]:
+    def _add(self, archive: zipfile.ZipFile, found: WalkEntry) -> Iterator[None]:
         name = shown(found.path)
         if found.kind == "folder" or name in self._names:
             return

@@ -7,16 +7,16 @@ import time
 
 from msgspec import Struct
 
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.walk import DEEPEST, Found, Kind, Walk
+from tillerman.workspace.files.walk import DEEPEST, DirectoryWalk, Kind, WalkEntry
 
 MOST = 5_000
 AT_ONCE = 0.005  # seconds
 
 
-class Entry(Struct, frozen=True):
+class DirectoryEntry(Struct, frozen=True):
     path: str  # from the root of the workspace
     kind: Kind
     size: int | None = None  # bytes of a file, where sizes were asked for; as is the next
@@ -24,22 +24,22 @@ class Entry(Struct, frozen=True):
     target: str = ""  # what a link says; nobody went there
 
 
-class Listing(Struct, frozen=True):
+class DirectoryListing(Struct, frozen=True):
     path: str
-    entries: tuple[Entry, ...]
+    entries: tuple[DirectoryEntry, ...]
     notes: tuple[str, ...] = ()  # what is not shown, and why
     late: bool = False  # it took longer than it may
 
 
 def list_directory(
-    root: Root,
+    root: ConfinedRoot,
     path: str = ".",
     depth: int = 1,
     ignored: bool = False,
     limit: int = 500,
     sizes: bool = False,
     at_once: bool = False,
-) -> Listing:
+) -> DirectoryListing:
     """`sizes`: each file is asked for its own, which takes longer than all else. `at_once`: it is
     given up after some milliseconds of work."""
     if not 1 <= limit <= MOST or not 1 <= depth <= DEEPEST:
@@ -47,37 +47,39 @@ def list_directory(
             f"depth {depth} and limit {limit} are not what a listing takes",
             hint=f"depth is 1 to {DEEPEST}, limit 1 to {MOST}",
         )
-    walk = Walk(root, path, depth=depth, ignored=ignored)
+    walk = DirectoryWalk(root, path, depth=depth, ignored=ignored)
     if at_once:  # by the time that it works: on a busy machine it may wait for longer
-        walk = Walk(
+        walk = DirectoryWalk(
             root, path, depth=depth, ignored=ignored, seconds=AT_ONCE, clock=time.thread_time
         )
-    entries: list[Entry] = []
+    entries: list[DirectoryEntry] = []
     full = False
     for found in walk:
         if len(entries) == limit:
             full = True
             break
         if found.kind == "file" and not sizes:
-            entries.append(Entry(shown(found.path), "file"))
+            entries.append(DirectoryEntry(shown(found.path), "file"))
         elif entry := _entry(found):
             entries.append(entry)
     folder = "/".join(root.parts(path)) or "."
-    return Listing(folder, tuple(entries), _notes(walk, limit, full), walk.late)
+    return DirectoryListing(folder, tuple(entries), _notes(walk, limit, full), walk.late)
 
 
-def _entry(found: Found) -> Entry | None:
+def _entry(found: WalkEntry) -> DirectoryEntry | None:
     """None where it is gone."""
     path = shown(found.path)
     if found.kind == "file":
         status = found.status()
         if status is None:
             return None
-        return Entry(path, "file", status.st_size, bool(status.st_mode & stat.S_IXUSR))
-    return Entry(path, found.kind, target=shown(found.target()) if found.kind == "link" else "")
+        return DirectoryEntry(path, "file", status.st_size, bool(status.st_mode & stat.S_IXUSR))
+    return DirectoryEntry(
+        path, found.kind, target=shown(found.target()) if found.kind == "link" else ""
+    )
 
 
-def _notes(walk: Walk, limit: int, full: bool) -> tuple[str, ...]:
+def _notes(walk: DirectoryWalk, limit: int, full: bool) -> tuple[str, ...]:
     notes = [f"{count} left out: {why}" for why, count in walk.left_out.items() if count]
     if full:
         notes.append(f"there is more than {limit}: raise the limit, or list a folder in it")

@@ -16,7 +16,7 @@ from tillerman.core.permission import guarded_names
 from tillerman.core.permission.folder_contents import GENERATED
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files import text_decoding
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.draft_files import rename
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.open_beneath import FOLDER, status_of, step
@@ -50,13 +50,13 @@ class MadeFolder(Struct, frozen=True):
     created: bool
 
 
-def make_folder(root: Root, path: str) -> MadeFolder:
+def make_folder(root: ConfinedRoot, path: str) -> MadeFolder:
     before = root.status(path)
     root.make_folder(path)
     return MadeFolder(shown("/".join(root.parts(path))) or ".", before is None)
 
 
-def move(root: Root, source: str, destination: str) -> Moved:
+def move(root: ConfinedRoot, source: str, destination: str) -> Moved:
     """To a name that nothing has; the folders above it are made."""
     old, new = root.new_parts(source.rstrip("/")), root.new_parts(destination.rstrip("/"))
     shown_path, shown_destination = shown("/".join(old)), shown("/".join(new))
@@ -76,7 +76,7 @@ def move(root: Root, source: str, destination: str) -> Moved:
     return Moved(shown_path, shown_destination, kind_of(status.st_mode))
 
 
-def _move(root: Root, folder: int, old: tuple[str, ...], new: tuple[str, ...]) -> None:
+def _move(root: ConfinedRoot, folder: int, old: tuple[str, ...], new: tuple[str, ...]) -> None:
     shown_path, shown_destination = shown("/".join(old)), shown("/".join(new))
     with (
         root.explained(shown_destination),
@@ -100,7 +100,7 @@ def _move(root: Root, folder: int, old: tuple[str, ...], new: tuple[str, ...]) -
         os.fsync(folder)
 
 
-def remove(root: Root, secrets: Secrets, path: str, recursive: bool = False) -> Removed:
+def remove(root: ConfinedRoot, secrets: Secrets, path: str, recursive: bool = False) -> Removed:
     """A file, a link (and not what it leads to), or a folder, with what is in it if asked."""
     parts = root.new_parts(path.rstrip("/"))
     shown_path = shown("/".join(parts))
@@ -140,11 +140,13 @@ def _remove_empty(folder: int, name: str, shown_path: str) -> Removed:
     return Removed(shown_path, "folder")
 
 
-def _locked(root: Root, *places: tuple[int, str]) -> contextlib.AbstractContextManager[object]:
+def _locked(
+    root: ConfinedRoot, *places: tuple[int, str]
+) -> contextlib.AbstractContextManager[object]:
     return root.locks.hold_all(list(places)) if root.locks else contextlib.nullcontext()
 
 
-def _check(root: Root, folder: int, parts: tuple[str, ...], status: os.stat_result) -> None:
+def _check(root: ConfinedRoot, folder: int, parts: tuple[str, ...], status: os.stat_result) -> None:
     """By the file that it is, and by the names below it."""
     shown_path = "/".join(parts)
     if root.guard:

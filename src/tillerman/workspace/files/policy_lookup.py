@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from tillerman.core.permission.folder_contents import Listing
+from tillerman.core.permission.folder_contents import FolderListing
 
 MOST = 200_000  # entries that are looked at for one folder
 SECONDS = 1.0  # and the time for it: somebody waits for the decision
@@ -32,7 +32,7 @@ class _Folder(NamedTuple):
 
 class _Walk(NamedTuple):
     folders: list[tuple[str, _Stamp | None]]
-    listing: Listing
+    listing: FolderListing
 
 
 class DiskFiles:
@@ -54,7 +54,7 @@ class DiskFiles:
                 return None
         return found
 
-    def below(self, folder: str, skipped: frozenset[str]) -> Listing:
+    def below(self, folder: str, skipped: frozenset[str]) -> FolderListing:
         """Breadth first, so that what is near is seen even in a large folder."""
         key = (folder, skipped)
         known = self._walks.pop(key, None)
@@ -82,12 +82,13 @@ class DiskFiles:
             links += (prefix + name for name in read.links)
             if len(found) > MOST or time.monotonic() > deadline:
                 return _Walk(
-                    folders, Listing(tuple(found[: MOST + 1]), links=tuple(links), complete=False)
+                    folders,
+                    FolderListing(tuple(found[: MOST + 1]), links=tuple(links), complete=False),
                 )
             for name in read.folders:
                 if name not in skipped:
                     waiting.append((f"{prefix}{name}/", f"{path}/{name}"))
-        return _Walk(folders, Listing(tuple(found), links=tuple(links)))
+        return _Walk(folders, FolderListing(tuple(found), links=tuple(links)))
 
     def _read(self, path: str) -> _Folder:
         known = self._folders.get(path)
@@ -139,7 +140,7 @@ class DiskFiles:
         return content
 
 
-def _are_alike(one: Listing, other: Listing) -> bool:
+def _are_alike(one: FolderListing, other: FolderListing) -> bool:
     return one.paths == other.paths and one.links == other.links
 
 

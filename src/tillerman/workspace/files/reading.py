@@ -11,7 +11,7 @@ from msgspec import Struct
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files import images
 from tillerman.workspace.files import text_decoding as text
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.redacted_text import RedactedText
 from tillerman.workspace.files.refusal import Refused
@@ -26,7 +26,7 @@ _LONGEST_SECRET = 300  # lines
 Binary = Literal["refuse", "base64"]
 
 
-class Image(Struct, frozen=True):
+class ImageFile(Struct, frozen=True):
     """`data` is base64."""
 
     path: str
@@ -52,13 +52,13 @@ class FileText(Struct, frozen=True):
 
 
 def read_file(
-    root: Root,
+    root: ConfinedRoot,
     secrets: Secrets,
     path: str,
     offset: int = 1,
     limit: int = LINES,
     binary: Binary = "refuse",
-) -> FileText | Image:
+) -> FileText | ImageFile:
     if offset < 1 or not 1 <= limit <= MOST_LINES:
         raise Refused(
             f"offset {offset} and limit {limit} are not what a reader takes",
@@ -148,7 +148,7 @@ def _of_a_large_file(
 
 def _binary(
     file: int, path: str, seen: Survey, binary: Binary, secrets: Secrets
-) -> FileText | Image:
+) -> FileText | ImageFile:
     if binary != "base64":
         return _image(file, path, seen, secrets)
     if seen.size > MOST_BINARY:
@@ -161,7 +161,7 @@ def _binary(
     return FileText(path, encoded, len(data), "base64", hash=text.content_hash(data))
 
 
-def _image(file: int, path: str, seen: Survey, secrets: Secrets) -> Image:
+def _image(file: int, path: str, seen: Survey, secrets: Secrets) -> ImageFile:
     data = b"".join(text.chunks(file, end=images.MOST_BYTES))
     kind = images.image_kind(data) if len(data) == seen.size else None
     if kind is None:
@@ -179,4 +179,4 @@ def _image(file: int, path: str, seen: Survey, secrets: Secrets) -> Image:
     if secrets.finds(data):
         raise Refused(f"{path} is an image that holds a secret", hint="export it for the user")
     encoded = base64.b64encode(data).decode()
-    return Image(path, len(data), kind.mime, kind.width, kind.height, encoded)
+    return ImageFile(path, len(data), kind.mime, kind.width, kind.height, encoded)

@@ -20,11 +20,11 @@ from msgspec import Struct
 
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files import gitignore, regex_process
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.redacted_text import RedactedText
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.walk import Found, Walk
+from tillerman.workspace.files.walk import DirectoryWalk, WalkEntry
 
 SearchKind = Literal["text", "name", "regex"]
 
@@ -38,7 +38,7 @@ _MOST_PATTERN = 1_000
 _NO_LINE = re.compile("[\0\n\ud800-\udfff]")
 
 
-class Match(Struct, frozen=True):
+class FileMatch(Struct, frozen=True):
     path: str
     line: int = 0  # 0: its name matches
     text: str = ""
@@ -46,8 +46,8 @@ class Match(Struct, frozen=True):
     after: tuple[str, ...] = ()
 
 
-class Matches(Struct, frozen=True):
-    matches: tuple[Match, ...]
+class FileMatches(Struct, frozen=True):
+    matches: tuple[FileMatch, ...]
     files: int  # that were looked into
     notes: tuple[str, ...] = ()  # what was not searched, and why
 
@@ -57,7 +57,7 @@ class _Slow(Exception):
 
 
 def search_files(
-    root: Root,
+    root: ConfinedRoot,
     pattern: str,
     path: str = ".",
     kind: SearchKind = "text",
@@ -66,11 +66,11 @@ def search_files(
     *,
     seconds: float = SECONDS,
     secrets: Secrets | None = None,
-) -> Matches:
+) -> FileMatches:
     """`secrets` are neither shown nor found: else a search would tell them letter by letter."""
     _check(pattern, kind, limit, context)
     search = _Search(limit, context, time.monotonic() + seconds, secrets)
-    walk = Walk(root, path, seconds=seconds)
+    walk = DirectoryWalk(root, path, seconds=seconds)
     stopped = ""
     try:
         if kind == "name":
@@ -87,7 +87,9 @@ def search_files(
         notes.append(f"there are more than {len(search.matches)}: narrow the pattern or the path")
     if walk.late and not stopped:
         stopped = f"the search was stopped after {seconds:.0f} s: narrow the path"
-    return Matches(tuple(search.matches), search.files, (*notes, *([stopped] if stopped else [])))
+    return FileMatches(
+        tuple(search.matches), search.files, (*notes, *([stopped] if stopped else []))
+    )
 
 
 def _check(pattern: str, kind: str, limit: int, context: int) -> None:
@@ -214,18 +216,18 @@ class _Search:
         self._limit, self._context, self._until = limit, context, until
         self._secrets = secrets
         self._room = _MOST_TEXT
-        self.matches: list[Match] = []
+        self.matches: list[FileMatch] = []
         self.skipped: Counter[str] = Counter()
         self.files = 0
         self.full = False
 
-    def names(self, walk: Walk, test: Callable[[tuple[str, ...]], bool]) -> None:
+    def names(self, walk: DirectoryWalk, test: Callable[[tuple[str, ...]], bool]) -> None:
         for found in walk:
             self.files += 1
-            if test(found.names) and not self._add(Match(shown(found.path))):
+            if test(found.names) and not self._add(FileMatch(shown(found.path))):
                 return
 
-    def texts(self, walk: Walk, matcher: _Literal | _Expression) -> None:
+    def texts(self, walk: DirectoryWalk, matcher: _Literal | _Expression) -> None:
         for found in walk:
             data = self._read(found)
             if data is None:
@@ -243,7 +245,7 @@ class _Search:
                 if not self._add(self._match(found, data, number, start, end)):
                     return
 
-    def _read(self, found: Found) -> bytes | None:
+    def _read(self, found: WalkEntry) -> bytes | None:
         if found.kind != "file" or (opened := found.open()) is None:
             return None
         try:
@@ -262,8 +264,8 @@ class _Search:
             return None
         return data
 
-    def _match(self, found: Found, data: bytes, number: int, start: int, end: int) -> Match:
-        return Match(
+    def _match(self, found: WalkEntry, data: bytes, number: int, start: int, end: int) -> FileMatch:
+        return FileMatch(
             shown(found.path),
             number,
             _shown(data[start:end]),
@@ -271,7 +273,7 @@ class _Search:
             tuple(_after(data, end, self._context)),
         )
 
-    def _add(self, match: Match) -> bool:
+    def _add(self, match: FileMatch) -> bool:
         """False: no more."""
         self._room -= sum(map(len, (match.path, match.text, *match.before, *match.after)))
         if len(self.matches) == self._limit or self._room < 0:

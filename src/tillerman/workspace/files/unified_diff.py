@@ -18,14 +18,14 @@ _AROUND = 3
 _Step: TypeAlias = tuple[str, int, int, int, int]
 
 
-class Difference(Struct, frozen=True):
+class UnifiedDiff(Struct, frozen=True):
     text: str = ""
     added: int = 0
     removed: int = 0
     left_out: int = 0  # lines of the diff
 
 
-def difference(path: str, before: str | None, after: str | None) -> Difference:
+def difference(path: str, before: str | None, after: str | None) -> UnifiedDiff:
     """None stands for a file that is not there."""
     old, new = lines_of(before or ""), lines_of(after or "")
     steps = _steps(old, new)
@@ -42,7 +42,7 @@ def difference(path: str, before: str | None, after: str | None) -> Difference:
         if room < 0:
             break
         shown += 1
-    return Difference(
+    return UnifiedDiff(
         "\n".join(lines[:shown]) + "\n" if changed else "",
         added=sum(d - c for _, _, _, c, d in changed),
         removed=sum(b - a for _, a, b, _, _ in changed),

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from tillerman.workspace.files.archive_reader import Damaged, Member, TooMuch, members
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.archive_reader import ArchiveMember, Damaged, TooMuch, members
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.refusal import Refused
 
@@ -54,7 +54,9 @@ def member_names(archive: int) -> list[str]:
     return found
 
 
-def unpack(root: Root, archive: int, path: str, allowed: Collection[str] | None = None) -> Unpacked:
+def unpack(
+    root: ConfinedRoot, archive: int, path: str, allowed: Collection[str] | None = None
+) -> Unpacked:
     """Into the folder `path`. What is there already stays as it is; `allowed` names the files that
     may be written, None all of them."""
     read = os.fstat(archive).st_size
@@ -86,7 +88,7 @@ class _Late(Exception):
 
 class _Work:
     def __init__(
-        self, root: Root, folder: str, until: float, allowed: Collection[str] | None
+        self, root: ConfinedRoot, folder: str, until: float, allowed: Collection[str] | None
     ) -> None:
         self._root, self._folder, self._until = root, folder, until
         self._allowed = allowed
@@ -95,7 +97,7 @@ class _Work:
         self._more = 0
         self._size = 0
 
-    def take(self, member: Member) -> None:
+    def take(self, member: ArchiveMember) -> None:
         if time.monotonic() > self._until:
             raise _Late
         try:
@@ -103,7 +105,7 @@ class _Work:
         except Refused as refusal:
             self._skip(member.name, refusal.message)
 
-    def _put(self, member: Member) -> None:
+    def _put(self, member: ArchiveMember) -> None:
         name = inner_name(member.name)
         if member.kind not in ("file", "folder"):
             raise Refused(
@@ -125,7 +127,7 @@ class _Work:
         self._made.add(name)
         self._size += written.size
 
-    def _chunks(self, member: Member) -> Iterator[bytes]:
+    def _chunks(self, member: ArchiveMember) -> Iterator[bytes]:
         for chunk in member.chunks():
             if time.monotonic() > self._until:
                 raise _Late

@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from tillerman.workspace.files import gitignore
-from tillerman.workspace.files.confined_root import Root
-from tillerman.workspace.files.gitignore import Rules
+from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.gitignore import IgnoreRules
 from tillerman.workspace.files.path_locks import TEMPORARY
 from tillerman.workspace.files.refusal import Refused
 
@@ -31,7 +31,7 @@ class OpenFile(NamedTuple):
     status: os.stat_result
 
 
-class Found(NamedTuple):
+class WalkEntry(NamedTuple):
     """`kind` is what the folder said of it; whoever needs more asks for it."""
 
     above: tuple[str, ...]  # names from the root to its folder
@@ -70,11 +70,11 @@ class Found(NamedTuple):
             return ""
 
 
-class Walk:
+class DirectoryWalk:
     """In order of names, a folder before what is in it. `left_out` counts what was passed over."""
 
     def __init__(
-        self, root: Root, path: str, *, depth: int = DEEPEST, ignored: bool = False,
+        self, root: ConfinedRoot, path: str, *, depth: int = DEEPEST, ignored: bool = False,
         seconds: float = 20.0, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._root, self._start = root, path
@@ -83,7 +83,7 @@ class Walk:
         self.left_out: Counter[str] = Counter()
         self.late = False
 
-    def __iter__(self) -> Iterator[Found]:
+    def __iter__(self) -> Iterator[WalkEntry]:
         parts = self._root.parts(self._start)
         try:
             top = self._root.open_folder(self._start)
@@ -96,7 +96,7 @@ class Walk:
         finally:
             os.close(top)
 
-    def _only(self, parts: tuple[str, ...], refusal: Refused) -> Iterator[Found]:
+    def _only(self, parts: tuple[str, ...], refusal: Refused) -> Iterator[WalkEntry]:
         """A file that was named as if it were a folder."""
         if not parts:
             raise refusal
@@ -105,15 +105,15 @@ class Walk:
             status = os.stat(parts[-1], dir_fd=above, follow_symlinks=False)
             if not stat.S_ISREG(status.st_mode):
                 raise refusal
-            yield Found(parts[:-1], parts[-1], "file", above, "/".join(parts))
+            yield WalkEntry(parts[:-1], parts[-1], "file", above, "/".join(parts))
         except OSError:
             raise refusal from None
         finally:
             os.close(above)
 
     def _below(
-        self, folder: int, names: tuple[str, ...], chain: Sequence[Rules], level: int
-    ) -> Iterator[Found]:
+        self, folder: int, names: tuple[str, ...], chain: Sequence[IgnoreRules], level: int
+    ) -> Iterator[WalkEntry]:
         if not self._ignored:
             chain = [*chain, *rules_of(folder, len(names))]
         prefix = "".join(f"{name}/" for name in names)
@@ -127,7 +127,7 @@ class Walk:
             ):
                 self.left_out["ignored"] += 1
                 continue
-            yield Found(names, name, kind, folder, prefix + name)
+            yield WalkEntry(names, name, kind, folder, prefix + name)
             if kind != "folder":
                 continue
             if level < self._depth:
@@ -155,9 +155,9 @@ class Walk:
         found.sort()
         return [one for one in found if not one[0].startswith(TEMPORARY)]
 
-    def _chain(self, parts: tuple[str, ...]) -> list[Rules]:
+    def _chain(self, parts: tuple[str, ...]) -> list[IgnoreRules]:
         """The rules of the folders above, and those of the repository that nobody shares."""
-        chain: list[Rules] = []
+        chain: list[IgnoreRules] = []
         with contextlib.suppress(Refused):
             opened = self._root.open_file(".git/info/exclude")
             chain += _with_patterns(gitignore.parse(_take(opened), 0))
@@ -170,7 +170,7 @@ class Walk:
         return chain
 
 
-def rules_of(folder: int, depth: int) -> list[Rules]:
+def rules_of(folder: int, depth: int) -> list[IgnoreRules]:
     """Of a folder's own .gitignore."""
     try:
         opened = os.open(".gitignore", _FILE, dir_fd=folder)
@@ -182,7 +182,7 @@ def rules_of(folder: int, depth: int) -> list[Rules]:
     return _with_patterns(gitignore.parse(_take(opened), depth))
 
 
-def _with_patterns(rules: Rules) -> list[Rules]:
+def _with_patterns(rules: IgnoreRules) -> list[IgnoreRules]:
     return [rules] if rules.patterns else []
 
 

@@ -15,16 +15,16 @@ _LAST_WORDS = 16 << 10  # of its errors
 _LINGERING = 1.0  # seconds that its pipes, or its end after a kill, are waited for
 
 
-class Missing(Exception):
+class CommandMissing(Exception):
     """It cannot be started."""
 
 
-class Slow(Exception):
+class CommandTimeout(Exception):
     """It took longer than it may, and was ended."""
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandOutput:
     code: int
     out: bytes
     err: bytes = b""  # the end of it
@@ -44,7 +44,7 @@ async def ask(
     env: Mapping[str, str],
     seconds: float,
     most: int = MOST,
-) -> Said:
+) -> CommandOutput:
     """Its end is the end of it: who else holds its pipes is waited for a moment, and left."""
     starting = asyncio.ensure_future(
         asyncio.get_running_loop().subprocess_exec(
@@ -61,7 +61,7 @@ async def ask(
     try:
         transport, listener = await asyncio.shield(starting)
     except OSError as error:
-        raise Missing(f"{argv[0]} cannot be started: {error.strerror}") from None
+        raise CommandMissing(f"{argv[0]} cannot be started: {error.strerror}") from None
     except asyncio.CancelledError:  # it may run already, and have started others
         with suppress(OSError):
             await _end(*await starting)
@@ -77,7 +77,7 @@ async def ask(
                     await listener.closed.wait()
         return listener.said(transport.get_returncode())
     except TimeoutError:
-        raise Slow(f"{Path(argv[0]).name} took longer than {seconds:g} s") from None
+        raise CommandTimeout(f"{Path(argv[0]).name} took longer than {seconds:g} s") from None
     finally:
         await _end(transport, listener)
 
@@ -104,8 +104,8 @@ class _Listener(asyncio.SubprocessProtocol):
         self.exited = asyncio.Event()
         self.closed = asyncio.Event()
 
-    def said(self, code: int | None) -> Said:
-        return Said(-1 if code is None else code, bytes(self._out), self._err, self.cut)
+    def said(self, code: int | None) -> CommandOutput:
+        return CommandOutput(-1 if code is None else code, bytes(self._out), self._err, self.cut)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:

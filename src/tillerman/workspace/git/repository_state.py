@@ -9,11 +9,16 @@ from pathlib import Path
 
 from tillerman.config.project_trust import repository as lies_in
 from tillerman.core.errors import TillermanError, UsageError
-from tillerman.workspace.git.bounded_command import Missing, Said, Slow, ask
+from tillerman.workspace.git.bounded_command import (
+    CommandMissing,
+    CommandOutput,
+    CommandTimeout,
+    ask,
+)
 from tillerman.workspace.git.git import SAFE, safe_environment
 from tillerman.workspace.git.safe_config import (
     LISTING,
-    Setting,
+    GitSetting,
     branch_remote,
     overrides,
     remotes,
@@ -60,7 +65,7 @@ class Repository:
     state: WorkState
     remote: str | None = None  # that the branch is pushed to
     remote_url: str | None = None
-    config: tuple[Setting, ...] = field(default=(), repr=False)
+    config: tuple[GitSetting, ...] = field(default=(), repr=False)
 
     @property
     def branch(self) -> str | None:
@@ -93,7 +98,7 @@ async def read_repository(folder: Path, *, seconds: float = SECONDS) -> Reposito
     return Repository(top, name, state, remote, known.get(remote or ""), tuple(config))
 
 
-async def read_config(top: Path, *, seconds: float = SECONDS) -> list[Setting]:
+async def read_config(top: Path, *, seconds: float = SECONDS) -> list[GitSetting]:
     """All of it, or nothing goes on: what was not seen cannot be overridden."""
     listed = await _git(top, *LISTING, seconds=seconds)
     config = settings(listed.out)
@@ -174,7 +179,7 @@ async def _place(folder: Path, seconds: float) -> tuple[Path, str]:
     return top, git_folder.stem if git_folder.suffix == ".git" else top.name
 
 
-def _nowhere(folder: Path, said: Said) -> NoRepository:
+def _nowhere(folder: Path, said: CommandOutput) -> NoRepository:
     if said.out.startswith(b"true"):
         return NoRepository(
             f"{folder} is a bare repository: nobody works in it",
@@ -197,7 +202,7 @@ def _nowhere(folder: Path, said: Said) -> NoRepository:
     return NoRepository(f"git does not read {folder}: {said.complaint}", hint="`git status` there")
 
 
-def _remote(config: list[Setting], known: Mapping[str, str], branch: str | None) -> str | None:
+def _remote(config: list[GitSetting], known: Mapping[str, str], branch: str | None) -> str | None:
     names = list(known)
     asked = branch_remote(config, branch) if branch else None
     if asked in names:
@@ -222,18 +227,18 @@ async def _git(
     pairs: list[tuple[str, str]] | None = None,
     most: int = 4 << 20,
     env: Mapping[str, str] = {},
-) -> Said:
+) -> CommandOutput:
     argv = ("git", "--no-optional-locks", "--no-pager", *words)
     safe = safe_environment(SAFE.items() if pairs is None else pairs)
     try:
         return await ask(argv, cwd=where, env={**safe, **env}, seconds=seconds, most=most)
-    except Missing as error:
+    except CommandMissing as error:
         if not where.is_dir():
             raise NoRepository(f"{where}: no such folder") from None
         raise TillermanError(
             str(error), hint="is it installed? https://git-scm.com/downloads"
         ) from None
-    except Slow as error:
+    except CommandTimeout as error:
         raise TillermanError(
             str(error), hint="`git status` by hand shows whether it is the disk or the size"
         ) from None
@@ -241,7 +246,7 @@ async def _git(
 
 async def ask_git(
     repository: Repository, *words: str, most: int = 4 << 20, env: Mapping[str, str] = {}
-) -> Said:
+) -> CommandOutput:
     """One more question about it, with nothing of the repository's that names a program."""
     pairs = [*overrides(repository.config), *SAFE.items()]
     return await _git(repository.top, *words, seconds=SECONDS, pairs=pairs, most=most, env=env)

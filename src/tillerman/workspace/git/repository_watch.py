@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 
 from tillerman.workspace.files import gitignore
-from tillerman.workspace.files.gitignore import Rules
+from tillerman.workspace.files.gitignore import IgnoreRules
 from tillerman.workspace.files.walk import CROWDED, rules_of
 from tillerman.workspace.protection import inotify
-from tillerman.workspace.protection.inotify import Happening, Inotify
+from tillerman.workspace.protection.inotify import Inotify, InotifyEvent
 
 MOST = 2_000  # watches; the system gives a user some thousands for all programs
 QUIET = 0.3  # seconds without news that end a burst
@@ -86,7 +86,7 @@ class _Outside(_Place):
 
 @dataclass(frozen=True)
 class _Tree(_Place):
-    rules: tuple[Rules, ...] = ()
+    rules: tuple[IgnoreRules, ...] = ()
 
     def heeds(self, name: bytes, folder: bool) -> bool:
         if name == b".git":
@@ -180,7 +180,7 @@ class FolderWatch:
             await asyncio.to_thread(lambda: armed.add(fresh.values()))
         return mattered
 
-    def _lost(self, happening: Happening, place: _Place) -> bool:
+    def _lost(self, happening: InotifyEvent, place: _Place) -> bool:
         """The watched folder itself is gone, or is somewhere else."""
         if happening.mask & inotify.IGNORED:
             self._armed.places.pop(happening.watch, None)
@@ -188,7 +188,7 @@ class FolderWatch:
             self._stale = True
         return True
 
-    def _moved(self, happening: Happening, place: _Place, fresh: dict[str, _Place]) -> None:
+    def _moved(self, happening: InotifyEvent, place: _Place, fresh: dict[str, _Place]) -> None:
         name = os.fsdecode(happening.name)
         if happening.mask & _LEFT:
             self._armed.forget(f"{place.path}/{name}")
@@ -297,7 +297,7 @@ def _named_in(file: Path, beside: Path, before: str = "") -> Path | None:
     return found if found.is_dir() else None
 
 
-def _excluded(common: Path) -> Sequence[Rules]:
+def _excluded(common: Path) -> Sequence[IgnoreRules]:
     data = _read(common / "info" / "exclude", gitignore.MOST_BYTES)
     return [gitignore.parse(data, 0)] if data else []
 

@@ -53,13 +53,13 @@ _PROTOCOLS = {
 LISTING = ("config", "-z", "--show-scope", "--list", "--includes")
 
 
-class Setting(NamedTuple):
+class GitSetting(NamedTuple):
     key: str  # section and name in small letters, as git tells it
     value: str
     trusted: bool
 
 
-def settings(told: bytes) -> list[Setting]:
+def settings(told: bytes) -> list[GitSetting]:
     """Of what `LISTING` says: `scope NUL key LF value NUL` for each."""
     fields = os.fsdecode(told).split("\0")
     found = []
@@ -67,11 +67,11 @@ def settings(told: bytes) -> list[Setting]:
         key, _, value = setting.partition("\n")
         if scope == "command":
             continue  # our own words
-        found.append(Setting(key, value, scope in _TRUSTED))
+        found.append(GitSetting(key, value, scope in _TRUSTED))
     return found
 
 
-def overrides(found: Iterable[Setting]) -> list[tuple[str, str]]:
+def overrides(found: Iterable[GitSetting]) -> list[tuple[str, str]]:
     """Pairs that, after all files, leave nothing of the repository's that names a program."""
     found = list(found)
     ours: dict[str, str] = {}
@@ -92,12 +92,12 @@ def overrides(found: Iterable[Setting]) -> list[tuple[str, str]]:
     return pairs
 
 
-def stubborn(found: Iterable[Setting]) -> list[str]:
+def stubborn(found: Iterable[GitSetting]) -> list[str]:
     """Keys of the repository's that name a program and cannot be overridden."""
     return [each.key for each in found if not each.trusted and _STUBBORN.fullmatch(each.key)]
 
 
-def protocols(found: Iterable[Setting]) -> list[tuple[str, str]]:
+def protocols(found: Iterable[GitSetting]) -> list[tuple[str, str]]:
     """Over which commands may reach a remote; the user's own config can allow more."""
     ours = {
         each.key: each.value
@@ -107,7 +107,7 @@ def protocols(found: Iterable[Setting]) -> list[tuple[str, str]]:
     return list({**_PROTOCOLS, **ours}.items())
 
 
-def remotes(found: Iterable[Setting]) -> Mapping[str, str]:
+def remotes(found: Iterable[GitSetting]) -> Mapping[str, str]:
     """Each with its first address."""
     named: dict[str, str] = {}
     for name, value in _subsections(found, "remote", "url"):
@@ -115,7 +115,7 @@ def remotes(found: Iterable[Setting]) -> Mapping[str, str]:
     return named
 
 
-def branch_remote(found: Iterable[Setting], branch: str) -> str | None:
+def branch_remote(found: Iterable[GitSetting], branch: str) -> str | None:
     """Where the branch is pushed to, if the config says so."""
     found = list(found)
     last: dict[str, str] = {each.key: each.value for each in found}
@@ -123,7 +123,7 @@ def branch_remote(found: Iterable[Setting], branch: str) -> str | None:
     return next((last[key] for key in keys if key in last), None)
 
 
-def _subsections(found: Iterable[Setting], section: str, name: str) -> Iterator[tuple[str, str]]:
+def _subsections(found: Iterable[GitSetting], section: str, name: str) -> Iterator[tuple[str, str]]:
     for key, value, _ in found:
         if key.startswith(f"{section}.") and key.endswith(f".{name}"):
             inner = key[len(section) + 1 : -len(name) - 1]

@@ -22,7 +22,7 @@ BEFORE = 5.0  # seconds that a prompt may be held up
 AFTER = 10.0
 
 
-class Unseen(NamedTuple):
+class UnreadableWorkspace(NamedTuple):
     """A workspace that could not be looked at."""
 
     why: str
@@ -31,7 +31,7 @@ class Unseen(NamedTuple):
         """Holds nothing."""
 
 
-Snapshot = GitSnapshot | FolderSnapshot | Unseen
+Snapshot = GitSnapshot | FolderSnapshot | UnreadableWorkspace
 
 
 class Changes(NamedTuple):
@@ -56,14 +56,14 @@ def _take(root: Path, seconds: float) -> Snapshot:
             root, seconds
         )
     except (GitFailed, OSError) as error:
-        return Unseen(f"changes of this turn are not known: {error}")
+        return UnreadableWorkspace(f"changes of this turn are not known: {error}")
 
 
 def _compare(before: Snapshot, seconds: float) -> Changes:
     note = ""
     try:
         match before:
-            case Unseen():
+            case UnreadableWorkspace():
                 return Changes(note=before.why)
             case GitSnapshot():
                 found, crowded = work_tree_snapshot.compare(before, Deadline(seconds))

@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 from tillerman.core.events import FileChange
 from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.files.file_signatures import Signature, file_clock, signature
+from tillerman.workspace.files.file_signatures import FileSignature, file_clock, signature
 from tillerman.workspace.git.git import Deadline, GitFailed, WorkTree, git, work_tree
 
 LISTED = 50_000  # files that differ from the index; more are not looked at
@@ -48,7 +48,7 @@ class GitSnapshot:
         self.store, lock = _locked_folder()
         self.index = self.store / "index"
         self.env = {"GIT_DIR": str(self.store), "GIT_WORK_TREE": str(tree.top)}
-        self.unread: dict[str, Signature | None] = {}
+        self.unread: dict[str, FileSignature | None] = {}
         self.most = LISTED
         self.crowded = False  # more than `most` files differed
         self.close = weakref.finalize(self, _remove, self.store, lock)

@@ -14,13 +14,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from tillerman.core.errors import TillermanError
-from tillerman.core.workspace_process import Process
-from tillerman.supervision.client.child_processes import Ended, Job, Sizes
+from tillerman.core.workspace_process import WorkspaceProcess
+from tillerman.supervision.client.child_processes import FileBackedProcess, ProcessEnded, Sizes
 from tillerman.supervision.isolation import Confined, after
 from tillerman.supervision.warden import exit_file
 from tillerman.workspace.processes.process_records import (
     WHY,
-    Registry,
+    ProcessRecords,
     end_fields,
     now,
     size_fields,
@@ -34,13 +34,13 @@ TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to say how much there i
 _logger = logging.getLogger(__name__)
 
 
-class Live:
+class LiveProcess:
     """A process that this server looks after."""
 
     def __init__(
         self,
-        process: Process,
-        job: Job,
+        process: WorkspaceProcess,
+        job: FileBackedProcess,
         confined: Confined | None = None,
         added: asyncio.Future[None] | None = None,
     ) -> None:
@@ -50,16 +50,16 @@ class Live:
         self.added = added  # done once it is on record
         self.intent = ""  # why it was told to end
         self.unwritten: dict[str, Any] = {}  # of its start, that is not on record yet
-        self.ended: asyncio.Task[Process] | None = None
+        self.ended: asyncio.Task[WorkspaceProcess] | None = None
 
 
-class Roll:
+class LiveProcesses:
     """`folder` is the session's, with one for each process."""
 
-    def __init__(self, registry: Registry, folder: Path) -> None:
+    def __init__(self, registry: ProcessRecords, folder: Path) -> None:
         self._registry = registry
         self._folder = folder
-        self.live: dict[str, Live] = {}
+        self.live: dict[str, LiveProcess] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unwritten: set[asyncio.Future[bool]] = set()
 
@@ -70,16 +70,16 @@ class Roll:
     def folder_of(self, process: str) -> Path:
         return self._folder / process
 
-    def known(self, row: Process) -> Process:
+    def known(self, row: WorkspaceProcess) -> WorkspaceProcess:
         live = self.live.get(row.id)
         return live.process if live else row
 
-    def sized(self, process: Process) -> Process:
+    def sized(self, process: WorkspaceProcess) -> WorkspaceProcess:
         if not process.live:
             return process
         return with_sizes(process, sizes_on_disk(self.folder_of(process.id)))
 
-    async def measured(self, live: Live, least: int = 0) -> Process:
+    async def measured(self, live: LiveProcess, least: int = 0) -> WorkspaceProcess:
         """Its keeper is asked, who knows what is not in its files; not while those are all shorter
         than `least`."""
         if live.ended and live.ended.done():
@@ -96,7 +96,7 @@ class Roll:
             sizes = None
         return with_sizes(live.process, sizes) if sizes else self.sized(live.process)
 
-    async def kill(self, live: Live, why: str) -> Process:
+    async def kill(self, live: LiveProcess, why: str) -> WorkspaceProcess:
         if not live.process.live:
             return live.process
         live.intent = live.intent or why
@@ -104,15 +104,15 @@ class Roll:
         assert live.ended
         return await asyncio.shield(live.ended)
 
-    def watch(self, live: Live) -> Live:
+    def watch(self, live: LiveProcess) -> LiveProcess:
         self.live[live.process.id] = live
         live.ended = asyncio.create_task(self._see_off(live))
         return live
 
-    async def _see_off(self, live: Live) -> Process:
+    async def _see_off(self, live: LiveProcess) -> WorkspaceProcess:
         """Its end. Nobody waits for the disk: until it is there, the folder tells the same."""
         name = live.process.id
-        end = await live.job.wait() or Ended.read(self.folder_of(name))
+        end = await live.job.wait() or ProcessEnded.read(self.folder_of(name))
         if end is None:
             fields = size_fields(sizes_on_disk(self.folder_of(name))) | {
                 "status": "killed",
@@ -142,7 +142,7 @@ class Roll:
         written.add_done_callback(done)
         return written
 
-    def write_start(self, live: Live, *, waits: bool) -> None:
+    def write_start(self, live: LiveProcess, *, waits: bool) -> None:
         """That it runs. With `waits`, most often its end is written together with it."""
         process = live.process
         live.unwritten = {"status": "running", "pid": process.pid, "started": process.started}
@@ -151,7 +151,7 @@ class Roll:
         else:
             self.flush_start(live)
 
-    def flush_start(self, live: Live) -> None:
+    def flush_start(self, live: LiveProcess) -> None:
         if live.unwritten:
             self.write_down(live.process.id, **live.unwritten)
             live.unwritten = {}
@@ -167,7 +167,7 @@ class Roll:
         self._tasks.add(task)
         task.add_done_callback(done)
 
-    async def recorded(self, live: Live) -> None:
+    async def recorded(self, live: LiveProcess) -> None:
         """What cannot be put on record does not run."""
         if live.added is None:
             return
@@ -178,7 +178,7 @@ class Roll:
             await live.job.kill()
             raise
 
-    async def note_start(self, live: Live) -> None:
+    async def note_start(self, live: LiveProcess) -> None:
         """One that was found again: it may not have been on record as running yet."""
         with contextlib.suppress(TillermanError, OSError):
             pid, ticks = await live.job.started()
@@ -194,7 +194,7 @@ class Roll:
         await asyncio.gather(*self._tasks, *self._unwritten, return_exceptions=True)
 
 
-def with_sizes(process: Process, sizes: Sizes) -> Process:
+def with_sizes(process: WorkspaceProcess, sizes: Sizes) -> WorkspaceProcess:
     return replace(process, **size_fields(sizes))
 
 

@@ -40,14 +40,14 @@ Kind = Literal["text", "regex"]
 Ended = Literal["end", "limit", "time", "slow"]
 
 
-class Line(Struct, frozen=True):
+class OutputLine(Struct, frozen=True):
     offset: int  # in bytes, where the shown part begins
     text: str
     left_out: int = 0  # bytes of this line; the text says where
 
 
-class Lines(Struct, frozen=True):
-    lines: tuple[Line, ...]
+class OutputLines(Struct, frozen=True):
+    lines: tuple[OutputLine, ...]
     start: int  # where the first begins
     next: int  # where to read on
     size: int  # of the file, at that moment
@@ -60,22 +60,22 @@ class Lines(Struct, frozen=True):
         return self.next < self.size
 
 
-class Match(Struct, frozen=True):
-    line: Line
-    before: tuple[Line, ...] = ()
-    after: tuple[Line, ...] = ()
+class OutputMatch(Struct, frozen=True):
+    line: OutputLine
+    before: tuple[OutputLine, ...] = ()
+    after: tuple[OutputLine, ...] = ()
 
 
-class Matches(Struct, frozen=True):
+class OutputMatches(Struct, frozen=True):
     """`slow`: the line before `next` takes this expression too long, and was passed over."""
 
-    matches: tuple[Match, ...]
+    matches: tuple[OutputMatch, ...]
     next: int
     size: int
     ended: Ended
 
 
-class Ends(Struct, frozen=True):
+class OutputEnds(Struct, frozen=True):
     head: str
     tail: str = ""
     left_out: int = 0  # bytes between them
@@ -83,16 +83,18 @@ class Ends(Struct, frozen=True):
     size: int = 0
 
 
-def tail(path: Path, n: int = MOST_LINES, secrets: Secrets | None = None) -> Lines:
+def tail(path: Path, n: int = MOST_LINES, secrets: Secrets | None = None) -> OutputLines:
     with opened(path, secrets) as (file, size):
         return _backward(file, size, size, _count(n))
 
 
-def head(path: Path, n: int = MOST_LINES, secrets: Secrets | None = None) -> Lines:
+def head(path: Path, n: int = MOST_LINES, secrets: Secrets | None = None) -> OutputLines:
     return span(path, 0, n, secrets)
 
 
-def span(path: Path, offset: int, n: int = MOST_LINES, secrets: Secrets | None = None) -> Lines:
+def span(
+    path: Path, offset: int, n: int = MOST_LINES, secrets: Secrets | None = None
+) -> OutputLines:
     """The lines from a byte on; its `next` is where the following page begins."""
     with opened(path, secrets) as (file, size):
         _check_offset(offset, size)
@@ -115,15 +117,15 @@ def last_lines(path: Path, n: int) -> int:
         return 0 if n else size
 
 
-def ends(path: Path, head_cap: int, tail_cap: int, secrets: Secrets | None = None) -> Ends:
+def ends(path: Path, head_cap: int, tail_cap: int, secrets: Secrets | None = None) -> OutputEnds:
     """All of it, or what fits the caps at either end; cut at a line where one ends nearby."""
     with opened(path, secrets) as (file, size):
         if size <= head_cap + tail_cap:
-            return Ends(_shown(os.pread(file.number, size, 0)), size=size)
+            return OutputEnds(_shown(os.pread(file.number, size, 0)), size=size)
         first = _whole_lines_at_the_end(file.read(head_cap, 0))
         last = _whole_lines_at_the_start(file.read(tail_cap, size - tail_cap))
         left_out = size - len(first) - len(last)
-        return Ends(_shown(first), _shown(last), left_out, len(first), size)
+        return OutputEnds(_shown(first), _shown(last), left_out, len(first), size)
 
 
 def search(
@@ -136,7 +138,7 @@ def search(
     *,
     seconds: float = SEARCH_SECONDS,
     secrets: Secrets | None = None,
-) -> Matches:
+) -> OutputMatches:
     """Lines with a text or an expression in them, as they are shown; `next` is where to go on."""
     if not pattern or len(pattern) > LONGEST_PATTERN or "\0" in pattern or "\n" in pattern:
         raise Refused(
@@ -149,21 +151,21 @@ def search(
         _check_offset(from_offset, size)
         find = _find_regex if kind == "regex" else _find_text
         found = find(file, size, pattern, from_offset, limit, seconds)
-        matches: list[Match] = []
+        matches: list[OutputMatch] = []
         room = TEXT_BYTES
         for line, position in found.places:
             match = _match(file, size, line, position, context)
             room -= sum(len(one.text) for one in (match.line, *match.before, *match.after))
             if room < 0 and matches:
-                return Matches(tuple(matches), line, size, "limit")
+                return OutputMatches(tuple(matches), line, size, "limit")
             matches.append(match)
-    return Matches(tuple(matches), found.next, max(size, found.next), found.ended)
+    return OutputMatches(tuple(matches), found.next, max(size, found.next), found.ended)
 
 
 # -- lines -----------------------------------------------------------------------------------------
 
 
-def _forward(file: OutputFile, offset: int, size: int, n: int) -> Lines:
+def _forward(file: OutputFile, offset: int, size: int, n: int) -> OutputLines:
     before = min(offset, 1)  # tells whether a line begins here
     data, block = b"", _FIRST_BLOCK
     while len(data) - before < WINDOW and data.count(b"\n", before) < n:
@@ -175,7 +177,7 @@ def _forward(file: OutputFile, offset: int, size: int, n: int) -> Lines:
         block = min(block * 2, _LAST_BLOCK)
     middle = bool(before) and not data.startswith(b"\n")
     data = data[before:]
-    lines: list[Line] = []
+    lines: list[OutputLine] = []
     at, room = offset, TEXT_BYTES
     for raw in _split(data):
         if len(lines) == n:
@@ -187,10 +189,10 @@ def _forward(file: OutputFile, offset: int, size: int, n: int) -> Lines:
         lines.append(line)
         at += len(raw)
     last = data[: at - offset][-1:]
-    return Lines(tuple(lines), offset, at, size, middle, bool(last) and last != b"\n")
+    return OutputLines(tuple(lines), offset, at, size, middle, bool(last) and last != b"\n")
 
 
-def _backward(file: OutputFile, end: int, size: int, n: int) -> Lines:
+def _backward(file: OutputFile, end: int, size: int, n: int) -> OutputLines:
     """The last `n` lines before a place."""
     data, at, block = b"", end, _FIRST_BLOCK
     while at and len(data) < WINDOW and data.count(b"\n", 0, -1) < n:
@@ -205,7 +207,7 @@ def _backward(file: OutputFile, end: int, size: int, n: int) -> Lines:
     middle = at > 0
     if len(raws) > n:
         raws, middle = raws[-n:], False
-    lines: list[Line] = []
+    lines: list[OutputLine] = []
     start, room = end, TEXT_BYTES
     for raw in reversed(raws):
         line = _line(start - len(raw), raw)
@@ -216,7 +218,7 @@ def _backward(file: OutputFile, end: int, size: int, n: int) -> Lines:
         lines.append(line)
         start -= len(raw)
     lines.reverse()
-    return Lines(tuple(lines), start, end, size, middle, data[-1:] not in (b"", b"\n"))
+    return OutputLines(tuple(lines), start, end, size, middle, data[-1:] not in (b"", b"\n"))
 
 
 def _split(data: bytes) -> list[bytes]:
@@ -226,15 +228,15 @@ def _split(data: bytes) -> list[bytes]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _line(offset: int, raw: bytes) -> Line:
+def _line(offset: int, raw: bytes) -> OutputLine:
     raw = raw.removesuffix(b"\n").removesuffix(b"\r")
     if len(raw) <= LINE_BYTES:
-        return Line(offset, _flat(raw))
+        return OutputLine(offset, _flat(raw))
     first = _whole_characters_at_the_end(raw[: LINE_BYTES * 3 // 4])
     last = _whole_characters_at_the_start(raw[-LINE_BYTES // 4 :])
     left_out = len(raw) - len(first) - len(last)
     between = f" … [{left_out:,} bytes left out, from byte {offset + len(first)} on] … "
-    return Line(offset, _flat(first) + between + _flat(last), left_out)
+    return OutputLine(offset, _flat(first) + between + _flat(last), left_out)
 
 
 def _flat(raw: bytes) -> str:
@@ -281,13 +283,13 @@ class _Places(NamedTuple):
     ended: Ended
 
 
-def _match(file: OutputFile, size: int, line: int, position: int, context: int) -> Match:
+def _match(file: OutputFile, size: int, line: int, position: int, context: int) -> OutputMatch:
     begin = line
     if position > LINE_BYTES // 2:  # else the match is in what is left out
         begin += position - LINE_BYTES // 4
     found = _forward(file, begin, size, 1 + context).lines
     before = _backward(file, line, size, context).lines if context else ()
-    return Match(found[0] if found else Line(begin, ""), before, found[1:])
+    return OutputMatch(found[0] if found else OutputLine(begin, ""), before, found[1:])
 
 
 def _find_text(

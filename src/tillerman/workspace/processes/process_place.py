@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from tillerman.workspace.files.refusal import Refused, refused
 
 if TYPE_CHECKING:
-    from tillerman.supervision.client.warden_client import Warden
+    from tillerman.supervision.client.warden_client import WardenClient
 
 CAP = 256 * 1024 * 1024  # bytes of one output file
 LINGER = 30.0  # seconds a background process outlives its server
@@ -19,11 +19,11 @@ class ExecJudge(Protocol):
     """Has the execs of commands judged by the rules of a session."""
 
     def enforcement(self, environment: Mapping[str, str]) -> Mapping[str, Any]: ...
-    def attach(self, warden: Warden) -> None: ...
+    def attach(self, warden: WardenClient) -> None: ...
     def started(self, failed: dict[str, str]) -> None: ...
 
 
-class Place(NamedTuple):
+class ProcessPlace(NamedTuple):
     """Where commands work, and the folders of all sessions' processes and of all wardens."""
 
     workspace: Path

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tillerman.core.timestamps import rfc3339
-from tillerman.core.workspace_process import Process, Status
-from tillerman.supervision.client.child_processes import Ended, Sizes
+from tillerman.core.workspace_process import Status, WorkspaceProcess
+from tillerman.supervision.client.child_processes import ProcessEnded, Sizes
 from tillerman.supervision.client.orphan_sweep import sweep_one
-from tillerman.supervision.client.warden_client import Warden, swept
+from tillerman.supervision.client.warden_client import WardenClient, swept
 from tillerman.supervision.linux.process_table import boot_id, find
 from tillerman.supervision.warden import exit_file
 
@@ -36,18 +36,20 @@ WHY = {
 }
 
 
-class Registry(Protocol):
+class ProcessRecords(Protocol):
     """Where processes are written down; the store's table is one."""
 
-    def get(self, process: str) -> Process | None: ...
-    def list(self, session: str | None = None, *, live: bool = False) -> Sequence[Process]: ...
-    def expired(self, before: str) -> Sequence[Process]: ...
-    def add(self, process: Process) -> Future[None]: ...
+    def get(self, process: str) -> WorkspaceProcess | None: ...
+    def list(
+        self, session: str | None = None, *, live: bool = False
+    ) -> Sequence[WorkspaceProcess]: ...
+    def expired(self, before: str) -> Sequence[WorkspaceProcess]: ...
+    def add(self, process: WorkspaceProcess) -> Future[None]: ...
     def change(self, process: str, **fields: Any) -> Future[bool]: ...
     def remove(self, processes: Sequence[str]) -> Future[None]: ...
 
 
-async def settle(registry: Registry, folder: Path, records: Path) -> None:
+async def settle(registry: ProcessRecords, folder: Path, records: Path) -> None:
     """Write down the end of all that no warden looks after any more, of whatever session."""
     for row in registry.list(live=True):
         looked_after = False
@@ -57,7 +59,7 @@ async def settle(registry: Registry, folder: Path, records: Path) -> None:
             await settle_one(row, registry, folder)
 
 
-async def expire(registry: Registry, folder: Path) -> None:
+async def expire(registry: ProcessRecords, folder: Path) -> None:
     """Those that ended a day ago go, with what they wrote."""
     rows = registry.expired(rfc3339(datetime.now(UTC) - KEPT))
     for row in rows:
@@ -72,11 +74,11 @@ async def expire(registry: Registry, folder: Path) -> None:
             await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
 
 
-async def forget(session: str, registry: Registry, folder: Path, records: Path) -> None:
+async def forget(session: str, registry: ProcessRecords, folder: Path, records: Path) -> None:
     """A session that nobody runs is deleted: its processes end and all of them goes."""
     rows = registry.list(session)
     for marker in sorted({row.warden for row in rows if row.live and row.warden}):
-        if warden := await Warden.rejoin(records / marker):
+        if warden := await WardenClient.rejoin(records / marker):
             await warden.close()
         await swept(records / marker)
     await asyncio.to_thread(shutil.rmtree, folder / session, ignore_errors=True)
@@ -104,10 +106,10 @@ def sizes_on_disk(folder: Path) -> Sizes:
     return Sizes(output, error, output, error)
 
 
-async def settle_one(row: Process, registry: Registry, folder: Path) -> None:
+async def settle_one(row: WorkspaceProcess, registry: ProcessRecords, folder: Path) -> None:
     """One that nobody looks after any more."""
     place = folder / row.session / row.id
-    if end := Ended.read(place):
+    if end := ProcessEnded.read(place):
         fields = end_fields(end, "")
     elif row.boot == boot_id() and _runs(row):
         return  # it would not die: it is not lost, and not ours to call ended
@@ -122,7 +124,7 @@ async def settle_one(row: Process, registry: Registry, folder: Path) -> None:
     await asyncio.wrap_future(registry.change(row.id, **fields))
 
 
-def _runs(row: Process) -> bool:
+def _runs(row: WorkspaceProcess) -> bool:
     found = find(row.pid) if row.pid else None
     return found is not None and not found.dead and found.start == row.started
 
@@ -132,7 +134,7 @@ def _looked_after(warden: Path) -> bool:
     return warden.exists() and sweep_one(warden) is None and warden.exists()
 
 
-def end_fields(end: Ended, intent: str) -> dict[str, Any]:
+def end_fields(end: ProcessEnded, intent: str) -> dict[str, Any]:
     status: Status = (
         "killed" if end.exit.code is None else "finished" if end.exit.code == 0 else "failed"
     )

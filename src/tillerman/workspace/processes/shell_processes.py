@@ -19,23 +19,29 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from tillerman.core.errors import TillermanError
-from tillerman.core.workspace_process import Mode, Process
+from tillerman.core.workspace_process import Mode, WorkspaceProcess
 from tillerman.paths import private_folder
-from tillerman.supervision.client.warden_client import Warden, swept
+from tillerman.supervision.client.warden_client import WardenClient, swept
 from tillerman.supervision.isolation import Confined, confine
 from tillerman.supervision.linux.process_table import ancestors, boot_id
 from tillerman.workspace.files.refusal import Refused, refused
 from tillerman.workspace.processes.live_processes import (
     SCRATCH,
     TOLD_WITHIN,
-    Live,
-    Roll,
+    LiveProcess,
+    LiveProcesses,
     clear,
     with_sizes,
 )
 from tillerman.workspace.processes.output_folders import OutputFolders, close_files
-from tillerman.workspace.processes.process_place import Place, UnknownProcess, not_started
-from tillerman.workspace.processes.process_records import Registry, expire, now, settle, settle_one
+from tillerman.workspace.processes.process_place import ProcessPlace, UnknownProcess, not_started
+from tillerman.workspace.processes.process_records import (
+    ProcessRecords,
+    expire,
+    now,
+    settle,
+    settle_one,
+)
 
 MOST = 20  # at once, of one session
 INPUT_CAP = 1024 * 1024  # bytes given with the start
@@ -50,16 +56,20 @@ class Processes:
     """Open it with `open`; end it with `close` or `let_go`."""
 
     def __init__(
-        self, session: str, registry: Registry, place: Place, clean: Callable[[str], str] = str
+        self,
+        session: str,
+        registry: ProcessRecords,
+        place: ProcessPlace,
+        clean: Callable[[str], str] = str,
     ) -> None:
         self._session = session
         self._registry = registry
         self._place = place
         self._clean = clean
         self._boot = boot_id()
-        self._roll = Roll(registry, place.folder / session)
+        self._roll = LiveProcesses(registry, place.folder / session)
         self._output = OutputFolders(place.folder, session)
-        self._warden: Warden | None = None
+        self._warden: WardenClient | None = None
         self._warming = asyncio.Lock()
         self._starting: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -67,7 +77,11 @@ class Processes:
 
     @classmethod
     async def open(
-        cls, session: str, registry: Registry, place: Place, clean: Callable[[str], str] = str
+        cls,
+        session: str,
+        registry: ProcessRecords,
+        place: ProcessPlace,
+        clean: Callable[[str], str] = str,
     ) -> Processes:
         """With whatever an earlier server of this session left running.
 
@@ -96,7 +110,7 @@ class Processes:
         stdin: bytes | bool | None = None,
         protected: Sequence[Path] = (),
         owner: str | None = None,
-    ) -> Process:
+    ) -> WorkspaceProcess:
         """Returns when it runs and is on record. `stdin`: none, these bytes, or True: for `write`.
         `owner` is the client that started it, where there may be several.
 
@@ -138,13 +152,13 @@ class Processes:
         stdin: bytes | bool | None,
         protected: Sequence[Path],
         owner: str | None,
-    ) -> Process:
+    ) -> WorkspaceProcess:
         warden = await self._ready()
         try:
             name, folder, files = self._output.take()
         except OSError as error:
             raise refused(error, str(self._place.folder)) from error
-        process = Process(
+        process = WorkspaceProcess(
             id=name,
             session=self._session,
             command=self._clean(command),
@@ -189,7 +203,7 @@ class Processes:
             self._place.judged.started(job.mount_failures)
         pid, ticks = await job.started()
         process = replace(process, status="running", pid=pid, started=ticks)
-        live = self._roll.watch(Live(process, job, confined, added))
+        live = self._roll.watch(LiveProcess(process, job, confined, added))
         if not self._closed:
             self._output.prepare()
         if task := asyncio.current_task():
@@ -223,17 +237,17 @@ class Processes:
 
         return confined() if isolation == "basic" else await asyncio.to_thread(confined)
 
-    async def _call_off(self, task: asyncio.Task[Process]) -> None:
+    async def _call_off(self, task: asyncio.Task[WorkspaceProcess]) -> None:
         with contextlib.suppress(TillermanError, OSError):
             process = await task
             await self.kill(process.id, why="the call was cancelled")
 
-    async def _ready(self) -> Warden:
+    async def _ready(self) -> WardenClient:
         """The session's warden; a new one, if there is none or something killed it."""
         async with self._warming:
             if self._warden is None or self._warden.lost:
                 private_folder(self._place.records)
-                self._warden = await Warden.start(
+                self._warden = await WardenClient.start(
                     level=self._place.level,
                     records=self._place.records,
                     marker=f"{secrets.token_hex(8)}-ws",
@@ -248,7 +262,7 @@ class Processes:
 
     # -- looking ----------------------------------------------------------------------------------
 
-    def known(self, process: str) -> Process:
+    def known(self, process: str) -> WorkspaceProcess:
         """One of another session is as unknown as one that never was."""
         if live := self._roll.live.get(process):
             return live.process
@@ -257,7 +271,7 @@ class Processes:
             raise UnknownProcess(process)
         return found
 
-    def of_earlier_server(self, process: str) -> Process | None:
+    def of_earlier_server(self, process: str) -> WorkspaceProcess | None:
         """One that has ended, of another session that worked in this workspace."""
         found = self._registry.get(process)
         if found is None or found.live or found.session == self._session:
@@ -271,19 +285,19 @@ class Processes:
     def folder_of(self, process: str) -> Path:
         return self._roll.folder_of(process)
 
-    async def get(self, process: str, *, exact: bool = True) -> Process:
+    async def get(self, process: str, *, exact: bool = True) -> WorkspaceProcess:
         """`exact`: with the bytes that are on their way into its files."""
         found = self.known(process)
         live = self._roll.live.get(process)
         least = 0 if exact else self._place.cap
         return await self._roll.measured(live, least) if live else found
 
-    def list(self, status: str | None = None) -> list[Process]:
+    def list(self, status: str | None = None) -> list[WorkspaceProcess]:
         """Oldest first; `status` is one of theirs. Those that run have the sizes of their files."""
         rows = [self._roll.known(row) for row in self._registry.list(self._session)]
         return [self._roll.sized(row) for row in rows if status in (None, "all", row.status)]
 
-    async def wait(self, process: str, seconds: float | None = None) -> Process:
+    async def wait(self, process: str, seconds: float | None = None) -> WorkspaceProcess:
         """Its end, or what it is by then."""
         found = self.known(process)
         live = self._roll.live.get(process)
@@ -295,11 +309,11 @@ class Processes:
 
     async def see_through(
         self,
-        process: Process,
+        process: WorkspaceProcess,
         timeout: float,
         on_timeout: Literal["kill", "background"] = "kill",
-        news: Callable[[Process], Awaitable[None]] | None = None,
-    ) -> Process:
+        news: Callable[[WorkspaceProcess], Awaitable[None]] | None = None,
+    ) -> WorkspaceProcess:
         """Its end; past the timeout it is killed, or goes on by itself. `news`: told meanwhile."""
         deadline = asyncio.get_running_loop().time() + timeout
         try:
@@ -314,7 +328,7 @@ class Processes:
             return await self.keep(process.id)
         return await self.kill(process.id, why=f"it took longer than {timeout:g} s")
 
-    async def changed(self, process: str, since: int, seconds: float) -> Process:
+    async def changed(self, process: str, since: int, seconds: float) -> WorkspaceProcess:
         """Once it has ended or written more than `since` bytes to both; or what it is by then."""
         found = self.known(process)
         live = self._roll.live.get(process)
@@ -336,7 +350,9 @@ class Processes:
 
     # -- acting -----------------------------------------------------------------------------------
 
-    async def kill(self, process: str, number: int | None = None, *, why: str = "") -> Process:
+    async def kill(
+        self, process: str, number: int | None = None, *, why: str = ""
+    ) -> WorkspaceProcess:
         """The whole tree; or a signal to its process group, which it may heed or not.
 
         One that has ended already stays as it is.
@@ -352,7 +368,7 @@ class Processes:
         live.job.signal(number)
         return await self.wait(process, TOLD_WITHIN)
 
-    async def write(self, process: str, data: bytes, *, eof: bool = False) -> Process:
+    async def write(self, process: str, data: bytes, *, eof: bool = False) -> WorkspaceProcess:
         """To its standard input, which must have been left open when it was started."""
         self.known(process)
         live = self._roll.live.get(process)
@@ -369,7 +385,7 @@ class Processes:
             )
         return await self.get(process)
 
-    async def keep(self, process: str) -> Process:
+    async def keep(self, process: str) -> WorkspaceProcess:
         """Let one that waits for its caller go on in the background, under the lease."""
         self.known(process)
         live = self._roll.live.get(process)
@@ -420,7 +436,7 @@ class Processes:
         """What ran when the last server of this session ended."""
         rows = {row.id: row for row in self._registry.list(self._session, live=True)}
         for marker in sorted({row.warden for row in rows.values() if row.warden}):
-            warden = await Warden.rejoin(self._place.records / marker)
+            warden = await WardenClient.rejoin(self._place.records / marker)
             if warden is None:
                 continue
             self._warden = warden
@@ -432,7 +448,7 @@ class Processes:
                     continue
                 row = rows.pop(name)
                 mode: Mode = "background" if job.lasting else row.mode
-                live = self._roll.watch(Live(replace(row, mode=mode), job))
+                live = self._roll.watch(LiveProcess(replace(row, mode=mode), job))
                 if job.pid:
                     await self._roll.note_start(live)
                 else:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from tillerman.workspace.protection.protected_state import Node
+from tillerman.workspace.protection.protected_state import PathNode
 
 ABSENT = "absent"
 MOST_IN_DIGEST = 1_000  # names of a folder
@@ -57,7 +57,7 @@ class Accepted:
             return []
 
 
-def digest_of(node: Node | None) -> str:
+def digest_of(node: PathNode | None) -> str:
     """Of what lies at a name; of a folder only that it is one."""
     if node is None:
         return ABSENT

@@ -33,7 +33,13 @@ from tillerman.workspace.protection.differences import (
 from tillerman.workspace.protection.failures import Failures
 from tillerman.workspace.protection.known_commits import Files, KnownCommits
 from tillerman.workspace.protection.protected_names import MOST_FOLDERS, look, look_again
-from tillerman.workspace.protection.protected_state import NOTHING, Node, State, mark_of, parent_of
+from tillerman.workspace.protection.protected_state import (
+    NOTHING,
+    PathNode,
+    State,
+    mark_of,
+    parent_of,
+)
 from tillerman.workspace.protection.restore import AcceptedMeanwhile, ChangedMeanwhile, Restorer
 from tillerman.workspace.protection.saved_state import SavedState
 from tillerman.workspace.protection.undone import Undone
@@ -163,7 +169,7 @@ class Checker:
         if self._role == "work" and self._checkouts is None:  # a program may have made others
             self._checkouts = Checkouts(KnownCommits(self._root, until), self.restorer)
 
-    def _grow(self) -> dict[str, Node]:
+    def _grow(self) -> dict[str, PathNode]:
         """Enters folders that are not known yet. What lies at protected names in them."""
         before, grown = self.state, self._look(baseline=True)
         nodes = grown.nodes.items()
@@ -376,7 +382,7 @@ class Checker:
     def _is_mounted(self, path: str) -> bool:
         return any(is_inside(path, top) for top in self.mounted)
 
-    def _disarm(self, path: str, known: Node | None) -> Undone | None:
+    def _disarm(self, path: str, known: PathNode | None) -> Undone | None:
         try:
             undone, content = self.restorer.disarm(path, known)
             with self.restorer.folders.held(path) as held:
@@ -388,7 +394,7 @@ class Checker:
             with suppress(OSError), self.restorer.folders.held(path) as held:
                 Path(f"/proc/self/fd/{held}").chmod(known.mode)
         owner = (status.st_uid, status.st_gid)
-        node = Node("file", mode, owner, status.st_mtime_ns, content, mark_of(status))
+        node = PathNode("file", mode, owner, status.st_mtime_ns, content, mark_of(status))
         self.state = self.state._replace(nodes={**self.state.nodes, path: node})
         self.changed = True
         return undone

@@ -24,7 +24,7 @@ _LONGEST = 60.0  # for the same, in all
 Decision = Literal["undo", "adopt", "wait"]
 
 
-class Verdict(NamedTuple):
+class CheckoutDecision(NamedTuple):
     decision: Decision
     files: Files | None = None  # that were judged
 
@@ -51,33 +51,33 @@ class Checkouts:
         """What differs no longer is waited for no longer."""
         self._pending = {path: one for path, one in self._pending.items() if path in differing}
 
-    def judge(self, path: str, before: State, *, last: bool) -> Verdict:
+    def judge(self, path: str, before: State, *, last: bool) -> CheckoutDecision:
         """`last`: no program is at work any more, so nothing waits."""
         commits = self.commits
         if path.startswith(".git/") or not commits.may_have_moved:
-            return Verdict("undo")
+            return CheckoutDecision("undo")
         busy, mark = commits.is_busy(GRACE), commits.index_mark  # before HEAD is read
         had, has = files_of(before, path), self._restorer.files_at(path)
         if has is None or not commits.has(path, had):
-            return Verdict("undo", has)
+            return CheckoutDecision("undo", has)
         begun = has == {} and self._restorer.is_empty(path)  # a folder, whose files follow
         gone = has == {} and not begun
         if gone and path not in before.nodes:
-            return Verdict("wait", has)  # it went by itself: the next look sees nothing
+            return CheckoutDecision("wait", has)  # it went by itself: the next look sees nothing
         if not had and not commits.tracks(path):
-            return Verdict("undo", has)
+            return CheckoutDecision("undo", has)
         if had == has and not begun and not gone:
             # a mode that git does not know of, or a checkout that came back meanwhile
             waits = busy and not last and self._may_wait(path, mark, known=False)
-            return Verdict("wait" if waits else "undo", has)
+            return CheckoutDecision("wait" if waits else "undo", has)
         if not begun and commits.leads_to(path, has):
-            return Verdict("adopt", has)
+            return CheckoutDecision("adopt", has)
         if last:
-            return Verdict("undo", has)
+            return CheckoutDecision("undo", has)
         busy = busy or self._restorer.files_at(path) != has or commits.index_holds(path, has)
         known = not begun and commits.had(path, has)
         waits = busy and self._may_wait(path, mark, known=known)
-        return Verdict("wait" if waits else "undo", has)
+        return CheckoutDecision("wait" if waits else "undo", has)
 
     def _may_wait(self, path: str, mark: tuple[int, int], *, known: bool) -> bool:
         """For a checkout to end; longer with content that a commit of the start had."""

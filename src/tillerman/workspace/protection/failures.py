@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from tillerman.workspace.protection.protected_state import Mark, Node
+from tillerman.workspace.protection.protected_state import PathMark, PathNode
 
 _TRIES = 3
 _REPORTED_AFTER = 1.0  # seconds
@@ -30,7 +30,7 @@ class Failures:
     def remove(self, path: str) -> None:
         self._failing.pop(path, None)
 
-    def add(self, path: str, was: Node | None, now: Node | None) -> bool | None:
+    def add(self, path: str, was: PathNode | None, now: PathNode | None) -> bool | None:
         """True: it is time to report it. False: it was reported. None: try once more before."""
         one = self._failing.setdefault(path, _Failure(was))
         one.tries += 1
@@ -52,9 +52,9 @@ class Failures:
 
 
 class _Failure:
-    def __init__(self, was: Node | None) -> None:
+    def __init__(self, was: PathNode | None) -> None:
         self.since = time.monotonic()
         self.tries = 0
-        self.reported: tuple[Mark | None] | None = None
+        self.reported: tuple[PathMark | None] | None = None
         # too large or not to be read, so that there is no copy
         self.is_final = was is not None and was.kind != "folder" and was.content is None

@@ -72,7 +72,7 @@ class BadConfig(ValueError):
     """Git itself would refuse to read it."""
 
 
-class Entry(NamedTuple):
+class GitConfigEntry(NamedTuple):
     key: str  # section and name in lower case, as git tells it
     value: str | None  # None: only its name stands there, which means true
     start: int  # of its name
@@ -131,11 +131,11 @@ def disarm(now: bytes, known: bytes, *, own_folder: str = "") -> Disarmed:
     return Disarmed(content, tuple(dict.fromkeys(undone or (key for key, _ in before))))
 
 
-def parse(data: bytes) -> list[Entry]:
+def parse(data: bytes) -> list[GitConfigEntry]:
     return _Parser(data).entries()
 
 
-def _is_own(entry: Entry, folder: str) -> bool:
+def _is_own(entry: GitConfigEntry, folder: str) -> bool:
     """Where a submodule's files lie: inside the workspace, and not in its `.git`."""
     if entry.key != "core.worktree" or not folder or not entry.value:
         return False
@@ -144,7 +144,7 @@ def _is_own(entry: Entry, folder: str) -> bool:
     return not entry.value.startswith("/") and first not in ("..", ".", ".git")
 
 
-def _running(entries: Iterable[Entry], own_folder: str) -> list[Entry]:
+def _running(entries: Iterable[GitConfigEntry], own_folder: str) -> list[GitConfigEntry]:
     return [entry for entry in entries if entry.runs and not _is_own(entry, own_folder)]
 
 
@@ -155,7 +155,7 @@ def _programs(data: bytes, own_folder: str) -> list[tuple[str, str | None]]:
         return []
 
 
-def _without(data: bytes, entries: Iterable[Entry]) -> bytes:
+def _without(data: bytes, entries: Iterable[GitConfigEntry]) -> bytes:
     """A line that held nothing else goes as a whole."""
     for entry in sorted(entries, key=lambda one: one.start, reverse=True):
         start, end = entry.start, entry.end
@@ -194,8 +194,8 @@ class _Parser:
         self._at = len(_BOM) if data.startswith(_BOM) else 0
         self._ended = False
 
-    def entries(self) -> list[Entry]:
-        found: list[Entry] = []
+    def entries(self) -> list[GitConfigEntry]:
+        found: list[GitConfigEntry] = []
         section = bytearray()
         while True:
             start = self._at
@@ -267,7 +267,7 @@ class _Parser:
         if self._next() != 0x5D:
             raise BadConfig(f"byte {self._at}")
 
-    def _entry(self, section: bytearray, c: int, start: int) -> Entry:
+    def _entry(self, section: bytearray, c: int, start: int) -> GitConfigEntry:
         key = section + bytes((c,)).lower()
         while True:
             end = self._at
@@ -284,7 +284,7 @@ class _Parser:
             value = _text(text)
         elif c != _NEWLINE:
             raise BadConfig(f"byte {self._at}")
-        return Entry(_text(bytes(key)), value, start, end)
+        return GitConfigEntry(_text(bytes(key)), value, start, end)
 
     def _value(self) -> tuple[bytes, int]:
         value, spaces = bytearray(), bytearray()

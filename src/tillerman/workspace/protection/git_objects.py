@@ -17,7 +17,7 @@ _SECONDS = 2.0
 _LARGEST = 64 << 20
 
 
-class Unreadable(Exception):
+class UnreadableObject(Exception):
     """An object is missing, or is not what its name says."""
 
 
@@ -41,17 +41,17 @@ class GitObjects:
     def read(self, name: str) -> tuple[str, bytes]:
         assert self._git.stdin and self._git.stdout
         if time.monotonic() > self._until:
-            raise Unreadable("it takes too long")
+            raise UnreadableObject("it takes too long")
         self._git.stdin.write(f"{name}\n".encode())
         self._git.stdin.flush()
         words = self._git.stdout.readline().split()
         if len(words) != 3 or int(words[2]) > _LARGEST:
-            raise Unreadable(name)
+            raise UnreadableObject(name)
         content = self._git.stdout.read(int(words[2]))
         self._git.stdout.read(1)
         kind = words[1].decode()
         if object_id(kind, content, name) != name:
-            raise Unreadable(name)
+            raise UnreadableObject(name)
         return kind, content
 
     def commit_of(self, name: str) -> str:
@@ -63,13 +63,13 @@ class GitObjects:
             if kind != "tag":
                 break
             name = content.split(b"\n", 1)[0].removeprefix(b"object ").decode()
-        raise Unreadable(name)
+        raise UnreadableObject(name)
 
     def commit(self, name: str) -> tuple[str, list[str]]:
         """Its tree and its parents."""
         kind, content = self.read(name)
         if kind != "commit":
-            raise Unreadable(name)
+            raise UnreadableObject(name)
         lines = content.split(b"\n\n", 1)[0].split(b"\n")
         words = [line.split(b" ", 1) for line in lines]
         parents = [rest[0].decode() for word, *rest in words if word == b"parent"]
@@ -81,7 +81,7 @@ class GitObjects:
             return self._trees[name]
         kind, content = self.read(name)
         if kind != "tree":
-            raise Unreadable(name)
+            raise UnreadableObject(name)
         found, at, size = [], 0, len(name) // 2
         while at < len(content):
             end = content.index(b"\0", at)
@@ -104,7 +104,7 @@ def git_objects(root: Path) -> Iterator[GitObjects]:
         asked = git(root, "rev-parse", "--show-prefix", "HEAD", deadline=Deadline(_SECONDS))
         prefix, head = os.fsdecode(asked).splitlines()
     except (GitFailed, ValueError) as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableObject(str(error)) from None
     process = call(
         lambda: subprocess.Popen(
             ["git", "--no-optional-locks", "cat-file", "--batch"],
@@ -118,7 +118,7 @@ def git_objects(root: Path) -> Iterator[GitObjects]:
     try:
         yield GitObjects(process, head, prefix)
     except (ValueError, IndexError) as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableObject(str(error)) from None
     finally:
         process.kill()
         process.communicate()

@@ -26,7 +26,7 @@ _MOST = 20_000  # the system keeps no more
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Happening(NamedTuple):
+class InotifyEvent(NamedTuple):
     watch: int  # as `add` gave it; -1 where some were lost
     mask: int
     name: bytes  # in a watched folder
@@ -58,9 +58,9 @@ class Inotify:
         """Nothing more is told of it; one that is gone already is none to complain of."""
         _libc.inotify_rm_watch(self._fd, watch)
 
-    def read(self) -> list[Happening]:
+    def read(self) -> list[InotifyEvent]:
         """What happened since; nothing if nothing did."""
-        found: list[Happening] = []
+        found: list[InotifyEvent] = []
         with suppress(BlockingIOError):
             while len(found) < _MOST:
                 found += _events(os.read(self._fd, _READ))
@@ -100,12 +100,12 @@ class Inotify:
         self.close()
 
 
-def _events(data: bytes) -> Iterator[Happening]:
+def _events(data: bytes) -> Iterator[InotifyEvent]:
     at = 0
     while at + _EVENT.size <= len(data):
         watch, mask, _, length = _EVENT.unpack_from(data, at)
         at += _EVENT.size
-        yield Happening(watch, mask, data[at : at + length].rstrip(b"\0"))
+        yield InotifyEvent(watch, mask, data[at : at + length].rstrip(b"\0"))
         at += length
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tillerman.workspace.protection.git_objects import (
     GitObjects,
-    Unreadable,
+    UnreadableObject,
     git_objects,
     object_id,
 )
@@ -97,16 +97,16 @@ class KnownCommits:
     def _blobs(self, path: str) -> list[_Blobs]:
         if path not in self._at_tips and self.tips:
             found: list[_Blobs] = []
-            with suppress(OSError, Unreadable), git_objects(self._root) as objects:
+            with suppress(OSError, UnreadableObject), git_objects(self._root) as objects:
                 for tip in self.tips:
-                    with suppress(Unreadable):
+                    with suppress(UnreadableObject):
                         found.append(_files(objects, objects.commit_of(tip), path))
                 self._at_tips[path] = found
         return self._at_tips.get(path, [])
 
     def _read_recent(self, path: str) -> list[_Blobs]:
         found: list[_Blobs] = []
-        with suppress(OSError, Unreadable), git_objects(self._root) as objects:
+        with suppress(OSError, UnreadableObject), git_objects(self._root) as objects:
             for commit in _ancestors(objects, self.tips, _MOST_RECENT):
                 blobs = _files(objects, commit, path)
                 if blobs not in found:
@@ -117,7 +117,7 @@ class KnownCommits:
         """Whether HEAD holds this at a path, and had it from a commit of the start."""
         if not self.tips:
             return False
-        with suppress(OSError, Unreadable), git_objects(self._root) as objects:
+        with suppress(OSError, UnreadableObject), git_objects(self._root) as objects:
             if not _same(_files(objects, objects.head, path), files):
                 return False
             if objects.head not in self.tips and self._known is None:
@@ -249,12 +249,12 @@ def _ancestors(objects: GitObjects, tips: frozenset[str], most: int) -> frozense
     found: set[str] = set()
     todo: deque[str] = deque()
     for tip in tips:
-        with suppress(Unreadable):
+        with suppress(UnreadableObject):
             todo.append(objects.commit_of(tip))
     while todo and len(found) < most:
         one = todo.popleft()
         if one not in found:
-            with suppress(Unreadable):
+            with suppress(UnreadableObject):
                 parents = objects.commit(one)[1]
                 found.add(one)
                 todo.extend(parents)

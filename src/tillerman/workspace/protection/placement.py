@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tillerman.workspace.protection.protected_names import KEPT_FILE, read_file
-from tillerman.workspace.protection.protected_state import Node, mark_of
+from tillerman.workspace.protection.protected_state import PathNode, mark_of
 
 _NO_REPLACE, _EXCHANGE = 1, 2  # of renameat2
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -20,7 +20,7 @@ def draft_name() -> str:
     return f".tillerman-restore-{os.urandom(8).hex()}"
 
 
-def write_draft(folder: int, name: str, node: Node) -> os.stat_result:
+def write_draft(folder: int, name: str, node: PathNode) -> os.stat_result:
     """A file or a link as `node` describes it."""
     assert node.content is not None
     if node.kind == "link":
@@ -52,13 +52,13 @@ def _rename(folder: int, name: str, to_folder: int, to: str, flags: int) -> bool
 
 
 def replace_content(
-    folder: int, name: str, content: bytes, seen: bytes, known: Node | None
+    folder: int, name: str, content: bytes, seen: bytes, known: PathNode | None
 ) -> None:
     """`content` in the place of a file that held `seen`; one that holds more by now comes back."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     mode = known.mode if known else stat.S_IMODE(status.st_mode)
     owner = known.owner if known else (status.st_uid, status.st_gid)
-    node = Node("file", mode, owner, status.st_mtime_ns, content, mark_of(status))
+    node = PathNode("file", mode, owner, status.st_mtime_ns, content, mark_of(status))
     draft = draft_name()
     _write(folder, draft, node)
     try:
@@ -71,7 +71,7 @@ def replace_content(
             os.unlink(draft, dir_fd=folder)
 
 
-def _write(folder: int, name: str, node: Node) -> os.stat_result:
+def _write(folder: int, name: str, node: PathNode) -> os.stat_result:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb") as out:
         out.write(node.content or b"")
@@ -84,7 +84,7 @@ def _write(folder: int, name: str, node: Node) -> os.stat_result:
         return os.fstat(out.fileno())
 
 
-def set_folder_mode(folder: int, name: str, node: Node) -> None:
+def set_folder_mode(folder: int, name: str, node: PathNode) -> None:
     held = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         Path(f"/proc/self/fd/{held}").chmod(node.mode)

@@ -20,9 +20,9 @@ from tillerman.workspace.files.file_names import SKIPPED
 from tillerman.workspace.protection.protected_state import (
     DEEPEST,
     NOTHING,
-    Mark,
-    Node,
-    Seen,
+    ObservedFolder,
+    PathMark,
+    PathNode,
     State,
     join,
     kind_of,
@@ -113,8 +113,8 @@ class _Look:
         self._role, self._skipped, self._most = role, skipped, most
         self._parent, self._held = "", -1  # the last folder that another was opened in
         self._at = time.time_ns()
-        self._nodes: dict[str, Node] = {}
-        self._words: dict[str, Mark] = {}
+        self._nodes: dict[str, PathNode] = {}
+        self._words: dict[str, PathMark] = {}
         self._closed: set[str] = set()
         self._room = KEPT_BYTES
         self._whole = True
@@ -167,14 +167,14 @@ class _Look:
             return None
         return before._replace(at=self._at, folders=folders)
 
-    def _mark(self, path: str) -> Mark:
+    def _mark(self, path: str) -> PathMark:
         return mark_of(os.stat(path, dir_fd=self._root, follow_symlinks=False))
 
     # -- folders -----------------------------------------------------------------------------------
 
-    def _folders(self) -> dict[str, Seen]:
+    def _folders(self) -> dict[str, ObservedFolder]:
         """Those known before come first: new ones cannot push them out."""
-        found: dict[str, Seen] = {}
+        found: dict[str, ObservedFolder] = {}
         todo: deque[tuple[str, str]] = deque()
         before = self._before
         grows = self._baseline and (not before.whole or before.has_new_folders)
@@ -199,13 +199,13 @@ class _Look:
                 todo.extend(self._inside(path, seen))
         return found
 
-    def _inside(self, path: str, seen: Seen) -> Iterator[tuple[str, str]]:
+    def _inside(self, path: str, seen: ObservedFolder) -> Iterator[tuple[str, str]]:
         if path.count("/") < DEEPEST:
             for name, role in seen.folders:
                 if self._baseline or role != "work":
                     yield join(path, name), role
 
-    def _seen(self, path: str, role: str, known: Seen | None) -> Seen | None:
+    def _seen(self, path: str, role: str, known: ObservedFolder | None) -> ObservedFolder | None:
         try:
             if known is not None:
                 status = os.stat(path or ".", dir_fd=self._root, follow_symlinks=False)
@@ -242,7 +242,7 @@ class _Look:
             os.close(self._held)
         self._parent, self._held = "", -1
 
-    def _settled(self, mark: Mark) -> bool:
+    def _settled(self, mark: PathMark) -> bool:
         return mark.changed + _SETTLED < self._before.at
 
     # -- what is in them ---------------------------------------------------------------------------
@@ -309,7 +309,7 @@ class _Look:
             content = self._content(folder, name, mark_of(status), known)
         elif kind == "link":
             content = _target(folder, name)
-        self._nodes[path] = Node(
+        self._nodes[path] = PathNode(
             kind,
             stat.S_IMODE(status.st_mode) if kind in ("file", "folder") else 0,
             (status.st_uid, status.st_gid),
@@ -318,7 +318,9 @@ class _Look:
             mark_of(status),
         )
 
-    def _content(self, folder: int, name: str, mark: Mark, known: Node | None) -> bytes | None:
+    def _content(
+        self, folder: int, name: str, mark: PathMark, known: PathNode | None
+    ) -> bytes | None:
         if known and known.mark == mark and self._settled(mark):
             content = known.content
         elif self._baseline:
@@ -351,12 +353,12 @@ class _Look:
         return tuple(dict.fromkeys(found))
 
 
-def _listed(folder: int, role: str) -> Seen:
+def _listed(folder: int, role: str) -> ObservedFolder:
     mark = mark_of(os.fstat(folder))
     with os.scandir(folder) as entries:
         listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     if role in ("work", "empty"):
-        return _listed_work(mark, listed) if listed else Seen(mark, "empty")
+        return _listed_work(mark, listed) if listed else ObservedFolder(mark, "empty")
     guarded, folders = [], []
     a_repository = any(name == "HEAD" for name, _ in listed)
     for name, is_folder in listed:
@@ -368,10 +370,10 @@ def _listed(folder: int, role: str) -> Seen:
             guarded.append(name)
         elif is_folder and (spelled in _GIT_SHELVES or not a_repository):
             folders.append((name, "git"))
-    return Seen(mark, role, tuple(guarded), (), tuple(folders))
+    return ObservedFolder(mark, role, tuple(guarded), (), tuple(folders))
 
 
-def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
+def _listed_work(mark: PathMark, listed: list[tuple[str, bool]]) -> ObservedFolder:
     """Folders of another role come first: they are looked at before all others."""
     guarded, words, folders, special = [], [], [], []
     for name, is_folder in listed:
@@ -386,7 +388,7 @@ def _listed_work(mark: Mark, listed: list[tuple[str, bool]]) -> Seen:
             words.append(name)
         elif is_folder and name not in SKIPPED:
             folders.append((name, "work"))
-    return Seen(mark, "work", tuple(guarded), tuple(words), (*special, *folders))
+    return ObservedFolder(mark, "work", tuple(guarded), tuple(words), (*special, *folders))
 
 
 @lru_cache(maxsize=_NAMES)

@@ -12,7 +12,7 @@ DEEPEST = 12  # folders inside each other
 Kind = Literal["file", "folder", "link", "other"]
 
 
-class Mark(NamedTuple):
+class PathMark(NamedTuple):
     """Nobody changes a file and keeps its mark, but within one tick of the clock."""
 
     device: int
@@ -22,15 +22,15 @@ class Mark(NamedTuple):
     links: int
 
 
-class Node(NamedTuple):
+class PathNode(NamedTuple):
     kind: Kind
     mode: int
     owner: tuple[int, int]
     modified: int  # ns
     content: bytes | None  # of a file, or where a link leads; None: not kept
-    mark: Mark
+    mark: PathMark
 
-    def same(self, other: Node) -> bool:
+    def same(self, other: PathNode) -> bool:
         if self.kind != other.kind or self.mode != other.mode:
             return False
         if self.kind in ("folder", "other"):
@@ -40,10 +40,10 @@ class Node(NamedTuple):
         return self.content == other.content
 
 
-class Seen(NamedTuple):
+class ObservedFolder(NamedTuple):
     """A folder in which protected names are looked for."""
 
-    mark: Mark
+    mark: PathMark
     role: str  # work, git, github; empty: of the work tree, counts as new once something is in it
     guarded: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # files that steer an agent by words
@@ -52,9 +52,9 @@ class Seen(NamedTuple):
 
 class State(NamedTuple):
     at: int
-    nodes: Mapping[str, Node]
-    words: Mapping[str, Mark]
-    folders: Mapping[str, Seen]
+    nodes: Mapping[str, PathNode]
+    words: Mapping[str, PathMark]
+    folders: Mapping[str, ObservedFolder]
     behind: tuple[str, ...] = ()  # where protected links lead, inside the workspace
     closed: frozenset[str] = frozenset()  # folders too large to look into
     whole: bool = True  # False: there are more folders
@@ -74,9 +74,9 @@ class State(NamedTuple):
 NOTHING = State(0, {}, {}, {})
 
 
-def mark_of(status: os.stat_result) -> Mark:
+def mark_of(status: os.stat_result) -> PathMark:
     size, links = (0, 1) if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_nlink)
-    return Mark(status.st_dev, status.st_ino, size, status.st_ctime_ns, links)
+    return PathMark(status.st_dev, status.st_ino, size, status.st_ctime_ns, links)
 
 
 def kind_of(mode: int) -> Kind:

@@ -28,7 +28,7 @@ from tillerman.workspace.protection.placement import (
     write_draft,
 )
 from tillerman.workspace.protection.protected_names import KEPT_FILE, read_file
-from tillerman.workspace.protection.protected_state import Node, State, mark_of, parent_of
+from tillerman.workspace.protection.protected_state import PathNode, State, mark_of, parent_of
 from tillerman.workspace.protection.quarantine import Act, Quarantine
 from tillerman.workspace.protection.undone import Undone, act_of
 
@@ -152,7 +152,7 @@ class Restorer:
 
     # -- placing what was there --------------------------------------------------------------------
 
-    def _place(self, folder: int, name: str, path: str, was: Node, judged: Files | None) -> str:
+    def _place(self, folder: int, name: str, path: str, was: PathNode, judged: Files | None) -> str:
         """Where the other one is now, or "" if it was the same, or there was none."""
         scratch = self.folders.scratch(folder)
         kept = ""
@@ -184,7 +184,7 @@ class Restorer:
         folder: int,
         name: str,
         path: str,
-        was: Node,
+        was: PathNode,
         judged: Files | None,
     ) -> str:
         """The draft gets the name. Where the other one is now."""
@@ -233,7 +233,7 @@ class Restorer:
 
     # -- git configs -------------------------------------------------------------------------------
 
-    def disarm(self, path: str, known: Node | None) -> tuple[Undone | None, bytes | None]:
+    def disarm(self, path: str, known: PathNode | None) -> tuple[Undone | None, bytes | None]:
         """A git config without programs that are new. What was removed, and what is there now.
 
         The files are exchanged: whatever git wrote meanwhile is looked at again, and not lost.
@@ -336,7 +336,7 @@ def _added(now: bytes, clean: bytes) -> list[tuple[str, str | None]]:
         return []
 
 
-def _is(folder: int, name: str, status: os.stat_result, node: Node) -> bool:
+def _is(folder: int, name: str, status: os.stat_result, node: PathNode) -> bool:
     """The same content, or a link to the same place."""
     if stat.S_ISLNK(status.st_mode):
         return node.kind == "link" and os.fsencode(os.readlink(name, dir_fd=folder)) == node.content

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tillerman.workspace.protection import inotify
 from tillerman.workspace.protection.checker import Checker
-from tillerman.workspace.protection.inotify import Happening, Inotify
+from tillerman.workspace.protection.inotify import Inotify, InotifyEvent
 from tillerman.workspace.protection.protected_names import matters
 from tillerman.workspace.protection.protected_state import State
 
@@ -129,7 +129,7 @@ class WatchLoop:
             self._checking = False
             await asyncio.sleep(PAUSE)
 
-    def _is_noticed(self, one: Happening) -> bool:
+    def _is_noticed(self, one: InotifyEvent) -> bool:
         appeared = one.mask & (inotify.CREATE | inotify.MOVED_TO)
         return bool(appeared and self._noticed and self._noticed(os.fsdecode(one.name)))
 
@@ -186,16 +186,16 @@ def _add(alarm: Inotify, held: int, mask: int) -> int | None:
         return None if error.errno in (errno.ENOSPC, errno.ENOMEM) else -1
 
 
-def _matters(one: Happening, roles: dict[int, str]) -> bool:
+def _matters(one: InotifyEvent, roles: dict[int, str]) -> bool:
     role = roles.get(one.watch)
     if role == "git" and _is_new_folder(one):
         return True  # perhaps of a submodule or a work tree
     return role in (None, "empty") or not one.name or matters(os.fsdecode(one.name), role)
 
 
-def _is_growth(one: Happening, roles: dict[int, str]) -> bool:
+def _is_growth(one: InotifyEvent, roles: dict[int, str]) -> bool:
     return _is_new_folder(one) or roles.get(one.watch) == "empty"
 
 
-def _is_new_folder(one: Happening) -> bool:
+def _is_new_folder(one: InotifyEvent) -> bool:
     return one.mask & _NEW_FOLDER == _NEW_FOLDER or one.mask & _MOVED_FOLDER == _MOVED_FOLDER

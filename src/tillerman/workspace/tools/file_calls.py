@@ -6,13 +6,13 @@ from collections.abc import Collection
 
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.tools import file_results, tool_schemas
-from tillerman.workspace.tools.tool_results import Told
-from tillerman.workspace.tools.tool_schemas import Call
+from tillerman.workspace.tools.tool_results import ToolResult
+from tillerman.workspace.tools.tool_schemas import ToolCallArguments
 
 FEW_NAMES = 40 << 10  # bytes of a folder, which is some thousand names
 
 
-def run_at_once(files: Files, call: Call) -> Told | None:
+def run_at_once(files: Files, call: ToolCallArguments) -> ToolResult | None:
     """What is over before a thread for it would have begun: a listing of some KB of names. None
     for all else, and where it takes longer, as many rules of .gitignore do."""
     match call:
@@ -25,7 +25,9 @@ def run_at_once(files: Files, call: Call) -> Told | None:
     return None
 
 
-def run_file_call(files: Files, call: Call, members: Collection[str] | None = None) -> Told:
+def run_file_call(
+    files: Files, call: ToolCallArguments, members: Collection[str] | None = None
+) -> ToolResult:
     """`members`: of an archive, those that may be unpacked."""
     match call:
         case tool_schemas.ReadFile(path=path, offset=offset, limit=limit, binary=binary):

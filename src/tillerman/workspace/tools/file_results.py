@@ -7,22 +7,22 @@ from typing import Any
 import msgspec
 
 from tillerman.core.events import Diff
-from tillerman.workspace.files.editing import Edit
+from tillerman.workspace.files.editing import AppliedEdit
 from tillerman.workspace.files.import_export import Exported, Imported
-from tillerman.workspace.files.listing import Listing
+from tillerman.workspace.files.listing import DirectoryListing
 from tillerman.workspace.files.moving import MadeFolder, Moved, Removed
-from tillerman.workspace.files.reading import FileText, Image
-from tillerman.workspace.files.searching import Matches
+from tillerman.workspace.files.reading import FileText, ImageFile
+from tillerman.workspace.files.searching import FileMatches
 from tillerman.workspace.files.unpacking import Unpacked
-from tillerman.workspace.tools.tool_results import ShownImage, Told, with_notes
+from tillerman.workspace.tools.tool_results import ShownImage, ToolResult, with_notes
 
 
-def file(read: FileText | Image) -> Told:
+def file(read: FileText | ImageFile) -> ToolResult:
     data = msgspec.to_builtins(read)
-    if isinstance(read, Image):
+    if isinstance(read, ImageFile):
         del data["data"]
         text = f"{read.path}: {read.mime}, {read.width} x {read.height} pixels, {read.size} bytes"
-        return Told(text, data, image=ShownImage(read.mime, read.data))
+        return ToolResult(text, data, image=ShownImage(read.mime, read.data))
     if read.encoding == "base64":
         head = f"{read.path}: {read.size} bytes, base64"
     else:
@@ -32,20 +32,20 @@ def file(read: FileText | Image) -> Told:
         head += f", hash {read.hash}"
     if read.next:
         head += f"; read on with offset={read.next}"
-    return with_notes(Told(f"{head}\n{read.text}", data), read.notes)
+    return with_notes(ToolResult(f"{head}\n{read.text}", data), read.notes)
 
 
-def edit(edited: Edit) -> Told:
+def edit(edited: AppliedEdit) -> ToolResult:
     what = "created" if edited.created else "changed" if edited.changed else "left as it was"
     counted = "" if edited.added is None else f" +{edited.added} -{edited.removed},"
     text = f"{edited.path} {what}:{counted} {edited.size} bytes, hash {edited.hash}"
     if edited.diff:
         text += f"\n{edited.diff}"
     diff = Diff(path=edited.path, patch=edited.diff) if edited.diff else None
-    return with_notes(Told(text, msgspec.to_builtins(edited), diff), edited.notes)
+    return with_notes(ToolResult(text, msgspec.to_builtins(edited), diff), edited.notes)
 
 
-def tree(listing: Listing) -> Told:
+def tree(listing: DirectoryListing) -> ToolResult:
     """Programs get the paths by kind, which is a third of what a value for each entry takes."""
     lines = [f"{listing.path}:"]
     files: list[str] = []
@@ -74,10 +74,10 @@ def tree(listing: Listing) -> Told:
     if any(one.size is not None for one in listing.entries):
         data["sizes"] = {one.path: one.size for one in listing.entries if one.size is not None}
         data["executables"] = [one.path for one in listing.entries if one.executable]
-    return with_notes(Told("\n".join(lines), data), listing.notes)
+    return with_notes(ToolResult("\n".join(lines), data), listing.notes)
 
 
-def matches(found: Matches) -> Told:
+def matches(found: FileMatches) -> ToolResult:
     lines = [f"{len(found.matches)} matches, {found.files} files looked into"]
     for one in found.matches:
         if not one.line:
@@ -89,43 +89,43 @@ def matches(found: Matches) -> Told:
             lines.append(f"{one.path}:{number}{':' if number == one.line else '-'} {text}")
         if len(around) > 1:
             lines.append("--")
-    return with_notes(Told("\n".join(lines), msgspec.to_builtins(found)), found.notes)
+    return with_notes(ToolResult("\n".join(lines), msgspec.to_builtins(found)), found.notes)
 
 
-def imported(brought: Imported | Unpacked) -> Told:
+def imported(brought: Imported | Unpacked) -> ToolResult:
     data = msgspec.to_builtins(brought)
     if isinstance(brought, Imported):
-        return Told(f"{brought.path}: {brought.size} bytes, hash {brought.hash}", data)
+        return ToolResult(f"{brought.path}: {brought.size} bytes, hash {brought.hash}", data)
     notes = [f"{one.name} was left out: {one.why}" for one in brought.skipped]
     if brought.more_skipped:
         notes.append(f"{brought.more_skipped} more were left out")
     if brought.stopped:
         notes.append(brought.stopped)
     text = f"{brought.files} files, {brought.size} bytes, in {brought.path}"
-    return with_notes(Told(text, data, failed=bool(brought.stopped)), notes)
+    return with_notes(ToolResult(text, data, failed=bool(brought.stopped)), notes)
 
 
-def exported(copy: Exported) -> Told:
+def exported(copy: Exported) -> ToolResult:
     text = f"{copy.path}: {copy.size} bytes"
     if copy.files != 1:
         text += f", {copy.files} files"
-    return with_notes(Told(text, msgspec.to_builtins(copy)), copy.notes)
+    return with_notes(ToolResult(text, msgspec.to_builtins(copy)), copy.notes)
 
 
-def moved(done: Moved) -> Told:
-    return Told(f"{done.path} moved to {done.destination}", msgspec.to_builtins(done))
+def moved(done: Moved) -> ToolResult:
+    return ToolResult(f"{done.path} moved to {done.destination}", msgspec.to_builtins(done))
 
 
-def removed(done: Removed) -> Told:
+def removed(done: Removed) -> ToolResult:
     data = msgspec.to_builtins(done)
     diff = Diff(path=done.path, patch=done.diff) if done.diff else None
     if done.stopped:
         text = f"{done.path} was not deleted whole, {done.entries} entries were: {done.stopped}"
-        return Told(text, data, failed=True)
+        return ToolResult(text, data, failed=True)
     inside = f", {done.entries} entries" if done.entries > 1 else ""
-    return Told(f"{done.path} deleted ({done.kind}{inside})", data, diff)
+    return ToolResult(f"{done.path} deleted ({done.kind}{inside})", data, diff)
 
 
-def made_folder(done: MadeFolder) -> Told:
+def made_folder(done: MadeFolder) -> ToolResult:
     what = "created" if done.created else "was there already"
-    return Told(f"{done.path}/ {what}", msgspec.to_builtins(done))
+    return ToolResult(f"{done.path}/ {what}", msgspec.to_builtins(done))

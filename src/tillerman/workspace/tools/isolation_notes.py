@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from tillerman.core.workspace_process import Process
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.workspace.processes.output_reader import ends
 
 LEVELS: Sequence[str] = ("basic", "medium", "high")
@@ -38,14 +38,14 @@ _REFUSED = re.compile(
 )  # fmt: skip
 
 
-def setting(process: Process, least: str) -> str:
+def setting(process: WorkspaceProcess, least: str) -> str:
     """What lets it do more; `least` is the level that the session asks for."""
     if LEVELS.index(process.isolation) > LEVELS.index(least):
         return f'this call asked for it: `isolation: "{least}"` has more'
     return f"{_SETTING}, allows more"
 
 
-def on_start(process: Process, least: str) -> list[str]:
+def on_start(process: WorkspaceProcess, least: str) -> list[str]:
     """For one that nobody waits for, as a server: who reaches its ports."""
     if process.isolation == "basic":
         return []
@@ -53,7 +53,7 @@ def on_start(process: Process, least: str) -> list[str]:
     return [f"at isolation {process.isolation} {ports}; {setting(process, least)}"]
 
 
-def on_end(process: Process, least: str, folder: Path) -> list[str]:
+def on_end(process: WorkspaceProcess, least: str, folder: Path) -> list[str]:
     """For one that failed with words that a refusal of the level may have caused."""
     if process.isolation == "basic" or process.status != "failed":
         return []

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tillerman.core.events import Diff
-from tillerman.core.workspace_process import Process
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.processes.output_reader import Ends, Lines, Matches, ends
+from tillerman.workspace.processes.output_reader import OutputEnds, OutputLines, OutputMatches, ends
 
 HEAD, TAIL = 12_000, 18_000  # bytes of a stream that a sync result shows
 
@@ -22,7 +22,7 @@ class ShownImage(NamedTuple):
     data: str  # base64
 
 
-class Told(NamedTuple):
+class ToolResult(NamedTuple):
     text: str
     data: Mapping[str, Any]
     diff: Diff | None = None
@@ -30,7 +30,7 @@ class Told(NamedTuple):
     image: ShownImage | None = None
 
 
-def run(process: Process, folder: Path, secrets: Secrets | None = None) -> Told:
+def run(process: WorkspaceProcess, folder: Path, secrets: Secrets | None = None) -> ToolResult:
     """A command that was waited for: all that it wrote, or both ends of it."""
     data = values(process)
     parts = []
@@ -44,33 +44,33 @@ def run(process: Process, folder: Path, secrets: Secrets | None = None) -> Told:
             parts.append(f"--- {stream} ---\n{_shown(written, process.id, stream, dropped)}")
     head = status(process) if cut or process.live else _in_short(process)
     text = "\n".join([head, *(parts or ["it wrote nothing"])])
-    return Told(text, data, failed=process.status not in ("finished", "running"))
+    return ToolResult(text, data, failed=process.status not in ("finished", "running"))
 
 
-def began(process: Process) -> Told:
+def began(process: WorkspaceProcess) -> ToolResult:
     text = (
         f"process_id: {process.id}\nstatus: {process.status}\n"
         f'poll_process(process_id="{process.id}", wait_ms=10000) waits for news of it'
     )
-    return Told(text, values(process))
+    return ToolResult(text, values(process))
 
 
-def stands(process: Process, lines: Lines | None, stream: str) -> Told:
+def stands(process: WorkspaceProcess, lines: OutputLines | None, stream: str) -> ToolResult:
     text, data = status(process), values(process)
     if lines is not None:
         said = "\n".join(line.text for line in lines.lines)
         text += f"\n--- last {len(lines.lines)} lines of {stream} ---\n{said}"
         data["tail"] = [line.text for line in lines.lines]
-    return Told(text, data)
+    return ToolResult(text, data)
 
 
-def page(process: Process, stream: str, lines: Lines) -> Told:
+def page(process: WorkspaceProcess, stream: str, lines: OutputLines) -> ToolResult:
     said = "\n".join(line.text for line in lines.lines)
     more = f"next_offset: {lines.next}" if lines.more else f"that is all, up to byte {lines.size}"
     if not lines.lines:
         said = "(nothing)"
     head = f"{stream} of {process.id}, bytes {lines.start} to {lines.next} of {lines.size}; {more}"
-    return Told(
+    return ToolResult(
         f"{head}\n{said}",
         {
             "process_id": process.id,
@@ -90,7 +90,7 @@ _ENDED = {
 }
 
 
-def found(process: Process, matches: Matches) -> Told:
+def found(process: WorkspaceProcess, matches: OutputMatches) -> ToolResult:
     blocks = []
     for match in matches.matches:
         around = [*match.before, match.line, *match.after]
@@ -100,19 +100,19 @@ def found(process: Process, matches: Matches) -> Told:
         head += f" ({matches.next})"
     data = msgspec.to_builtins(matches)
     data["next_offset"] = None if matches.ended == "end" else matches.next
-    return Told("\n--\n".join([head, *blocks]), data)
+    return ToolResult("\n--\n".join([head, *blocks]), data)
 
 
-def listing(processes: Sequence[Process]) -> Told:
+def listing(processes: Sequence[WorkspaceProcess]) -> ToolResult:
     lines = [f"{len(processes)} processes"] if processes else ["no processes"]
     for one in processes:
         wrote = f"wrote {one.stdout_bytes + one.stderr_bytes} bytes"
         command = " ".join(one.command.split())[:120]
         lines.append(f"{one.id}  {_how(one)}  {one.mode}  {wrote}  {command}")
-    return Told("\n".join(lines), {"processes": [values(one) for one in processes]})
+    return ToolResult("\n".join(lines), {"processes": [values(one) for one in processes]})
 
 
-def status(process: Process) -> str:
+def status(process: WorkspaceProcess) -> str:
     lines = [f"process_id: {process.id}", f"status: {_how(process)}"]
     if (seconds := _lasted(process)) is not None:
         lines.append(f"duration: {seconds:.2f} s")
@@ -121,7 +121,7 @@ def status(process: Process) -> str:
     return "\n".join(lines)
 
 
-def _in_short(process: Process) -> str:
+def _in_short(process: WorkspaceProcess) -> str:
     lines = [_how(process)]
     if (seconds := _lasted(process)) is not None:
         lines[0] += f", {seconds:.2f} s"
@@ -130,7 +130,7 @@ def _in_short(process: Process) -> str:
     return "\n".join(lines)
 
 
-def values(process: Process) -> dict[str, Any]:
+def values(process: WorkspaceProcess) -> dict[str, Any]:
     found: dict[str, Any] = {
         "process_id" if name == "id" else name: getattr(process, name)
         for name in (
@@ -144,26 +144,26 @@ def values(process: Process) -> dict[str, Any]:
     return found
 
 
-def _how(process: Process) -> str:
+def _how(process: WorkspaceProcess) -> str:
     if process.signal is not None:
         return f"{process.status} by signal {process.signal}"
     return process.status if process.code is None else f"{process.status}, exit code {process.code}"
 
 
-def _lasted(process: Process) -> float | None:
+def _lasted(process: WorkspaceProcess) -> float | None:
     if process.ended_at is None:
         return None
     began, ended = (datetime.fromisoformat(at) for at in (process.began_at, process.ended_at))
     return (ended - began).total_seconds()
 
 
-def _both_ends(written: Ends) -> str:
+def _both_ends(written: OutputEnds) -> str:
     if not written.left_out:
         return written.head
     return f"{written.head}\n[{written.left_out} bytes left out]\n{written.tail}"
 
 
-def _shown(written: Ends, process: str, stream: str, dropped: int) -> str:
+def _shown(written: OutputEnds, process: str, stream: str, dropped: int) -> str:
     text = written.head
     if written.left_out:
         where = f'read_process_output("{process}", stream="{stream}", mode="range", '
@@ -181,7 +181,7 @@ def written(path: Path, secrets: Secrets | None = None) -> str:
     return _both_ends(found)
 
 
-def with_notes(told: Told, notes: Sequence[str]) -> Told:
+def with_notes(told: ToolResult, notes: Sequence[str]) -> ToolResult:
     if not notes:
         return told
     text = "\n".join([told.text, *(f"note: {note}" for note in notes)])

@@ -29,7 +29,7 @@ def at_most(most: int, *, least: int = 1, description: str = "") -> Meta:
     return Meta(ge=least, description=told, extra={"most": most})
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ToolCallArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one call of a tool says."""
 
     name: ClassVar[str]
@@ -40,7 +40,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 # -- processes -----------------------------------------------------------------------------------
 
 
-class ExecuteShell(Call, frozen=True):
+class ExecuteShell(ToolCallArguments, frozen=True):
     """Run a command with /bin/sh in the workspace.
 
     sync waits for its end. async returns a process_id at once, for builds and tests that take
@@ -76,12 +76,12 @@ class ExecuteShell(Call, frozen=True):
     ] = "kill"
 
 
-class Tail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class OutputTail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     src: Stream = "stdout"
     n: Annotated[int, at_most(MOST_LINES)] = 20
 
 
-class PollProcess(Call, frozen=True):
+class PollProcess(ToolCallArguments, frozen=True):
     """How a process stands, and its last lines. wait_ms waits until it has written something you
     were not shown yet, or has ended: do not call in a loop."""
 
@@ -90,13 +90,15 @@ class PollProcess(Call, frozen=True):
     reads_only = True
 
     process_id: ProcessId
-    tail: Annotated[Tail, Meta(description="the last n lines of a stream")] | UnsetType = UNSET
+    tail: Annotated[OutputTail, Meta(description="the last n lines of a stream")] | UnsetType = (
+        UNSET
+    )
     wait_ms: Annotated[
         int, at_most(300_000, least=0, description="wait at most so long for new output or its end")
     ] = 0
 
 
-class ReadProcessOutput(Call, frozen=True):
+class ReadProcessOutput(ToolCallArguments, frozen=True):
     """Lines that a process wrote. For a whole output: mode range from offset 0, then on from
     next_offset."""
 
@@ -111,7 +113,7 @@ class ReadProcessOutput(Call, frozen=True):
     offset: Annotated[int, Meta(description="byte to begin at, with range", ge=0)] = 0
 
 
-class SearchProcessOutput(Call, frozen=True):
+class SearchProcessOutput(ToolCallArguments, frozen=True):
     """Find lines in what a process wrote, without reading all of it."""
 
     name = "search_process_output"
@@ -127,7 +129,7 @@ class SearchProcessOutput(Call, frozen=True):
     offset: Annotated[int, Meta(description="byte to begin at", ge=0)] = 0
 
 
-class ListProcesses(Call, frozen=True):
+class ListProcesses(ToolCallArguments, frozen=True):
     """The processes of this session, newest first."""
 
     name = "list_processes"
@@ -140,7 +142,7 @@ class ListProcesses(Call, frozen=True):
     ] = "all"
 
 
-class KillProcess(Call, frozen=True):
+class KillProcess(ToolCallArguments, frozen=True):
     """End a process and all that it started: it is asked by TERM first. With a signal, send just
     that one, and let it go on."""
 
@@ -151,7 +153,7 @@ class KillProcess(Call, frozen=True):
     signal: Literal["TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"] | UnsetType = UNSET
 
 
-class WriteProcessInput(Call, frozen=True):
+class WriteProcessInput(ToolCallArguments, frozen=True):
     """Write to the standard input of a process that runs async or in the background."""
 
     name = "write_process_input"
@@ -165,7 +167,7 @@ class WriteProcessInput(Call, frozen=True):
 # -- files ---------------------------------------------------------------------------------------
 
 
-class ReadFile(Call, frozen=True):
+class ReadFile(ToolCallArguments, frozen=True):
     """Read a file, by lines; an image (PNG, JPEG, GIF, WebP) is shown. The hash it tells protects
     a later write_file. Secrets are shown as placeholders [secret:NAME]: keep them as they are when
     you write to the same file, and the secrets are put back."""
@@ -182,7 +184,7 @@ class ReadFile(Call, frozen=True):
     ] = "refuse"
 
 
-class WriteFile(Call, frozen=True):
+class WriteFile(ToolCallArguments, frozen=True):
     """Write a whole file, new or over an old one. To change a part of it use
     replace_text_in_file or replace_lines_in_file."""
 
@@ -197,7 +199,7 @@ class WriteFile(Call, frozen=True):
     ) = UNSET
 
 
-class ReplaceLinesInFile(Call, frozen=True):
+class ReplaceLinesInFile(ToolCallArguments, frozen=True):
     """Put new text in place of lines start to end (both included). Refused, with the lines as
     they are, if expected_old_text is not what stands there."""
 
@@ -211,7 +213,7 @@ class ReplaceLinesInFile(Call, frozen=True):
     expected_old_text: Annotated[str, Meta(description="what stands there now")]
 
 
-class ReplaceTextInFile(Call, frozen=True):
+class ReplaceTextInFile(ToolCallArguments, frozen=True):
     """Edit a file by text: put new_text in place of old_text, which must stand in the file exactly
     count times, letter for letter. Refused, with the most similar lines, if it does not."""
 
@@ -224,7 +226,7 @@ class ReplaceTextInFile(Call, frozen=True):
     count: Annotated[int, Meta(description="in how many places it stands", ge=1)] = 1
 
 
-class MoveFile(Call, frozen=True):
+class MoveFile(ToolCallArguments, frozen=True):
     """Move or rename a file or a folder within the workspace. Refused if the destination is there
     already; folders above it are made."""
 
@@ -235,7 +237,7 @@ class MoveFile(Call, frozen=True):
     destination: Path
 
 
-class DeleteFile(Call, frozen=True):
+class DeleteFile(ToolCallArguments, frozen=True):
     """Delete a file, a link, or an empty folder; with recursive a folder with all that is in
     it."""
 
@@ -246,7 +248,7 @@ class DeleteFile(Call, frozen=True):
     recursive: Annotated[bool, Meta(description="a folder with all that is in it")] = False
 
 
-class CreateDirectory(Call, frozen=True):
+class CreateDirectory(ToolCallArguments, frozen=True):
     """Make a folder, and those above it. It may be there already."""
 
     name = "create_directory"
@@ -255,7 +257,7 @@ class CreateDirectory(Call, frozen=True):
     path: Path
 
 
-class ListDirectory(Call, frozen=True):
+class ListDirectory(ToolCallArguments, frozen=True):
     """What is in a folder, without what .gitignore leaves out."""
 
     name = "list_directory"
@@ -269,7 +271,7 @@ class ListDirectory(Call, frozen=True):
     sizes: Annotated[bool, Meta(description="show the size of each file")] = False
 
 
-class SearchFiles(Call, frozen=True):
+class SearchFiles(ToolCallArguments, frozen=True):
     """Find files by name, or lines by text or regular expression."""
 
     name = "search_files"
@@ -286,7 +288,7 @@ class SearchFiles(Call, frozen=True):
     limit: Annotated[int, at_most(1000)] = 100
 
 
-class ImportFile(Call, frozen=True):
+class ImportFile(ToolCallArguments, frozen=True):
     """Copy a file from elsewhere on this machine into the workspace, if a command of this session
     could read it; unpack also opens an archive (zip, tar) into the folder."""
 
@@ -298,7 +300,7 @@ class ImportFile(Call, frozen=True):
     unpack: bool = False
 
 
-class ExportFile(Call, frozen=True):
+class ExportFile(ToolCallArguments, frozen=True):
     """Copy a file to the folder where the user finds exports; tells where."""
 
     name = "export_file"
@@ -309,7 +311,7 @@ class ExportFile(Call, frozen=True):
     export_as: Annotated[str, Meta(description="another name for it")] | UnsetType = UNSET
 
 
-class ExportZip(Call, frozen=True):
+class ExportZip(ToolCallArguments, frozen=True):
     """Pack files and folders into one zip where the user finds exports; tells where."""
 
     name = "export_zip"
@@ -320,7 +322,7 @@ class ExportZip(Call, frozen=True):
     export_as: Annotated[str, Meta(description="name of the zip")] = "workspace.zip"
 
 
-CALLS: Mapping[str, type[Call]] = {
+CALLS: Mapping[str, type[ToolCallArguments]] = {
     call.name: call
     for call in (
         ExecuteShell, PollProcess, ReadProcessOutput, SearchProcessOutput, ListProcesses,
@@ -331,7 +333,7 @@ CALLS: Mapping[str, type[Call]] = {
 }  # fmt: skip
 
 
-def read_call(name: str, arguments: Mapping[str, Any]) -> Call:
+def read_call(name: str, arguments: Mapping[str, Any]) -> ToolCallArguments:
     """`Refused` says what is wrong with it."""
     call = CALLS.get(name)
     if call is None:
@@ -375,18 +377,18 @@ def _bounds(kind: type[msgspec.Struct]) -> dict[str, int | type[msgspec.Struct]]
     return found
 
 
-def _check_variables(call: Call) -> None:
+def _check_variables(call: ToolCallArguments) -> None:
     """Each becomes a word of the command that is judged."""
     for name in (call.env or ()) if isinstance(call, ExecuteShell) else ():
         if not (name.isascii() and name.isidentifier()):
             raise Refused(f"env: {name!r} is no name of a variable", hint="use letters, digits, _")
 
 
-def description_of(call: type[Call]) -> str:
+def description_of(call: type[ToolCallArguments]) -> str:
     return " ".join((call.__doc__ or "").split())
 
 
-def schema_of(call: type[Call]) -> dict[str, Any]:
+def schema_of(call: type[ToolCallArguments]) -> dict[str, Any]:
     """A JSON schema without references: not every model is shown what they point to."""
     schema = msgspec.json.schema(call)
     parts = schema.pop("$defs")

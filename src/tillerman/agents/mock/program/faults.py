@@ -6,7 +6,7 @@ import json
 import os
 import signal
 
-from .stdio import Host
+from .stdio import StdioPeer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MEGABYTE = 1 << 20
 
 
-def misbehave(step: Step, host: Host) -> None:
+def misbehave(step: Step, host: StdioPeer) -> None:
     match step:
         case {"crash": str(name)}:
             os.kill(os.getpid(), getattr(signal, name))
@@ -38,7 +38,7 @@ def misbehave(step: Step, host: Host) -> None:
             raise ValueError(f"no such step: {json.dumps(step)}")
 
 
-def flood(host: Host, megabytes: int, of: str) -> None:
+def flood(host: StdioPeer, megabytes: int, of: str) -> None:
     line = json.dumps({"type": "text", "id": "flood", "text": "x" * 200}).encode() + b"\n"
     start, block, end = b"", b"x" * MEGABYTE, b"\n"
     if of == "lines":

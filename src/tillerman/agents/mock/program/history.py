@@ -8,7 +8,7 @@ import json
 import os
 
 
-class Memory:
+class MockHistory:
     def __init__(self, folder: str, resumed: str | None, fork: bool) -> None:
         self._folder = folder
         self.native_id = resumed if resumed and not fork else "mock-" + os.urandom(6).hex()

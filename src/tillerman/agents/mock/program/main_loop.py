@@ -8,10 +8,10 @@ import contextlib
 import os
 import time
 
-from .history import Memory
+from .history import MockHistory
 from .script import choose
-from .stdio import Host, HungUp
-from .turn import Turn, tell_tasks
+from .stdio import StdinClosed, StdioPeer
+from .turn import MockTurn, tell_tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ def main(words: list[str]) -> None:
         or os.environ.get("TILLERMAN_MOCK_STATE")
         or os.path.expanduser("~/.local/state/tillerman/mock")
     )
-    memory = Memory(state, flags.get("resume"), fork="fork" in flags)
-    host = Host({"model": "mock-quick", "mode": "agent", "effort": "", "system": "", **flags})
-    with contextlib.suppress(HungUp, BrokenPipeError):
+    memory = MockHistory(state, flags.get("resume"), fork="fork" in flags)
+    host = StdioPeer({"model": "mock-quick", "mode": "agent", "effort": "", "system": "", **flags})
+    with contextlib.suppress(StdinClosed, BrokenPipeError):
         live(host, memory)
 
 
-def live(host: Host, memory: Memory) -> None:
+def live(host: StdioPeer, memory: MockHistory) -> None:
     tasks: list[Task] = []
     host.say("ready", native_id=memory.native_id, model=host.settings["model"])
     while True:
@@ -60,10 +60,10 @@ def live(host: Host, memory: Memory) -> None:
             _, _, title, steps = task
             host.say("woke")
             tell_tasks(host, tasks)
-            Turn(host, memory, tasks, 0, {"text": title}).play(steps)
+            MockTurn(host, memory, tasks, 0, {"text": title}).play(steps)
 
 
-def respond(host: Host, memory: Memory, tasks: list[Task], prompt: Message) -> None:
+def respond(host: StdioPeer, memory: MockHistory, tasks: list[Task], prompt: Message) -> None:
     try:
         steps, pace = choose(prompt["text"], memory, host.settings)
     except ValueError as error:
@@ -71,4 +71,4 @@ def respond(host: Host, memory: Memory, tasks: list[Task], prompt: Message) -> N
     if memory.lost:
         why = f"mock: no conversation {memory.lost!r}"
         steps, pace = [{"fail": "history_lost", "message": why}], 0.0
-    Turn(host, memory, tasks, pace, prompt).play(steps)
+    MockTurn(host, memory, tasks, pace, prompt).play(steps)

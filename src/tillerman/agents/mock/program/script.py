@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 
-from .history import Memory
+from .history import MockHistory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BUILT_IN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "scripts")
 
 
-def choose(prompt: str, memory: Memory, settings: dict[str, str]) -> tuple[list[Step], float]:
+def choose(prompt: str, memory: MockHistory, settings: dict[str, str]) -> tuple[list[Step], float]:
     """Steps and pace; `memory` learns which script is played and how far."""
     text = prompt.strip()
     pace = settings.get("pace")

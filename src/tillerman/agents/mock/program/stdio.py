@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 
 
-class HungUp(Exception):
+class StdinClosed(Exception):
     """The host will say nothing more, and this waits for its words."""
 
 
-class Host:
+class StdioPeer:
     def __init__(self, settings: dict[str, str]) -> None:
         self.settings = settings
         self.prompts: list[Message] = []
@@ -51,7 +51,7 @@ class Host:
         while not until():
             left = None if end is None else max(0.0, end - time.monotonic())
             if self.hung_up and left is None and not also:
-                raise HungUp
+                raise StdinClosed
             ready = select.select([*also, *([0] if self._open else [])], [], [], left)[0]
             if 0 in ready:
                 self._hear()

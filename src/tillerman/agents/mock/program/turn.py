@@ -6,8 +6,8 @@ import time
 
 from . import tools
 from .faults import misbehave
-from .history import Memory
-from .stdio import Host
+from .history import MockHistory
+from .stdio import StdioPeer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ class Interrupted(Exception):
     """The host wants the turn to end."""
 
 
-class Ended(Exception):
+class MockTurnEnded(Exception):
     """The script ends the turn here."""
 
     def __init__(self, **end: object) -> None:
         self.end = end
 
 
-class Call:
+class MockToolCall:
     """A tool call between its start and its result."""
 
     def __init__(self, id: str, tool: str, input: dict[str, Any], step: Step) -> None:
@@ -42,9 +42,9 @@ class Call:
         self.request: str | None = None
 
 
-class Turn:
+class MockTurn:
     def __init__(
-        self, host: Host, memory: Memory, tasks: list[Task], pace: float, prompt: Message
+        self, host: StdioPeer, memory: MockHistory, tasks: list[Task], pace: float, prompt: Message
     ) -> None:
         self._host = host
         self._memory = memory
@@ -55,7 +55,7 @@ class Turn:
         self._ids = 0
         self._words = 0
         self._usage_told = False
-        self._calls: list[Call] = []
+        self._calls: list[MockToolCall] = []
         self._parent: str | None = None
         self._filled: dict[str, str] = {}
 
@@ -72,7 +72,7 @@ class Turn:
         end: dict[str, object] = {"reason": "completed"}
         try:
             self._play(steps)
-        except Ended as ended:
+        except MockTurnEnded as ended:
             end = ended.end
         except ValueError as error:
             failure = {"kind": "agent_failed", "message": f"mock: {error}"}
@@ -125,9 +125,9 @@ class Turn:
                     self._filled["steer"] = self._host.prompts.pop(0)["text"]
             case {"fail": kind, **rest}:
                 failure = {"kind": kind, "message": f"the script failed with {kind}", **rest}
-                raise Ended(reason="failed", failure=failure)
+                raise MockTurnEnded(reason="failed", failure=failure)
             case {"stop": result}:
-                raise Ended(reason="completed", result=result)
+                raise MockTurnEnded(reason="completed", result=result)
             case {"repeat": times, "steps": steps}:
                 for _ in range(times):
                     self._play(steps)
@@ -175,7 +175,7 @@ class Turn:
 
     # -- tools -----------------------------------------------------------------------------------
 
-    def _begin(self, step: Step) -> Call:
+    def _begin(self, step: Step) -> MockToolCall:
         tool, input = tools.input_of(step)
         call = self._start(tool, input, step)
         if tool != "read" and step.get("ask", True):
@@ -186,13 +186,13 @@ class Turn:
             )
         return call
 
-    def _start(self, tool: str, input: dict[str, Any], step: Step) -> Call:
-        call = Call(self._new("c"), tool, input, step)
+    def _start(self, tool: str, input: dict[str, Any], step: Step) -> MockToolCall:
+        call = MockToolCall(self._new("c"), tool, input, step)
         self._calls.append(call)
         self._say("call", id=call.id, tool=tool, input=input)
         return call
 
-    def _finish(self, call: Call) -> None:
+    def _finish(self, call: MockToolCall) -> None:
         if call.request and not self._allowed(call, call.request):
             self._play(call.step.get("else", []))
             return
@@ -208,7 +208,7 @@ class Turn:
         except (OSError, ValueError) as error:
             self._end(call, "failed", str(error))
 
-    def _allowed(self, call: Call, request: str) -> bool:
+    def _allowed(self, call: MockToolCall, request: str) -> bool:
         self._pause(call.step.get("withdraw"), lambda: request in self._host.answers)
         answer = self._host.answers.pop(request, None)
         if answer is None:
@@ -223,14 +223,14 @@ class Turn:
         call.input.update(answer.get("input") or {})
         return True
 
-    def _run(self, call: Call) -> tuple[int, str]:
+    def _run(self, call: MockToolCall) -> tuple[int, str]:
         return tools.run(
             call.input["command"],
             wait=lambda fd: self._pause(None, also=[fd]),
             show=lambda text: self._say("output", id=call.id, text=text),
         )
 
-    def _end(self, call: Call, outcome: str, content: object = None) -> None:
+    def _end(self, call: MockToolCall, outcome: str, content: object = None) -> None:
         self._calls.remove(call)
         if isinstance(content, str):
             content = {"type": "text", "text": content}
@@ -263,7 +263,7 @@ class Turn:
             self._end(call, "cancelled")
 
 
-def tell_tasks(host: Host, tasks: list[Task]) -> None:
+def tell_tasks(host: StdioPeer, tasks: list[Task]) -> None:
     host.say("tasks", tasks=[{"task_id": id, "title": title} for _, id, title, _ in tasks])
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tillerman.core.permission.shell.command_execution import Call
-from tillerman.core.permission.shell.evaluation import Outcome, either
+from tillerman.core.permission.shell.command_execution import BuiltinCall
+from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
 from tillerman.core.permission.shell.parsed_script import HOLE, Directory, FileAccess, is_open
 from tillerman.core.permission.shell.shell_state import (
     Directories,
@@ -21,7 +21,7 @@ _ANCHORED = re.compile(r"/|~|\.\.?(/|$)")
 _ROTATES = re.compile(r"[-+]\d+")
 
 
-def cd(call: Call) -> Outcome:
+def cd(call: BuiltinCall) -> EvaluationOutcome:
     state = call.state
     operands = [word for word in call.words[1:] if not _OPTIONS.fullmatch(word)]
     if not operands:
@@ -34,11 +34,11 @@ def cd(call: Call) -> Outcome:
     return _to(call, operands[0])
 
 
-def _to(call: Call, target: str) -> Outcome:
+def _to(call: BuiltinCall, target: str) -> EvaluationOutcome:
     return _moved(call, _targets(call.state, target), target)
 
 
-def _moved(call: Call, found: Directories, target: str | None = None) -> Outcome:
+def _moved(call: BuiltinCall, found: Directories, target: str | None = None) -> EvaluationOutcome:
     """The command reads where it goes to."""
     plain = limited([below(base, target) for base in call.state.directories]) if target else ()
     if target and found == plain:
@@ -51,8 +51,8 @@ def _moved(call: Call, found: Directories, target: str | None = None) -> Outcome
         call.execution.note(outside, accesses=accesses)
     moved = call.state.moved(found)
     if WORKING & call.state.variables.keys():  # where they are read-only, it moves and fails
-        return Outcome(moved, join(call.state, moved))
-    return Outcome(moved, call.state)
+        return EvaluationOutcome(moved, join(call.state, moved))
+    return EvaluationOutcome(moved, call.state)
 
 
 def _targets(state: ShellState, target: str) -> Directories:
@@ -72,7 +72,7 @@ def _targets(state: ShellState, target: str) -> Directories:
     return limited(found)
 
 
-def pushd(call: Call) -> Outcome:
+def pushd(call: BuiltinCall) -> EvaluationOutcome:
     state = call.state
     operands = [word for word in call.words[1:] if word not in ("-n", "--", "-q")]
     if "-n" in call.words:
@@ -84,7 +84,7 @@ def pushd(call: Call) -> Outcome:
     return _with_stack(_to(call, operands[0]), stack)
 
 
-def popd(call: Call) -> Outcome:
+def popd(call: BuiltinCall) -> EvaluationOutcome:
     state = call.state
     if "-n" in call.words:
         call.execution.note(call)
@@ -94,11 +94,13 @@ def popd(call: Call) -> Outcome:
     return _with_stack(_moved(call, state.stack[-1]), state.stack[:-1])
 
 
-def _with_stack(outcome: Outcome, stack: tuple[Directories, ...] | None) -> Outcome:
+def _with_stack(
+    outcome: EvaluationOutcome, stack: tuple[Directories, ...] | None
+) -> EvaluationOutcome:
     moved = outcome.ok.changed(stack=stack) if outcome.ok else None
-    return Outcome(moved, outcome.failed)
+    return EvaluationOutcome(moved, outcome.failed)
 
 
-def dirs(call: Call) -> Outcome:
+def dirs(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     return either(call.state.changed(stack=None) if "-c" in call.words else call.state)

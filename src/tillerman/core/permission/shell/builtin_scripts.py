@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tillerman.core.permission.shell.command_execution import Call
-from tillerman.core.permission.shell.evaluation import Outcome, either
+from tillerman.core.permission.shell.command_execution import BuiltinCall
+from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
 from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined
 from tillerman.core.permission.shell.shell_programs import is_stdin, may_be_device
 from tillerman.core.permission.shell.shell_state import ShellState, join
@@ -19,7 +19,7 @@ _RESERVED = frozenset({
 })  # fmt: skip
 
 
-def evaluate(call: Call) -> Outcome:
+def evaluate(call: BuiltinCall) -> EvaluationOutcome:
     rest = call.words[2:] if call.words[1:2] == ["--"] else call.words[1:]
     text = " ".join(rest)
     before = len(call.execution.findings.commands)
@@ -30,10 +30,10 @@ def evaluate(call: Call) -> Outcome:
     if len(call.execution.findings.commands) == before:
         doubts = ("commands computed at run time",) if is_open(text) else ()
         call.execution.note(call, "runs" if doubts else "none", doubts=doubts)
-    return Outcome(outcome.ok, outcome.failed)
+    return EvaluationOutcome(outcome.ok, outcome.failed)
 
 
-def source(call: Call) -> Outcome:
+def source(call: BuiltinCall) -> EvaluationOutcome:
     rest = call.words[2:] if call.words[1:2] == ["--"] else call.words[1:]
     execution, state = call.execution, call.state
     if not rest:
@@ -71,7 +71,7 @@ def _in_search_path(name: str, state: ShellState) -> list[str]:
     return [f"{folder}/{name}" for folder in folders if folder]
 
 
-def trap(call: Call) -> Outcome:
+def trap(call: BuiltinCall) -> EvaluationOutcome:
     """The script runs when nobody knows; after each command, for DEBUG."""
     execution = call.execution
     execution.note(call)
@@ -87,7 +87,7 @@ def trap(call: Call) -> Outcome:
     return either(call.state)
 
 
-def _changes_shell(script: str, call: Call) -> bool:
+def _changes_shell(script: str, call: BuiltinCall) -> bool:
     """Whether the shell goes on in another state; one that ends does not go on."""
     shell = call.execution.shell
     escapes, shell.escapes = shell.escapes, []
@@ -96,7 +96,7 @@ def _changes_shell(script: str, call: Call) -> bool:
     return bool(leaves) or (after is not None and after.key() != call.state.key())
 
 
-def alias(call: Call) -> Outcome:
+def alias(call: BuiltinCall) -> EvaluationOutcome:
     """Names that stand for other words, where the shell looks at them."""
     execution, state = call.execution, call.state
     found = dict(state.aliases)
@@ -114,7 +114,7 @@ def alias(call: Call) -> Outcome:
     return either(state.changed(aliases=found))
 
 
-def command(call: Call) -> Outcome:
+def command(call: BuiltinCall) -> EvaluationOutcome:
     at = 1
     while at < len(call.words) and call.words[at].startswith("-"):
         word = call.words[at]
@@ -129,22 +129,22 @@ def command(call: Call) -> Outcome:
     return _inner(call, call.words[at:])
 
 
-def builtin(call: Call) -> Outcome:
+def builtin(call: BuiltinCall) -> EvaluationOutcome:
     rest = call.words[2:] if call.words[1:2] == ["--"] else call.words[1:]
     return _inner(call, rest)
 
 
-def prefix(call: Call) -> Outcome:
+def prefix(call: BuiltinCall) -> EvaluationOutcome:
     return _inner(call, call.words[1:])
 
 
-def repeat(call: Call) -> Outcome:
+def repeat(call: BuiltinCall) -> EvaluationOutcome:
     outcome = _inner(call, call.words[2:])
     after = join(call.state, outcome.after) or call.state
     return either(after.widened(call.state))
 
 
-def _inner(call: Call, words: list[str]) -> Outcome:
+def _inner(call: BuiltinCall, words: list[str]) -> EvaluationOutcome:
     """The rest of its words, functions left aside."""
     if not words:
         call.execution.note(call)
@@ -160,7 +160,7 @@ def _inner(call: Call, words: list[str]) -> Outcome:
     return outcome
 
 
-def execute(call: Call) -> Outcome:
+def execute(call: BuiltinCall) -> EvaluationOutcome:
     """In place of the shell; without a command, only its redirections stay."""
     at = 1
     while at < len(call.words) and call.words[at].startswith("-") and call.words[at] != "-":
@@ -182,14 +182,14 @@ def execute(call: Call) -> Outcome:
     return either(call.state)
 
 
-def jobs(call: Call) -> Outcome:
+def jobs(call: BuiltinCall) -> EvaluationOutcome:
     if call.words[1:2] == ["-x"] and call.words[2:]:
         return _inner(call, call.words[2:])
     call.execution.note(call)
     return either(call.state)
 
 
-def complete(call: Call) -> Outcome:
+def complete(call: BuiltinCall) -> EvaluationOutcome:
     """`-C` is a command, `-W` is expanded, `-F` is a function."""
     execution = call.execution
     execution.note(call)
@@ -204,7 +204,7 @@ def complete(call: Call) -> Outcome:
     return either(call.state)
 
 
-def run_later(call: Call, text: str) -> ShellState:
+def run_later(call: BuiltinCall, text: str) -> ShellState:
     """A command that the shell completes with words of its own."""
     outcome = call.execution.script(text, call.state, computed=call.context.computed)
     return join(call.state, outcome.after) or call.state

@@ -6,8 +6,8 @@ import re
 
 from tillerman.core.permission.shell.arithmetic import is_code, is_number
 from tillerman.core.permission.shell.builtin_scripts import run_later
-from tillerman.core.permission.shell.command_execution import Call
-from tillerman.core.permission.shell.evaluation import Outcome, either
+from tillerman.core.permission.shell.command_execution import BuiltinCall
+from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open
 from tillerman.core.permission.shell.shell_state import ShellState
 from tillerman.core.permission.shell.word_expansion import WORKING
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PAIR = re.compile(r"([A-Za-z_]\w*)(\[.*\])?\+?=(.*)", re.ASCII | re.DOTALL)
 
 
-def declare(call: Call) -> Outcome:
+def declare(call: BuiltinCall) -> EvaluationOutcome:
     """declare, typeset, local, export, readonly."""
     execution, state = call.execution, call.state
     execution.note(call)
@@ -50,7 +50,9 @@ def declare(call: Call) -> Outcome:
     return either(state)
 
 
-def _declared(call: Call, state: ShellState, name: str, value: object, flags: str) -> ShellState:
+def _declared(
+    call: BuiltinCall, state: ShellState, name: str, value: object, flags: str
+) -> ShellState:
     shell = call.execution.shell
     known = value if isinstance(value, str | tuple) else HOLE
     if set("iluAc") & set(flags):
@@ -70,7 +72,7 @@ def _declared(call: Call, state: ShellState, name: str, value: object, flags: st
     return state
 
 
-def unset(call: Call) -> Outcome:
+def unset(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     _check(call)
     state = call.state
@@ -88,31 +90,31 @@ def unset(call: Call) -> Outcome:
     return either(state.changed(functions=functions, variables=variables))
 
 
-def printf(call: Call) -> Outcome:
+def printf(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     _check(call)
     return either(_unknown(call, call.words[1:3]))
 
 
-def read(call: Call) -> Outcome:
+def read(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     _check(call)
     return either(_unknown(call, [*call.words[1:], "REPLY"]))
 
 
-def getopts(call: Call) -> Outcome:
+def getopts(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     _check(call)
     return either(_unknown(call, [*call.words[2:3], "OPTARG", "OPTIND"]))
 
 
-def wait(call: Call) -> Outcome:
+def wait(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     _check(call)
     return either(_unknown(call, call.words[1:]))
 
 
-def mapfile(call: Call) -> Outcome:
+def mapfile(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     _check(call)
     state = _unknown(call, [*call.words[1:], "MAPFILE"])
@@ -123,7 +125,7 @@ def mapfile(call: Call) -> Outcome:
     return either(state)
 
 
-def let(call: Call) -> Outcome:
+def let(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     _check(call)
     names: list[str] = []
@@ -133,14 +135,14 @@ def let(call: Call) -> Outcome:
     return either(_unknown(call, names))
 
 
-def test(call: Call) -> Outcome:
+def test(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     if "-v" in call.words or "-R" in call.words:
         _check(call)
     return either(call.state)
 
 
-def _check(call: Call) -> None:
+def _check(call: BuiltinCall) -> None:
     """A subscript is evaluated, whoever takes it for a name."""
     if any(is_code(word) and "[" in word for word in call.words[1:]):
         call.execution.shell.unread(f"{call.words[0]} may evaluate text as commands")
@@ -150,7 +152,7 @@ def _check(call: Call) -> None:
             call.execution.shell.arithmetic.count(subscript)
 
 
-def _unknown(call: Call, names: list[str]) -> ShellState:
+def _unknown(call: BuiltinCall, names: list[str]) -> ShellState:
     state = call.state
     for word in names:
         name = word.partition("[")[0]

@@ -8,14 +8,14 @@ from typing import Literal
 from tillerman.core.permission.shell import builtin_directories as directories
 from tillerman.core.permission.shell import builtin_scripts as scripts
 from tillerman.core.permission.shell import builtin_variables as variables
-from tillerman.core.permission.shell.command_execution import Call
-from tillerman.core.permission.shell.evaluation import Outcome, either
+from tillerman.core.permission.shell.command_execution import BuiltinCall
+from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
 from tillerman.core.permission.shell.parsed_script import FileAccess, is_open
 from tillerman.core.permission.shell.programs.invocation import StdinSource
 from tillerman.core.permission.shell.shell_state import UNKNOWN_ARGUMENTS
 from tillerman.core.permission.shell.syntax import Dialect
 
-Builtin = Callable[[Call], Outcome]
+Builtin = Callable[[BuiltinCall], EvaluationOutcome]
 
 _LETTERS = {"H": "histexpand", "a": "allexport"}  # of set
 _LISTS = ("-p", "-a", "-s", "-ps", "-as", "-pa")
@@ -28,27 +28,27 @@ def builtin(name: str, dialect: Dialect) -> Builtin | None:
     return _TABLE.get(name) if name in BASH or name in DASH or name in _ELSEWHERE else None
 
 
-def _absent(call: Call) -> Outcome:
+def _absent(call: BuiltinCall) -> EvaluationOutcome:
     """A builtin of bash where the shell has none of that name: there is no such program either."""
     return either(call.state)
 
 
-def _harmless(call: Call) -> Outcome:
+def _harmless(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     return either(call.state)
 
 
-def _true(call: Call) -> Outcome:
+def _true(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
-    return Outcome(call.state, None)
+    return EvaluationOutcome(call.state, None)
 
 
-def _false(call: Call) -> Outcome:
+def _false(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
-    return Outcome(None, call.state)
+    return EvaluationOutcome(None, call.state)
 
 
-def _echo(call: Call) -> Outcome:
+def _echo(call: BuiltinCall) -> EvaluationOutcome:
     """What it prints, options left out; with a backslash, shells differ."""
     call.execution.note(call)
     words = call.words[1:]
@@ -60,7 +60,7 @@ def _echo(call: Call) -> Outcome:
     return either(call.state)
 
 
-def _pwd(call: Call) -> Outcome:
+def _pwd(call: BuiltinCall) -> EvaluationOutcome:
     """It prints where the shell is, whatever PWD holds."""
     call.execution.note(call)
     path = call.state.path_of(call.state.directories)
@@ -69,7 +69,7 @@ def _pwd(call: Call) -> Outcome:
     return either(call.state)
 
 
-def _printf(call: Call) -> Outcome:
+def _printf(call: BuiltinCall) -> EvaluationOutcome:
     if call.words[1:2] == ["-v"] or any(word.startswith("-v") for word in call.words[1:2]):
         return variables.printf(call)
     call.execution.note(call)
@@ -83,20 +83,20 @@ def _printf(call: Call) -> Outcome:
     return either(call.state)
 
 
-def _kill(call: Call) -> Outcome:
+def _kill(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call, "runs")
     return either(call.state)
 
 
-def _leave(call: Call) -> Outcome:
+def _leave(call: BuiltinCall) -> EvaluationOutcome:
     """`exit`: nothing behind it runs, unless its words are wrong."""
     call.execution.note(call)
     if len(call.words) > 2 or any(map(is_open, call.words)):
         return either(call.state)
-    return Outcome(None, None)
+    return EvaluationOutcome(None, None)
 
 
-def _escape(call: Call) -> Outcome:
+def _escape(call: BuiltinCall) -> EvaluationOutcome:
     """`return`, `break`, `continue`: what is behind the function or loop goes on from here.
 
     Outside of any, and with wrong words, they do nothing.
@@ -106,7 +106,7 @@ def _escape(call: Call) -> Outcome:
     return either(call.state)
 
 
-def _set(call: Call) -> Outcome:
+def _set(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     state = call.state
     rest = call.words[1:]
@@ -130,7 +130,7 @@ def _set(call: Call) -> Outcome:
     return either(state)
 
 
-def _shift(call: Call) -> Outcome:
+def _shift(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     given = call.state.positional
     if given is None:
@@ -143,7 +143,7 @@ def _shift(call: Call) -> Outcome:
     return either(call.state.changed(positional=given[int(count) :]))
 
 
-def _shopt(call: Call) -> Outcome:
+def _shopt(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     flags = [word for word in call.words[1:] if word.startswith("-")]
     names = [word for word in call.words[1:] if not word.startswith("-")]
@@ -158,7 +158,7 @@ def _shopt(call: Call) -> Outcome:
     return either(state)
 
 
-def _hash(call: Call) -> Outcome:
+def _hash(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     if any("p" in word or is_open(word) for word in call.words[1:] if word[:1] != "/"):
         flags = [word for word in call.words[1:] if word.startswith("-") or is_open(word)]
@@ -167,21 +167,21 @@ def _hash(call: Call) -> Outcome:
     return either(call.state)
 
 
-def _enable(call: Call) -> Outcome:
+def _enable(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     if any(word not in _LISTS for word in call.words[1:]):
         call.execution.shell.unread("enable changes what commands are")
     return either(call.state)
 
 
-def _bind(call: Call) -> Outcome:
+def _bind(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     if any(word.strip("-lpPsSvVX") for word in call.words[1:]):
         call.execution.shell.unread("bind makes keys run commands")
     return either(call.state)
 
 
-def _history(call: Call) -> Outcome:
+def _history(call: BuiltinCall) -> EvaluationOutcome:
     """`-w` and `-a` write the file that is named, or HISTFILE."""
     flags = "".join(word[1:] for word in call.words[1:] if word.startswith("-"))
     kind: Literal["read", "write"] = "write" if set("wa") & set(flags) else "read"
@@ -194,7 +194,7 @@ def _history(call: Call) -> Outcome:
     return either(call.state)
 
 
-def _fc(call: Call) -> Outcome:
+def _fc(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     if not any(word.startswith("-") and "l" in word for word in call.words[1:2]):
         call.execution.shell.unread("fc runs commands of the history")

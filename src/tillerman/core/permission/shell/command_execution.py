@@ -15,7 +15,7 @@ from tillerman.core.permission.shell.dangerous_variables import (
     is_prompt,
     steers,
 )
-from tillerman.core.permission.shell.evaluation import Evaluator, Outcome, either
+from tillerman.core.permission.shell.evaluation import EvaluationOutcome, Evaluator, either
 from tillerman.core.permission.shell.parsed_script import (
     HOLE,
     Effect,
@@ -23,7 +23,11 @@ from tillerman.core.permission.shell.parsed_script import (
     is_open,
     joined,
 )
-from tillerman.core.permission.shell.program_execution import COMPUTED, Context, ProgramExecution
+from tillerman.core.permission.shell.program_execution import (
+    COMPUTED,
+    CommandContext,
+    ProgramExecution,
+)
 from tillerman.core.permission.shell.programs import Invocation
 from tillerman.core.permission.shell.redirections import redirect
 from tillerman.core.permission.shell.shell_programs import STARTING
@@ -48,13 +52,13 @@ _DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
 
 
-class Call(NamedTuple):
+class BuiltinCall(NamedTuple):
     """One call of a builtin."""
 
     execution: CommandExecution
     words: list[str]
     state: ShellState
-    context: Context
+    context: CommandContext
     assignments: tuple[tuple[str, Value | None, bool], ...] = ()  # of a declaration
 
 
@@ -67,7 +71,7 @@ class CommandExecution(ProgramExecution):
 
     # -- simple commands -------------------------------------------------------------------------
 
-    def simple(self, node: SimpleCommand, state: ShellState) -> Outcome:
+    def simple(self, node: SimpleCommand, state: ShellState) -> EvaluationOutcome:
         expansion = Expansion(self.shell, state)
         computed = first_computed = False
         words: list[str] = []
@@ -117,7 +121,7 @@ class CommandExecution(ProgramExecution):
             found = found.changed(stdin=before.stdin)
             if expansion.runs_commands or node.redirections:
                 return either(found)
-            return Outcome(found, None)
+            return EvaluationOutcome(found, None)
         running = redirect(self.shell, node.redirections, before) if node.redirections else before
         if expansion.unsure:
             running = running.doubted("arguments of the shell that are not known")
@@ -127,7 +131,7 @@ class CommandExecution(ProgramExecution):
         self._record_output(node, before)
         if words == ["exec"]:
             return outcome
-        return Outcome(
+        return EvaluationOutcome(
             outcome.ok.changed(stdin=before.stdin) if outcome.ok else None,
             join(outcome.failed.changed(stdin=before.stdin) if outcome.failed else None, before),
         )
@@ -173,8 +177,8 @@ class CommandExecution(ProgramExecution):
         first_computed: bool,
         span: tuple[int, int] | None,
         declared: Sequence[tuple[str, Value | None, bool]],
-    ) -> Outcome:
-        context = Context(span=span, computed=computed)
+    ) -> EvaluationOutcome:
+        context = CommandContext(span=span, computed=computed)
         if not assigned:
             return self._dispatch(words, state, context, first_computed, declared)
         running = state
@@ -194,7 +198,7 @@ class CommandExecution(ProgramExecution):
             others=(joined([*pairs, *words]),), doubts=tuple(doubts), prefix=tuple(prefix)
         )
         outcome = self._dispatch(words, running, context, first_computed, declared)
-        return Outcome(
+        return EvaluationOutcome(
             _restored(outcome.ok, state, assigned, stays),
             _restored(outcome.failed, state, assigned, stays),
         )
@@ -203,10 +207,10 @@ class CommandExecution(ProgramExecution):
         self,
         words: list[str],
         state: ShellState,
-        context: Context,
+        context: CommandContext,
         first_computed: bool = False,
         declared: Sequence[tuple[str, Value | None, bool]] = (),
-    ) -> Outcome:
+    ) -> EvaluationOutcome:
         self.shell.printed = NO_STDIN
         name = words[0]
         if state.aliases and name in state.aliases:
@@ -216,7 +220,7 @@ class CommandExecution(ProgramExecution):
             plain = self._dispatch(words, rest, context, first_computed, declared)
             self.shell.printed = NO_STDIN  # by either of them
             ok, failed = join(plain.ok, other.ok), join(plain.failed, other.failed)
-            return Outcome(
+            return EvaluationOutcome(
                 ok.changed(aliases=state.aliases) if ok else None,
                 failed.changed(aliases=state.aliases) if failed else None,
             )
@@ -227,7 +231,7 @@ class CommandExecution(ProgramExecution):
                 return outcome
             other = self.builtin_or_program(words, state, context, declared)
             self.shell.printed = NO_STDIN
-            return Outcome(join(outcome.ok, other.ok), join(outcome.failed, other.failed))
+            return EvaluationOutcome(join(outcome.ok, other.ok), join(outcome.failed, other.failed))
         bare = name.replace(HOLE, "")
         if bare != name and (bare in state.functions or self._builtin(bare, self.shell.dialect)):
             return self._perhaps_builtin(bare, words, state, context)
@@ -236,28 +240,30 @@ class CommandExecution(ProgramExecution):
         return self.builtin_or_program(words, state, context, declared)
 
     def _perhaps_builtin(
-        self, bare: str, words: list[str], state: ShellState, context: Context
-    ) -> Outcome:
+        self, bare: str, words: list[str], state: ShellState, context: CommandContext
+    ) -> EvaluationOutcome:
         """Which it is where nothing takes the place of what is not known."""
         one = self._dispatch([bare, *words[1:]], state, context._replace(span=None))
         other = self._computed(words, state, context)
         self.shell.printed = NO_STDIN
-        return Outcome(join(one.ok, other.ok), join(one.failed, other.failed))
+        return EvaluationOutcome(join(one.ok, other.ok), join(one.failed, other.failed))
 
     def builtin_or_program(
         self,
         words: list[str],
         state: ShellState,
-        context: Context,
+        context: CommandContext,
         declared: Sequence[tuple[str, Value | None, bool]] = (),
-    ) -> Outcome:
+    ) -> EvaluationOutcome:
         handler = self._builtin(words[0], self.shell.dialect)
         if handler is None:
             self.program(words, state, context)
             return either(state)
-        return handler(Call(self, words, state, context, tuple(declared)))
+        return handler(BuiltinCall(self, words, state, context, tuple(declared)))
 
-    def _computed(self, words: list[str], state: ShellState, context: Context) -> Outcome:
+    def _computed(
+        self, words: list[str], state: ShellState, context: CommandContext
+    ) -> EvaluationOutcome:
         """The line itself makes up the name: it may be any builtin, too."""
         if any(is_open(word) or _CODE.search(word) for word in words[1:]):
             self.shell.unread("the command is only known at run time")
@@ -265,7 +271,9 @@ class CommandExecution(ProgramExecution):
         lost = state.lost()
         return either(join(state, lost) or lost)
 
-    def _call(self, name: str, words: list[str], state: ShellState, context: Context) -> Outcome:
+    def _call(
+        self, name: str, words: list[str], state: ShellState, context: CommandContext
+    ) -> EvaluationOutcome:
         shell = self.shell
         bodies, _ = state.functions[name]
         shell.called.add(name)
@@ -308,7 +316,7 @@ class CommandExecution(ProgramExecution):
                     variables[one] = HOLE
             return found.changed(variables=variables, positional=state.positional)
 
-        return Outcome(left(ok), left(failed))
+        return EvaluationOutcome(left(ok), left(failed))
 
     # -- variables -------------------------------------------------------------------------------
 
@@ -359,7 +367,7 @@ class CommandExecution(ProgramExecution):
 
     # -- what builtins use -----------------------------------------------------------------------
 
-    def script(self, text: str, state: ShellState, *, computed: bool = False) -> Outcome:
+    def script(self, text: str, state: ShellState, *, computed: bool = False) -> EvaluationOutcome:
         """Text that this shell itself runs."""
         shell = self.shell
         if shell.depth > _DEEPEST:
@@ -386,7 +394,7 @@ class CommandExecution(ProgramExecution):
 
     def note(
         self,
-        call: Call,
+        call: BuiltinCall,
         effect: Effect = "none",
         accesses: tuple[FileAccess, ...] = (),
         doubts: tuple[str, ...] = (),

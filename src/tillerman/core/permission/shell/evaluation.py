@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tillerman.core.permission.shell.dialects import is_read_differently
 from tillerman.core.permission.shell.findings import Findings
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open
-from tillerman.core.permission.shell.parser import Parser
+from tillerman.core.permission.shell.parser import ShellParser
 from tillerman.core.permission.shell.redirections import redirect
 from tillerman.core.permission.shell.shell_state import (
     NO_STDIN,
@@ -24,8 +24,8 @@ from tillerman.core.permission.shell.syntax import (
     AndOr,
     ArithmeticCommand,
     ArithmeticFor,
-    Background,
-    Case,
+    BackgroundList,
+    CaseClause,
     Condition,
     Coprocess,
     Dialect,
@@ -55,7 +55,7 @@ _MOST_CHARACTERS = 300_000  # of scripts inside of others
 _SCRIPT_COST = 500
 
 
-class Outcome(NamedTuple):
+class EvaluationOutcome(NamedTuple):
     ok: ShellState | None
     failed: ShellState | None
 
@@ -64,9 +64,9 @@ class Outcome(NamedTuple):
         return join(self.ok, self.failed)
 
 
-def either(state: ShellState) -> Outcome:
+def either(state: ShellState) -> EvaluationOutcome:
     """Whether it succeeds is not known."""
-    return Outcome(state, state)
+    return EvaluationOutcome(state, state)
 
 
 class Evaluator:
@@ -115,14 +115,14 @@ class Evaluator:
 
     # -- texts -----------------------------------------------------------------------------------
 
-    def read(self, text: str, state: ShellState) -> Outcome:
+    def read(self, text: str, state: ShellState) -> EvaluationOutcome:
         """Line by line, as a shell does. Text that is no command ends it there."""
         self.findings.characters += len(text) + _SCRIPT_COST
         if self.depth and self.findings.characters > _MOST_CHARACTERS:
             raise UnparsableCommand("too many nested commands")
         self.findings.dialects_differ |= is_read_differently(text)
-        parser = Parser(text, self.dialect, depth=self.depth, located=self.located)
-        outcome = Outcome(state, None)
+        parser = ShellParser(text, self.dialect, depth=self.depth, located=self.located)
+        outcome = EvaluationOutcome(state, None)
         live = state
         try:
             while True:
@@ -153,15 +153,15 @@ class Evaluator:
             if definition.name not in self.called:
                 self.evaluate(definition.body, state.changed(positional=UNKNOWN_ARGUMENTS))
 
-    def evaluate(self, node: Node, state: ShellState) -> Outcome:
+    def evaluate(self, node: Node, state: ShellState) -> EvaluationOutcome:
         self.findings.step()
-        found: Outcome = _CASES[type(node)](self, node, state)
+        found: EvaluationOutcome = _CASES[type(node)](self, node, state)
         for after in found:
             if after is not None and after.directories != _START:
                 self.findings.directories.update(after.directories)
         return found
 
-    def _simple(self, node: SimpleCommand, state: ShellState) -> Outcome:
+    def _simple(self, node: SimpleCommand, state: ShellState) -> EvaluationOutcome:
         return self._commands.simple(node, state)
 
     # -- for words -------------------------------------------------------------------------------
@@ -184,8 +184,8 @@ class Evaluator:
 
     # -- lists -----------------------------------------------------------------------------------
 
-    def _script(self, node: Script, state: ShellState) -> Outcome:
-        outcome = Outcome(state, None)
+    def _script(self, node: Script, state: ShellState) -> EvaluationOutcome:
+        outcome = EvaluationOutcome(state, None)
         live: ShellState | None = state
         for command in node.commands:
             live = outcome.after
@@ -196,24 +196,24 @@ class Evaluator:
             outcome = self.evaluate(command, live)
         return outcome
 
-    def _and_or(self, node: AndOr, state: ShellState) -> Outcome:
+    def _and_or(self, node: AndOr, state: ShellState) -> EvaluationOutcome:
         left = self.evaluate(node.left, state)
         enters = left.ok if node.operator == "&&" else left.failed
         right = self.evaluate(node.right, enters or left.after or state)
         if enters is None:
             return left
         if node.operator == "&&":
-            return Outcome(right.ok, join(left.failed, right.failed))
-        return Outcome(join(left.ok, right.ok), right.failed)
+            return EvaluationOutcome(right.ok, join(left.failed, right.failed))
+        return EvaluationOutcome(join(left.ok, right.ok), right.failed)
 
-    def _pipeline(self, node: Pipeline, state: ShellState) -> Outcome:
+    def _pipeline(self, node: Pipeline, state: ShellState) -> EvaluationOutcome:
         if len(node.commands) <= 1:
             outcome = self.evaluate(node.commands[0], state) if node.commands else either(state)
         else:
             outcome = self._piped(node, state)
-        return Outcome(outcome.failed, outcome.ok) if node.negated else outcome
+        return EvaluationOutcome(outcome.failed, outcome.ok) if node.negated else outcome
 
-    def _piped(self, node: Pipeline, state: ShellState) -> Outcome:
+    def _piped(self, node: Pipeline, state: ShellState) -> EvaluationOutcome:
         """Each part in a subshell; in some shells the last is not."""
         escapes, self.escapes = self.escapes, []
         stdin = state.stdin
@@ -228,30 +228,30 @@ class Evaluator:
             return either(state)
         return either(join(state, last.changed(stdin=state.stdin)) or state)
 
-    def _apart(self, node: Node, state: ShellState) -> Outcome:
+    def _apart(self, node: Node, state: ShellState) -> EvaluationOutcome:
         """In a shell of its own: what it does to its state stays there."""
         escapes, self.escapes = self.escapes, []
         outcome = self.evaluate(node, state)
         self.escapes = escapes
         return outcome
 
-    def _subshell(self, node: Subshell, state: ShellState) -> Outcome:
+    def _subshell(self, node: Subshell, state: ShellState) -> EvaluationOutcome:
         located, self.located = self.located, False
         outcome = self._apart(node.body, state)
         self.located = located
         if outcome.after is None:
             return either(state)
-        return Outcome(state if outcome.ok else None, state if outcome.failed else None)
+        return EvaluationOutcome(state if outcome.ok else None, state if outcome.failed else None)
 
-    def _background(self, node: Background, state: ShellState) -> Outcome:
+    def _background(self, node: BackgroundList, state: ShellState) -> EvaluationOutcome:
         self._apart(node.body, state)
-        return Outcome(state, None)
+        return EvaluationOutcome(state, None)
 
-    def _coprocess(self, node: Coprocess, state: ShellState) -> Outcome:
+    def _coprocess(self, node: Coprocess, state: ShellState) -> EvaluationOutcome:
         self._apart(node.body, state.changed(stdin=NO_STDIN))
         return either(state.assigned(node.name or "COPROC", HOLE))
 
-    def _redirected(self, node: Redirected, state: ShellState) -> Outcome:
+    def _redirected(self, node: Redirected, state: ShellState) -> EvaluationOutcome:
         inside = redirect(self, node.redirections, state)
         outcome = self.evaluate(node.body, inside)
         self.printed = NO_STDIN
@@ -259,23 +259,23 @@ class Evaluator:
         def outside(found: ShellState | None) -> ShellState | None:
             return found.changed(stdin=state.stdin) if found else None
 
-        return Outcome(outside(outcome.ok), join(outside(outcome.failed), state))
+        return EvaluationOutcome(outside(outcome.ok), join(outside(outcome.failed), state))
 
     # -- conditions and loops --------------------------------------------------------------------
 
-    def _if(self, node: If, state: ShellState) -> Outcome:
+    def _if(self, node: If, state: ShellState) -> EvaluationOutcome:
         condition = self.evaluate(node.condition, state)
         then = self.evaluate(node.then, condition.ok or state)
         if condition.ok is None:
-            then = Outcome(None, None)
-        otherwise = Outcome(condition.failed, None)
+            then = EvaluationOutcome(None, None)
+        otherwise = EvaluationOutcome(condition.failed, None)
         if node.otherwise is not None:
             otherwise = self.evaluate(node.otherwise, condition.failed or state)
             if condition.failed is None:
-                otherwise = Outcome(None, None)
-        return Outcome(join(then.ok, otherwise.ok), join(then.failed, otherwise.failed))
+                otherwise = EvaluationOutcome(None, None)
+        return EvaluationOutcome(join(then.ok, otherwise.ok), join(then.failed, otherwise.failed))
 
-    def _loop(self, node: Loop, state: ShellState) -> Outcome:
+    def _loop(self, node: Loop, state: ShellState) -> EvaluationOutcome:
         def body(entry: ShellState) -> tuple[ShellState | None, ShellState | None]:
             condition = self.evaluate(node.condition, entry)
             enters = condition.failed if node.until else condition.ok
@@ -289,7 +289,7 @@ class Evaluator:
         self,
         body: Callable[[ShellState], tuple[ShellState | None, ShellState | None]],
         state: ShellState,
-    ) -> Outcome:
+    ) -> EvaluationOutcome:
         """`body` gives the state after a round, and the one in which the loop ends instead."""
         escaped = len(self.escapes)
         self._loops += 1
@@ -308,10 +308,10 @@ class Evaluator:
             state = following
         self._loops -= 1
         if leaves is None:
-            return Outcome(None, None)
+            return EvaluationOutcome(None, None)
         return either(leaves)
 
-    def _for(self, node: For, state: ShellState) -> Outcome:
+    def _for(self, node: For, state: ShellState) -> EvaluationOutcome:
         expansion = Expansion(self, state)
         if node.words is None:
             items = list(state.positional) if state.positional is not None else [HOLE]
@@ -335,7 +335,7 @@ class Evaluator:
             return self._repeat(body, state)
         return self._each(node, name, items, state)
 
-    def _each(self, node: For, name: str, items: list[str], state: ShellState) -> Outcome:
+    def _each(self, node: For, name: str, items: list[str], state: ShellState) -> EvaluationOutcome:
         escaped = len(self.escapes)
         self._loops += 1
         live = state
@@ -349,7 +349,7 @@ class Evaluator:
         self._loops -= 1
         return either(live if items else state)
 
-    def _arithmetic_for(self, node: ArithmeticFor, state: ShellState) -> Outcome:
+    def _arithmetic_for(self, node: ArithmeticFor, state: ShellState) -> EvaluationOutcome:
         expansion = Expansion(self, state)
         expansion.arithmetic(node.header)
 
@@ -358,22 +358,24 @@ class Evaluator:
 
         return self._repeat(body, expansion.state)
 
-    def _case(self, node: Case, state: ShellState) -> Outcome:
+    def _case(self, node: CaseClause, state: ShellState) -> EvaluationOutcome:
         expansion = Expansion(self, state)
         expansion.text(node.subject)
         for item in node.items:
             for pattern in item.patterns:
                 expansion.text(pattern)
         state = expansion.state
-        found = Outcome(state, None)
+        found = EvaluationOutcome(state, None)
         falls: ShellState | None = None
         for item in node.items:
             outcome = self.evaluate(item.body, join(state, falls) or state)
             falls = outcome.after if item.terminator in (";&", ";;&") else None
-            found = Outcome(join(found.ok, outcome.ok), join(found.failed, outcome.failed))
+            found = EvaluationOutcome(
+                join(found.ok, outcome.ok), join(found.failed, outcome.failed)
+            )
         return found
 
-    def _condition(self, node: Condition, state: ShellState) -> Outcome:
+    def _condition(self, node: Condition, state: ShellState) -> EvaluationOutcome:
         expansion = Expansion(self, state)
         texts = [expansion.text(word) for word in node.words]
         plain = [word.plain or "" for word in node.words]
@@ -392,35 +394,35 @@ class Evaluator:
             self.unread("a condition that evaluates text as commands")
         return either(expansion.state)
 
-    def _arithmetic_command(self, node: ArithmeticCommand, state: ShellState) -> Outcome:
+    def _arithmetic_command(self, node: ArithmeticCommand, state: ShellState) -> EvaluationOutcome:
         expansion = Expansion(self, state)
         expansion.arithmetic(node.body)
         return either(expansion.state)
 
-    def _define(self, node: FunctionDefinition, state: ShellState) -> Outcome:
+    def _define(self, node: FunctionDefinition, state: ShellState) -> EvaluationOutcome:
         if node.name.startswith("TRAP") or node.name in _CALLED:
             self.unread(f"{node.name} is called by some shells themselves")
         self.arithmetic.assign("@", HOLE)
         functions = {**state.functions, node.name: ((node,), True)}
         state = state.changed(functions=functions)
         self.defined.append((node, state))
-        return Outcome(state, None)
+        return EvaluationOutcome(state, None)
 
 
-_CASES: dict[type, Callable[[Any, Any, ShellState], Outcome]] = {
+_CASES: dict[type, Callable[[Any, Any, ShellState], EvaluationOutcome]] = {
     SimpleCommand: Evaluator._simple,
     Script: Evaluator._script,
     AndOr: Evaluator._and_or,
     Pipeline: Evaluator._pipeline,
     Redirected: Evaluator._redirected,
     Subshell: Evaluator._subshell,
-    Background: Evaluator._background,
+    BackgroundList: Evaluator._background,
     Coprocess: Evaluator._coprocess,
     If: Evaluator._if,
     Loop: Evaluator._loop,
     For: Evaluator._for,
     ArithmeticFor: Evaluator._arithmetic_for,
-    Case: Evaluator._case,
+    CaseClause: Evaluator._case,
     FunctionDefinition: Evaluator._define,
     Condition: Evaluator._condition,
     ArithmeticCommand: Evaluator._arithmetic_command,

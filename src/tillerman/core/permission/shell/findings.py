@@ -12,8 +12,8 @@ from tillerman.core.permission.shell.arithmetic import ArithmeticNames
 from tillerman.core.permission.shell.made_links import Link, through_links
 from tillerman.core.permission.shell.parsed_script import (
     HOLE,
-    Command,
     FileAccess,
+    ParsedCommand,
     ParsedScript,
     is_open,
 )
@@ -47,7 +47,7 @@ class Findings:
     """Shared by all that reads one line in one dialect."""
 
     def __init__(self) -> None:
-        self.commands: list[Command] = []
+        self.commands: list[ParsedCommand] = []
         self.redirections: list[FileAccess] = []
         self.reasons: dict[str, None] = {}
         self.arithmetic = ArithmeticNames()
@@ -69,7 +69,7 @@ class Findings:
         if self._steps > _MOST_STEPS:
             raise UnparsableCommand("too many steps")
 
-    def add(self, command: Command) -> int:
+    def add(self, command: ParsedCommand) -> int:
         """The place of it."""
         if len(self.commands) >= MOST_COMMANDS:
             raise UnparsableCommand(f"more than {MOST_COMMANDS} commands")
@@ -136,7 +136,7 @@ class Findings:
         if len(commands) > 1:
             commands = list(dict.fromkeys(commands))
         if doubts := tuple(self.arithmetic.doubts()):
-            commands = [*commands, Command(("((",), "((…))", doubts=doubts)]
+            commands = [*commands, ParsedCommand(("((",), "((…))", doubts=doubts)]
         unread = tuple(self.reasons)
         if unread:
             commands = [replace(one, span=None) for one in commands]

@@ -7,7 +7,7 @@ import re
 from tillerman.core.permission.shell.lexer import Lexer
 from tillerman.core.permission.shell.syntax import (
     AndOr,
-    Background,
+    BackgroundList,
     Node,
     Pipeline,
     Script,
@@ -41,7 +41,7 @@ class ListParser(Lexer):
             self.blanks()
             separator = self._separator()
             if separator == "&":
-                node = Background(node, *self._span(start))
+                node = BackgroundList(node, *self._span(start))
             commands.append(node)
             if separator in (";", "&"):
                 self.at += 1
@@ -93,7 +93,7 @@ class ListParser(Lexer):
             self.blanks()
             separator = self._separator()
             if separator == "&":
-                node = Background(node, *self._span(before))
+                node = BackgroundList(node, *self._span(before))
             commands.append(node)
             if separator in (";", "&", "\n"):
                 self._skip_separator(separator)

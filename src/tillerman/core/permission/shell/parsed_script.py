@@ -43,7 +43,7 @@ class FileAccess(Struct, frozen=True):
     directories: tuple[Directory, ...] = ("",)  # what a relative path may start from
 
 
-class Command(Struct, frozen=True):
+class ParsedCommand(Struct, frozen=True):
     """One simple command, after expansion, without its assignments and redirections."""
 
     words: tuple[str, ...]
@@ -65,7 +65,7 @@ class Command(Struct, frozen=True):
 class ParsedScript(Struct, frozen=True):
     """All that a line does; `unread` says why it may run and write anything beside that."""
 
-    commands: tuple[Command, ...] = ()
+    commands: tuple[ParsedCommand, ...] = ()
     redirections: tuple[FileAccess, ...] = ()
     unread: tuple[str, ...] = ()
 

@@ -8,7 +8,7 @@ from tillerman.core.permission.shell.simple_command_parser import SimpleCommandP
 from tillerman.core.permission.shell.syntax import (
     ArithmeticCommand,
     ArithmeticFor,
-    Case,
+    CaseClause,
     CaseItem,
     Condition,
     Coprocess,
@@ -35,7 +35,7 @@ _REGEX_RUN = re.compile(r"[^ \t\n()\\'\"$`]+")
 _COUNTS = re.compile(r"\(\(\s*(\d+|[A-Za-z_]\w*(\+\+|--|[-+*/%]?=\w*))\s*\)\)")
 
 
-class Parser(SimpleCommandParser):
+class ShellParser(SimpleCommandParser):
     """Compound commands, over simple ones and lists."""
 
     def _command(self) -> Node:
@@ -167,7 +167,7 @@ class Parser(SimpleCommandParser):
                 return tuple(found)
             found.append(word)
 
-    def _case(self, start: int) -> Case:
+    def _case(self, start: int) -> CaseClause:
         self.blanks()
         subject = self.word()
         self._skip_lines()
@@ -179,7 +179,7 @@ class Parser(SimpleCommandParser):
             self._skip_lines()
             if self._reserved() == "esac":
                 self.at += 4
-                return Case(subject, tuple(items), *self._span(start))
+                return CaseClause(subject, tuple(items), *self._span(start))
             items.append(self._case_item())
             if self._reserved() != "esac" and not items[-1].terminator:
                 raise UnparsableCommand("a case without esac")

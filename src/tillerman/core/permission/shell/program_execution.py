@@ -16,13 +16,18 @@ from tillerman.core.permission.shell.findings import NO_FILE, RunFile
 from tillerman.core.permission.shell.parsed_script import (
     ANY,
     HOLE,
-    Command,
     FileAccess,
+    ParsedCommand,
     is_open,
     joined,
     unquoted,
 )
-from tillerman.core.permission.shell.programs import Invocation, Run, StdinSource, describe
+from tillerman.core.permission.shell.programs import (
+    Invocation,
+    NestedCommand,
+    StdinSource,
+    describe,
+)
 from tillerman.core.permission.shell.programs.code_text import named_files
 from tillerman.core.permission.shell.programs.files import TEMPORARY
 from tillerman.core.permission.shell.programs.mentions import mentioned
@@ -53,7 +58,7 @@ _RANDOM = re.compile(r"X{3,}(?=[^/]*$)")
 _ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # of some systems
 
 
-class Context(NamedTuple):
+class CommandContext(NamedTuple):
     """How a command came about."""
 
     others: tuple[str, ...] = ()  # further readings of it
@@ -74,7 +79,7 @@ class ProgramExecution:
         self.shell = shell
         self.findings = shell.findings
 
-    def program(self, words: list[str], state: ShellState, context: Context) -> None:
+    def program(self, words: list[str], state: ShellState, context: CommandContext) -> None:
         """A program of this name, whatever the shell itself knows under it."""
         if context.depth > _DEEPEST:
             raise UnparsableCommand("too many levels of nesting")
@@ -124,7 +129,12 @@ class ProgramExecution:
         return found
 
     def _run(
-        self, run: Run, words: list[str], found: Invocation, state: ShellState, context: Context
+        self,
+        run: NestedCommand,
+        words: list[str],
+        found: Invocation,
+        state: ShellState,
+        context: CommandContext,
     ) -> None:
         """What a program runs in turn."""
         inside = state
@@ -139,7 +149,7 @@ class ProgramExecution:
             inside = inside.changed(stdin=NO_STDIN)
         outer = (*context.others, found.text, *found.others) if run.judged == "inner" else ()
         doubts = (*context.doubts, *found.doubts) if run.judged == "inner" else ()
-        following = Context(
+        following = CommandContext(
             others=tuple(dict.fromkeys(outer)),
             doubts=tuple(dict.fromkeys(doubts)),
             prefix=context.prefix,
@@ -154,7 +164,7 @@ class ProgramExecution:
         elif run.words:
             self.program(list(run.words), inside, following)
 
-    def _shell_program(self, words: list[str], state: ShellState, context: Context) -> bool:
+    def _shell_program(self, words: list[str], state: ShellState, context: CommandContext) -> bool:
         """A shell that is called with its commands; False for one that runs a file."""
         call = shell_call(words, state)
         if call.file is not None:
@@ -178,7 +188,7 @@ class ProgramExecution:
         return True
 
     def _shell_script(
-        self, words: list[str], call: ShellCall, state: ShellState, context: Context
+        self, words: list[str], call: ShellCall, state: ShellState, context: CommandContext
     ) -> None:
         inside = state.changed(
             options=state.options | call.options,
@@ -229,7 +239,7 @@ class ProgramExecution:
             self._runs_file(file, state, index, in_shell=False)
 
     def nested_script(
-        self, text: str, dialects: Sequence[Dialect], state: ShellState, context: Context
+        self, text: str, dialects: Sequence[Dialect], state: ShellState, context: CommandContext
     ) -> None:
         """Text for another shell."""
         if context.depth > _DEEPEST:
@@ -270,7 +280,7 @@ class ProgramExecution:
         words: Sequence[str],
         found: Invocation,
         state: ShellState,
-        context: Context,
+        context: CommandContext,
         *,
         builtin: bool = False,
     ) -> int:
@@ -304,7 +314,7 @@ class ProgramExecution:
             doubts = ("the program is only known at run time",)
         others = (*others, *shell.readings)
         return self.findings.add(
-            Command(
+            ParsedCommand(
                 words=tuple(words),
                 text=text,
                 others=tuple(one for one in dict.fromkeys(others) if one != text),

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tillerman.core.permission.shell.command_execution import CommandExecution
 from tillerman.core.permission.shell.evaluation import Evaluator
 from tillerman.core.permission.shell.findings import Findings
-from tillerman.core.permission.shell.parsed_script import SIGNS, Command, ParsedScript
-from tillerman.core.permission.shell.program_execution import Context
+from tillerman.core.permission.shell.parsed_script import SIGNS, ParsedCommand, ParsedScript
+from tillerman.core.permission.shell.program_execution import CommandContext
 from tillerman.core.permission.shell.shell_state import ShellState
 from tillerman.core.permission.shell.syntax import Dialect, UnparsableCommand
 
@@ -50,7 +50,8 @@ def read_words(words: Sequence[str]) -> ParsedScript:
     shell = Evaluator("bash", findings)
     if words:
         _guarded(
-            lambda: CommandExecution(shell).program(list(words), ShellState(), Context()), findings
+            lambda: CommandExecution(shell).program(list(words), ShellState(), CommandContext()),
+            findings,
         )
         _guarded(lambda: _run_written_files(findings), findings)
     return findings.script()
@@ -107,7 +108,7 @@ def _run_written_files(findings: Findings) -> None:
             shell = Evaluator("bash", findings, depth=2)
             state = ShellState().changed(directories=run.directories)
             execution = CommandExecution(shell)
-            execution.nested_script(text, ("bash", "posix"), state, Context())
+            execution.nested_script(text, ("bash", "posix"), state, CommandContext())
 
 
 def _merged(bash: ParsedScript, posix: ParsedScript) -> ParsedScript:
@@ -125,5 +126,5 @@ def _merged(bash: ParsedScript, posix: ParsedScript) -> ParsedScript:
     )
 
 
-def _without_spans(commands: tuple[Command, ...]) -> tuple[Command, ...]:
+def _without_spans(commands: tuple[ParsedCommand, ...]) -> tuple[ParsedCommand, ...]:
     return tuple(replace(one, span=None) for one in commands)

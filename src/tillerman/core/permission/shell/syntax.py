@@ -168,7 +168,7 @@ class Script(Struct, frozen=True):
     end: int
 
 
-class Background(Struct, frozen=True):
+class BackgroundList(Struct, frozen=True):
     body: Node
     start: int
     end: int
@@ -229,7 +229,7 @@ class CaseItem(Struct, frozen=True):
     terminator: str
 
 
-class Case(Struct, frozen=True):
+class CaseClause(Struct, frozen=True):
     subject: Word
     items: tuple[CaseItem, ...]
     start: int
@@ -263,14 +263,14 @@ Node = (
     | Pipeline
     | AndOr
     | Script
-    | Background
+    | BackgroundList
     | Subshell
     | Coprocess
     | If
     | Loop
     | For
     | ArithmeticFor
-    | Case
+    | CaseClause
     | FunctionDefinition
     | Condition
     | ArithmeticCommand

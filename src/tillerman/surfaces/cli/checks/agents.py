@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tillerman.config import Config
 from tillerman.core.version_check import standing
-from tillerman.harness.agent_admin import Management, Report
+from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
 from tillerman.supervision.environment import child_environment
 from tillerman.surfaces.cli.checks.finding import Finding
 from tillerman.surfaces.cli.checks.machine import node_version
@@ -20,12 +20,12 @@ from tillerman.surfaces.rendering.agent_reports import signed_in, state, tested
 _AT_LEAST = re.compile(r"\s*(?:>=|\^|~)?\s*v?(\d+(?:\.\d+)*)")
 
 
-async def agents(management: Management, config: Config, patience: float) -> list[Finding]:
-    async def report(name: str) -> Report:
+async def agents(management: AgentAdmin, config: Config, patience: float) -> list[Finding]:
+    async def report(name: str) -> AgentStatus:
         return await management.report(name, patience=patience)
 
     found = await ask_all(management.names(), report)
-    reports = [one for one in found.values() if isinstance(one, Report)]
+    reports = [one for one in found.values() if isinstance(one, AgentStatus)]
     node = await node_version() if any(map(_engine, reports)) else None
     chosen = config.agent.split(",") if "agent" in config.sources else []
     stuck = not any(one.ready for one in reports if one.name in chosen)
@@ -43,7 +43,7 @@ async def agents(management: Management, config: Config, patience: float) -> lis
     return findings
 
 
-def _finding(one: Report, needed: bool) -> Finding:
+def _finding(one: AgentStatus, needed: bool) -> Finding:
     """Bad is what the config chose, where none of its choice works."""
     parts = [f"{one.name}: {state(one)}"]
     if one.installed and one.installed.path:
@@ -57,7 +57,7 @@ def _finding(one: Report, needed: bool) -> Finding:
     return Finding("agents", "bad" if needed else "note", ", ".join(parts), _mend(one))
 
 
-def _mend(one: Report) -> str:
+def _mend(one: AgentStatus) -> str:
     if not one.present:
         return one.install
     if one.account and not one.account.signed_in:
@@ -67,7 +67,7 @@ def _mend(one: Report) -> str:
     return f"see what `{path or one.name} --version` says{again}"
 
 
-def _beside(one: Report, node: str | None) -> Iterator[Finding]:
+def _beside(one: AgentStatus, node: str | None) -> Iterator[Finding]:
     if one.notice:
         step = "tillerman works with it as far as it has not changed; report what does not"
         newer = one.installed and standing(one.tested, one.installed.version) == "newer"
@@ -82,7 +82,7 @@ def _beside(one: Report, node: str | None) -> Iterator[Finding]:
         yield Finding("agents", "note", text, f"install Node {needs} or newer")
 
 
-def _engine(one: Report) -> str | None:
+def _engine(one: AgentStatus) -> str | None:
     """The oldest Node that the package of the agent's program asks for."""
     if not (one.installed and one.installed.path):
         return None
@@ -102,7 +102,7 @@ def _engine(one: Report) -> str | None:
     return None
 
 
-async def environment(management: Management) -> list[Finding]:
+async def environment(management: AgentAdmin) -> list[Finding]:
     """Names alone: what is in them is nobody's business."""
     usual = child_environment(dict.fromkeys(os.environ, ""), (), ()).variables
     findings = [Finding("environment", "ok", f"every agent gets: {_listed(usual)}")]

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from msgspec import to_builtins
 
-from tillerman.config.profiles import Broken, Profile
+from tillerman.config.profiles import InvalidProfile, Profile
 from tillerman.core.capabilities import CAPABILITIES
 from tillerman.core.terminal_sanitizer import clean
-from tillerman.harness.agent_admin import Report
+from tillerman.harness.agent_admin import AgentStatus
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views import profile_tables
 from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
@@ -36,7 +36,7 @@ async def _agents(options: Namespace) -> int:
         management.agent(options.who)  # which says so when there is none
     names = [options.who] if options.who else management.names()
     answers = (await ask_all(names, management.report)).values()
-    found = [one for one in answers if isinstance(one, Report)]
+    found = [one for one in answers if isinstance(one, AgentStatus)]
     style = Style(colored(options, sys.stdout))
     if options.json:
         told = [to_builtins(one) | {"state": state(one)} for one in found]
@@ -57,7 +57,7 @@ async def _agents(options: Namespace) -> int:
     return 0
 
 
-def _tell_profile(one: Profile | Broken, options: Namespace) -> int:
+def _tell_profile(one: Profile | InvalidProfile, options: Namespace) -> int:
     if options.json:
         say_json([one])
     else:
@@ -65,12 +65,12 @@ def _tell_profile(one: Profile | Broken, options: Namespace) -> int:
     return 0
 
 
-def cells(one: Report) -> tuple[str, ...]:
+def cells(one: AgentStatus) -> tuple[str, ...]:
     version = (one.installed and one.installed.version) or ""
     return (one.name, state(one), version, tested(one), signed_in(one))
 
 
-def _account_of(one: Report, style: Style) -> Iterator[str]:
+def _account_of(one: AgentStatus, style: Style) -> Iterator[str]:
     yield f"{style('bold', one.name)}  {clean(one.title)}, {state(one)}"
     if one.installed and one.installed.path:
         yield f"  {one.installed.version or 'some version'} at {clean(one.installed.path)}"
@@ -84,7 +84,7 @@ def _account_of(one: Report, style: Style) -> Iterator[str]:
         yield f"  {mark} {word:<14} {meaning}"
 
 
-def _abilities(found: Sequence[Report]) -> Iterator[tuple[str, str]]:
+def _abilities(found: Sequence[AgentStatus]) -> Iterator[tuple[str, str]]:
     for word in CAPABILITIES:
         if who := [one.name for one in found if word in one.can]:
             yield word, " ".join(who)

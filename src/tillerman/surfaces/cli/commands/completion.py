@@ -13,7 +13,7 @@ from tillerman.surfaces.cli.parsing.argparse_errors import subcommands
 from tillerman.surfaces.cli.views.output import say
 
 
-class Place(NamedTuple):
+class CommandNode(NamedTuple):
     """A point of the command tree, and the words that may follow there."""
 
     path: str  # "", "sessions", "sessions list"
@@ -41,7 +41,7 @@ def _agents() -> list[str]:
         return list(available())
 
 
-def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Iterator[Place]:
+def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Iterator[CommandNode]:
     """`names`: of the agents there are."""
     words: list[tuple[str, str]] = []
     values: dict[str, list[str]] = {}
@@ -64,12 +64,12 @@ def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Ite
                 values[word] = names
             elif action.type is Path:
                 files.append(word)
-    yield Place(path, words, values, files)
+    yield CommandNode(path, words, values, files)
     for name, below in subcommands(parser).items():
         yield from _places(below, f"{path} {name}".strip(), names)
 
 
-def _steps(places: list[Place]) -> Iterator[tuple[str, str]]:
+def _steps(places: list[CommandNode]) -> Iterator[tuple[str, str]]:
     """`place word` and the place that it leads to."""
     for place in places:
         if place.path:
@@ -77,7 +77,7 @@ def _steps(places: list[Place]) -> Iterator[tuple[str, str]]:
             yield f"{parent}/{name}", place.path
 
 
-def _find_place(places: list[Place], words: str) -> str:
+def _find_place(places: list[CommandNode], words: str) -> str:
     cases = [_case(step, f"place={shlex.quote(path)}") for step, path in _steps(places)]
     return "\n".join(
         [f"  for word in {words}; do", '  case "$place/$word" in', *cases, "  esac; done"]
@@ -88,7 +88,7 @@ def _case(pattern: str, action: str, more: str = "") -> str:
     return f"    {shlex.quote(pattern)}{more}) {action} ;;"
 
 
-def bash(places: list[Place]) -> str:
+def bash(places: list[CommandNode]) -> str:
     files = 'COMPREPLY=($(compgen -f -- "$cur")); return'
     cases = []
     for path, words, values, paths in places:
@@ -115,7 +115,7 @@ def bash(places: list[Place]) -> str:
     )
 
 
-def zsh(places: list[Place]) -> str:
+def zsh(places: list[CommandNode]) -> str:
     cases = []
     for path, words, values, paths in places:
         for option, choices in values.items():
@@ -141,7 +141,7 @@ def zsh(places: list[Place]) -> str:
     )
 
 
-def fish(places: list[Place]) -> str:
+def fish(places: list[CommandNode]) -> str:
     cases = [
         f"        case {shlex.quote(step)}; set place {shlex.quote(path)}"
         for step, path in _steps(places)
@@ -162,7 +162,7 @@ def fish(places: list[Place]) -> str:
     return "\n".join(head + [_fish_line(place, *word) for place in places for word in place.words])
 
 
-def _fish_line(place: Place, word: str, help: str) -> str:
+def _fish_line(place: CommandNode, word: str, help: str) -> str:
     here = f"__tillerman_at {place.path}".strip()
     kind = {2: "-l", 1: "-s", 0: "-a"}[len(word) - len(word.lstrip("-"))]
     line = ["complete", "-c", "tillerman", "-n", here, kind, word.lstrip("-"), "-d", help]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tillerman.core.errors import RequestNotOpen
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import Style, colored, is_terminal, say, table, width
-from tillerman.surfaces.cli.views.view import Scene
+from tillerman.surfaces.cli.views.view import ViewContext
 
 if TYPE_CHECKING:
     from tillerman.core.events import Entry
@@ -47,7 +47,7 @@ async def _demo(options: Namespace, folder: Path) -> int:
             style("dim", f'tillerman run -a mock --approve edits "{PROMPT}"'),
             "",
         )
-        scene = Scene(folder, resumable=False, prompts=True)  # its folder goes away
+        scene = ViewContext(folder, resumable=False, prompts=True)  # its folder goes away
         first = await harness.start("mock", cwd=folder, approve="edits", title="tillerman demo")
         code = await _turn(options, first, scene, keyboard=True)
         await first.close()
@@ -73,7 +73,7 @@ async def _demo(options: Namespace, folder: Path) -> int:
     return code or again
 
 
-async def _turn(options: Namespace, session: Session, scene: Scene, *, keyboard: bool) -> int:
+async def _turn(options: Namespace, session: Session, scene: ViewContext, *, keyboard: bool) -> int:
     from tillerman.surfaces.cli.views import follow
 
     keys = follow.find_keyboard(options) if keyboard else None
@@ -88,7 +88,9 @@ async def _turn(options: Namespace, session: Session, scene: Scene, *, keyboard:
     return view.outcomes.exit_code
 
 
-async def _view(options: Namespace, session: Session, keys: Keyboard | None, scene: Scene) -> View:
+async def _view(
+    options: Namespace, session: Session, keys: Keyboard | None, scene: ViewContext
+) -> View:
     if is_terminal(sys.stdout):
         from tillerman.surfaces.cli.views import follow
 

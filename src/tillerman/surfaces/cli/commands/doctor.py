@@ -11,7 +11,7 @@ from pathlib import Path
 from tillerman.config import Config, find_paths, load
 from tillerman.core.errors import TillermanError
 from tillerman.core.terminal_sanitizer import clean
-from tillerman.harness.agent_admin import Management
+from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli.checks import agents, files, machine
 from tillerman.surfaces.cli.checks.finding import Finding, all_of, aside
 from tillerman.surfaces.cli.views.output import Style, colored, say, say_json
@@ -39,7 +39,7 @@ async def _findings(options: Namespace) -> list[Finding]:
         config = load(Path.cwd(), paths=paths)
     except TillermanError:  # a finding by itself; the rest goes by the defaults
         config = Config(paths=paths)
-    management = Management(config, paths)
+    management = AgentAdmin(config, paths)
     rest = ROUNDS * max(options.wait, QUICK)
     store = partial(files.store, paths, options.full)
     return await all_of(

@@ -10,8 +10,8 @@ from typing import get_args
 
 from tillerman.core.errors import AgentNotInstalled, TillermanError, UsageError
 from tillerman.core.tools import ToolClass
-from tillerman.harness.agent_admin import Management, Report
-from tillerman.harness.gate_probe import Proof, prove
+from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
+from tillerman.harness.gate_probe import GateReport, probe_gate
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
 from tillerman.surfaces.cli.views.progress import ask_all
@@ -45,12 +45,12 @@ def gate(options: Namespace) -> int:
     return 1 if any(short.values()) else 0
 
 
-async def _proofs(management: Management, wanted: str) -> list[Proof]:
+async def _proofs(management: AgentAdmin, wanted: str) -> list[GateReport]:
     if wanted:
         management.agent(wanted)  # which says so when there is none
     names = [wanted] if wanted else _with_programs(management)
     told = await ask_all(names, management.report)
-    found = [one for one in told.values() if isinstance(one, Report) and one.present]
+    found = [one for one in told.values() if isinstance(one, AgentStatus) and one.present]
     failed = {name: why for name, one in told.items() if (why := _problem(one))}
     if wanted and not found and not failed:
         agent = management.agent(wanted)
@@ -59,37 +59,37 @@ async def _proofs(management: Management, wanted: str) -> list[Proof]:
     if wanted and not here and not failed:
         raise UsageError(f"{wanted} has no program of its own whose gate could be tried")
 
-    async def prove_one(name: str) -> Proof:
+    async def prove_one(name: str) -> GateReport:
         installed = here[name].installed
         assert installed
         assert installed.path
-        return await prove(management.agent(name), installed.path, installed.version or "")
+        return await probe_gate(management.agent(name), installed.path, installed.version or "")
 
     tried = await ask_all(list(here), prove_one)
     failed |= {name: one.message for name, one in tried.items() if isinstance(one, TillermanError)}
-    proofs = {name: one for name, one in tried.items() if isinstance(one, Proof)}
-    proofs = {name: Proof(name, problem=why) for name, why in failed.items()} | proofs
+    proofs = {name: one for name, one in tried.items() if isinstance(one, GateReport)}
+    proofs = {name: GateReport(name, problem=why) for name, why in failed.items()} | proofs
     return [proofs[name] for name in names if name in proofs]
 
 
-def _problem(told: Report | TillermanError) -> str:
+def _problem(told: AgentStatus | TillermanError) -> str:
     """Why it is not known whether it is there."""
     if isinstance(told, TillermanError):
         return told.message
     return "" if told.installed else told.problem or ""
 
 
-def _with_programs(management: Management) -> list[str]:
+def _with_programs(management: AgentAdmin) -> list[str]:
     return [name for name in management.names() if management.agent(name).info.binary]
 
 
-def _short(management: Management, proof: Proof) -> list[ToolClass]:
+def _short(management: AgentAdmin, proof: GateReport) -> list[ToolClass]:
     """Of the classes that it has tools of."""
     claims = management.agent(proof.agent).info.asks
     return [kind for kind, hold in proof.holds.items() if kind in claims and hold != "enforced"]
 
 
-def _cells(proof: Proof, style: Style) -> tuple[str, ...]:
+def _cells(proof: GateReport, style: Style) -> tuple[str, ...]:
     if proof.problem:
         return (proof.agent, proof.version, *["?"] * len(CLASSES))
     holds = [proof.holds.get(kind, "–") for kind in CLASSES]
@@ -97,7 +97,7 @@ def _cells(proof: Proof, style: Style) -> tuple[str, ...]:
     return (proof.agent, proof.version, *cells)
 
 
-def _notes(proofs: Iterable[Proof]) -> Iterator[str]:
+def _notes(proofs: Iterable[GateReport]) -> Iterator[str]:
     yield "enforced: each call waits for an answer, and a denial holds. advisory: not each does,"
     yield "or the agent's own rules hold it back. none: calls run unasked. –: it has no such tool."
     for proof in proofs:

@@ -19,7 +19,7 @@ def handoff(options: Namespace) -> int:
 
 
 async def _handoff(options: Namespace) -> int:
-    from tillerman.surfaces.cli.views.view import Scene
+    from tillerman.surfaces.cli.views.view import ViewContext
 
     async with open_harness.harness(options) as harness:
         row = open_harness.row(harness, options.session)
@@ -29,7 +29,7 @@ async def _handoff(options: Namespace) -> int:
         )
         await session.prompt(options.words or GO_ON)
         approve = open_harness.preset(harness, session.id)
-        scene = Scene(
+        scene = ViewContext(
             Path(row.cwd), open_harness.resumable(harness, session.agent), approve=approve
         )
         return await watch_session(options, session, scene, session.since, [], keyboard)

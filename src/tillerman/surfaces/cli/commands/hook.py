@@ -14,7 +14,7 @@ from tillerman.hooks.protocol import HookReply, refusal
 from tillerman.surfaces.cli.preconditions import check_current_folder
 
 if TYPE_CHECKING:
-    from tillerman.core.permission import Context, Policy
+    from tillerman.core.permission import DecisionContext, Policy
     from tillerman.hooks.dialects.payload_codec import HookEvent
 
 LONGEST = 20  # seconds: a CLI that waits for longer than its own limit lets the call run
@@ -50,7 +50,7 @@ def _answer(options: Namespace) -> HookReply:
 def _policy(project: Path, *, astray: bool) -> Policy:
     from tillerman.config import load
     from tillerman.core.permission import Policy, Rule
-    from tillerman.sessions.permissions.project_rules import Remembered
+    from tillerman.sessions.permissions.project_rules import ProjectRules
 
     config = load(project)
     tightening = config.tightening
@@ -58,14 +58,14 @@ def _policy(project: Path, *, astray: bool) -> Policy:
         outside = Rule("hook.outside", "ask", "the agent works outside of the project")
         tightening = (*tightening, outside)
     policy = Policy.preset(config.approve, rules=config.rules, tightening=tightening)
-    return policy.remembering(Remembered.of(config.paths, project).rules())
+    return policy.remembering(ProjectRules.of(config.paths, project).rules())
 
 
-def _context(agent: str, project: Path, cwd: Path) -> Context:
-    from tillerman.core.permission import Context
+def _context(agent: str, project: Path, cwd: Path) -> DecisionContext:
+    from tillerman.core.permission import DecisionContext
     from tillerman.workspace.files.policy_lookup import DiskFiles
 
-    return Context(
+    return DecisionContext(
         cwd=project,
         base=cwd,
         home=Path.home(),

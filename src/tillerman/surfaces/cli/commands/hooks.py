@@ -12,13 +12,13 @@ from tillerman.config import find_paths
 from tillerman.config.project_trust import repository
 from tillerman.core.errors import AgentError, UsageError
 from tillerman.core.terminal_sanitizer import clean
-from tillerman.hooks.backup_journal import Journal
+from tillerman.hooks.backup_journal import BackupJournal
 from tillerman.hooks.dialects import AGENTS, load
 from tillerman.hooks.install import Outcome
 from tillerman.hooks.install import install as put_in
 from tillerman.hooks.install import remove as take_out
 from tillerman.hooks.install import repair as mend
-from tillerman.hooks.install_plan import Scope, Status, planned, switched_off
+from tillerman.hooks.install_plan import HookStatus, Scope, planned, switched_off
 from tillerman.hooks.install_plan import status as status_of
 from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, warn, width
 
@@ -86,7 +86,7 @@ def status(options: Namespace) -> int:
     return 0
 
 
-def _notes(row: Status) -> str:
+def _notes(row: HookStatus) -> str:
     others = sum(row.others.values())
     notes = [
         row.problem,
@@ -112,16 +112,16 @@ def _project() -> Path:
     return repository(here) or here
 
 
-def _journal() -> Journal:
-    return Journal(find_paths().hooks)
+def _journal() -> BackupJournal:
+    return BackupJournal(find_paths().hooks)
 
 
 def _version(agent: str) -> str | None:
     """Of the CLI, which may not know every event; None if it is not there to be asked."""
     from tillerman.config import load as load_config
-    from tillerman.harness.agent_admin import Management
+    from tillerman.harness.agent_admin import AgentAdmin
 
-    management = Management(load_config(Path.cwd()), find_paths())
+    management = AgentAdmin(load_config(Path.cwd()), find_paths())
     try:
         found = asyncio.run(management.installed(agent))
     except AgentError:

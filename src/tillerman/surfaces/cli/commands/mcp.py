@@ -10,10 +10,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from tillerman.agents.commands.runner import WouldShow
+from tillerman.agents.commands.runner import SecretInArguments
 from tillerman.core.agent_admin import ListsServers, McpServer
 from tillerman.core.errors import AgentNotInstalled, TillermanError, UsageError
-from tillerman.harness.agent_admin import Management
+from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
     Style,
@@ -29,7 +29,7 @@ from tillerman.surfaces.cli.views.progress import ask_all
 from tillerman.surfaces.json_argument import json_object
 from tillerman.surfaces.rendering import tables
 
-Work = Callable[[Management, str, Namespace], Coroutine[Any, Any, int]]
+Work = Callable[[AgentAdmin, str, Namespace], Coroutine[Any, Any, int]]
 
 
 def list_servers(options: Namespace) -> int:
@@ -52,7 +52,7 @@ async def _list(options: Namespace) -> int:
     return 0
 
 
-async def _all(management: Management) -> dict[str, Sequence[McpServer]]:
+async def _all(management: AgentAdmin) -> dict[str, Sequence[McpServer]]:
     found: dict[str, Sequence[McpServer]] = {}
     answers = await ask_all(management.able(ListsServers), management.mcp_servers)
     for name, answer in answers.items():
@@ -73,7 +73,7 @@ def _command(work: Work) -> Callable[[Namespace], int]:
 
 
 @_command
-async def tools(management: Management, agent: str, options: Namespace) -> int:
+async def tools(management: AgentAdmin, agent: str, options: Namespace) -> int:
     found = await management.mcp_tools(agent, options.server)
     if options.json:
         say_json(found)
@@ -85,11 +85,11 @@ async def tools(management: Management, agent: str, options: Namespace) -> int:
 
 
 @_command
-async def add(management: Management, agent: str, options: Namespace) -> int:
+async def add(management: AgentAdmin, agent: str, options: Namespace) -> int:
     config = _config(options)
     try:
         await management.mcp_add(agent, options.server, config, openly=options.yes)
-    except WouldShow as error:
+    except SecretInArguments as error:
         if not confirmed(f"{error.message}, for a moment. Go on?"):
             error.hint = "--yes does it all the same; or add it by hand"
             raise
@@ -99,21 +99,21 @@ async def add(management: Management, agent: str, options: Namespace) -> int:
 
 
 @_command
-async def remove(management: Management, agent: str, options: Namespace) -> int:
+async def remove(management: AgentAdmin, agent: str, options: Namespace) -> int:
     await management.mcp_remove(agent, options.server)
     say(f"{agent} has no MCP server {options.server} any more")
     return 0
 
 
 @_command
-async def enable(management: Management, agent: str, options: Namespace) -> int:
+async def enable(management: AgentAdmin, agent: str, options: Namespace) -> int:
     await management.mcp_switch(agent, options.server, True)
     say(tables.switched(agent, options.server, True))
     return 0
 
 
 @_command
-async def disable(management: Management, agent: str, options: Namespace) -> int:
+async def disable(management: AgentAdmin, agent: str, options: Namespace) -> int:
     await management.mcp_switch(agent, options.server, False)
     say(tables.switched(agent, options.server, False))
     return 0

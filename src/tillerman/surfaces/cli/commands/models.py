@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tillerman.core.agent_admin import Model
 from tillerman.core.errors import AgentNotInstalled, TillermanError
-from tillerman.harness.agent_admin import Management
+from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, warn, width
 from tillerman.surfaces.cli.views.progress import ask_all
@@ -34,7 +34,7 @@ async def _models(options: Namespace) -> int:
     return 0
 
 
-async def _all(management: Management) -> dict[str, Sequence[Model]]:
+async def _all(management: AgentAdmin) -> dict[str, Sequence[Model]]:
     """An agent that is not installed is none that was asked for."""
     listed: dict[str, Sequence[Model]] = {}
     answers = await ask_all(management.lists_models(), management.models)

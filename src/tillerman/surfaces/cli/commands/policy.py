@@ -10,7 +10,7 @@ from typing import Any
 
 from tillerman.config import Config, load
 from tillerman.config.layers import RULES, read_toml
-from tillerman.config.policy_test_cases import Case, Group, read_cases
+from tillerman.config.policy_test_cases import Group, PolicyTestCase, read_cases
 from tillerman.core.errors import ConfigError, UsageError
 from tillerman.core.permission import Decision, Explanation, Policy, Rule
 from tillerman.surfaces import policy_explain
@@ -89,7 +89,7 @@ def test(options: Namespace) -> int:
     return 1 if differing else 0
 
 
-def judged(group: Group, config: Config, cwd: Path) -> Iterator[tuple[Case, Decision]]:
+def judged(group: Group, config: Config, cwd: Path) -> Iterator[tuple[PolicyTestCase, Decision]]:
     """Each case as `explain` would tell it."""
     if group.rules is None:
         policy = policy_explain.policy(config, cwd, group.approve)
@@ -144,7 +144,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {**rule_table(rule), "told": rule.told, "source": rule.source}
 
 
-def _row(case: Case, decision: Decision) -> tuple[str, str, str, str]:
+def _row(case: PolicyTestCase, decision: Decision) -> tuple[str, str, str, str]:
     expected = f"{case.expect} {case.rule or ''}".rstrip()
     call = case.input.get("command") or f"{case.tool} {case.input}"
     decided = f"{decision.verdict} {decision.rule}"

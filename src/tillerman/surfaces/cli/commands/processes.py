@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tillerman.core.errors import TillermanError, UsageError
-from tillerman.core.terminal_sanitizer import Cleaner
-from tillerman.core.workspace_process import Process, Status
+from tillerman.core.terminal_sanitizer import TerminalSanitizer
+from tillerman.core.workspace_process import Status, WorkspaceProcess
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
     Style,
@@ -107,7 +107,7 @@ async def kill(harness: Harness, options: Namespace) -> int:
 # -- which -----------------------------------------------------------------------------------------
 
 
-def _find(harness: Harness, named: str) -> Process:
+def _find(harness: Harness, named: str) -> WorkspaceProcess:
     table = harness.sessions.processes
     if exact := table.get(named):
         return _now(harness, exact)
@@ -123,7 +123,7 @@ def _find(harness: Harness, named: str) -> Process:
     raise UsageError(f"{named!r} is the beginning of {len(found)} processes: {some}")
 
 
-def _ended(process: Process) -> TillermanError:
+def _ended(process: WorkspaceProcess) -> TillermanError:
     return TillermanError(
         f"process {process.id} has ended already: {_status(process)}",
         hint=f"`tillerman logs {process.id}` shows what it wrote",
@@ -137,22 +137,22 @@ async def _settle(harness: Harness) -> None:
     await settle(harness.sessions.processes, harness.paths.processes, harness.paths.spawns)
 
 
-def _folder(harness: Harness, process: Process) -> Path:
+def _folder(harness: Harness, process: WorkspaceProcess) -> Path:
     return harness.paths.processes / process.session / process.id
 
 
-def _now(harness: Harness, process: Process) -> Process:
+def _now(harness: Harness, process: WorkspaceProcess) -> WorkspaceProcess:
     """As its folder tells: whoever runs its session may be gone, and has not written it down."""
     if not process.live:
         return process
     from msgspec.structs import replace
 
     from tillerman.core.timestamps import rfc3339
-    from tillerman.supervision.client.child_processes import Ended
+    from tillerman.supervision.client.child_processes import ProcessEnded
     from tillerman.workspace.processes.process_records import sizes_on_disk
 
     folder = _folder(harness, process)
-    end = Ended.read(folder)
+    end = ProcessEnded.read(folder)
     sizes = end.sizes if end else sizes_on_disk(folder)
     process = replace(
         process,
@@ -172,7 +172,7 @@ def _now(harness: Harness, process: Process) -> Process:
 # -- how it looks ----------------------------------------------------------------------------------
 
 
-def _cells(row: Process) -> tuple[str, ...]:
+def _cells(row: WorkspaceProcess) -> tuple[str, ...]:
     written = formatting.size(row.stdout_bytes + row.stderr_bytes)
     return (
         row.id,
@@ -184,7 +184,7 @@ def _cells(row: Process) -> tuple[str, ...]:
     )
 
 
-def _status(row: Process) -> str:
+def _status(row: WorkspaceProcess) -> str:
     match row.status:
         case "failed" if row.code is not None:
             return f"failed ({row.code})"
@@ -194,7 +194,7 @@ def _status(row: Process) -> str:
     return row.status
 
 
-def _for_programs(harness: Harness, row: Process) -> dict[str, Any]:
+def _for_programs(harness: Harness, row: WorkspaceProcess) -> dict[str, Any]:
     from msgspec.structs import asdict
 
     told = {name: value for name, value in asdict(row).items() if name != "warden"}
@@ -212,7 +212,7 @@ class _Stream:
 
         self.path = path
         self._out = out
-        self._cleaner = Cleaner() if out.isatty() else None
+        self._cleaner = TerminalSanitizer() if out.isatty() else None
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._at = 0
         if lines is not None and path.exists():
@@ -238,7 +238,9 @@ class _Stream:
             self._out.write(self._cleaner.feed(self._decoder.decode(piece)))
 
 
-async def _follow(harness: Harness, process: Process, streams: list[_Stream]) -> Process:
+async def _follow(
+    harness: Harness, process: WorkspaceProcess, streams: list[_Stream]
+) -> WorkspaceProcess:
     """Until it has ended; told by the system of each change, so that nothing is asked in vain."""
     from tillerman.workspace.protection.inotify import MODIFY, NAMES, Inotify
 
@@ -277,7 +279,7 @@ async def _either(news: Coroutine[Any, Any, bool], gone: asyncio.Event) -> None:
 
 
 @contextmanager
-def _end_of(process: Process) -> Iterator[asyncio.Event]:
+def _end_of(process: WorkspaceProcess) -> Iterator[asyncio.Event]:
     """Set when it is gone, also where nobody is left to write that down."""
     from tillerman.supervision.linux.process_table import find
 

@@ -16,7 +16,7 @@ from tillerman.surfaces.cli.views.output import Style, colored, confirmed, say, 
 if TYPE_CHECKING:
     from tillerman.workspace.branch.github import GitHub
     from tillerman.workspace.branch.next_action import Action
-    from tillerman.workspace.branch.skill_file import Found
+    from tillerman.workspace.branch.skill_file import FoundSkill
     from tillerman.workspace.branch.status import Breadcrumb
 
 _COLORS = {
@@ -118,12 +118,12 @@ async def _commands(options: Namespace, crumb: Breadcrumb, ready: Action) -> int
     return 0
 
 
-async def _session(options: Namespace, crumb: Breadcrumb, found: Found, prompt: str) -> int:
+async def _session(options: Namespace, crumb: Breadcrumb, found: FoundSkill, prompt: str) -> int:
     from tillerman.surfaces.cli import open_harness
     from tillerman.surfaces.cli.commands.run import watch_session
     from tillerman.surfaces.cli.parsing import run_options
     from tillerman.surfaces.cli.views import follow
-    from tillerman.surfaces.cli.views.view import Scene
+    from tillerman.surfaces.cli.views.view import ViewContext
 
     folder = crumb.repository.top
     async with open_harness.harness(options, folder) as harness:
@@ -137,7 +137,7 @@ async def _session(options: Namespace, crumb: Breadcrumb, found: Found, prompt: 
         )
         await session.prompt(prompt)
         approve = open_harness.preset(harness, session.id)
-        scene = Scene(folder, open_harness.resumable(harness, session.agent), approve=approve)
+        scene = ViewContext(folder, open_harness.resumable(harness, session.agent), approve=approve)
         notes = [f"skill {found.skill.id}: {_line(found.skill.source)}"]
         return await watch_session(options, session, scene, 0, notes, keyboard)
 

@@ -35,7 +35,7 @@ ALWAYS = {"always": "session", "always-project": "project"}
 
 
 @dataclass(frozen=True)
-class Open:
+class OpenRequestRow:
     session: str
     opened_at: str
     request: PermissionRequested | QuestionAsked
@@ -102,7 +102,7 @@ async def _answer(options: Namespace, changed: dict[str, Any] | None) -> int:
     return 0
 
 
-def _confirm(harness: Harness, found: Open, given: Answer, options: Namespace) -> None:
+def _confirm(harness: Harness, found: OpenRequestRow, given: Answer, options: Namespace) -> None:
     """The rule is shown before anybody writes it."""
     from tillerman.sessions.permissions.open_requests import checked
     from tillerman.sessions.permissions.project_rules import for_project, project_of
@@ -147,18 +147,18 @@ def _composed(
     return Answer("allow", note=options.note, answers=said, remember=options.remember)
 
 
-async def _waiting(harness: Harness) -> list[Open]:
+async def _waiting(harness: Harness) -> list[OpenRequestRow]:
     rows = harness.sessions.catalog.open_requests()
     runs = {one: await harness.sessions.is_run(one) for one in {row.session for row in rows}}
     return [
-        Open(row.session, row.opened_at, entry.event, not runs[row.session])
+        OpenRequestRow(row.session, row.opened_at, entry.event, not runs[row.session])
         for row in rows
         for entry in harness.sessions.log.since(row.session, row.seq - 1, 1)
         if isinstance(entry.event, PermissionRequested | QuestionAsked)
     ]
 
 
-def _find(waiting: list[Open], name: str) -> Open:
+def _find(waiting: list[OpenRequestRow], name: str) -> OpenRequestRow:
     """By `SESSION/ID`, where the session may be cut short, or by an id that only one has.
 
     An agent may put into an id what no terminal shows, so it is also found by what is shown of it.
@@ -175,7 +175,7 @@ def _find(waiting: list[Open], name: str) -> Open:
     return found[0]
 
 
-def _kind(one: Open) -> str:
+def _kind(one: OpenRequestRow) -> str:
     return one.request.tool if isinstance(one.request, PermissionRequested) else "Question"
 
 

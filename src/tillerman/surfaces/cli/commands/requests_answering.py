@@ -14,7 +14,7 @@ from rich.text import Text
 from tillerman.core.errors import RequestNotOpen, SessionNotFound, TillermanError
 from tillerman.core.events import Answer, PermissionRequested, QuestionAsked, RequestAnswered
 from tillerman.sessions.request_watch import Change
-from tillerman.surfaces.cli.commands.requests_watch import Lines
+from tillerman.surfaces.cli.commands.requests_watch import RequestLines
 from tillerman.surfaces.cli.views.external_editor import edit
 from tillerman.surfaces.cli.views.keyboard import Keyboard
 from tillerman.surfaces.rendering import formatting
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]  # session and request id
 
 
-class Counter:
+class RequestQueueView:
     def __init__(self, harness: Harness, keyboard: Keyboard, *, color: bool) -> None:
         self._harness = harness
         self._keyboard = keyboard
@@ -34,7 +34,7 @@ class Counter:
             no_color=not color, highlight=False, markup=False, emoji=False, force_terminal=True
         )
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._lines = Lines()
+        self._lines = RequestLines()
         self._waiting: dict[Key, PermissionRequested | QuestionAsked] = {}
         self._dialog: Dialog | None = None
         self._at: Key | None = None  # whom the dialog is about

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from tillerman.core.events import PermissionRequested, QuestionAsked, RequestAnswered, encode
 from tillerman.core.terminal_sanitizer import json_safe
-from tillerman.sessions.request_watch import Change, Waits
+from tillerman.sessions.request_watch import Change, RequestOpened
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.follow import find_keyboard
 from tillerman.surfaces.cli.views.output import colored, write
@@ -29,9 +29,9 @@ async def _watch(options: Namespace) -> int:
             if options.json:
                 await _print_entries(changes)
             elif keyboard := find_keyboard(options):
-                from tillerman.surfaces.cli.commands.requests_answering import Counter
+                from tillerman.surfaces.cli.commands.requests_answering import RequestQueueView
 
-                counter = Counter(harness, keyboard, color=colored(options, sys.stdout))
+                counter = RequestQueueView(harness, keyboard, color=colored(options, sys.stdout))
                 await counter.serve(changes)
             else:
                 await _print_lines(changes)
@@ -48,13 +48,13 @@ async def _print_entries(changes: AsyncIterator[Change]) -> None:
 
 
 async def _print_lines(changes: AsyncIterator[Change]) -> None:
-    lines = Lines()
+    lines = RequestLines()
     async for change in changes:
         text = "".join(f"{line}\n" for line in lines.of(change))
         await asyncio.to_thread(write, sys.stdout, text)
 
 
-class Lines:
+class RequestLines:
     """Each change in a line or two, safe to print."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Lines:
             case PermissionRequested() | QuestionAsked():
                 what = formatting.unmarked(formatting.asked(event))
                 self._asked[entry.session, event.request_id] = what
-                resting = isinstance(change, Waits) and change.resting
+                resting = isinstance(change, RequestOpened) and change.resting
                 return [
                     f"{when}  {what}",
                     *([f"          {formatting.left_open(entry.session)}"] if resting else []),

@@ -13,11 +13,11 @@ from tillerman.surfaces.cli.parsing import run_options
 
 if TYPE_CHECKING:
     from tillerman.harness.harness import Harness
-    from tillerman.sessions.prestart import HeadStart
+    from tillerman.sessions.prestart import Prestart
     from tillerman.sessions.session import Session
     from tillerman.store.session_row import SessionRow
     from tillerman.surfaces.cli.views.keyboard import Keyboard
-    from tillerman.surfaces.cli.views.view import Scene
+    from tillerman.surfaces.cli.views.view import ViewContext
 
 GOODBYE = 5.0  # seconds for a cancelled turn to end, when nobody reads any more
 
@@ -40,26 +40,26 @@ def run(options: Namespace) -> int:
     return asyncio.run(_run(options, folder, text, files, wishes, head))
 
 
-def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> HeadStart | None:
+def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> Prestart | None:
     """The agent starts while asyncio, the store and all the rest are still being loaded."""
     from tillerman.config import load
 
     config = load(folder)
-    head: HeadStart | None = options.head
+    head: Prestart | None = options.head
     if head is None:
         return None
     if options.resume is not None or options.worktree is not None:
         head.drop()
         return None
-    from tillerman.harness.agent_selection import roster
+    from tillerman.harness.agent_selection import select_agents
 
-    who = roster(config, options.agent, wishes.get("model"), folder)
+    who = select_agents(config, options.agent, wishes.get("model"), folder)
     if len(who.names) > 1 or ":" in who.names[0]:
         head.drop()
         return None
-    from tillerman.harness.launch_plan import order
+    from tillerman.harness.launch_plan import launch_plan
 
-    made = order(config, who.names[0], cwd=folder, **who.wishes(wishes))
+    made = launch_plan(config, who.names[0], cwd=folder, **who.wishes(wishes))
     try:
         head.spawn(*made)
     except AgentNotInstalled:
@@ -76,11 +76,11 @@ async def _run(
     text: str,
     files: list[tuple[str, str, bytes]],
     wishes: dict[str, Any],
-    head: HeadStart | None,
+    head: Prestart | None,
 ) -> int:
     from tillerman.core.agent import File
     from tillerman.surfaces.cli.views import follow
-    from tillerman.surfaces.cli.views.view import Scene
+    from tillerman.surfaces.cli.views.view import ViewContext
 
     async with open_harness.harness(options, folder) as harness:
         notes: list[str] = []
@@ -99,14 +99,14 @@ async def _run(
             since, folder = session.since, Path(row.cwd)
         await session.prompt(text, files=[File(*file) for file in files])
         approve = open_harness.preset(harness, session.id)
-        scene = Scene(folder, open_harness.resumable(harness, session.agent), approve=approve)
+        scene = ViewContext(folder, open_harness.resumable(harness, session.agent), approve=approve)
         return await watch_session(options, session, scene, since, notes, keyboard)
 
 
 async def watch_session(
     options: Namespace,
     session: Session,
-    scene: Scene,
+    scene: ViewContext,
     since: int,
     notes: list[str],
     keyboard: Keyboard | None,
@@ -118,7 +118,9 @@ async def watch_session(
         with follow.interruptible(session.cancel, view, keyboard):
             for note in notes:
                 await view.tell(note)
-            waiting = None if keyboard else follow.Waiting(view, session.id, session.request_limit)
+            waiting = (
+                None if keyboard else follow.WaitNotice(view, session.id, session.request_limit)
+            )
             await follow.watch(session.pages_until_idle(since), view, waiting)
     except BrokenPipeError:
         import asyncio

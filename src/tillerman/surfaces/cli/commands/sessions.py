@@ -62,11 +62,11 @@ async def show(harness: Harness, options: Namespace) -> int:
 @open_harness.command
 async def follow(harness: Harness, options: Namespace) -> int:
     from tillerman.surfaces.cli.views import follow as watch
-    from tillerman.surfaces.cli.views.view import Scene
+    from tillerman.surfaces.cli.views.view import ViewContext
 
     row = _row(harness, options)
     session = harness.attach(row.id)
-    scene = Scene(
+    scene = ViewContext(
         Path(row.cwd),
         open_harness.resumable(harness, row.agent),
         prompts=True,
@@ -74,7 +74,7 @@ async def follow(harness: Harness, options: Namespace) -> int:
     )
     keyboard = watch.find_keyboard(options)
     view = await watch.open_view(options, session, keyboard, scene)
-    waiting = None if keyboard else watch.Waiting(view, session.id, None)
+    waiting = None if keyboard else watch.WaitNotice(view, session.id, None)
     try:
         await watch.watch(watch.paged(session.entries(options.since)), view, waiting)
         await view.tell(f"nobody runs session {session.id} now")

@@ -73,10 +73,10 @@ async def create(harness: Harness, agent: str, options: Namespace) -> int:
 async def _adopt(
     harness: Harness, agent: str, native: NativeSession, history: Sequence[Any]
 ) -> str:
-    from tillerman.harness.launch_plan import order
+    from tillerman.harness.launch_plan import launch_plan
     from tillerman.sessions.import_native import adopt
 
-    terms = order(harness.config, agent, cwd=native.cwd or Path.cwd()).terms
+    terms = launch_plan(harness.config, agent, cwd=native.cwd or Path.cwd()).terms
     row = await adopt(harness.sessions, agent, native, history, terms, harness.paths.spill)
     return row.id
 

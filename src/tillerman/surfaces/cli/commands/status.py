@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from tillerman.harness.agent_admin import Report
+from tillerman.harness.agent_admin import AgentStatus
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
 from tillerman.surfaces.cli.views.progress import ask_all
@@ -30,7 +30,7 @@ async def _status(options: Namespace) -> int:
         found = [_document(report, about)]
     else:
         asked = await ask_all(management.names(), management.report)
-        answers = [one for one in asked.values() if isinstance(one, Report)]
+        answers = [one for one in asked.values() if isinstance(one, AgentStatus)]
         found = [_document(one, {}) for one in answers]
     style = Style(colored(options, sys.stdout))
     if options.json:
@@ -48,12 +48,12 @@ async def _status(options: Namespace) -> int:
     return 0
 
 
-def _lines(one: Report, about: Mapping[str, str], style: Style) -> Iterator[str]:
+def _lines(one: AgentStatus, about: Mapping[str, str], style: Style) -> Iterator[str]:
     yield f"{style('bold', one.name)}  {agent_reports.state(one)}"
     yield from (f"  {line}" for line in agent_reports.details(one, about))
 
 
-def _document(one: Report, about: Mapping[str, str]) -> dict[str, Any]:
+def _document(one: AgentStatus, about: Mapping[str, str]) -> dict[str, Any]:
     keys = ("name", "title", "installed", "account", "problem", "notice")
     told: dict[str, Any] = {key: to_builtins(getattr(one, key)) for key in keys}
     return told | {"ready": one.ready, "about": dict(about)}

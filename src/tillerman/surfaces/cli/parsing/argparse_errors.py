@@ -21,7 +21,7 @@ _OPTIONAL = {
 }
 
 
-class Parser(argparse.ArgumentParser):
+class ArgumentParser(argparse.ArgumentParser):
     """Says what is wrong in one line, and what was probably meant."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -68,7 +68,7 @@ def _columns() -> int:
         return 80
 
 
-def parse(parser: Parser, words: Sequence[str]) -> argparse.Namespace:
+def parse(parser: ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     words, rest = _cut(words)
     _check_options_before_commands(parser, words)
     options, unknown = parser.parse_known_args(list(_spelled_out(words)))

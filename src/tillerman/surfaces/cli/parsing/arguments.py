@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-from tillerman.surfaces.cli.parsing.argparse_errors import SUMMARY, Parser
+from tillerman.surfaces.cli.parsing.argparse_errors import SUMMARY, ArgumentParser
 
 HIDDEN = argparse.SUPPRESS
 PRESETS = ("ask", "edits", "auto", "readonly", "none")
@@ -21,9 +21,9 @@ N = TypeVar("N", int, float)
 
 
 @cache
-def everywhere() -> Parser:
+def everywhere() -> ArgumentParser:
     """Options that stand before or after the command."""
-    parser = Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    parser = ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), help="auto: on a terminal, without NO_COLOR"
     )
@@ -33,7 +33,7 @@ def everywhere() -> Parser:
 
 def group(parser: argparse.ArgumentParser) -> Any:
     return parser.add_subparsers(
-        title="commands", metavar="COMMAND", parser_class=Parser, prog=parser.prog
+        title="commands", metavar="COMMAND", parser_class=ArgumentParser, prog=parser.prog
     )
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tillerman.surfaces.cli.parsing.argparse_errors import Parser
+from tillerman.surfaces.cli.parsing.argparse_errors import ArgumentParser
 from tillerman.surfaces.cli.parsing.arguments import (
     command,
     count,
@@ -48,10 +48,10 @@ _PARTS = {  # where commands are made -> which
 }
 
 
-def build(only: str = "") -> Parser:
+def build(only: str = "") -> ArgumentParser:
     """All commands, or just the part that has this one: to make all takes as long as many a
     command does its work."""
-    parser = Parser(
+    parser = ArgumentParser(
         prog="tillerman",
         description="One harness for every coding agent.",
         epilog=EPILOG,

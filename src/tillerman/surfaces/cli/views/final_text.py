@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile
 
 from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, ToolStarted
-from tillerman.core.terminal_sanitizer import Revealer
+from tillerman.core.terminal_sanitizer import ControlCharRevealer
 
 IN_MEMORY = 1024 * 1024  # bytes
 BLOCK = 64 * 1024
@@ -40,7 +40,7 @@ class FinalText:
 
     def take(self) -> Iterator[str]:
         """In pieces, with a sign for each control; ends with a newline unless it is empty."""
-        revealer = Revealer()
+        revealer = ControlCharRevealer()
         decoder = codecs.getincrementaldecoder("utf-8")("surrogatepass")
         self._file.seek(0)
         held = ""  # blank ends: only what something follows is given out

@@ -18,7 +18,7 @@ from tillerman.surfaces.cli.views.json_view import EntriesView, SummaryView
 from tillerman.surfaces.cli.views.keyboard import Keyboard
 from tillerman.surfaces.cli.views.output import colored, is_terminal
 from tillerman.surfaces.cli.views.plain_view import PlainView
-from tillerman.surfaces.cli.views.view import Reachable, Scene, View
+from tillerman.surfaces.cli.views.view import ReachableSession, View, ViewContext
 from tillerman.surfaces.exit_codes import CANCELLED
 from tillerman.surfaces.rendering import formatting
 
@@ -28,7 +28,7 @@ PATIENCE = 0.5  # seconds in which the policy, or another terminal, has answered
 
 
 async def open_view(
-    options: Namespace, session: Reachable, keyboard: Keyboard | None, scene: Scene
+    options: Namespace, session: ReachableSession, keyboard: Keyboard | None, scene: ViewContext
 ) -> View:
     match options.json:
         case "entries":
@@ -53,7 +53,7 @@ def find_keyboard(options: Namespace) -> Keyboard | None:
 
 
 async def watch(
-    pages: AsyncIterator[Sequence[Entry]], view: View, helper: Noting | None = None
+    pages: AsyncIterator[Sequence[Entry]], view: View, helper: NoticeView | None = None
 ) -> None:
     """`pages` must be closable, as an async generator is."""
     async with aclosing(pages):  # type: ignore[type-var]
@@ -64,13 +64,13 @@ async def watch(
                 helper.note(page)
 
 
-class Noting(Protocol):
+class NoticeView(Protocol):
     """Somebody who looks at what was shown."""
 
     def note(self, page: Sequence[Entry]) -> None: ...
 
 
-class Waiting:
+class WaitNotice:
     """Says where to answer a request that nobody can answer here."""
 
     def __init__(self, view: View, session: str, limit: float | None) -> None:

@@ -36,10 +36,10 @@ from tillerman.core.events import (
     UsageReported,
     UserMessage,
 )
-from tillerman.core.terminal_sanitizer import Cleaner, clean
+from tillerman.core.terminal_sanitizer import TerminalSanitizer, clean
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.rendering import transcript_blocks as pieces
-from tillerman.surfaces.rendering.markdown_stream import Prose
+from tillerman.surfaces.rendering.markdown_stream import MarkdownStream
 from tillerman.surfaces.rendering.request_preview import plan_of
 from tillerman.surfaces.rendering.turn_outcome import Outcomes, seconds_between
 
@@ -48,7 +48,7 @@ TAIL_LINES = 12
 CALL_LINES = 6
 
 
-class Drawing:
+class LiveScreen:
     def __init__(
         self,
         *,
@@ -64,8 +64,8 @@ class Drawing:
         self._prompts = prompts  # somebody else's: this terminal did not type them
         self._resumable = resumable
         self._clock = clock
-        self._message: tuple[str, Prose] | None = None
-        self._thoughts: dict[str | None, tuple[str, Cleaner, list[str]]] = {}  # by parent
+        self._message: tuple[str, MarkdownStream] | None = None
+        self._thoughts: dict[str | None, tuple[str, TerminalSanitizer, list[str]]] = {}  # by parent
         self._calls: dict[str, tuple[ToolStarted, str, float]] = {}  # with its time, twice
         self._depths: dict[str, int] = {}
         self._plan: tuple[PlanStep, ...] = ()
@@ -191,7 +191,7 @@ class Drawing:
     def _say(self, event: MessageChunk) -> None:
         if self._message is None or self._message[0] != event.message_id:
             self._rest()
-            self._message = (event.message_id, Prose())
+            self._message = (event.message_id, MarkdownStream())
         self.finished += [pieces.message(block) for block in self._message[1].feed(event.text)]
 
     def _think(self, event: ThoughtChunk | MessageChunk) -> None:
@@ -199,7 +199,7 @@ class Drawing:
         thought = self._thoughts.get(event.parent)
         if thought is None or thought[0] != event.message_id:
             self._rest(event.parent)
-            thought = self._thoughts[event.parent] = (event.message_id, Cleaner(), [])
+            thought = self._thoughts[event.parent] = (event.message_id, TerminalSanitizer(), [])
         thought[2].append(thought[1].feed(event.text))
 
     def _withdraw(self, message_id: str) -> None:

@@ -15,8 +15,8 @@ from tillerman.core.errors import RequestNotOpen, TillermanError
 from tillerman.core.events import Answer, Entry
 from tillerman.surfaces.cli.views.external_editor import edit
 from tillerman.surfaces.cli.views.keyboard import Keyboard
-from tillerman.surfaces.cli.views.live_screen import Drawing
-from tillerman.surfaces.cli.views.view import Reachable, Scene
+from tillerman.surfaces.cli.views.live_screen import LiveScreen
+from tillerman.surfaces.cli.views.view import ReachableSession, ViewContext
 from tillerman.surfaces.rendering.dialogs import (
     ALL_EDITS,
     EDIT,
@@ -33,11 +33,16 @@ BACKLOG = 200  # finished pieces; more wait until these are painted
 
 class LiveView:
     def __init__(
-        self, session: Reachable, scene: Scene, *, color: bool, keyboard: Keyboard | None
+        self,
+        session: ReachableSession,
+        scene: ViewContext,
+        *,
+        color: bool,
+        keyboard: Keyboard | None,
     ) -> None:
         self._session = session
         self._folder = scene.folder
-        self._drawing = Drawing(
+        self._drawing = LiveScreen(
             prompts=scene.prompts, resumable=scene.resumable, approve=scene.approve
         )
         self._console = Console(

@@ -18,7 +18,7 @@ from tillerman.core.events import (
 from tillerman.surfaces.cli.views.final_text import FinalText
 from tillerman.surfaces.cli.views.output import write
 from tillerman.surfaces.rendering import formatting
-from tillerman.surfaces.rendering.turn_outcome import Outcome, Outcomes
+from tillerman.surfaces.rendering.turn_outcome import Outcomes, TurnOutcome
 
 
 class PlainView:
@@ -64,11 +64,11 @@ class PlainView:
             case _:
                 return []
 
-    async def _end(self, outcome: Outcome) -> None:
+    async def _end(self, outcome: TurnOutcome) -> None:
         await asyncio.to_thread(self._answer, outcome)
         await self._write(sys.stderr, [*formatting.failure(outcome), formatting.summary(outcome)])
 
-    def _answer(self, outcome: Outcome) -> None:
+    def _answer(self, outcome: TurnOutcome) -> None:
         """Answers are paragraphs: an agent that wakes by itself has another one."""
         pieces = _document(outcome.output) if outcome.output is not None else self._text.take()
         for number, piece in enumerate(pieces):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tillerman.config import Config
-from tillerman.config.profiles import Broken, Profile, profiles
+from tillerman.config.profiles import InvalidProfile, Profile, profiles
 from tillerman.core.errors import ConfigError
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.cli.views.output import Style
@@ -14,19 +14,19 @@ from tillerman.surfaces.cli.views.output import Style
 HEAD = ("PROFILE", "AGENT", "MODEL", "WHAT")
 
 
-def found(config: Config, cwd: Path, agents: Sequence[str]) -> list[Profile | Broken]:
+def found(config: Config, cwd: Path, agents: Sequence[str]) -> list[Profile | InvalidProfile]:
     """Those of this folder and of the user; one that is called as an agent is never asked for."""
     return [_shadowed(one, agents) for one in profiles(config.paths, cwd)]
 
 
-def cells(one: Profile | Broken) -> tuple[str, ...]:
-    if isinstance(one, Broken):
+def cells(one: Profile | InvalidProfile) -> tuple[str, ...]:
+    if isinstance(one, InvalidProfile):
         return (one.name, "", "", f"does not count: {clean(one.problem)}")
     return (one.name, ", ".join(one.agents), one.model or "", clean(one.description))
 
 
-def account_of(one: Profile | Broken, style: Style) -> Iterator[str]:
-    if isinstance(one, Broken):
+def account_of(one: Profile | InvalidProfile, style: Style) -> Iterator[str]:
+    if isinstance(one, InvalidProfile):
         raise ConfigError(f"{one.path}: {one.problem}", hint=one.hint)
     yield f"{style('bold', one.name)}  {clean(one.description)}".rstrip()
     yield f"  from {one.path}"
@@ -43,7 +43,7 @@ def account_of(one: Profile | Broken, style: Style) -> Iterator[str]:
         yield from ("", clean(one.system))
 
 
-def _shadowed(one: Profile | Broken, agents: Sequence[str]) -> Profile | Broken:
+def _shadowed(one: Profile | InvalidProfile, agents: Sequence[str]) -> Profile | InvalidProfile:
     if one.name not in agents:
         return one
-    return Broken(one.name, one.path, "an agent has this name", "give the file another")
+    return InvalidProfile(one.name, one.path, "an agent has this name", "give the file another")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console, RenderableType
 
 from tillerman.core.events import Entry
-from tillerman.surfaces.cli.views.live_screen import Drawing
+from tillerman.surfaces.cli.views.live_screen import LiveScreen
 from tillerman.surfaces.cli.views.output import write
 from tillerman.surfaces.rendering import transcript_blocks
 from tillerman.surfaces.rendering.turn_outcome import Outcomes
@@ -19,7 +19,7 @@ PIPE_WIDTH = 100
 
 class ScrollView:
     def __init__(self, *, color: bool, resumable: bool) -> None:
-        self._drawing = Drawing(prompts=True, resumable=resumable)
+        self._drawing = LiveScreen(prompts=True, resumable=resumable)
         self._asked: set[str] = set()
         self._console = Console(
             highlight=False,

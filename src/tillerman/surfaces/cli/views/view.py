@@ -21,7 +21,7 @@ class View(Protocol):
 
 
 @dataclass(frozen=True)
-class Scene:
+class ViewContext:
     """What a view knows of its session beforehand."""
 
     folder: Path  # where its agent works
@@ -30,7 +30,7 @@ class Scene:
     approve: str = "ask"  # the preset when it begins
 
 
-class Reachable(Protocol):
+class ReachableSession(Protocol):
     """A session that can be answered, whoever runs it."""
 
     @property

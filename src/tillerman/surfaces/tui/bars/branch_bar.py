@@ -17,7 +17,7 @@ from textual.worker import Worker
 if TYPE_CHECKING:
     from tillerman.surfaces.tui.bars.branch_line import Part
     from tillerman.surfaces.tui.repository_action import RepositoryAction
-    from tillerman.surfaces.tui.repository_refresh import RepositoryWatch, Seen
+    from tillerman.surfaces.tui.repository_refresh import RepositorySnapshot, RepositoryWatch
     from tillerman.surfaces.tui.session_pane import SessionPane
     from tillerman.workspace.branch.status import Breadcrumb, Color
 
@@ -62,7 +62,7 @@ class BreadcrumbBar(Widget):
         self.repository: RepositoryWatch | None = None
         self._place = "hidden"
         self._folder: Path | None = None
-        self._seen: Seen | None = None
+        self._seen: RepositorySnapshot | None = None
         self._following: Worker[None] | None = None
         self._doing = ""
         self._acting = False
@@ -114,7 +114,7 @@ class BreadcrumbBar(Widget):
     def crumb(self) -> Breadcrumb | None:
         return self._seen.crumb if self._seen else None
 
-    def show(self, seen: Seen) -> None:
+    def show(self, seen: RepositorySnapshot) -> None:
         if seen == self._seen:
             return
         self._seen = seen

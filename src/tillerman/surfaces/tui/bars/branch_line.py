@@ -9,8 +9,8 @@ from typing import Literal
 from rich.cells import cell_len, set_cell_size
 
 from tillerman.surfaces.rendering import formatting
-from tillerman.surfaces.tui.repository_refresh import ASKING, Seen
-from tillerman.workspace.branch.pull_request import NoNews
+from tillerman.surfaces.tui.repository_refresh import ASKING, RepositorySnapshot
+from tillerman.workspace.branch.pull_request import PullRequestUnavailable
 from tillerman.workspace.branch.status import Breadcrumb
 from tillerman.workspace.files.file_names import shown
 
@@ -32,7 +32,7 @@ class Part:
         return cell_len(self.text)
 
 
-def in_line(seen: Seen, room: int, doing: str = "") -> list[Part]:
+def in_line(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
     """Never longer than the room; what is being done stands where the next step did."""
     if seen.crumb is None:
         return [Part("note", shortened(seen.trouble, room))] if seen.trouble else []
@@ -44,7 +44,7 @@ def in_line(seen: Seen, room: int, doing: str = "") -> list[Part]:
     return [Part(part.kind, shortened(part.text, room)) for part in line]
 
 
-def stacked(seen: Seen, room: int, doing: str = "") -> list[Part]:
+def stacked(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
     """A line for each."""
     if seen.crumb is None:
         return in_line(seen, room)
@@ -55,7 +55,7 @@ def stacked(seen: Seen, room: int, doing: str = "") -> list[Part]:
     return [Part(part.kind, shortened(part.text, room)) for part in parts]
 
 
-def notes(seen: Seen) -> list[str]:
+def notes(seen: RepositorySnapshot) -> list[str]:
     """Why GitHub tells nothing and what to do, from the longest to the shortest."""
     news = seen.doubt or (seen.crumb.no_news if seen.crumb else None)
     if news is None or news.why in _USUAL:
@@ -65,7 +65,7 @@ def notes(seen: Seen) -> list[str]:
     return [formatting.one_line(note) for note in _told(news) if note]
 
 
-def _told(news: NoNews) -> Iterator[str]:
+def _told(news: PullRequestUnavailable) -> Iterator[str]:
     yield f"{news.text}: {news.hint}" if news.hint else news.text
     if news.why in _BRIEF:
         yield f"{_BRIEF['no_gh']}: https://cli.github.com" if news.why == "no_gh" else ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SessionStatus:
     """What there is to tell of a session."""
 
     agent: str
@@ -42,9 +42,9 @@ class StatusBar(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._standing = Standing("")
+        self._standing = SessionStatus("")
 
-    def show(self, standing: Standing) -> None:
+    def show(self, standing: SessionStatus) -> None:
         if standing != self._standing:
             self._standing = standing
             self.refresh()

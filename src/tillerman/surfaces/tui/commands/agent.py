@@ -22,10 +22,10 @@ from tillerman.surfaces.tui.commands.command import (
     refuse_while_busy,
 )
 from tillerman.surfaces.tui.conversation import command_output
-from tillerman.surfaces.tui.conversation.blocks import Card
+from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
 if TYPE_CHECKING:
-    from tillerman.harness.agent_admin import Management, Report
+    from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
     from tillerman.surfaces.tui.app import TillermanApp
     from tillerman.surfaces.tui.session_pane import SessionPane
 
@@ -35,7 +35,7 @@ async def login(app: TillermanApp, words: str) -> None:
     management = channel_of(pane).harness.management
     name = words or agent_of(pane)
     argv = management.login(name)
-    waiting = command_output.Awaited(
+    waiting = command_output.PendingOutput(
         pane, f"Signing in to {formatting.one_line(name)}", "opening browser"
     )
     await _sign(app, management, name, argv, waiting, sign_in.signed_in_now)
@@ -46,7 +46,7 @@ async def logout(app: TillermanApp, words: str) -> None:
     management = channel_of(pane).harness.management
     name = words or agent_of(pane)
     argv = management.logout(name)
-    waiting = command_output.Awaited(
+    waiting = command_output.PendingOutput(
         pane, f"Signing out of {formatting.one_line(name)}", "asking it"
     )
     await _sign(app, management, name, argv, waiting, sign_in.signed_out_now)
@@ -54,11 +54,11 @@ async def logout(app: TillermanApp, words: str) -> None:
 
 async def _sign(
     app: TillermanApp,
-    management: Management,
+    management: AgentAdmin,
     name: str,
     argv: Sequence[str],
-    waiting: command_output.Awaited,
-    outcome: Callable[[Management, str], Awaitable[str]],
+    waiting: command_output.PendingOutput,
+    outcome: Callable[[AgentAdmin, str], Awaitable[str]],
 ) -> None:
     """The terminal is the agent's own meanwhile; sessions go on behind it."""
     with waiting:
@@ -75,7 +75,7 @@ async def _sign(
         waiting.tell(command_output.lines(await outcome(management, name)))
 
 
-async def _run(management: Management, name: str, argv: Sequence[str]) -> TillermanError | None:
+async def _run(management: AgentAdmin, name: str, argv: Sequence[str]) -> TillermanError | None:
     """What went wrong: a screen that is lent has to be taken back first."""
     try:
         await sign_in.run(management, name, argv, sys.stdout)
@@ -94,7 +94,7 @@ async def status(app: TillermanApp, words: str) -> None:
         return
     name = words or agent_of(pane)
     management.agent(name)  # which says so when there is none
-    with command_output.Awaited(
+    with command_output.PendingOutput(
         pane, f"Status of {formatting.one_line(name)}", f"asking {name}"
     ) as waiting:
         report, about = await management.full_report(name)
@@ -107,20 +107,22 @@ async def status(app: TillermanApp, words: str) -> None:
         waiting.tell(Group(*told))
 
 
-async def _status_of_all(app: TillermanApp, management: Management) -> None:
-    from tillerman.harness.agent_admin import Report
+async def _status_of_all(app: TillermanApp, management: AgentAdmin) -> None:
+    from tillerman.harness.agent_admin import AgentStatus
     from tillerman.surfaces.query_agents import ask_all
 
-    with command_output.Awaited(app.pane, "Status of all agents", "asking them all") as waiting:
+    with command_output.PendingOutput(
+        app.pane, "Status of all agents", "asking them all"
+    ) as waiting:
         answers = (await ask_all(management.names(), management.report)).values()
-        found = [agent_reports.status(one) for one in answers if isinstance(one, Report)]
+        found = [agent_reports.status(one) for one in answers if isinstance(one, AgentStatus)]
         waiting.tell(command_output.table(agent_reports.STATUS, found))
 
 
 async def models(app: TillermanApp, words: str) -> None:
     pane = app.pane
     name = words or agent_of(pane)
-    with command_output.Awaited(
+    with command_output.PendingOutput(
         pane, f"Models of {formatting.one_line(name)}", f"asking {name}"
     ) as waiting:
         listed = {name: await channel_of(pane).harness.models(name)}
@@ -137,7 +139,9 @@ async def model(app: TillermanApp, words: str) -> None:
     if len(words.split()) > 1:
         raise UsageError("a model's name is one word", hint="/models lists them")
     await channel_of(pane).configure(model=words)
-    pane.tell(Card(f"Model: {formatting.one_line(words)}", command_output.lines(_from_when(pane))))
+    pane.tell(
+        CommandBlock(f"Model: {formatting.one_line(words)}", command_output.lines(_from_when(pane)))
+    )
 
 
 async def mode(app: TillermanApp, words: str) -> None:
@@ -151,7 +155,7 @@ async def mode(app: TillermanApp, words: str) -> None:
             f"there is no mode {formatting.one_line(words)!r}", hint=suggestion(words, tables.MODES)
         )
     await channel_of(pane).configure(mode=chosen)
-    pane.tell(Card(f"Mode: {chosen}", command_output.lines(tables.MODES[chosen])))
+    pane.tell(CommandBlock(f"Mode: {chosen}", command_output.lines(tables.MODES[chosen])))
 
 
 async def agent(app: TillermanApp, words: str) -> None:
@@ -159,22 +163,22 @@ async def agent(app: TillermanApp, words: str) -> None:
     if not words:
         app.action_pick_agent()
         return
-    from tillerman.harness.agent_selection import roster
+    from tillerman.harness.agent_selection import select_agents
 
     pane = app.pane
     channel = channel_of(pane)
     management = channel.harness.management
-    name = roster(config_of(pane), words, None, channel.cwd).names[0]
+    name = select_agents(config_of(pane), words, None, channel.cwd).names[0]
     management.agent(name)  # which says so when there is none
     shown = formatting.one_line(words)
     if channel.id is None:
         channel.choose(words)
-        with command_output.Awaited(pane, f"Agent: {shown}", f"asking {name}") as waiting:
+        with command_output.PendingOutput(pane, f"Agent: {shown}", f"asking {name}") as waiting:
             waiting.tell(command_output.lines(*_ready(await management.report(name))))
         return
     refuse_while_busy(pane)
     before = agent_of(pane)
-    with command_output.Awaited(
+    with command_output.PendingOutput(
         pane, f"Agent: {shown}", f"{before} hands over to {name}"
     ) as waiting:
         await pane.hand_over(words)
@@ -183,7 +187,7 @@ async def agent(app: TillermanApp, words: str) -> None:
         )
 
 
-def _ready(report: Report) -> list[str]:
+def _ready(report: AgentStatus) -> list[str]:
     if report.ready:
         return ["it is ready, and begins with your first prompt"]
     return [f"it is {agent_reports.state(report)}", *agent_reports.next_steps([report])]

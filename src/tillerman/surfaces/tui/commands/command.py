@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tillerman.config import Config
     from tillerman.store.session_row import SessionRow
     from tillerman.surfaces.tui.app import TillermanApp
-    from tillerman.surfaces.tui.session_controller import Channel
+    from tillerman.surfaces.tui.session_controller import SessionController
     from tillerman.surfaces.tui.session_pane import SessionPane
 
 Run = Callable[["TillermanApp", str], Awaitable[None]]
@@ -26,7 +26,7 @@ class Command:
     run: Run  # gets the words after the name
 
 
-def channel_of(pane: SessionPane) -> Channel:
+def channel_of(pane: SessionPane) -> SessionController:
     """Commands wait for the harness, so there is one."""
     assert pane.channel is not None
     return pane.channel
@@ -49,10 +49,10 @@ def agent_of(pane: SessionPane) -> str:
     channel = channel_of(pane)
     if row := channel.row:
         return row.agent
-    from tillerman.harness.agent_selection import roster
+    from tillerman.harness.agent_selection import select_agents
 
     model = channel.wishes.get("model")
-    return roster(config_of(pane), channel.agent, model, channel.cwd).names[0]
+    return select_agents(config_of(pane), channel.agent, model, channel.cwd).names[0]
 
 
 def refuse_while_busy(pane: SessionPane) -> None:

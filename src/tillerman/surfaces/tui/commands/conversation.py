@@ -16,7 +16,7 @@ from tillerman.surfaces.rendering.diff import difference
 from tillerman.surfaces.tui import clipboard
 from tillerman.surfaces.tui.commands.command import channel_of
 from tillerman.surfaces.tui.conversation import command_output
-from tillerman.surfaces.tui.conversation.blocks import Card
+from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
 if TYPE_CHECKING:
     from tillerman.surfaces.tui.app import TillermanApp
@@ -40,14 +40,14 @@ async def diff(app: TillermanApp, words: str) -> None:
     which = f"turn {turns[0].number}" if len(turns) == 1 else f"{len(turns)} turns"
     if not changes and not diffs:
         pane.tell(
-            Card(
+            CommandBlock(
                 f"No file changed in {which}", command_output.lines("/diff all looks at every turn")
             )
         )
         return
     title = formatting.files(changes, left_out) if changes else "Edits"
     told = _told(changes, diffs, lambda: app.current_theme.dark)
-    pane.tell(Card(f"{title} in {which}", Group(*told)))
+    pane.tell(CommandBlock(f"{title} in {which}", Group(*told)))
 
 
 def _chosen(turns: Sequence[Turn], words: str) -> Sequence[Turn]:
@@ -133,7 +133,7 @@ async def cost(app: TillermanApp, words: str) -> None:
         parts.append(
             command_output.lines("≈ worked out from prices: the agent told none", style="dim")
         )
-    pane.tell(Card("What it took", Group(*parts)))
+    pane.tell(CommandBlock("What it took", Group(*parts)))
 
 
 def _took(turn: Turn) -> tuple[str, ...]:
@@ -178,5 +178,7 @@ async def copy(app: TillermanApp, words: str) -> None:
     what = "the last code" if words else "the last message"
     told = f"{what}, {count} line{'s' if count != 1 else ''}"
     pane.tell(
-        Card("Copied", command_output.lines(told, "where nothing arrives, the terminal forbids it"))
+        CommandBlock(
+            "Copied", command_output.lines(told, "where nothing arrives, the terminal forbids it")
+        )
     )

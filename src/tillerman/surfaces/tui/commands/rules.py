@@ -14,7 +14,7 @@ from tillerman.surfaces.rendering import formatting, policy_tables
 from tillerman.surfaces.tui.ansi_colors import colored
 from tillerman.surfaces.tui.commands.command import agent_of, channel_of, config_of
 from tillerman.surfaces.tui.conversation import command_output
-from tillerman.surfaces.tui.conversation.blocks import Card
+from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
 if TYPE_CHECKING:
     from tillerman.surfaces.tui.app import TillermanApp
@@ -30,10 +30,10 @@ async def policy(app: TillermanApp, words: str) -> None:
 
 
 def _list(pane: SessionPane) -> None:
-    from tillerman.sessions.permissions.project_rules import Remembered
+    from tillerman.sessions.permissions.project_rules import ProjectRules
 
     config, channel = config_of(pane), channel_of(pane)
-    remembered = Remembered.of(config.paths, channel.cwd).rules()
+    remembered = ProjectRules.of(config.paths, channel.cwd).rules()
     rules = (*config.tightening, *remembered, *config.rules)
     notes = policy_explain.notes(config.rules, config.tightening)
     told = command_output.lines(
@@ -44,7 +44,7 @@ def _list(pane: SessionPane) -> None:
     listed = (
         [command_output.table(policy_tables.RULES, rows, folded=("SAYS", "NOTE"))] if rows else []
     )
-    pane.tell(Card("What is decided without you", Group(*listed, told)))
+    pane.tell(CommandBlock("What is decided without you", Group(*listed, told)))
 
 
 def _explain(pane: SessionPane, words: str) -> None:
@@ -54,7 +54,9 @@ def _explain(pane: SessionPane, words: str) -> None:
     context = policy_explain.context(cwd, pane.standing().mode, agent_of(pane))
     found = policy_explain.policy(config, cwd, channel_of(pane).approve).explain(request, context)
     account = policy_tables.account(request, found, Style(True), verbose=False)
-    pane.tell(Card(f"/policy {formatting.one_line(words, 60)}", colored("\n".join(account))))
+    pane.tell(
+        CommandBlock(f"/policy {formatting.one_line(words, 60)}", colored("\n".join(account)))
+    )
 
 
 async def approve(app: TillermanApp, words: str) -> None:
@@ -70,4 +72,6 @@ async def approve(app: TillermanApp, words: str) -> None:
             hint=suggestion(words, approval_preset.WORDS),
         )
     await approval_preset.choose(app.pane, chosen)
-    app.pane.tell(Card(f"Approval: {chosen}", command_output.lines(approval_preset.WORDS[chosen])))
+    app.pane.tell(
+        CommandBlock(f"Approval: {chosen}", command_output.lines(approval_preset.WORDS[chosen]))
+    )

@@ -13,7 +13,7 @@ from tillerman.surfaces.did_you_mean import suggestion
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui import picker_actions
 from tillerman.surfaces.tui.conversation import command_output
-from tillerman.surfaces.tui.conversation.blocks import Card
+from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
 if TYPE_CHECKING:
     from tillerman.surfaces.tui.app import TillermanApp
@@ -28,7 +28,9 @@ async def theme(app: TillermanApp, words: str) -> None:
         hint = suggestion(words, app.available_themes)
         raise UsageError(f"there is no theme {formatting.one_line(words, 40)!r}", hint=hint)
     await picker_actions.keep_theme(app, words)
-    app.pane.tell(Card(f"Theme: {words}", command_output.lines("it is kept in your config")))
+    app.pane.tell(
+        CommandBlock(f"Theme: {words}", command_output.lines("it is kept in your config"))
+    )
 
 
 async def help(app: TillermanApp, words: str) -> None:
@@ -41,7 +43,9 @@ async def help(app: TillermanApp, words: str) -> None:
             hint = suggestion(name, COMMANDS, "/help lists them")
             raise UsageError(f"no command is called {formatting.one_line(name, 40)}", hint=hint)
         told = COMMANDS[name]
-        pane.tell(Card(f"{told.name} {told.argument}".rstrip(), command_output.lines(told.help)))
+        pane.tell(
+            CommandBlock(f"{told.name} {told.argument}".rstrip(), command_output.lines(told.help))
+        )
         return
     listed = [(f"{one.name} {one.argument}".rstrip(), one.help) for one in COMMANDS.values()]
     own = " ".join(f"/{name.lstrip('/')}" for name in sorted(pane.transcript.commands))
@@ -52,7 +56,7 @@ async def help(app: TillermanApp, words: str) -> None:
     parts.append(command_output.table(("KEY", "WHAT"), dict.fromkeys(_keys(app))))
     if own:
         parts += [command_output.lines("", f"the agent's own: {own}")]
-    pane.tell(Card("Commands and keys", Group(*parts)))
+    pane.tell(CommandBlock("Commands and keys", Group(*parts)))
 
 
 def _keys(app: TillermanApp) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ async def mcp(app: TillermanApp, words: str) -> None:
     pane = app.pane
     management = channel_of(pane).harness.management
     agent = agent_of(pane)
-    with command_output.Awaited(
+    with command_output.PendingOutput(
         pane, f"MCP servers of {formatting.one_line(agent)}", "asking it"
     ) as waiting:
         match verb:

@@ -17,7 +17,7 @@ from tillerman.surfaces.tui.commands.command import (
     row_of,
 )
 from tillerman.surfaces.tui.conversation import command_output
-from tillerman.surfaces.tui.conversation.blocks import Card
+from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 from tillerman.surfaces.tui.export_dialog import ENDINGS, usual_name, write
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ _BY_ENDING: dict[str, Format] = {ending: format for format, ending in ENDINGS.it
 
 
 async def new(app: TillermanApp, words: str) -> None:
-    from tillerman.harness.agent_selection import roster
+    from tillerman.harness.agent_selection import select_agents
 
     pane = app.pane
     channel = channel_of(pane)
     wishes = {**channel.wishes, "model": None, "mode": None}
     if words:
-        name = roster(config_of(pane), words, None, channel.cwd).names[0]
+        name = select_agents(config_of(pane), words, None, channel.cwd).names[0]
         channel.harness.agent(name)  # which says so when there is none
         wishes["agent"] = words
     elif row := channel.row:
@@ -47,17 +47,17 @@ async def new(app: TillermanApp, words: str) -> None:
 
 
 async def clear(app: TillermanApp, words: str) -> None:
-    from tillerman.surfaces.tui.session_controller import Channel
+    from tillerman.surfaces.tui.session_controller import SessionController
 
     pane = app.pane
     refuse_while_busy(pane)
     channel = channel_of(pane)
     row = channel.row
     wishes = {**channel.wishes, "agent": row.agent} if row else channel.wishes
-    pane.renew(Channel(channel.harness, channel.cwd, **wishes))
+    pane.renew(SessionController(channel.harness, channel.cwd, **wishes))
     if row:
         told = command_output.lines(f"the last one is kept: /resume {row.id}")
-        pane.tell(Card("A new session", told))
+        pane.tell(CommandBlock("A new session", told))
     await channel.close()
 
 
@@ -70,7 +70,7 @@ async def browse(app: TillermanApp, words: str) -> None:
     hits = harness.sessions.search.search(words, limit=SHOWN)
     rows = [harness.find(session) for session in dict.fromkeys(hit.session for hit in hits)]
     title = f"Sessions with “{formatting.one_line(words, 40)}”"
-    pane.tell(Card(title, _listed(rows) if rows else command_output.lines("nothing found")))
+    pane.tell(CommandBlock(title, _listed(rows) if rows else command_output.lines("nothing found")))
 
 
 def _listed(rows: list[SessionRow]) -> Table:
@@ -97,7 +97,9 @@ async def fork(app: TillermanApp, words: str) -> None:
     row = row_of(pane)
     copy = await channel_of(pane).harness.sessions.fork(row)
     await app.open_pane(copy)
-    app.pane.tell(Card("A copy", command_output.lines(f"of {row.id}, which stays as it is")))
+    app.pane.tell(
+        CommandBlock("A copy", command_output.lines(f"of {row.id}, which stays as it is"))
+    )
 
 
 async def export(app: TillermanApp, words: str) -> None:
@@ -106,7 +108,7 @@ async def export(app: TillermanApp, words: str) -> None:
     file, format = _target(words, row)
     path = channel_of(pane).cwd / file.expanduser()
     log = channel_of(pane).harness.sessions.log
-    with command_output.Awaited(pane, "Export", f"writing {path}") as waiting:
+    with command_output.PendingOutput(pane, "Export", f"writing {path}") as waiting:
         size = await asyncio.to_thread(write, log, row, format, path)
         waiting.tell(command_output.lines(f"{path} ({formatting.size(size)}, {format})"))
 

@@ -15,27 +15,27 @@ from tillerman.core.events import Content, Diff, Image, Notice, RequestAnswered
 from tillerman.core.events import Text as ToolText
 from tillerman.core.terminal_sanitizer import reveal
 from tillerman.core.transcript_blocks import (
-    Call,
     Message,
-    Plan,
-    Request,
+    PlanBlock,
+    RequestBlock,
+    TextBlock,
     Thought,
+    ToolCallBlock,
     Turn,
-    Words,
     calls_of,
 )
 from tillerman.surfaces.rendering import formatting, transcript_blocks
 from tillerman.surfaces.rendering.diff import difference
 from tillerman.surfaces.rendering.request_preview import plan_of
-from tillerman.surfaces.rendering.turn_outcome import Outcome
+from tillerman.surfaces.rendering.turn_outcome import TurnOutcome
 from tillerman.surfaces.tui.ansi_colors import colored
 from tillerman.surfaces.tui.conversation.blocks import (
-    Asked,
-    Card,
-    Ended,
-    Piece,
-    Said,
-    Saying,
+    CommandBlock,
+    ConversationBlock,
+    MessageBlock,
+    PromptBlock,
+    StreamingBlock,
+    TurnEndBlock,
     is_silent,
 )
 
@@ -49,41 +49,41 @@ INDENT = 2
 
 
 @dataclass(frozen=True)
-class Frame:
+class BlockStyle:
     """What a piece is drawn for."""
 
     width: int
     tick: int = 0  # moves what turns
     dark: bool = True
 
-    def narrower(self, by: int) -> Frame:
+    def narrower(self, by: int) -> BlockStyle:
         return replace(self, width=self.width - by)
 
 
-def draw(piece: Piece, frame: Frame) -> RenderableType:
+def draw(piece: ConversationBlock, frame: BlockStyle) -> RenderableType:
     thing = piece.thing
     match thing:
-        case Asked():
+        case PromptBlock():
             return _prompt(thing.turn)
-        case Said():
+        case MessageBlock():
             return Padding(transcript_blocks.message(thing.block), (0, 1, 0, INDENT))
-        case Saying():
+        case StreamingBlock():
             return Padding(Text(thing.text), (0, 1, 1, INDENT))
-        case Ended():
+        case TurnEndBlock():
             return Padding(_ending(thing.turn), (0, 0, 1, INDENT))
-        case Card():
+        case CommandBlock():
             return Padding(_card(thing, piece.unfolded), (0, 1, 1, INDENT))
         case Thought():
             return _thought(thing, piece.unfolded)
-        case Call():
+        case ToolCallBlock():
             return _call(thing, piece.unfolded, frame, piece.leads)
-        case Plan():
+        case PlanBlock():
             return Padding(transcript_blocks.plan(thing.steps), (0, 0, 1, 0))
-        case Request():
+        case RequestBlock():
             return _request(thing)
-        case Words(how="handoff"):
+        case TextBlock(how="handoff"):
             return Padding(transcript_blocks.account(thing.text), (0, 0, 1, INDENT))
-        case Words():
+        case TextBlock():
             return _words(f"{thing.text.rstrip()}", f" ({thing.how})")
         case Notice():
             return Padding(transcript_blocks.notice(thing), (0, 0, 1, INDENT))
@@ -124,14 +124,14 @@ class _Barred:
 def _ending(turn: Turn) -> RenderableType:
     assert turn.status != "running"
     return transcript_blocks.ending(
-        Outcome(
+        TurnOutcome(
             turn.number, turn.status, turn.failure, turn.output, turn.usage, turn.files,
             turn.files_left_out, turn.duration,
         )
     )  # fmt: skip
 
 
-def _card(card: Card, unfolded: bool) -> RenderableType:
+def _card(card: CommandBlock, unfolded: bool) -> RenderableType:
     head, body = Text(card.title, style="bold"), card.body
     if card.whole is not None:
         head.append(" ▾" if unfolded else " ▸", style="dim not bold")
@@ -154,7 +154,7 @@ def _thought(thought: Thought, unfolded: bool) -> RenderableType:
     return Padding(head, (0, 1, 1, INDENT))
 
 
-def _call(call: Call, unfolded: bool, frame: Frame, leads: bool) -> RenderableType:
+def _call(call: ToolCallBlock, unfolded: bool, frame: BlockStyle, leads: bool) -> RenderableType:
     line = Text(no_wrap=not unfolded, overflow="ellipsis")
     if call.state == "running":
         line.append(f"{SPINNER[frame.tick % len(SPINNER)]} ", style="cyan")
@@ -174,7 +174,7 @@ def _call(call: Call, unfolded: bool, frame: Frame, leads: bool) -> RenderableTy
     )
 
 
-def _length(call: Call) -> str:
+def _length(call: ToolCallBlock) -> str:
     seconds = call.duration
     if call.state == "running" and call.started:
         began = datetime.fromisoformat(call.started)
@@ -183,7 +183,7 @@ def _length(call: Call) -> str:
     return f"  {formatting.duration(seconds)}" if seconds and seconds >= 0.05 else ""
 
 
-def _folded(call: Call, frame: Frame) -> list[RenderableType]:
+def _folded(call: ToolCallBlock, frame: BlockStyle) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for content in call.content:
         if isinstance(content, Diff):
@@ -193,20 +193,20 @@ def _folded(call: Call, frame: Frame) -> list[RenderableType]:
     return parts
 
 
-def _unfolded(call: Call, frame: Frame) -> list[RenderableType]:
+def _unfolded(call: ToolCallBlock, frame: BlockStyle) -> list[RenderableType]:
     parts: list[RenderableType] = []
     if call.input and not any(isinstance(part, Diff) for part in call.content):
         parts.append(_input(call))
     parts += [_content(part, frame.narrower(2 * INDENT)) for part in call.content]
     for block in call.blocks:
-        if isinstance(block, Call):
+        if isinstance(block, ToolCallBlock):
             parts.append(_call(block, False, frame.narrower(INDENT), True))
         elif isinstance(block, Message | Thought):
             parts.append(Text(reveal(block.text).strip(), style="dim"))
     return parts
 
 
-def _content(content: Content, frame: Frame) -> RenderableType:
+def _content(content: Content, frame: BlockStyle) -> RenderableType:
     match content:
         case Diff():
             return _diff(content, frame, UNFOLDED_LINES)
@@ -217,11 +217,11 @@ def _content(content: Content, frame: Frame) -> RenderableType:
             return Text(f"[{formatting.one_line(content.mime)}]", style="dim")
 
 
-def _diff(change: Diff, frame: Frame, limit: int) -> RenderableType:
+def _diff(change: Diff, frame: BlockStyle, limit: int) -> RenderableType:
     return difference(change, frame.width, limit, dark=frame.dark)
 
 
-def _input(call: Call) -> RenderableType:
+def _input(call: ToolCallBlock) -> RenderableType:
     match call.input:
         case {"command": str(command)}:
             return Text(f"$ {reveal(command)}", style="cyan")
@@ -242,7 +242,7 @@ def _output(text: str, limit: int) -> Text:
     return shown
 
 
-def _request(request: Request) -> RenderableType:
+def _request(request: RequestBlock) -> RenderableType:
     line = transcript_blocks.asked(request.asked)
     if request.by is None:
         return Padding(line.append("  waits for you", style="bold yellow"), (0, 1, 1, INDENT))

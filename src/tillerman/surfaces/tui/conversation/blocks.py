@@ -11,16 +11,16 @@ from tillerman.core.events import Entry, PermissionRequested
 from tillerman.core.transcript import Fold, Transcript
 from tillerman.core.transcript_blocks import (
     Block,
-    Call,
     Message,
-    Plan,
-    Request,
+    PlanBlock,
+    RequestBlock,
     Thought,
+    ToolCallBlock,
     Turn,
     calls_of,
 )
 from tillerman.surfaces.rendering.markdown_stream import Block as Sealed
-from tillerman.surfaces.rendering.markdown_stream import Prose
+from tillerman.surfaces.rendering.markdown_stream import MarkdownStream
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,35 +30,35 @@ TAIL_LINES = 400  # of a block that has not ended; the rest of it waits for its 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PromptBlock:
     """A turn's prompt."""
 
     turn: Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MessageBlock:
     """A whole block of Markdown of a message."""
 
     block: Sealed
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class StreamingBlock:
     """The rest of a message, as far as it has come."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TurnEndBlock:
     """How a turn went."""
 
     turn: Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class CommandBlock:
     """What tillerman itself tells, beside the session: the answer to a slash command."""
 
     title: str
@@ -66,11 +66,11 @@ class Card:
     whole: RenderableType | None = None  # what it unfolds to, where that is more
 
 
-Thing = Asked | Said | Saying | Ended | Card | Block
+Thing = PromptBlock | MessageBlock | StreamingBlock | TurnEndBlock | CommandBlock | Block
 
 
 @dataclass(eq=False, slots=True)
-class Piece:
+class ConversationBlock:
     """One thing to see, drawn anew when its stamp is another."""
 
     thing: Thing
@@ -81,9 +81,9 @@ class Piece:
 
     @property
     def foldable(self) -> bool:
-        if isinstance(self.thing, Card):
+        if isinstance(self.thing, CommandBlock):
             return self.thing.whole is not None
-        return isinstance(self.thing, Thought | Call)
+        return isinstance(self.thing, Thought | ToolCallBlock)
 
     def toggle(self) -> None:
         self.unfolded, self.drawn = not self.unfolded, None
@@ -94,20 +94,22 @@ class _Span:
     """A turn's pieces, and where they begin among all."""
 
     start: int
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[ConversationBlock] = field(default_factory=list)
     moving: bool = True  # something of it may change without an entry of its own turn
 
 
-class Outline:
+class BlockList:
     """The pieces of a transcript, in order; `refresh` brings them up to what was added."""
 
     def __init__(self) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[ConversationBlock] = []
         self._folding = Fold()
         self._touched: set[int] = set()
         self._spans: dict[int, _Span] = {}
-        self._known: dict[Hashable, tuple[object, Piece | _Speech]] = {}  # with what it shows
-        self._cards: dict[int, list[Piece]] = {}  # by the turn that they stand below
+        self._known: dict[
+            Hashable, tuple[object, ConversationBlock | _Speech]
+        ] = {}  # with what it shows
+        self._cards: dict[int, list[ConversationBlock]] = {}  # by the turn that they stand below
 
     @property
     def transcript(self) -> Transcript:
@@ -118,19 +120,21 @@ class Outline:
             self._folding.add(entry)
             self._touched.add(entry.turn)
 
-    def tell(self, card: Card, instead: Piece | None = None) -> Piece:
+    def tell(
+        self, card: CommandBlock, instead: ConversationBlock | None = None
+    ) -> ConversationBlock:
         """Shown where the conversation is now, or in another's place; it is no part of the log."""
         if instead:
             instead.thing, instead.drawn = card, None
             return instead
         turns = self.transcript.turns
         number = turns[-1].number if turns else 0
-        piece = Piece(card)
+        piece = ConversationBlock(card)
         self._cards.setdefault(number, []).append(piece)
         self._touched.add(number)
         return piece
 
-    def take_over(self, other: Outline) -> None:
+    def take_over(self, other: BlockList) -> None:
         """The cards, and what was unfolded, of one that shows less of the same session."""
         self._cards = other._cards
         self._touched |= set(other._cards)
@@ -150,7 +154,7 @@ class Outline:
         numbers = numbers[first:]
         known = self._spans.get(numbers[0])
         start = known.start if known else len(self.pieces)
-        fresh: list[Piece] = []
+        fresh: list[ConversationBlock] = []
         for number in numbers:
             span = self._spans.get(number)
             if span is None or number in changed:
@@ -163,28 +167,28 @@ class Outline:
         turn = self.transcript.turn(number)
         blocks = turn.blocks if turn else self.transcript.opening
         running = turn is not None and turn.status == "running"
-        pieces: list[Piece] = []
+        pieces: list[ConversationBlock] = []
         if turn and turn.prompt is not None:
-            pieces.append(self._piece(("prompt", number), Asked(turn)))
+            pieces.append(self._piece(("prompt", number), PromptBlock(turn)))
         for at, block in enumerate(blocks):
             pieces += self._of_block(block, not running or at < len(blocks) - 1, tick)
         if turn and not running:
             stamp = (turn.usage, turn.files, turn.files_left_out)
-            pieces.append(self._piece(("end", number), Ended(turn), stamp))
+            pieces.append(self._piece(("end", number), TurnEndBlock(turn), stamp))
         pieces += self._cards.get(number, ())
         _gather(pieces)
         return _Span(0, pieces, running or any(map(_moves, blocks)))
 
-    def _of_block(self, block: Block, ended: bool, tick: int) -> list[Piece]:
+    def _of_block(self, block: Block, ended: bool, tick: int) -> list[ConversationBlock]:
         if not isinstance(block, Message):
             return [self._piece(id(block), block, _stamp(block, ended, tick))]
         speech = self._known.setdefault(id(block), (block, _Speech(block)))[1]
         assert isinstance(speech, _Speech)
         return speech.pieces(ended)
 
-    def _piece(self, key: Hashable, thing: Thing, stamp: Hashable = None) -> Piece:
-        piece = self._known.setdefault(key, (thing, Piece(thing, stamp)))[1]
-        assert isinstance(piece, Piece)
+    def _piece(self, key: Hashable, thing: Thing, stamp: Hashable = None) -> ConversationBlock:
+        piece = self._known.setdefault(key, (thing, ConversationBlock(thing, stamp)))[1]
+        assert isinstance(piece, ConversationBlock)
         if piece.stamp != stamp:
             piece.thing, piece.stamp, piece.drawn = thing, stamp, None
         return piece
@@ -195,12 +199,12 @@ class _Speech:
 
     def __init__(self, message: Message) -> None:
         self._message = message
-        self._prose = Prose()
+        self._prose = MarkdownStream()
         self._read = 0
-        self._sealed: list[Piece] = []
-        self._tail = Piece(Saying(""))
+        self._sealed: list[ConversationBlock] = []
+        self._tail = ConversationBlock(StreamingBlock(""))
 
-    def pieces(self, ended: bool) -> list[Piece]:
+    def pieces(self, ended: bool) -> list[ConversationBlock]:
         text = self._message.text
         if len(text) > self._read:
             self._seal(self._prose.feed(text[self._read :]))
@@ -209,17 +213,17 @@ class _Speech:
             self._seal(self._prose.end())
         tail = self._prose.tail(TAIL_LINES)
         if tail != self._tail.stamp:
-            self._tail = Piece(Saying(tail), tail)
+            self._tail = ConversationBlock(StreamingBlock(tail), tail)
         return [*self._sealed, self._tail] if tail.strip() else self._sealed
 
     def _seal(self, blocks: list[Sealed]) -> None:
-        self._sealed += [Piece(Said(block)) for block in blocks]
+        self._sealed += [ConversationBlock(MessageBlock(block)) for block in blocks]
 
 
 def is_silent(thing: Thing) -> bool:
     """What the rules allowed without a word is not worth one."""
     return (
-        isinstance(thing, Request)
+        isinstance(thing, RequestBlock)
         and isinstance(thing.asked, PermissionRequested)
         and thing.by == "policy"
         and thing.answer is not None
@@ -227,20 +231,20 @@ def is_silent(thing: Thing) -> bool:
     )
 
 
-def _gather(pieces: Iterable[Piece]) -> None:
+def _gather(pieces: Iterable[ConversationBlock]) -> None:
     """Calls that follow each other are one group."""
     seen = [piece for piece in pieces if not is_silent(piece.thing)]
     for piece, after in zip_longest(seen, seen[1:]):
-        leads = after is not None and isinstance(after.thing, Call)
-        if leads != piece.leads and isinstance(piece.thing, Call):
+        leads = after is not None and isinstance(after.thing, ToolCallBlock)
+        if leads != piece.leads and isinstance(piece.thing, ToolCallBlock):
             piece.leads, piece.drawn = leads, None
 
 
 def _moves(block: Block) -> bool:
     match block:
-        case Call():
+        case ToolCallBlock():
             return any(call.state == "running" for call in calls_of([block]))
-        case Request():
+        case RequestBlock():
             return block.open
         case _:
             return False
@@ -251,13 +255,13 @@ def _stamp(block: Block, ended: bool, tick: int) -> Hashable:
     match block:
         case Thought():
             return (len(block.text), ended)
-        case Call():
+        case ToolCallBlock():
             inside = sum(1 for _ in calls_of(block.blocks)) if block.blocks else 0
             moving = tick if block.state == "running" else None
             return (block.state, block.title, id(block.content), inside, moving)
-        case Request():
+        case RequestBlock():
             return block.by
-        case Plan():
+        case PlanBlock():
             return block.steps
         case _:
             return None

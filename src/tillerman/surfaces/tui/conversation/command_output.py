@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tillerman.core.errors import TillermanError
 from tillerman.surfaces.rendering import formatting
-from tillerman.surfaces.tui.conversation.blocks import Card
+from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,16 +41,16 @@ def table(
     return made
 
 
-class Awaited:
+class PendingOutput:
     """A card that tells whom it waits for, until there is something to tell, or it goes wrong."""
 
     def __init__(self, pane: SessionPane, title: str, waiting: str) -> None:
         self._pane = pane
         self._title = title
-        self._piece = pane.tell(Card(title, lines(f"{waiting}…", style="dim")))
+        self._piece = pane.tell(CommandBlock(title, lines(f"{waiting}…", style="dim")))
 
     def tell(self, body: RenderableType) -> None:
-        self._pane.tell(Card(self._title, body), instead=self._piece)
+        self._pane.tell(CommandBlock(self._title, body), instead=self._piece)
 
     def __enter__(self) -> Self:
         return self

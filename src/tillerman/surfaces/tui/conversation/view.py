@@ -15,14 +15,14 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tillerman.surfaces.tui.conversation.viewport import Blank, Document, Outlined
-from tillerman.surfaces.tui.rich_lines import Painter
+from tillerman.surfaces.tui.conversation.viewport import LaidOutBlock, Spacer, Viewport
+from tillerman.surfaces.tui.rich_lines import RichLineRenderer
 
 if TYPE_CHECKING:
-    from tillerman.surfaces.tui.conversation.blocks import Piece
+    from tillerman.surfaces.tui.conversation.blocks import ConversationBlock
 
 
-class Conversation(ScrollView, can_focus=True):
+class ConversationView(ScrollView, can_focus=True):
     """An outline is changed by whoever follows the session; `show` brings it to the screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -35,9 +35,9 @@ class Conversation(ScrollView, can_focus=True):
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"conversation--current"}
     DEFAULT_CSS = """
-    Conversation { height: 1fr; background: $background; scrollbar-size-vertical: 1;
+    ConversationView { height: 1fr; background: $background; scrollbar-size-vertical: 1;
         scrollbar-gutter: stable; overflow-x: hidden; }
-    Conversation > .conversation--current { background: $boost; }
+    ConversationView > .conversation--current { background: $boost; }
     """
 
     class Left(Message):
@@ -52,12 +52,12 @@ class Conversation(ScrollView, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__()
-        self._outline: Outlined = Blank()
-        self._painter = Painter()
-        self._document = Document(self._outline, self._draw, 80)
+        self._outline: LaidOutBlock = Spacer()
+        self._painter = RichLineRenderer()
+        self._document = Viewport(self._outline, self._draw, 80)
         self._following = True  # the end, until somebody scrolls away from it
         self._steered = False  # the view is moved by us, and not by a person
-        self._current: Piece | None = None
+        self._current: ConversationBlock | None = None
         self._greeting: RenderableType | None = None
         self._greeted: tuple[int, list[Strip]] | None = None  # as wide as that
         self._base = Style.null()
@@ -86,7 +86,7 @@ class Conversation(ScrollView, can_focus=True):
             self._to_end()
         self.refresh()
 
-    def bring(self, piece: Piece) -> None:
+    def bring(self, piece: ConversationBlock) -> None:
         """One that is taller than the screen is read from its first line."""
         self.show()
         top = self._document.top_of(piece)
@@ -94,11 +94,11 @@ class Conversation(ScrollView, can_focus=True):
             self._following = False
             self._steer(top)
 
-    def reopen(self, outline: Outlined, *, to_start: bool = False) -> None:
+    def reopen(self, outline: LaidOutBlock, *, to_start: bool = False) -> None:
         """The same session with more of its past; what was seen stays in sight, or the start is."""
         known = len(self._outline.pieces)
         self._outline = outline
-        self._document = Document(outline, self._draw, self._inner_width)
+        self._document = Viewport(outline, self._draw, self._inner_width)
         outline.refresh(self.tick)
         if self._following:
             self.action_end()
@@ -167,13 +167,13 @@ class Conversation(ScrollView, can_focus=True):
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
 
-    def _draw(self, piece: Piece, width: int) -> list[Strip]:
+    def _draw(self, piece: ConversationBlock, width: int) -> list[Strip]:
         from tillerman.surfaces.tui.conversation.block_styles import (  # loaded when first needed
-            Frame,
+            BlockStyle,
             draw,
         )
 
-        frame = Frame(width, self.tick, dark=self.app.current_theme.dark)
+        frame = BlockStyle(width, self.tick, dark=self.app.current_theme.dark)
         return self._painter.lines(draw(piece, frame), width)
 
     # -- where somebody looks ----------------------------------------------------------------------
@@ -266,7 +266,7 @@ class Conversation(ScrollView, can_focus=True):
             self.scroll_to_region(Region(0, top, self.size.width, 1), animate=False, immediate=True)
         self.refresh()
 
-    def _toggle(self, piece: Piece) -> None:
+    def _toggle(self, piece: ConversationBlock) -> None:
         piece.toggle()
         self._document.stay()
         self._resize_virtually()

@@ -9,41 +9,44 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from textual.strip import Strip
 
-    from tillerman.surfaces.tui.conversation.blocks import Piece
+    from tillerman.surfaces.tui.conversation.blocks import ConversationBlock
 
 MOST = 600  # lines of the window, while its end is followed
 KEPT = 3_000  # lines of it, while somebody scrolls
 BATCH = 60  # lines laid out at once when somebody scrolls past an end
 
 
-class Outlined(Protocol):
+class LaidOutBlock(Protocol):
     """Has pieces, in order."""
 
     @property
-    def pieces(self) -> list[Piece]: ...
+    def pieces(self) -> list[ConversationBlock]: ...
     def refresh(self, tick: int = 0) -> None: ...
 
 
-class Blank:
+class Spacer:
     """What there is before a session is."""
 
     def __init__(self) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[ConversationBlock] = []
 
     def refresh(self, tick: int = 0) -> None:
         pass
 
 
-class Document:
+class Viewport:
     """Only what is in the window has been drawn, so opening the longest session costs a screen."""
 
     def __init__(
-        self, outline: Outlined, draw: Callable[[Piece, int], list[Strip]], width: int
+        self,
+        outline: LaidOutBlock,
+        draw: Callable[[ConversationBlock, int], list[Strip]],
+        width: int,
     ) -> None:
         self._outline = outline
         self._draw = draw
         self._width = width
-        self._window: list[Piece] = []
+        self._window: list[ConversationBlock] = []
         self._first = 0  # where the window begins among all pieces
         self._tops = [0]  # where each piece begins, and where the last one ends
 
@@ -72,7 +75,7 @@ class Document:
         """Lays out the first lines alone."""
         self.show_from(0, height)
 
-    def rewidth(self, width: int, keep: tuple[Piece, int] | None, height: int) -> int:
+    def rewidth(self, width: int, keep: tuple[ConversationBlock, int] | None, height: int) -> int:
         """For another width: where the line of a piece is now that is to stay in sight."""
         if keep is None or keep[0] not in self._outline.pieces:
             self._width = width
@@ -157,20 +160,20 @@ class Document:
         lines = self.lines_of(found[0])
         return lines[found[1]] if found[1] < len(lines) else None
 
-    def place(self, y: int) -> tuple[Piece, int] | None:
+    def place(self, y: int) -> tuple[ConversationBlock, int] | None:
         """The piece at a line, and which of its lines that is."""
         if not 0 <= y < self.height:
             return None
         at = bisect_right(self._tops, y) - 1
         return self._window[at], y - self._tops[at]
 
-    def top_of(self, piece: Piece) -> int | None:
+    def top_of(self, piece: ConversationBlock) -> int | None:
         return self._tops[self._window.index(piece)] if piece in self._window else None
 
-    def foldable(self) -> list[Piece]:
+    def foldable(self) -> list[ConversationBlock]:
         return [piece for piece in self._window if piece.foldable]
 
-    def lines_of(self, piece: Piece) -> list[Strip]:
+    def lines_of(self, piece: ConversationBlock) -> list[Strip]:
         if piece.drawn is None or piece.drawn[0] != self._width:
             piece.drawn = (self._width, self._draw(piece, self._width))
         return piece.drawn[1]

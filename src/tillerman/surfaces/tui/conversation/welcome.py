@@ -17,7 +17,7 @@ from tillerman.surfaces.rendering import agent_reports, formatting
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tillerman.harness.agent_admin import Report
+    from tillerman.harness.agent_admin import AgentStatus
     from tillerman.harness.harness import Harness
     from tillerman.surfaces.tui.app import TillermanApp
     from tillerman.surfaces.tui.session_pane import SessionPane
@@ -43,7 +43,7 @@ class AgentSearch:
     def __init__(
         self,
         harness: Harness,
-        known: dict[str, Report],
+        known: dict[str, AgentStatus],
         changed: Callable[[], None],
         agent: str | None = None,
     ) -> None:
@@ -118,9 +118,9 @@ class Welcome:
         """Whom the person or the config names; else who worked here last, else who is ready."""
         config, wishes = self._harness.config, self._wishes
         if not wishes.get("agent") and (wishes.get("model") or "agent" in config.sources):
-            from tillerman.harness.agent_selection import roster
+            from tillerman.harness.agent_selection import select_agents
 
-            wishes["agent"] = roster(config, None, wishes.get("model"), folder).names[0]
+            wishes["agent"] = select_agents(config, None, wishes.get("model"), folder).names[0]
         if not wishes.get("agent"):
             wishes["agent"] = last = last_agent(self._harness, folder)
             self.search = AgentSearch(self._harness, self._app.reports, self._greet_all, last)
@@ -152,7 +152,7 @@ def _title() -> Text:
     return Text.assemble(("tillerman", "bold"), ("  one harness for every coding agent", "dim"))
 
 
-def _ways(found: Iterable[Report]) -> Table:
+def _ways(found: Iterable[AgentStatus]) -> Table:
     """What to run for each, those first that are half there."""
     table = Table.grid(padding=(0, 2))
     first = sorted(found, key=lambda report: not report.present)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tillerman.harness.agent_admin import Management, Report
+from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
 from tillerman.surfaces import query_agents
 from tillerman.surfaces.rendering import agent_reports, formatting
-from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 
 TONES = {"ready": "good", "not signed in": "warn", "broken": "bad", "not installed": ""}
 
@@ -17,10 +17,10 @@ class AgentPicker(Picker):
 
     def __init__(
         self,
-        management: Management,
+        management: AgentAdmin,
         names: Sequence[str],
         current: str,
-        known: dict[str, Report],
+        known: dict[str, AgentStatus],
     ) -> None:
         super().__init__("Agents", [self._row(name, known.get(name), current) for name in names])
         self._management = management
@@ -40,12 +40,12 @@ class AgentPicker(Picker):
         self.show_row(self._row(name, report, self._current))
 
     @staticmethod
-    def _row(name: str, report: Report | None, current: str) -> Row:
+    def _row(name: str, report: AgentStatus | None, current: str) -> PickerRow:
         if report is None:
-            return Row(name, name, "asking …", current=name == current)
+            return PickerRow(name, name, "asking …", current=name == current)
         state = agent_reports.state(report)
         version = report.installed.version if report.installed and report.present else None
-        return Row(
+        return PickerRow(
             name,
             name,
             f"{state} {version}" if version else state,
@@ -54,7 +54,7 @@ class AgentPicker(Picker):
             name == current,
         )
 
-    def looked_at(self, row: Row) -> None:
+    def looked_at(self, row: PickerRow) -> None:
         report = self._known.get(row.key)
         if report is None:
             self.tell("")
@@ -67,7 +67,7 @@ class AgentPicker(Picker):
         line = formatting.one_line(", ".join(parts))
         self.tell("\n".join([line, *agent_reports.next_steps([report])]))
 
-    def chosen(self, row: Row) -> None:
+    def chosen(self, row: PickerRow) -> None:
         report = self._known.get(row.key)
         if report is None or report.ready:
             super().chosen(row)

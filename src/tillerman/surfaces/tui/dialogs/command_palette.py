@@ -34,7 +34,7 @@ HELP = {  # what a key's short name leaves out
 }
 
 
-class Offer(NamedTuple):
+class PaletteEntry(NamedTuple):
     name: str
     help: str
     work: Work
@@ -53,17 +53,19 @@ class TillermanCommands(Provider):
                     shown = shown.stylize("underline", at, at + 1)
                 yield Hit(found[0], shown, offer.work, offer.name, offer.help)
 
-    def _offers(self) -> Iterator[Offer]:
+    def _offers(self) -> Iterator[PaletteEntry]:
         app: TillermanApp = self.app  # type: ignore[assignment]
         yield from sorted(actions(app), key=lambda offer: offer.name in LAST)
         for tab in app.tabs():
             if not tab.current:
                 title = formatting.one_line(tab.title) or "new session"
-                yield Offer(f"Go to {title}", "an open session", partial(app.show_pane, tab.pane))
+                yield PaletteEntry(
+                    f"Go to {title}", "an open session", partial(app.show_pane, tab.pane)
+                )
         yield from _slash_commands(app)
 
 
-def actions(app: TillermanApp) -> Iterator[Offer]:
+def actions(app: TillermanApp) -> Iterator[PaletteEntry]:
     """Of the app, each once, with the key that does it."""
     offered = set()
     for key, binding in app._bindings:
@@ -75,11 +77,11 @@ def actions(app: TillermanApp) -> Iterator[Offer]:
         offered.add(action)
         own = binding.with_key(app._keymap.get(binding.id or "", key))
         help = f"{app.get_key_display(own)}  {HELP.get(action, binding.tooltip)}".rstrip()
-        yield Offer(binding.description, help, partial(app.run_action, action))
+        yield PaletteEntry(binding.description, help, partial(app.run_action, action))
 
 
-def _slash_commands(app: TillermanApp) -> Iterator[Offer]:
+def _slash_commands(app: TillermanApp) -> Iterator[PaletteEntry]:
     from tillerman.surfaces.tui.commands import COMMANDS
 
     for command in COMMANDS.values():
-        yield Offer(command.name, command.help, partial(app.command, command.name))
+        yield PaletteEntry(command.name, command.help, partial(app.command, command.name))

@@ -15,10 +15,10 @@ from textual.widgets import OptionList, Static
 
 from tillerman.core.agent_admin import McpServer
 from tillerman.core.errors import TillermanError
-from tillerman.harness.agent_admin import Management
+from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui import keymap
-from tillerman.surfaces.tui.dialogs.picker import Row, Rows
+from tillerman.surfaces.tui.dialogs.picker import PickerRow, Rows
 
 WELL = ("connected", "enabled", "ready", "ok")
 ILL = ("fail", "error", "disconnected")
@@ -49,7 +49,7 @@ class McpPanel(ModalScreen[None]):
     McpPanel #told { height: auto; max-height: 6; padding: 0 1; margin-top: 1; color: $text-muted; }
     """
 
-    def __init__(self, management: Management, agent: str) -> None:
+    def __init__(self, management: AgentAdmin, agent: str) -> None:
         super().__init__()
         self._management = management
         self._agent = agent
@@ -97,7 +97,8 @@ class McpPanel(ModalScreen[None]):
     async def _tools(self, server: str) -> None:
         found = await self._management.mcp_tools(self._agent, server)
         rows = [
-            Row(tool.name, tool.name, " ".join(tool.arguments), tool.description) for tool in found
+            PickerRow(tool.name, tool.name, " ".join(tool.arguments), tool.description)
+            for tool in found
         ]
         self.tools.fill(rows)
         heading = f"Tools of {formatting.one_line(server)}: {len(rows)}"
@@ -150,9 +151,9 @@ class McpPanel(ModalScreen[None]):
         self.dismiss(None)
 
 
-def _row(server: McpServer) -> Row:
+def _row(server: McpServer) -> PickerRow:
     status = formatting.one_line(server.status).lower()
     tone = "bad" if any(word in status for word in ILL) else ""
     if not tone:
         tone = "good" if any(word in status for word in WELL) else "warn" if status else ""
-    return Row(server.name, server.name, server.status, server.command, tone)
+    return PickerRow(server.name, server.name, server.status, server.command, tone)

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from tillerman.core.agent import Agent
 from tillerman.core.capabilities import capabilities
 from tillerman.surfaces.rendering import formatting, tables
-from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 
 
 class ModePicker(Picker):
@@ -21,12 +21,12 @@ class ModePicker(Picker):
         able = "modes" in capabilities(agent)
         why = f"{formatting.one_line(agent.info.title)} has no other mode than agent"
         rows = [
-            Row(mode, mode, hint=why, off=True)
+            PickerRow(mode, mode, hint=why, off=True)
             if mode != "agent" and not able
-            else Row(mode, mode, hint=meaning, current=mode == current)
+            else PickerRow(mode, mode, hint=meaning, current=mode == current)
             for mode, meaning in tables.MODES.items()
         ]
         super().__init__("Mode", rows, filtered=False)
 
-    def looked_at(self, row: Row) -> None:
+    def looked_at(self, row: PickerRow) -> None:
         self.tell(row.told if row.off else "")

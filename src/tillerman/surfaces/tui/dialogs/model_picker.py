@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tillerman.core.agent_admin import Model
 from tillerman.core.errors import TillermanError
-from tillerman.harness.agent_admin import Management
+from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.rendering import formatting
-from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 
 OURS = "from tillerman's own table: {} does not list its models"
 THEIRS = "as {} lists them"
@@ -16,7 +16,7 @@ AS_TYPED = "as it is typed"
 
 
 class ModelPicker(Picker):
-    def __init__(self, management: Management, agent: str, current: str | None) -> None:
+    def __init__(self, management: AgentAdmin, agent: str, current: str | None) -> None:
         super().__init__(f"Models of {formatting.one_line(agent)}", told="asking …")
         self._management = management
         self._agent = agent
@@ -43,7 +43,7 @@ class ModelPicker(Picker):
     def _in_use(self, models: Sequence[Model]) -> str | None:
         return next((model.id for model in models if self._row(model).current), None)
 
-    def _row(self, model: Model) -> Row:
+    def _row(self, model: Model) -> PickerRow:
         current = self._current in (model.id, model.title) if self._current else model.current
         words = [word for word in ("default", "thinking") if getattr(model, word)]
         if model.context:
@@ -51,11 +51,11 @@ class ModelPicker(Picker):
         if model.efforts:
             words.append(f"effort {', '.join(model.efforts)}")
         title = model.title if model.title != model.id else (model.provider or "")
-        return Row(model.id, model.id, title, ", ".join(words), current=current)
+        return PickerRow(model.id, model.id, title, ", ".join(words), current=current)
 
-    def looked_at(self, row: Row) -> None:
+    def looked_at(self, row: PickerRow) -> None:
         self.tell(self._source)
 
-    def fitting(self, query: str) -> list[Row]:
+    def fitting(self, query: str) -> list[PickerRow]:
         name = query.strip()
-        return super().fitting(query) or ([Row(name, name, hint=AS_TYPED)] if name else [])
+        return super().fitting(query) or ([PickerRow(name, name, hint=AS_TYPED)] if name else [])

@@ -18,7 +18,7 @@ from textual.widgets.option_list import Option
 
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui import fuzzy, keymap
-from tillerman.surfaces.tui.ordered_keys import InOrder
+from tillerman.surfaces.tui.ordered_keys import OrderedKeys
 
 MOST = 300  # rows that are shown at once
 WIDEST = (36, 28)  # cells of a title and of a state
@@ -26,7 +26,7 @@ TONES = {"good": "$text-success", "warn": "$text-warning", "bad": "$text-error",
 
 
 @dataclass(frozen=True)
-class Row:
+class PickerRow:
     """What an agent, a file or a person called it may stand here as it is: it is cleaned."""
 
     key: str  # what is chosen by it
@@ -43,7 +43,7 @@ class Row:
         return formatting.one_line(str(self.hint))
 
 
-class Rows(InOrder, OptionList):
+class Rows(OrderedKeys, OptionList):
     """What is highlighted stays so when the rows change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -66,20 +66,22 @@ class Rows(InOrder, OptionList):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self.columns: tuple[int, int] | None = None  # cells of title and state; None: as needed
-        self._rows: list[Row] = []
+        self._rows: list[PickerRow] = []
         self._query = ""
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> PickerRow | None:
         """The one that is highlighted."""
         at = self.highlighted
         return self._rows[at] if at is not None and at < len(self._rows) else None
 
     @property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[PickerRow]:
         return self._rows
 
-    def fill(self, rows: Iterable[Row], *, query: str = "", highlight: str | None = None) -> None:
+    def fill(
+        self, rows: Iterable[PickerRow], *, query: str = "", highlight: str | None = None
+    ) -> None:
         kept = highlight or (self.row.key if self.row else None)
         scroll = self.scroll_offset.y
         self._rows, self._query = list(rows), query
@@ -92,13 +94,13 @@ class Rows(InOrder, OptionList):
         if highlight is None and kept in keys:
             self.scroll_to(y=scroll, animate=False)
 
-    def more(self, rows: Sequence[Row]) -> None:
+    def more(self, rows: Sequence[PickerRow]) -> None:
         """At the end, under the columns as they are."""
         widths = self._widths()  # of those that are there
         self._rows += rows
         self.add_options([Option(self._drawn(row, widths)) for row in rows])
 
-    def put(self, row: Row) -> None:
+    def put(self, row: PickerRow) -> None:
         """In place of the one with its key; nothing moves."""
         at = next((at for at, one in enumerate(self._rows) if one.key == row.key), None)
         if at is None:
@@ -118,7 +120,7 @@ class Rows(InOrder, OptionList):
         for_states = max((_width(row.state) for row in self._rows), default=0)
         return min(titles, for_titles), min(states, for_states)
 
-    def _drawn(self, row: Row, widths: tuple[int, int]) -> Content:
+    def _drawn(self, row: PickerRow, widths: tuple[int, int]) -> Content:
         title = _fitted(row.title, widths[0])
         if self._query and (found := fuzzy.match(self._query, title.plain)):
             for at in found[1]:
@@ -174,7 +176,7 @@ class Picker(ModalScreen[str | None]):
     def __init__(
         self,
         title: str,
-        rows: Iterable[Row] = (),
+        rows: Iterable[PickerRow] = (),
         *,
         told: str = "",
         filtered: bool = True,
@@ -212,11 +214,11 @@ class Picker(ModalScreen[str | None]):
     def query_text(self) -> str:
         return self.query_one(Input).value if self._filtered and self.is_mounted else ""
 
-    def show_rows(self, rows: Iterable[Row], *, highlight: str | None = None) -> None:
+    def show_rows(self, rows: Iterable[PickerRow], *, highlight: str | None = None) -> None:
         self._all = list(rows)
         self._show(self.query_text, self.fitting(self.query_text), highlight)
 
-    def _show(self, query: str, fitting: list[Row], highlight: str | None) -> None:
+    def _show(self, query: str, fitting: list[PickerRow], highlight: str | None) -> None:
         shown = fitting[:MOST]
         if highlight and highlight not in {row.key for row in shown}:
             shown = [*(row for row in fitting if row.key == highlight), *shown]
@@ -226,14 +228,14 @@ class Picker(ModalScreen[str | None]):
             title = f"{title} ({MOST} of {len(fitting)}: letters find the others)"
         self.query_one("#frame").border_title = Content(title)
 
-    def fitting(self, query: str) -> list[Row]:
+    def fitting(self, query: str) -> list[PickerRow]:
         """By their titles; after those, by how they stand."""
         by_title = fuzzy.best(query, self._all, lambda row: row.title)
         named = {row.key for row in by_title}
         others = [row for row in self._all if row.key not in named]
         return by_title + fuzzy.best(query, others, lambda row: f"{row.title} {row.state}")
 
-    def show_row(self, row: Row) -> None:
+    def show_row(self, row: PickerRow) -> None:
         """As it is known now."""
         self._all = [row if one.key == row.key else one for one in self._all]
         self.list.put(row)
@@ -244,11 +246,11 @@ class Picker(ModalScreen[str | None]):
         """Below the list."""
         self.query_one("#told", Static).update(text)
 
-    def looked_at(self, row: Row) -> None:
+    def looked_at(self, row: PickerRow) -> None:
         """It is highlighted now."""
         self.tell(row.told)
 
-    def chosen(self, row: Row) -> None:
+    def chosen(self, row: PickerRow) -> None:
         if row.off:
             self.tell(f"{formatting.one_line(row.title)} cannot be chosen: {row.told}")
         else:
@@ -292,7 +294,7 @@ class Picker(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class Line(InOrder, Input):
+class Line(OrderedKeys, Input):
     """Where a few words are typed."""
 
     BINDINGS: ClassVar[list[BindingType]] = []  # none beside those of any line

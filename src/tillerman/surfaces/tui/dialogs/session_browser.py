@@ -18,9 +18,9 @@ from textual.widgets import Input, OptionList, Static
 from tillerman.core.errors import TillermanError, UsageError
 from tillerman.surfaces.rendering import formatting, tables
 from tillerman.surfaces.tui.bars.key_bar import KeyLine
-from tillerman.surfaces.tui.dialogs.picker import Row, Rows, quiet_input
+from tillerman.surfaces.tui.dialogs.picker import PickerRow, Rows, quiet_input
 from tillerman.surfaces.tui.export_dialog import ENDINGS, write_into
-from tillerman.surfaces.tui.session_query import Found, Shelf
+from tillerman.surfaces.tui.session_query import SessionHit, SessionQuery
 
 if TYPE_CHECKING:
     from tillerman.harness.harness import Harness
@@ -70,11 +70,11 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     def __init__(self, harness: Harness, folder: Path, here: Collection[str] = ()) -> None:
         super().__init__()
         self._harness = harness
-        self._shelf = Shelf(harness.sessions)
+        self._shelf = SessionQuery(harness.sessions)
         self._folder = folder
         self._here = frozenset(here)
         self._everywhere = False
-        self._shown: list[Found] = []
+        self._shown: list[SessionHit] = []
         self._whole = False  # there are no further ones
         self._growing = False
         self._answered: Callable[[str], None] | None = None  # what is asked for below the list
@@ -163,7 +163,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         more = "" if self._whole else "+"
         self.query_one("#count", Static).update(f"{len(self._shown)}{more}")
 
-    def _row(self, found: Found) -> Row:
+    def _row(self, found: SessionHit) -> PickerRow:
         row = found.row
         state = self._state(found)
         cost = formatting.money(row.cost_usd) if row.cost_usd is not None else ""
@@ -180,9 +180,9 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         if self._everywhere:
             title = f"{formatting.one_line(Path(row.cwd).name, 16)} › {title}"
         tone = _TONES.get(state, "")
-        return Row(row.id, title, state, _columns(facts, self._widths), tone, below=below)
+        return PickerRow(row.id, title, state, _columns(facts, self._widths), tone, below=below)
 
-    def _state(self, found: Found) -> str:
+    def _state(self, found: SessionHit) -> str:
         """What somebody may want to do something about, and nothing else."""
         if found.waits:
             return "waits"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tillerman.surfaces.tui import themes
-from tillerman.surfaces.tui.dialogs.picker import Picker, Row
+from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 
 
 class ThemePicker(Picker):
@@ -18,13 +18,15 @@ class ThemePicker(Picker):
         own = [theme.name for theme in themes.OWN]
         ordered = [*own, *sorted(name for name in names if name not in own)]
         rows = [
-            Row(name, name, "dark" if dark.get(name, True) else "light", current=name == current)
+            PickerRow(
+                name, name, "dark" if dark.get(name, True) else "light", current=name == current
+            )
             for name in ordered
         ]
         super().__init__("Themes", rows)
         self._before = current
 
-    def looked_at(self, row: Row) -> None:
+    def looked_at(self, row: PickerRow) -> None:
         self.app.theme = row.key
 
     def action_close(self) -> None:

@@ -162,7 +162,7 @@ async def clipboard_image(folder: Path) -> File | None:
             said = await bounded_command.ask(
                 [program, *image], cwd=folder, env=env, seconds=PATIENCE, most=ATTACHMENT_CAP
             )
-        except (bounded_command.Missing, bounded_command.Slow):
+        except (bounded_command.CommandMissing, bounded_command.CommandTimeout):
             return None
         if said.cut:
             raise UsageError(f"the image is larger than {ATTACHMENT_CAP // 2**20} MB")

@@ -109,13 +109,13 @@ class FilePicker:
 
     def _fill(self, paths: _Paths, news: Callable[[], None]) -> bool:
         """True if there is more. A name that cannot be written in a prompt is left out."""
-        from tillerman.workspace.files.confined_root import Root
+        from tillerman.workspace.files.confined_root import ConfinedRoot
         from tillerman.workspace.files.refusal import Refused
-        from tillerman.workspace.files.walk import Walk
+        from tillerman.workspace.files.walk import DirectoryWalk
 
         try:
-            with Root(self._folder, guarded=False) as root:
-                walk = Walk(root, ".", seconds=SECONDS)
+            with ConfinedRoot(self._folder, guarded=False) as root:
+                walk = DirectoryWalk(root, ".", seconds=SECONDS)
                 told = time.monotonic()
                 for found in walk:
                     if self._closed or len(paths.shown) >= MOST:

@@ -64,7 +64,7 @@ class PromptHistory:
         self._sent.append(text)
 
 
-class Walk:
+class HistoryCursor:
     """One way through the history: the draft lies at its newer end."""
 
     def __init__(self, draft: str, past: Sequence[str]) -> None:

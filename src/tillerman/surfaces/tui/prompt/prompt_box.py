@@ -27,7 +27,7 @@ from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui.prompt.attachments import Attachments, clipboard_image, dropped
 from tillerman.surfaces.tui.prompt.completions import Completion, Completions
 from tillerman.surfaces.tui.prompt.file_picker import FilePicker, fits, reference, written
-from tillerman.surfaces.tui.prompt.history import PromptHistory, Walk, matching
+from tillerman.surfaces.tui.prompt.history import HistoryCursor, PromptHistory, matching
 
 if TYPE_CHECKING:
     from tillerman.core.agent import File
@@ -111,7 +111,7 @@ class PromptBox(TextArea):
         self._word: _Word | None = None  # that the list is for
         self._offered: _Word | None = None  # that it shows; a search takes a moment
         self._left: _Word | None = None  # whose list was closed
-        self._walk: Walk | None = None
+        self._walk: HistoryCursor | None = None
         self._searching: str | None = None  # the draft, while the history is searched
         self._attaching = 0
         self._send_after: WhenBusy | None = None
@@ -384,7 +384,7 @@ class PromptBox(TextArea):
             if self.text != draft:
                 return  # somebody wrote on meanwhile
             if self._walk is None or self._walk.text != draft:
-                self._walk = Walk(draft, past)
+                self._walk = HistoryCursor(draft, past)
         if not self._walk.step(by):
             return
         self._left = _Word("command", "")

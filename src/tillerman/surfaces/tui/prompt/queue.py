@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tillerman.core.transcript_blocks import Turn, Words
+from tillerman.core.transcript_blocks import TextBlock, Turn
 
 TURNS = 30  # that are looked at: each one takes one prompt from the queue
 
@@ -17,7 +17,7 @@ def waiting(turns: Sequence[Turn]) -> list[str]:
             queue.remove(turn.prompt)
         queue += [
             block.text for block in turn.blocks
-            if isinstance(block, Words) and block.how == "queued"
+            if isinstance(block, TextBlock) and block.how == "queued"
         ]  # fmt: skip
         if turn.status == "cancelled":
             queue.clear()

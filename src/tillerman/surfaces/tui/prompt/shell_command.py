@@ -63,9 +63,9 @@ class ShellLine:
 
     async def run(self, records: Path) -> None:
         """By the person's shell, with all that it needs of their environment; ends as a whole."""
-        from tillerman.supervision.client.warden_client import Warden
+        from tillerman.supervision.client.warden_client import WardenClient
 
-        warden = await Warden.start(records=records, marker=f"shell-{secrets.token_hex(4)}")
+        warden = await WardenClient.start(records=records, marker=f"shell-{secrets.token_hex(4)}")
         try:
             shell = os.environ.get("SHELL") or "/bin/sh"
             argv = ["/bin/sh", "-c", 'exec "$0" -c "$1" 2>&1', shell, self.command]

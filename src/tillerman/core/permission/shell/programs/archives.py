@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open
 from tillerman.core.permission.shell.programs.mentions import below
 from tillerman.core.permission.shell.programs.options import (
-    Option,
     Parsed,
+    ProgramOption,
     grammar,
     parse,
     read_option,
 )
 from tillerman.core.permission.shell.programs.roles import fill
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _TAR = (
     "-AcrutdxGnSkUWOmpsMBijJzZalRvwo -h|--dereference:follows --catenate:make "
@@ -58,7 +58,7 @@ _ENDINGS = {
 }  # fmt: skip
 
 
-def _tar(draft: Draft) -> None:
+def _tar(draft: InvocationDraft) -> None:
     """`tar xCf DIR FILE` gives values in the order of its letters; -C counts for what follows."""
     words = _dashed(draft.words[1:])
     parsed = parse(words, grammar(_TAR))
@@ -92,7 +92,7 @@ def _tar(draft: Draft) -> None:
         draft.at_least("writes")
 
 
-def _unpacks(draft: Draft, folder: str = "") -> None:
+def _unpacks(draft: InvocationDraft, folder: str = "") -> None:
     """Which files it writes there is told by the archive, and not by the line."""
     draft.some_below(folder or ".")
     draft.at_least("runs")
@@ -105,7 +105,7 @@ def _dashed(words: Sequence[str]) -> list[str]:
     rest = list(words[1:])
     found: list[str] = []
     for letter in words[0]:
-        option = options.get(f"-{letter}", Option(""))
+        option = options.get(f"-{letter}", ProgramOption(""))
         found += [f"-{letter}", *([rest.pop(0)] if option.takes == "value" and rest else [])]
     return [*found, *rest]
 
@@ -118,7 +118,7 @@ def _has(words: Sequence[str], letters: str) -> bool:
             for letter in word[1:]:
                 if letter in letters:
                     return True
-                if options.get(f"-{letter}", Option("")).takes == "value":
+                if options.get(f"-{letter}", ProgramOption("")).takes == "value":
                     break
     return False
 
@@ -142,7 +142,7 @@ def _members(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _gzip(draft: Draft) -> None:
+def _gzip(draft: InvocationDraft) -> None:
     """It replaces a file by another, but for those it prints or only looks at."""
     if {"looks", "info"} & draft.parsed.marks:
         return
@@ -158,7 +158,7 @@ def _gzip(draft: Draft) -> None:
             draft.access(path + _ENDINGS.get(draft.program.removeprefix("un"), ".gz"), "write")
 
 
-def _zip(draft: Draft) -> None:
+def _zip(draft: InvocationDraft) -> None:
     operands = list(draft.parsed.operands)
     for at, word in enumerate(draft.words[1:], 1):
         if _TEST_COMMAND.match(word):
@@ -182,7 +182,7 @@ def _zip(draft: Draft) -> None:
         draft.doubt(f"an option of zip that is not known: {draft.parsed.unknown[0]}")
 
 
-def _seven_zip(draft: Draft) -> None:
+def _seven_zip(draft: InvocationDraft) -> None:
     for word in draft.words[1:]:
         if word.startswith("-o"):
             _unpacks(draft, word[2:])
@@ -198,7 +198,7 @@ def _is_key(words: Sequence[str], letters: str) -> bool:
     return any(is_open(word) or set(letters) & set(word) for word in words)
 
 
-def _copies(draft: Draft) -> None:
+def _copies(draft: InvocationDraft) -> None:
     """cpio and pax, but where they only list or pack."""
     marks = draft.parsed.marks
     if {"reads", "passes"} & marks or draft.parsed.unknown or draft.parsed.open:
@@ -208,20 +208,20 @@ def _copies(draft: Draft) -> None:
         _packs_listed(draft)
 
 
-def _packs_listed(draft: Draft) -> None:
+def _packs_listed(draft: InvocationDraft) -> None:
     """Its input lists what is packed."""
     given = draft.stdin.text if draft.stdin.certain else None
     for path in [HOLE] if given is None else given.splitlines():
         draft.access(path, "read", recursive=True)
 
 
-def _library(draft: Draft) -> None:
+def _library(draft: InvocationDraft) -> None:
     """`ar x` and `jar x` unpack into where they stand."""
     if _is_key(draft.words[1:2], "x") or {"--extract"} & set(draft.words):
         _unpacks(draft, draft.parsed.value("--output") or "")
 
 
-def _unzip(draft: Draft) -> None:
+def _unzip(draft: InvocationDraft) -> None:
     if {"looks", "info"} & draft.parsed.marks:
         return
     _unpacks(draft, draft.parsed.value("-d") or "")

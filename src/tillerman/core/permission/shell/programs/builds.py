@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _FROM_INPUT = re.compile(r"(-\w*f|--(make)?file=)?(-|/dev/.*)")
 
 
-def _make(draft: Draft) -> None:
+def _make(draft: InvocationDraft) -> None:
     if any(map(_FROM_INPUT.fullmatch, draft.words[1:])):
         draft.doubt("rules of make that are not read")
     for word in draft.parsed.operands:
@@ -18,7 +18,7 @@ def _make(draft: Draft) -> None:
             draft.doubt(f"{word.partition('=')[0]} of make can run any program")
 
 
-def _compiler(draft: Draft) -> None:
+def _compiler(draft: InvocationDraft) -> None:
     """Their options are many: each output and plug-in that is known by name counts."""
     words = draft.words[1:]
     for at, word in enumerate(words):
@@ -39,7 +39,7 @@ def _compiler(draft: Draft) -> None:
     draft.mention([word for word in words if not word.startswith("-o")])
 
 
-def _gofmt(draft: Draft) -> None:
+def _gofmt(draft: InvocationDraft) -> None:
     """It prints what it would change, or with -w changes it; of a folder all Go files."""
     draft.only += ["*.go"]
     for path in draft.parsed.operands:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tillerman.core.permission.shell.programs.roles import suffixes
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _RUN = (
     "-dtiPTq -a|--attach=text -c|--cpu-shares=text -e|--env=text --env-file=read "
@@ -35,11 +35,11 @@ _KUBE = (
 )
 
 
-def _all_words(draft: Draft) -> None:
+def _all_words(draft: InvocationDraft) -> None:
     draft.mention(draft.words[1:])
 
 
-def _in_container(draft: Draft) -> None:
+def _in_container(draft: InvocationDraft) -> None:
     program = draft.parsed.value("--entrypoint")
     if program:
         rest = [word for run in draft.runs for word in run.words]
@@ -48,7 +48,7 @@ def _in_container(draft: Draft) -> None:
         draft.others += suffixes(draft.words)
 
 
-def _exec(draft: Draft) -> None:
+def _exec(draft: InvocationDraft) -> None:
     """The command stands behind `--`, or behind the pod."""
     words = draft.words
     rest = words[words.index("--") + 1 :] if "--" in words else draft.parsed.operands[1:]

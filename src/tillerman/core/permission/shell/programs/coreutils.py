@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from tillerman.core.permission.shell.programs.roles import response_file
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 
-def _all_processes(draft: Draft) -> None:
+def _all_processes(draft: InvocationDraft) -> None:
     """The BSD option `e` prints environments, which hold secrets."""
     words = [word for word in draft.words[1:] if not word.startswith("-")]
     if any("e" in word for word in words if word.isalpha()) or draft.parsed.unknown:
         draft.at_least("runs")
 
 
-def _some_variables(draft: Draft) -> None:
+def _some_variables(draft: InvocationDraft) -> None:
     """Without a name it prints all of them, which may be secrets."""
     if not draft.parsed.operands:
         draft.at_least("runs")
 
 
-def _not_interactive(draft: Draft) -> None:
+def _not_interactive(draft: InvocationDraft) -> None:
     """Its keys kill processes and write its settings."""
     short = [word[1:] for word in draft.words[1:] if word.startswith("-")]
     if "batch" not in draft.parsed.marks and not any("b" in word for word in short):
         draft.at_least("runs")
 
 
-def _only_formats(draft: Draft) -> None:
+def _only_formats(draft: InvocationDraft) -> None:
     """Any other operand sets the clock."""
     if any(not word.startswith("+") for word in draft.parsed.operands):
         draft.at_least("runs")

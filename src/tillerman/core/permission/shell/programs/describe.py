@@ -11,9 +11,9 @@ from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess, is_o
 from tillerman.core.permission.shell.programs.code_text import named_files, passed_commands
 from tillerman.core.permission.shell.programs.invocation import Invocation, StdinSource
 from tillerman.core.permission.shell.programs.mentions import hosts_in, mentioned
-from tillerman.core.permission.shell.programs.options import Option, Parsed, grammar, parse
+from tillerman.core.permission.shell.programs.options import Parsed, ProgramOption, grammar, parse
 from tillerman.core.permission.shell.programs.roles import fill, take
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 from tillerman.core.permission.shell.programs.table import ROWS, WITH_SUBCOMMANDS, family
 
 _STANDARD = frozenset({
@@ -92,7 +92,7 @@ def _known(
     text = joined(written)
     if words[0] not in WITH_SUBCOMMANDS:
         parsed, options = _parsed(words[1:], row.options, row)
-        return _filled(Draft(words, row, stdin, parsed), options).finish(text, others)
+        return _filled(InvocationDraft(words, row, stdin, parsed), options).finish(text, others)
     top, options = _parsed(words[1:], row.options, replace(row, style="posix"))
     rest = words[1 + top.rest :]
     if top.rest:
@@ -102,7 +102,7 @@ def _known(
         others.append(joined(written))
     sub, depth = _subcommand(words[0], rest)
     if sub is None:
-        draft = Draft(words, row, stdin, top)
+        draft = InvocationDraft(words, row, stdin, top)
         fill(draft, options)
         if rest and is_open(rest[0]):
             draft.doubt(f"the command of {words[0]} is only known at run time")
@@ -115,12 +115,16 @@ def _known(
         return draft.finish(text, others)
     spec = f"{sub.options} {row.options}" if row.everywhere else sub.options
     parsed, options = _parsed(rest[depth:], spec, sub)
-    draft = Draft([" ".join([words[0], *rest[:depth]]), *rest[depth:]], sub, stdin, parsed)
+    draft = InvocationDraft(
+        [" ".join([words[0], *rest[:depth]]), *rest[depth:]], sub, stdin, parsed
+    )
     _take_top(draft, top)
     return _filled(draft, options).finish(text, others)
 
 
-def _parsed(words: Sequence[str], spec: str, row: Row) -> tuple[Parsed, Mapping[str, Option]]:
+def _parsed(
+    words: Sequence[str], spec: str, row: Row
+) -> tuple[Parsed, Mapping[str, ProgramOption]]:
     options = grammar(f"{spec} {_COMMON}", row.style)
     return parse(words, options, row.style), options
 
@@ -133,7 +137,7 @@ def _subcommand(program: str, rest: Sequence[str]) -> tuple[Row | None, int]:
     return None, 0
 
 
-def _take_top(draft: Draft, top: Parsed) -> None:
+def _take_top(draft: InvocationDraft, top: Parsed) -> None:
     """Options before the subcommand."""
     program = draft.program.partition(" ")[0]
     for option, value in top.values:
@@ -147,7 +151,7 @@ def _take_top(draft: Draft, top: Parsed) -> None:
     draft.parsed.marks |= top.marks & {"untracked", "dry"}
 
 
-def _filled(draft: Draft, options: Mapping[str, Option]) -> Draft:
+def _filled(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> InvocationDraft:
     fill(draft, options)
     if draft.row.refine is not None:
         draft.row.refine(draft)
@@ -155,7 +159,7 @@ def _filled(draft: Draft, options: Mapping[str, Option]) -> Draft:
     return draft
 
 
-def _settle(draft: Draft) -> None:
+def _settle(draft: InvocationDraft) -> None:
     alone = len(draft.words) == 2 and not draft.parsed.unknown
     if (
         "info" in draft.parsed.marks

@@ -6,7 +6,7 @@ import re
 
 from tillerman.core.permission.shell.parsed_script import HOLE
 from tillerman.core.permission.shell.programs.git_arguments import patched_files
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _SHELL_ESCAPE = re.compile("!(.*)", re.DOTALL)
 _SAVES = re.compile(r"\b(?:w|wq|x|sav|saveas|write|wri|up|update|redir)\b!?\s*>*\s*([^\s|!>]+)")
@@ -16,7 +16,7 @@ _OPENS = re.compile(
 )
 
 
-def _plus(draft: Draft) -> None:
+def _plus(draft: InvocationDraft) -> None:
     """`+command` runs when the file is open."""
     for word in draft.parsed.operands:
         if word.startswith("+"):
@@ -24,7 +24,7 @@ def _plus(draft: Draft) -> None:
             _editor_command(draft, word[1:])
 
 
-def _vi(draft: Draft) -> None:
+def _vi(draft: InvocationDraft) -> None:
     _plus(draft)
     for option, value in draft.parsed.values:
         if option.name in ("-c", "--cmd"):
@@ -34,7 +34,7 @@ def _vi(draft: Draft) -> None:
         _editor_command(draft, draft.stdin.text or "")
 
 
-def _editor_command(draft: Draft, text: str) -> None:
+def _editor_command(draft: InvocationDraft, text: str) -> None:
     """The command of a shell, and the file, that a command of the editor names."""
     for script in _SHELL_ESCAPE.findall(text):
         draft.script(script.replace(HOLE, "$_"))
@@ -44,7 +44,7 @@ def _editor_command(draft: Draft, text: str) -> None:
     draft.code(text)
 
 
-def _patch(draft: Draft) -> None:
+def _patch(draft: InvocationDraft) -> None:
     for path, kind in zip(draft.parsed.operands, ("write", "read"), strict=False):
         draft.access(path, "write" if kind == "write" else "read")
     if not draft.parsed.operands and "dry" not in draft.parsed.marks:

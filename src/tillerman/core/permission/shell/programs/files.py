@@ -5,14 +5,14 @@ from __future__ import annotations
 import posixpath
 
 from tillerman.core.permission.shell.parsed_script import ANY, HOLE
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _CERTAINLY_DIRECTORIES = (".", "..", "/", "~")
 _MAKES_LINKS = frozenset({"ln", "gln", "link"})
 _MOVES = frozenset({"mv", "gmv"})
 
 
-def _arrivals(draft: Draft) -> None:
+def _arrivals(draft: InvocationDraft) -> None:
     """What lands in a directory keeps its name; `cp` and its like make links, or copy them."""
     parsed, marks = draft.parsed, draft.parsed.marks
     target = parsed.value("--target-directory")
@@ -47,7 +47,7 @@ def _holds_repository(source: str) -> bool:
     return posixpath.normpath(source or "x") in (".", "..", "/")
 
 
-def _links(draft: Draft, sources: list[str], name: str) -> None:
+def _links(draft: InvocationDraft, sources: list[str], name: str) -> None:
     """A link may be made, copied or moved: what it leads to is a path from its own directory."""
     marks = draft.parsed.marks
     copies = draft.program in _MOVES or {"recursive", "links"} & marks
@@ -72,7 +72,7 @@ def _from(home: str, target: str) -> str:
     return target if target.startswith(("/", "~")) or not home else posixpath.join(home, target)
 
 
-def _ln(draft: Draft) -> None:
+def _ln(draft: InvocationDraft) -> None:
     if len(draft.parsed.operands) == 1 and "target" not in draft.parsed.marks:
         source = draft.parsed.operands[0]
         name = posixpath.basename(source.rstrip("/"))
@@ -83,7 +83,7 @@ def _ln(draft: Draft) -> None:
         draft.access(target, "write")
 
 
-def _install(draft: Draft) -> None:
+def _install(draft: InvocationDraft) -> None:
     if "directory" not in draft.parsed.marks:
         _arrivals(draft)
 
@@ -91,7 +91,7 @@ def _install(draft: Draft) -> None:
 TEMPORARY = "/tmp"  # or what TMPDIR says
 
 
-def _mktemp(draft: Draft) -> None:
+def _mktemp(draft: InvocationDraft) -> None:
     parsed = draft.parsed
     if "dry" in parsed.marks:
         draft.accesses.clear()
@@ -109,7 +109,7 @@ def _mktemp(draft: Draft) -> None:
         draft.access(f"{TEMPORARY}/{template}", "write")
 
 
-def _dd(draft: Draft) -> None:
+def _dd(draft: InvocationDraft) -> None:
     for word in draft.words[1:]:
         name, equals, value = word.partition("=")
         if equals and name in ("if", "of"):

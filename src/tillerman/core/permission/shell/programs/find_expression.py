@@ -9,8 +9,8 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from tillerman.core.permission.shell.parsed_script import HOLE, SIGNS, FileAccess, is_open
-from tillerman.core.permission.shell.programs.invocation import Run, StdinSource
-from tillerman.core.permission.shell.programs.row import Draft
+from tillerman.core.permission.shell.programs.invocation import NestedCommand, StdinSource
+from tillerman.core.permission.shell.programs.row import InvocationDraft
 
 _FOUND = "\ue003"  # stands for `{}` while the inner command is described
 # How many words each takes; what is not here is not known.
@@ -31,7 +31,7 @@ _JOINS = frozenset({"-o", "-or", "!", "-not", "(", ")", ",", "-prune"})
 _READS = frozenset({"-newer", "-anewer", "-cnewer", "-samefile"})
 
 
-def describe_find(draft: Draft) -> None:
+def describe_find(draft: InvocationDraft) -> None:
     words = list(draft.words[1:])
     at = _after_global_options(words)
     starts: list[str] = []
@@ -48,7 +48,7 @@ def describe_find(draft: Draft) -> None:
     _actions(draft, expression, starts, only)
 
 
-def _unknown(draft: Draft, words: Sequence[str]) -> None:
+def _unknown(draft: InvocationDraft, words: Sequence[str]) -> None:
     """One of the words may be -fprint, and the next its file."""
     draft.doubt("words of find that are not known")
     draft.mention([word for word in words if not is_open(word)])
@@ -76,7 +76,7 @@ def _only(expression: Sequence[str]) -> tuple[str, ...]:
 
 
 def _actions(
-    draft: Draft, expression: Sequence[str], starts: Sequence[str], only: tuple[str, ...]
+    draft: InvocationDraft, expression: Sequence[str], starts: Sequence[str], only: tuple[str, ...]
 ) -> None:
     at = 0
     while at < len(expression):
@@ -103,7 +103,7 @@ def _actions(
 
 
 def _primary(
-    draft: Draft, word: str, value: str, starts: Sequence[str], only: tuple[str, ...]
+    draft: InvocationDraft, word: str, value: str, starts: Sequence[str], only: tuple[str, ...]
 ) -> None:
     if word in ("-fprint", "-fprint0", "-fls", "-fprintf"):
         draft.access(value, "write")
@@ -129,14 +129,18 @@ def _end(expression: Sequence[str], at: int) -> int:
 
 
 def _execute(
-    draft: Draft, command: Sequence[str], name: str, starts: Sequence[str], only: tuple[str, ...]
+    draft: InvocationDraft,
+    command: Sequence[str],
+    name: str,
+    starts: Sequence[str],
+    only: tuple[str, ...],
 ) -> None:
     words = tuple(word.replace("{}", HOLE) for word in command)
     if not words:
         return
     directory = HOLE if name.endswith("dir") else None
     accesses = _accesses(command, starts, only, in_directory=directory is not None)
-    run = Run(words, judged="both", directory=directory, later=True, accesses=accesses)
+    run = NestedCommand(words, judged="both", directory=directory, later=True, accesses=accesses)
     draft.runs.append(run)
 
 

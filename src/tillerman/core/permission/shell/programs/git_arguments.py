@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from tillerman.core.permission.shell.parsed_script import HOLE, joined
-from tillerman.core.permission.shell.programs.row import Draft
+from tillerman.core.permission.shell.programs.row import InvocationDraft
 
 # Settings of a repository that name no program, no file and no other place to fetch from.
 _RUNS_NOTHING = re.compile(
@@ -18,7 +18,7 @@ _RUNS_NOTHING = re.compile(
 )
 
 
-def shows(draft: Draft) -> None:
+def shows(draft: InvocationDraft) -> None:
     """`log` prints file contents only when asked; each file that is named counts all the same."""
     shows = "patch" in draft.parsed.marks
     named = any(one.kind == "read" for one in draft.accesses)
@@ -29,25 +29,25 @@ def shows(draft: Draft) -> None:
             draft.access(value.rpartition(":")[2], "read")
 
 
-def diff(draft: Draft) -> None:
+def diff(draft: InvocationDraft) -> None:
     if "untracked" in draft.parsed.marks:
         return
     if not draft.parsed.plain:  # the words may be revisions alone
         draft.access(".", "read", recursive=True)
 
 
-def show(draft: Draft) -> None:
+def show(draft: InvocationDraft) -> None:
     words = draft.parsed.operands
     if not words or (any(":" not in word.lstrip(":") for word in words) and not draft.parsed.plain):
         draft.access(".", "read", recursive=True)
 
 
-def cat_file(draft: Draft) -> None:
+def cat_file(draft: InvocationDraft) -> None:
     if any(word.startswith("--batch") for word in draft.words[1:]):
         draft.access(".", "read", recursive=True)
 
 
-def grep(draft: Draft) -> None:
+def grep(draft: InvocationDraft) -> None:
     """Words behind the pattern may be revisions as well as files."""
     operands = draft.parsed.operands
     files = operands if "given" in draft.parsed.marks else operands[1:]
@@ -55,14 +55,14 @@ def grep(draft: Draft) -> None:
         draft.access(".", "read", recursive=True)
 
 
-def lists(draft: Draft) -> None:
+def lists(draft: InvocationDraft) -> None:
     """Of branch and tag, the forms that list; a name among the operands makes or changes one."""
     marks = draft.parsed.marks
     if (draft.parsed.operands and "lists" not in marks) or "changes" in marks:
         draft.at_least("runs")
 
 
-def config(draft: Draft) -> None:
+def config(draft: InvocationDraft) -> None:
     """A setting of git can start programs: to write one is to write the file that holds it."""
     marks, operands = draft.parsed.marks, draft.parsed.operands
     if draft.parsed.unknown:
@@ -87,7 +87,7 @@ def config(draft: Draft) -> None:
     draft.access(file or ".git/config", "write")
 
 
-def init(draft: Draft) -> None:
+def init(draft: InvocationDraft) -> None:
     """It makes a repository, or adds to one what a template has, hooks among that."""
     folder = next(iter(draft.parsed.operands), ".")
     draft.access(folder, "write")
@@ -95,19 +95,19 @@ def init(draft: Draft) -> None:
         draft.access(posixpath.join(folder, ".git/hooks"), "write")
 
 
-def pathspecs(draft: Draft) -> None:
+def pathspecs(draft: InvocationDraft) -> None:
     """What git writes out of its own store: files that are named, and all tracked ones below."""
     for path in draft.parsed.operands:
         plain = re.sub(r"^:(\(.*?\)|[/!^]+)?", "", path)
         draft.some_below(plain or ".")
 
 
-def checkout_index(draft: Draft) -> None:
+def checkout_index(draft: InvocationDraft) -> None:
     if "all" in draft.parsed.marks and draft.parsed.value("--prefix") is None:
         draft.some_below(".")
 
 
-def clean(draft: Draft) -> None:
+def clean(draft: InvocationDraft) -> None:
     if "dry" in draft.parsed.marks:
         draft.effect = "reads"
         draft.accesses.clear()
@@ -115,7 +115,7 @@ def clean(draft: Draft) -> None:
         draft.some_below(".", "remove")
 
 
-def patched_files(draft: Draft) -> None:
+def patched_files(draft: InvocationDraft) -> None:
     """The files that a patch changes, where the line itself holds the patch."""
     text = draft.stdin.text
     if text is None or draft.parsed.operands or draft.parsed.value("--input") is not None:
@@ -130,14 +130,14 @@ def patched_files(draft: Draft) -> None:
                 draft.access(path.partition("/")[2], "write")
 
 
-def bisect(draft: Draft) -> None:
+def bisect(draft: InvocationDraft) -> None:
     operands = draft.words[1:]
     if operands[:1] == ["run"]:
         draft.doubt("git bisect can run any program")
         draft.run(operands[1:], "whole")
 
 
-def submodule(draft: Draft) -> None:
+def submodule(draft: InvocationDraft) -> None:
     words = [word for word in draft.words[1:] if word not in ("--quiet", "-q", "--recursive")]
     if words[:1] == ["foreach"]:
         draft.doubt("git submodule can run any program")
@@ -154,7 +154,7 @@ def _shell_text(words: Sequence[str]) -> str:
     return text.replace(HOLE, "$_")
 
 
-def clone(draft: Draft) -> None:
+def clone(draft: InvocationDraft) -> None:
     operands = draft.parsed.operands
     if len(operands) == 1:
         name = posixpath.basename(operands[0].rstrip("/")).removesuffix(".git")
@@ -164,12 +164,12 @@ def clone(draft: Draft) -> None:
             draft.doubt("ext:: of git can run any program")
 
 
-def remote_helper(draft: Draft) -> None:
+def remote_helper(draft: InvocationDraft) -> None:
     if any("ext::" in word for word in draft.words[1:]):
         draft.doubt("ext:: of git can run any program")
 
 
-def filters(draft: Draft) -> None:
+def filters(draft: InvocationDraft) -> None:
     draft.doubt(f"{draft.program} can run any program")
     draft.mention(draft.words[1:])
     for at, word in enumerate(draft.words):
@@ -180,7 +180,7 @@ def filters(draft: Draft) -> None:
             draft.script(word.partition("=")[2])
 
 
-def mv(draft: Draft) -> None:
+def mv(draft: InvocationDraft) -> None:
     operands = draft.parsed.operands
     for path in operands[:-1]:
         draft.access(posixpath.join(operands[-1], posixpath.basename(path.rstrip("/"))), "write",

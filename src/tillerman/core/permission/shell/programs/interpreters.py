@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from tillerman.core.permission.shell.parsed_script import is_open
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _MODULES_THAT_RUN_WORDS = frozenset({
     "timeit", "pdb", "code", "runpy", "profile", "cProfile", "trace", "zipfile", "tarfile",
@@ -28,7 +28,7 @@ _HARMLESS_SQL = re.compile(
 )
 
 
-def _file_or_input(draft: Draft) -> None:
+def _file_or_input(draft: InvocationDraft) -> None:
     """Without a file, what comes in is the code; the file's own words are not ours."""
     if draft.doubts or ("info" in draft.parsed.marks and len(draft.words) == 2):
         return
@@ -42,7 +42,7 @@ def _file_or_input(draft: Draft) -> None:
     draft.mention(rest[1:])
 
 
-def _python(draft: Draft) -> None:
+def _python(draft: InvocationDraft) -> None:
     module = draft.parsed.value("-m")
     if module is None:
         _file_or_input(draft)
@@ -59,7 +59,7 @@ def _python(draft: Draft) -> None:
     draft.mention(arguments)
 
 
-def _after_module(draft: Draft) -> list[str]:
+def _after_module(draft: InvocationDraft) -> list[str]:
     for at, word in enumerate(draft.words[1:], 1):
         if word == "-m":
             return list(draft.words[at + 2 :])
@@ -68,7 +68,7 @@ def _after_module(draft: Draft) -> list[str]:
     return []
 
 
-def _perl(draft: Draft) -> None:
+def _perl(draft: InvocationDraft) -> None:
     """-i changes the files that are named, whatever the code is."""
     operands = draft.words[1 + draft.parsed.rest :]
     if "inplace" in draft.parsed.marks:
@@ -79,7 +79,7 @@ def _perl(draft: Draft) -> None:
     _file_or_input(draft)
 
 
-def _database(draft: Draft) -> None:
+def _database(draft: InvocationDraft) -> None:
     """Their languages have commands that run programs and write files."""
     words = draft.words
     if draft.program == "sqlite3":
@@ -98,19 +98,21 @@ def _database(draft: Draft) -> None:
             draft.access(path, "write")
 
 
-def _ed(draft: Draft) -> None:
+def _ed(draft: InvocationDraft) -> None:
     draft.doubt("a script of ed that is not read")
     for line in (draft.stdin.text or "").splitlines():
         draft.mention(re.sub("^[^a-zA-Z!]*[a-zA-Z]{1,2}", "", line).split())
 
 
-def _subcommand(draft: Draft) -> None:
+def _subcommand(draft: InvocationDraft) -> None:
     if draft.words[1:2] in (["eval"], ["repl"]):
         draft.doubt(f"code for {draft.program}, which is not read")
     draft.mention(draft.words[2:])
 
 
-def _language(names: str, options: str, refine: Callable[[Draft], None] = _file_or_input) -> Row:
+def _language(
+    names: str, options: str, refine: Callable[[InvocationDraft], None] = _file_or_input
+) -> Row:
     return Row(names, options=options, style="posix", refine=refine)
 
 

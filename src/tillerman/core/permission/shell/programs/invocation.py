@@ -18,7 +18,7 @@ class StdinSource(Struct, frozen=True):
     certain: bool = True  # False: the shell may change it first
 
 
-class Run(Struct, frozen=True):
+class NestedCommand(Struct, frozen=True):
     """Another command that this one runs: words without a shell, or a script for one."""
 
     words: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Invocation(Struct, frozen=True):
     row: str = ""
     accesses: tuple[FileAccess, ...] = ()
     hosts: tuple[str, ...] = ()
-    runs: tuple[Run, ...] = ()
+    runs: tuple[NestedCommand, ...] = ()
     doubts: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()  # commands that it may run, for all that is known of it
     links: tuple[tuple[str, str], ...] = ()

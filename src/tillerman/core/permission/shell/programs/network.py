@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from tillerman.core.permission.shell.parsed_script import HOLE
 from tillerman.core.permission.shell.programs.options import grammar, parse
 from tillerman.core.permission.shell.programs.roles import suffixes, take
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _FAR = re.compile(r"^(?:[\w.@\[\]-]+:(?!//)|\w+://|[\w.@-]+::)")
 _SSH = (
@@ -28,7 +28,7 @@ def _saved_as(url: str) -> str:
     return posixpath.basename(path) or "index.html"
 
 
-def _curl(draft: Draft) -> None:
+def _curl(draft: InvocationDraft) -> None:
     parsed = draft.parsed
     urls = [*parsed.operands, *(value for option, value in parsed.values if option.name == "--url")]
     folder = parsed.value("--output-dir") or ""
@@ -44,7 +44,7 @@ def _curl(draft: Draft) -> None:
         draft.access(HOLE, "write")
 
 
-def _wget(draft: Draft) -> None:
+def _wget(draft: InvocationDraft) -> None:
     parsed = draft.parsed
     folder = parsed.value("--directory-prefix") or ""
     if parsed.value("--output-document") is None and "spider" not in parsed.marks:
@@ -52,7 +52,7 @@ def _wget(draft: Draft) -> None:
             draft.access(posixpath.join(folder, _saved_as(url)), "write")
 
 
-def _copy(draft: Draft) -> None:
+def _copy(draft: InvocationDraft) -> None:
     """rsync and scp: the last operand is written, the others are read; not those elsewhere."""
     *sources, target = draft.parsed.operands or [""]
     marks = draft.parsed.marks
@@ -76,14 +76,14 @@ def _copy(draft: Draft) -> None:
         draft.access(target, "remove", recursive=True)
 
 
-def _sftp(draft: Draft) -> None:
+def _sftp(draft: InvocationDraft) -> None:
     """Its commands come from its input, or from a file."""
     if text := draft.stdin.text:
         draft.doubt("commands that sftp reads from its input")
         draft.mention(text.split())
 
 
-def _stores(draft: Draft) -> None:
+def _stores(draft: InvocationDraft) -> None:
     """Copies between folders and stores elsewhere; of a folder, all that lies in it."""
     *sources, target = draft.parsed.operands or [""]
     for source in sources:
@@ -93,7 +93,7 @@ def _stores(draft: Draft) -> None:
         draft.access(target, "write")
 
 
-def _ssh(draft: Draft) -> None:
+def _ssh(draft: InvocationDraft) -> None:
     """Options stand before and behind the host."""
     options = grammar(_SSH)
     rest = list(draft.words[1 + parse(draft.words[1:], options, "posix").rest :])

@@ -19,7 +19,7 @@ Style = Literal["getopt", "posix", "single"]
 # several letters stand behind one dash (`java -version`), and nothing is clustered.
 
 
-class Option(NamedTuple):
+class ProgramOption(NamedTuple):
     name: str
     takes: Literal["nothing", "value", "attached"] = "nothing"
     role: str = ""
@@ -31,7 +31,7 @@ class Parsed:
 
     def __init__(self) -> None:
         self.operands: list[str] = []
-        self.values: list[tuple[Option, str]] = []
+        self.values: list[tuple[ProgramOption, str]] = []
         self.marks: set[str] = set()
         self.unknown: list[str] = []  # options that the grammar does not have
         self.open = False  # a word known only at run time stands where options are read
@@ -42,16 +42,16 @@ class Parsed:
         """The last value given for the option of this name."""
         return next((text for option, text in reversed(self.values) if option.name == name), None)
 
-    def add(self, option: Option, value: str | None = None) -> None:
+    def add(self, option: ProgramOption, value: str | None = None) -> None:
         self.marks.update(option.marks)
         if value is not None:
             self.values.append((option, value))
 
 
 @cache
-def grammar(spec: str, style: Style = "getopt") -> Mapping[str, Option]:
+def grammar(spec: str, style: Style = "getopt") -> Mapping[str, ProgramOption]:
     """By name with its dashes; `-#` stands for a number behind a dash."""
-    found: dict[str, Option] = {}
+    found: dict[str, ProgramOption] = {}
     for token in spec.split():
         head, _, marks = token.partition(":")
         names, equals, role = head.partition("=")
@@ -64,7 +64,7 @@ def grammar(spec: str, style: Style = "getopt") -> Mapping[str, Option]:
         canonical = max(expanded, key=len) if "|" in names else ""
         marked = tuple(marks.split(",")) if marks else ()
         for name in expanded:
-            found.setdefault(name, Option(canonical or name, takes, role, marked))
+            found.setdefault(name, ProgramOption(canonical or name, takes, role, marked))
     return found
 
 
@@ -75,7 +75,9 @@ def _each(name: str, style: Style) -> Iterator[str]:
         yield from (f"-{letter}" for letter in name[1:])
 
 
-def parse(words: Sequence[str], options: Mapping[str, Option], style: Style = "getopt") -> Parsed:
+def parse(
+    words: Sequence[str], options: Mapping[str, ProgramOption], style: Style = "getopt"
+) -> Parsed:
     """`words` without the program's name."""
     parsed = Parsed()
     at = 0
@@ -102,7 +104,7 @@ def parse(words: Sequence[str], options: Mapping[str, Option], style: Style = "g
 def read_option(
     word: str,
     following: Sequence[str],
-    options: Mapping[str, Option],
+    options: Mapping[str, ProgramOption],
     style: Style,
     parsed: Parsed,
 ) -> int:
@@ -131,7 +133,7 @@ def read_option(
 def _long(
     word: str,
     following: Sequence[str],
-    options: Mapping[str, Option],
+    options: Mapping[str, ProgramOption],
     style: Style,
     parsed: Parsed,
 ) -> int:
@@ -154,7 +156,7 @@ def _long(
     return 0
 
 
-def _named(name: str, options: Mapping[str, Option], style: Style) -> list[Option]:
+def _named(name: str, options: Mapping[str, ProgramOption], style: Style) -> list[ProgramOption]:
     """Long options may be cut short, as far as they stay different from all others."""
     if name in options:
         return [options[name]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tillerman.core.permission.shell.parsed_script import is_open
 from tillerman.core.permission.shell.programs.roles import suffixes
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _NPM = (
     "-dsqgDESOBPfh -v:info --prefix=dir -C=dir -w|--workspace=text --workspaces "
@@ -36,14 +36,14 @@ _UV_RUN = (
 )
 
 
-def _project_script(draft: Draft) -> None:
+def _project_script(draft: InvocationDraft) -> None:
     """`npm run x` runs what the project says; its words are not files."""
     if any(map(is_open, draft.words[1:2])):
         draft.doubt(f"the script that {draft.program} runs is only known at run time")
     draft.mention(draft.words[1:])
 
 
-def _runner(draft: Draft) -> None:
+def _runner(draft: InvocationDraft) -> None:
     draft.others += suffixes(draft.words)
 
 

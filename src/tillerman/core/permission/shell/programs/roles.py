@@ -22,8 +22,8 @@ from collections.abc import Mapping, Sequence
 from tillerman.core.permission.shell.dangerous_variables import is_harmless
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open, joined
 from tillerman.core.permission.shell.programs.mentions import hosts_in
-from tillerman.core.permission.shell.programs.options import Option
-from tillerman.core.permission.shell.programs.row import Draft, Kind
+from tillerman.core.permission.shell.programs.options import ProgramOption
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Kind
 
 _FILES: dict[str, Kind] = {
     "read": "read", "write": "write", "remove": "remove", "mention": "mention",
@@ -43,7 +43,7 @@ _READ_ONLY = re.compile(r"[:,](ro|readonly)\b(?!=(false|0))")  # of a mount
 _GLOB = re.compile(r"[*?\[]")
 
 
-def fill(draft: Draft, options: Mapping[str, Option]) -> None:
+def fill(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
     """Everything that the row tells without its `refine`."""
     row, parsed = draft.row, draft.parsed
     if row.own:
@@ -70,7 +70,7 @@ def fill(draft: Draft, options: Mapping[str, Option]) -> None:
         draft.mention(draft.words[1:])
 
 
-def take(draft: Draft, role: str, value: str, what: str = "") -> None:
+def take(draft: InvocationDraft, role: str, value: str, what: str = "") -> None:
     """One value or operand."""
     name, recursive = role.removesuffix("/"), role.endswith("/")
     if kind := _FILES.get(name):
@@ -129,7 +129,7 @@ def take(draft: Draft, role: str, value: str, what: str = "") -> None:
             draft.code(value)
 
 
-def revision(draft: Draft, word: str) -> None:
+def revision(draft: InvocationDraft, word: str) -> None:
     """A word of git that is a revision, a file, or a file of a revision."""
     path = word.partition(":")[2] if ":" in word.lstrip(":") else word
     path = re.sub(r"^:(\(.*?\)|[/!^]+)?|^[0-3]:", "", path)  # `:1:FILE` is of the index
@@ -144,7 +144,7 @@ def revision(draft: Draft, word: str) -> None:
             draft.access(path, "read", recursive=True)
 
 
-def _operands(draft: Draft, roles: str) -> None:
+def _operands(draft: InvocationDraft, roles: str) -> None:
     row, marks, operands = draft.row, draft.parsed.marks, draft.parsed.operands
     parts = roles.split()
     if "given" in marks and parts[:1] == ["text"]:
@@ -170,7 +170,7 @@ def spread(parts: Sequence[str], operands: Sequence[str]) -> list[tuple[str, str
     return found
 
 
-def _command(draft: Draft) -> None:
+def _command(draft: InvocationDraft) -> None:
     """The command behind the options of a wrapper."""
     row, parsed = draft.row, draft.parsed
     rest = list(draft.words[1 + parsed.rest :])
@@ -206,7 +206,7 @@ def _command(draft: Draft) -> None:
         draft.run(rest, row.command, remote=row.remote, environment=environment)
 
 
-def response_file(draft: Draft) -> None:
+def response_file(draft: InvocationDraft) -> None:
     """`@FILE` stands for the options and files that it lists."""
     for word in draft.words[1:]:
         if word.startswith("@"):
@@ -219,11 +219,11 @@ def suffixes(words: Sequence[str]) -> list[str]:
     return [joined(words[at:]) for at in range(1, min(len(words), _MOST_SUFFIXES))]
 
 
-def is_dangerous(option: Option) -> bool:
+def is_dangerous(option: ProgramOption) -> bool:
     return option.role in _OPAQUE or "doubt" in option.marks
 
 
-def _open(draft: Draft, options: Mapping[str, Option]) -> None:
+def _open(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
     """A word that only the running shell knows may be any option of the program."""
     writes = any(
         option.role.startswith(("write", "remove")) or {"writes", "runs"} & set(option.marks)

@@ -11,7 +11,12 @@ from msgspec.structs import replace
 
 from tillerman.core.permission.shell.parsed_script import Effect, FileAccess
 from tillerman.core.permission.shell.programs.code_text import named_files, passed_commands
-from tillerman.core.permission.shell.programs.invocation import Invocation, Judged, Run, StdinSource
+from tillerman.core.permission.shell.programs.invocation import (
+    Invocation,
+    Judged,
+    NestedCommand,
+    StdinSource,
+)
 from tillerman.core.permission.shell.programs.mentions import below, mentioned
 from tillerman.core.permission.shell.programs.options import Parsed, Style
 
@@ -43,11 +48,11 @@ class Row(Struct, frozen=True):
     passes: bool = False  # it may run commands that its words name, in ways that no row tells
     own: bool = False  # `refine` reads all of its words
     everywhere: bool = False  # its options may also follow its subcommands
-    refine: Callable[[Draft], None] | None = None
+    refine: Callable[[InvocationDraft], None] | None = None
     samples: tuple[str, ...] = ()  # of rows that only read: lines that the tests run
 
 
-class Draft:
+class InvocationDraft:
     """What is known so far of one command; `refine` of a row adds what no grammar tells."""
 
     def __init__(self, words: Sequence[str], row: Row, stdin: StdinSource, parsed: Parsed) -> None:
@@ -59,7 +64,7 @@ class Draft:
         self.effect: Effect = row.effect
         self.accesses: list[FileAccess] = []
         self.hosts: list[str] = []
-        self.runs: list[Run] = []
+        self.runs: list[NestedCommand] = []
         self.doubts: list[str] = []
         self.links: list[tuple[str, str]] = []
         self.others: list[str] = []
@@ -128,12 +133,14 @@ class Draft:
     ) -> None:
         self.at_least("runs")
         self.runs.append(
-            Run(tuple(words), judged=judged, remote=remote, environment=tuple(environment))
+            NestedCommand(
+                tuple(words), judged=judged, remote=remote, environment=tuple(environment)
+            )
         )
 
     def script(self, text: str, judged: Judged = "whole", *, remote: bool = False) -> None:
         self.at_least("runs")
-        self.runs.append(Run(script=text, judged=judged, remote=remote))
+        self.runs.append(NestedCommand(script=text, judged=judged, remote=remote))
 
     def finish(self, text: str, others: Sequence[str]) -> Invocation:
         directory = self.directory
@@ -153,7 +160,7 @@ class Draft:
             tuple((below(directory, a), below(directory, b)) for a, b in self.links),
         )
 
-    def _moved(self, run: Run) -> Run:
+    def _moved(self, run: NestedCommand) -> NestedCommand:
         if not self.directory or run.directory is not None:
             return run
         return replace(run, directory=self.directory)

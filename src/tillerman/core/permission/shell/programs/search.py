@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tillerman.core.permission.shell.programs.find_expression import describe_find
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 
-def _directories(draft: Draft) -> None:
+def _directories(draft: InvocationDraft) -> None:
     """`-d recurse` is another way to say `-r`."""
     value = draft.parsed.value("--directories")
     if value is not None and "recurse".startswith(value[:3]):
@@ -16,7 +16,7 @@ def _directories(draft: Draft) -> None:
             draft.access(".", "read", recursive=True)
 
 
-def _fd(draft: Draft) -> None:
+def _fd(draft: InvocationDraft) -> None:
     """Everything behind `-x` or `-X` is the command."""
     for at, word in enumerate(draft.words[1:], 1):
         if word in ("-x", "-X", "--exec", "--exec-batch"):

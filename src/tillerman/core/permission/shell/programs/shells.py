@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from tillerman.core.permission.shell.parsed_script import HOLE
 from tillerman.core.permission.shell.programs.roles import suffixes
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 
-def _shell(draft: Draft) -> None:
+def _shell(draft: InvocationDraft) -> None:
     words = draft.words
     for at, word in enumerate(words[1:], 1):
         if word[:1] == "-" and word[:2] != "--" and "c" in word:
@@ -24,7 +24,7 @@ def _shell(draft: Draft) -> None:
     draft.mention(operands[1:])
 
 
-def _other_shell(draft: Draft) -> None:
+def _other_shell(draft: InvocationDraft) -> None:
     """One with a language of its own."""
     draft.doubt(f"{draft.program} runs what cannot be read")
     for at, word in enumerate(draft.words):

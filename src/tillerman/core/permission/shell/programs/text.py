@@ -8,7 +8,7 @@ from tillerman.core.permission.shell.parsed_script import ANY
 from tillerman.core.permission.shell.programs.awk_script import OUTPUT as AWK_OUTPUT
 from tillerman.core.permission.shell.programs.awk_script import only_prints as awk_only_prints
 from tillerman.core.permission.shell.programs.roles import response_file
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 from tillerman.core.permission.shell.programs.sed_script import FILES as SED_FILES
 from tillerman.core.permission.shell.programs.sed_script import only_prints as sed_only_prints
 
@@ -20,12 +20,12 @@ _YQ_VALUES = frozenset({
 _JQ_LOADS = re.compile(r"include|import|env|ENV|load|eval")  # files of its own, or secrets
 
 
-def _tail(draft: Draft) -> None:
+def _tail(draft: InvocationDraft) -> None:
     """`tail +5` is the old form of `-n +5`."""
     draft.accesses[:] = [one for one in draft.accesses if not re.fullmatch(r"\+\d+", one.path)]
 
 
-def _pieces(draft: Draft) -> None:
+def _pieces(draft: InvocationDraft) -> None:
     """split and csplit name their files by a prefix."""
     if draft.program == "split":
         prefix = draft.parsed.operands[1] if len(draft.parsed.operands) > 1 else "x"
@@ -34,7 +34,7 @@ def _pieces(draft: Draft) -> None:
     draft.access(prefix + ANY, "write")
 
 
-def _sed(draft: Draft) -> None:
+def _sed(draft: InvocationDraft) -> None:
     parsed = draft.parsed
     scripts = [value for option, value in parsed.values if option.name == "--expression"]
     if "given" not in parsed.marks:
@@ -57,7 +57,7 @@ def _sed(draft: Draft) -> None:
             draft.access(backup.replace("*", path) if "*" in backup else path + backup, "write")
 
 
-def _awk(draft: Draft) -> None:
+def _awk(draft: InvocationDraft) -> None:
     parsed = draft.parsed
     scripts = parsed.operands[:1] if "given" not in parsed.marks else []
     scripts += [value for option, value in parsed.values if option.name == "--source"]
@@ -80,11 +80,11 @@ def _awk(draft: Draft) -> None:
             draft.mention([file])
 
 
-def _named_values(draft: Draft) -> list[tuple[str, str]]:
+def _named_values(draft: InvocationDraft) -> list[tuple[str, str]]:
     return [(option.name, value) for option, value in draft.parsed.values]
 
 
-def _jq(draft: Draft) -> None:
+def _jq(draft: InvocationDraft) -> None:
     """Options that take two words stand anywhere."""
     words, at = draft.words, 1
     files: list[str] = []

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 
 from tillerman.core.permission.shell.parsed_script import HOLE, joined
-from tillerman.core.permission.shell.programs.invocation import Judged, Run
+from tillerman.core.permission.shell.programs.invocation import Judged, NestedCommand
 from tillerman.core.permission.shell.programs.options import grammar, parse
 from tillerman.core.permission.shell.programs.roles import suffixes, take
-from tillerman.core.permission.shell.programs.row import Draft, Row
+from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _PLAIN = re.compile(r"[\w./:@%+,=\s-]*")
 _XARGS = (
@@ -32,7 +32,7 @@ _FIRST_PERSON = (
 )
 
 
-def _env(draft: Draft) -> None:
+def _env(draft: InvocationDraft) -> None:
     """With -S, one word holds options, assignments and the command."""
     split = draft.parsed.value("--split-string")
     rest = draft.words[1 + draft.parsed.rest :]
@@ -48,7 +48,7 @@ def _env(draft: Draft) -> None:
         draft.script(" ".join([split, *rest]).replace(HOLE, "$_"), "inner")
 
 
-def _xargs(draft: Draft) -> None:
+def _xargs(draft: InvocationDraft) -> None:
     """What it reads are further words of the command, or take the place of a mark in it."""
     if not draft.runs:
         if not draft.parsed.unknown and not draft.parsed.open:
@@ -62,15 +62,15 @@ def _xargs(draft: Draft) -> None:
     else:
         filled = [*words, *_given(draft)]
     inherits = draft.parsed.value("--arg-file") is not None
-    draft.runs.append(Run(tuple(filled), stdin="inherits" if inherits else "none"))
+    draft.runs.append(NestedCommand(tuple(filled), stdin="inherits" if inherits else "none"))
 
 
-def _mark(draft: Draft) -> str | None:
+def _mark(draft: InvocationDraft) -> str | None:
     values = [value for option, value in draft.parsed.values if "replace" in option.marks]
     return (values[-1] or "{}") if values else None
 
 
-def _given(draft: Draft) -> list[str]:
+def _given(draft: InvocationDraft) -> list[str]:
     text = draft.stdin.text
     file = draft.parsed.value("--arg-file")
     if text is None or not draft.stdin.certain or file or "split" in draft.parsed.marks:
@@ -80,7 +80,7 @@ def _given(draft: Draft) -> list[str]:
     return text.split() if _PLAIN.fullmatch(text) else [HOLE]
 
 
-def _su(draft: Draft) -> None:
+def _su(draft: InvocationDraft) -> None:
     """Words behind the user are for a shell."""
     rest = draft.parsed.operands[1:]
     if draft.parsed.operands[:1] == ["-"]:
@@ -93,13 +93,13 @@ def _su(draft: Draft) -> None:
     draft.others += suffixes(draft.words)
 
 
-def _log_in(draft: Draft) -> None:
+def _log_in(draft: InvocationDraft) -> None:
     """A shell that somebody logs in with starts in a home directory."""
     if "login" in draft.parsed.marks:
         draft.directory = HOLE
 
 
-def _sg(draft: Draft) -> None:
+def _sg(draft: InvocationDraft) -> None:
     """`sg GROUP -c SCRIPT`, where -c may be left out."""
     rest = [word for word in draft.words[1:] if word != "-"][1:]
     if rest:
@@ -107,7 +107,7 @@ def _sg(draft: Draft) -> None:
     draft.others += suffixes(draft.words)
 
 
-def _sudo(draft: Draft) -> None:
+def _sudo(draft: InvocationDraft) -> None:
     _log_in(draft)
     if "edit" in draft.parsed.marks:
         for run in draft.runs:
@@ -121,12 +121,12 @@ def _sudo(draft: Draft) -> None:
         draft.run(["sh"], "whole")
 
 
-def _sudoedit(draft: Draft) -> None:
+def _sudoedit(draft: InvocationDraft) -> None:
     for word in draft.parsed.operands:
         draft.access(word, "write")
 
 
-def _flock(draft: Draft) -> None:
+def _flock(draft: InvocationDraft) -> None:
     """`flock FILE -c SCRIPT`: -c may also stand behind the file."""
     words = [list(run.words) for run in draft.runs]
     if words and words[0][:1] in (["-c"], ["--command"]):
@@ -134,7 +134,7 @@ def _flock(draft: Draft) -> None:
         draft.script(" ".join(words[0][1:]).replace(HOLE, "$_"), "inner")
 
 
-def _script(draft: Draft) -> None:
+def _script(draft: InvocationDraft) -> None:
     """It records to a file that it is given, or to `typescript`."""
     for file in draft.parsed.operands[:1] or ["typescript"]:
         draft.access(file, "write")
@@ -143,13 +143,13 @@ def _script(draft: Draft) -> None:
     draft.others += suffixes(draft.words)
 
 
-def _shell_without_command(draft: Draft) -> None:
+def _shell_without_command(draft: InvocationDraft) -> None:
     """Where it is given none, it starts a shell, which reads commands from its standard input."""
     if not draft.runs and not _ONLY_TELLS.intersection(draft.words[1:]):
         draft.run(["sh"], "whole")
 
 
-def _architecture(draft: Draft) -> None:
+def _architecture(draft: InvocationDraft) -> None:
     """`setarch ARCH -R COMMAND`: the architecture may be left out."""
     if draft.runs and draft.parsed.rest == 0:
         draft.runs.clear()
@@ -162,26 +162,26 @@ def _architecture(draft: Draft) -> None:
     _shell_without_command(draft)
 
 
-def _pid(draft: Draft) -> None:
+def _pid(draft: InvocationDraft) -> None:
     """With -p the words are numbers of processes."""
     if "pid" in draft.parsed.marks:
         draft.runs.clear()
 
 
-def _unread(draft: Draft) -> None:
+def _unread(draft: InvocationDraft) -> None:
     draft.doubt(f"{draft.program} runs what cannot be read")
     _anywhere(draft)
     draft.code(" ".join(draft.words[1:]))
     draft.code(draft.stdin.text or "")
 
 
-def _anywhere_or_shell(draft: Draft) -> None:
+def _anywhere_or_shell(draft: InvocationDraft) -> None:
     if len(draft.words) <= 2:
         _shell_without_command(draft)
     _anywhere(draft)
 
 
-def _anywhere(draft: Draft) -> None:
+def _anywhere(draft: InvocationDraft) -> None:
     """Its options are many: the command may begin at any of its words."""
     draft.others += suffixes(draft.words)
     draft.mention(draft.words[1:])
@@ -190,7 +190,7 @@ def _anywhere(draft: Draft) -> None:
             draft.script(word.replace(HOLE, "$_"))
 
 
-def _loader(draft: Draft) -> None:
+def _loader(draft: InvocationDraft) -> None:
     options = grammar("--library-path=text --inhibit-cache --preload=code --audit=code "
                       "--argv0=text --list --verify --inhibit-rpath=text")  # fmt: skip
     parsed = parse(draft.words[1:], options, "posix")
@@ -201,7 +201,7 @@ def _loader(draft: Draft) -> None:
         draft.run(rest, "inner")
 
 
-def _start_daemon(draft: Draft) -> None:
+def _start_daemon(draft: InvocationDraft) -> None:
     for at, word in enumerate(draft.words):
         if word in ("-x", "--exec", "-a", "--startas"):
             rest = draft.words[draft.words.index("--") + 1 :] if "--" in draft.words else ()
@@ -219,7 +219,7 @@ def _wrapper(
     shell: bool = False,
     assignments: bool = False,
     remote: bool = False,
-    refine: Callable[[Draft], None] | None = None,
+    refine: Callable[[InvocationDraft], None] | None = None,
 ) -> Row:
     return Row(
         names,
