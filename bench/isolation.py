@@ -11,7 +11,7 @@ from statistics import median
 
 from tillerman.supervision.isolation import (
     LEVELS,
-    Confined,
+    ConfinedCommand,
     IsolationLevel,
     after,
     confine,
@@ -23,7 +23,7 @@ ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10")) * 10
 TRUE = "/bin/true"
 
 
-def run(confined: Confined | None) -> None:
+def run(confined: ConfinedCommand | None) -> None:
     pid = os.fork()
     if pid == 0:
         try:
@@ -38,7 +38,7 @@ def run(confined: Confined | None) -> None:
     assert status == 0, status
 
 
-def prepare(level: IsolationLevel, workspace: Path) -> Confined:
+def prepare(level: IsolationLevel, workspace: Path) -> ConfinedCommand:
     env = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
     names = [workspace / name for name in (".claude", ".mcp.json", ".vscode", ".env")]
     return confine(level, workspace=workspace, argv=[TRUE], env=env, cwd=workspace, protected=names)

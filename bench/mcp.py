@@ -38,7 +38,7 @@ from pathlib import Path
 import tillerman
 from tillerman.mcp.line_transport import serve_lines
 from tillerman.mcp.server import workspace_server
-from tillerman.sessions.remote.private_socket import Reception
+from tillerman.sessions.remote.private_socket import PrivateSocketServer
 
 async def serve(bench, reader, writer):
     await serve_lines(workspace_server(bench), reader, writer)
@@ -46,7 +46,7 @@ async def serve(bench, reader, writer):
 async def main():
     async with tillerman.open(cwd=sys.argv[1]) as harness:
         session = await harness.serve(approve="auto")
-        reception = Reception(partial(serve, session.bench))
+        reception = PrivateSocketServer(partial(serve, session.bench))
         await reception.open(Path(sys.argv[2]))
         print("ready", flush=True)
         done = asyncio.Event()

@@ -54,7 +54,7 @@ async def test_a_session_resumed_without_its_profile_keeps_to_the_profiles_tools
         third = await (await harness.resume(session.id)).ask(WRITES)
     for result in (first, second, third):
         assert [call.outcome for call in result.calls] == ["denied", "denied"]
-    assert sorted(path.name for path in project.iterdir()) == [".tillerman", ".git"]
+    assert sorted(path.name for path in project.iterdir()) == [".git", ".tillerman"]
 
 
 async def test_tools_are_refused_for_an_agent_that_neither_takes_a_list_nor_asks(

@@ -29,7 +29,7 @@ PLUGIN = """
 from itertools import chain, combinations
 from pathlib import Path
 
-from tillerman.core.agent import AgentInfo, Heard
+from tillerman.core.agent import AgentInfo, DecodedLine
 from tillerman.core.events import AgentExited, AgentStarted, TurnEnded
 
 
@@ -47,8 +47,8 @@ class Talking:
         self.asks = info.asks
 
     async def heard(self):
-        yield [Heard(None, [AgentStarted(agent="plugin")])]
-        yield [Heard(None, [AgentExited(code=0)])]
+        yield [DecodedLine(None, [AgentStarted(agent="plugin")])]
+        yield [DecodedLine(None, [AgentExited(code=0)])]
 
     async def close(self):
         pass

@@ -31,12 +31,12 @@ async def notices(desk: Desk, *versions: str) -> list[str]:
 
 
 async def test_a_newer_version_than_any_tested_runs_with_a_notice_told_once(desk: Desk) -> None:
-    newer = "Mock 2.2.0 is newer than 2.1.325, the newest that tillerman was tested with"
+    newer = "Mock 2.2.0 is newer than 2.1.325, the newest tested version"
     assert await notices(desk, "2.2.0", "2.2.0") == [newer]
 
 
 async def test_an_older_version_than_any_tested_runs_with_a_notice(desk: Desk) -> None:
-    older = "Mock 1.3.9 is older than 1.4.0, the oldest that tillerman was tested with"
+    older = "Mock 1.3.9 is older than 1.4.0, the oldest tested version"
     assert await notices(desk, "1.3.9") == [older]
 
 

@@ -33,7 +33,7 @@ from tillerman.sessions.run_settings import FallbackRules, LaunchPlan, TurnLimit
 
 Step = dict[str, Any]
 ASKS = frozenset({"write", "shell"})
-HINT = "its processes were ended; look at what it changed, then `tillerman doctor --gate`"
+HINT = "its processes were ended; check what it changed, run `tillerman doctor --gate`"
 
 
 class Claims(StdioAgent):

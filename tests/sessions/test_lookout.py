@@ -40,10 +40,10 @@ async def test_where_nobody_watches_nothing_is_made(tmp_path: Path) -> None:
 def test_the_pipe_of_a_killed_watcher_is_taken_away(tmp_path: Path) -> None:
     code = (
         "import signal, sys; from pathlib import Path\n"
-        "from tillerman.sessions.remote.session_notifications import Lookout\n"
+        "from tillerman.sessions.remote.session_notifications import SessionNotifications\n"
         "import asyncio\n"
         "async def main():\n"
-        "    with Lookout(Path(sys.argv[1])):\n"
+        "    with SessionNotifications(Path(sys.argv[1])):\n"
         "        print('ready', flush=True)\n"
         "        await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"

@@ -301,9 +301,9 @@ def test_what_says_too_little_is_answered_once_and_never_remembered(scope: Any) 
 def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
-        "from tillerman.sessions.permissions.project_rules import Remembered\n"
+        "from tillerman.sessions.permissions.project_rules import ProjectRules\n"
         "from tillerman.core.permission import Rule\n"
-        "kept = Remembered(Path(sys.argv[1]), Path('/proj'))\n"
+        "kept = ProjectRules(Path(sys.argv[1]), Path('/proj'))\n"
         "for n in range(20):\n"
         "    kept.add(Rule('always', 'allow', commands=(f'{sys.argv[2]} {n}',)))\n"
     )

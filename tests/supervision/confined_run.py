@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tillerman.core.errors import IsolationUnavailable
-from tillerman.supervision.isolation import Confined, after, confine, landlock, refusal
+from tillerman.supervision.isolation import ConfinedCommand, after, confine, landlock, refusal
 from tillerman.supervision.protocol.launch_warden import command
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def run_here(
     return run_confined(confined, workspace)
 
 
-def run_confined(confined: Confined, cwd: Path) -> Ran:
+def run_confined(confined: ConfinedCommand, cwd: Path) -> Ran:
     door = os.open("/", os.O_RDONLY)  # a careless parent's: nobody may get it
     try:
         ran = subprocess.run(

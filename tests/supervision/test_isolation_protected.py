@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confined_run import Place, Ran, run_confined, skip_if_missing
 
-from tillerman.supervision.isolation import Confined, after, bubblewrap, confine
+from tillerman.supervision.isolation import ConfinedCommand, after, bubblewrap, confine
 
 pytestmark = pytest.mark.usefixtures("high")
 
@@ -97,7 +97,7 @@ def test_work_beside_protected_names_goes_on(place: Place) -> None:
     assert sorted(path.name for path in place.workspace.iterdir()) == [".git", "file"]
 
 
-def confined(workspace: Path, *names: str) -> Confined:
+def confined(workspace: Path, *names: str) -> ConfinedCommand:
     return confine(
         "high",
         workspace=workspace,

@@ -17,7 +17,7 @@ from confined_run import Place
 from tillerman.core.agent import Exit
 from tillerman.supervision.client.child_processes import FileBackedProcess, ProcessEnded
 from tillerman.supervision.client.warden_client import Level, WardenClient
-from tillerman.supervision.isolation import Confined, after, confine
+from tillerman.supervision.isolation import ConfinedCommand, after, confine
 
 # Says, as JSON, what came of a command at each level of supervision and of isolation.
 EVERYWHERE = """
@@ -25,7 +25,7 @@ import asyncio, json, sys
 from pathlib import Path
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.supervision.isolation import after, confine
-from tillerman.supervision.client.warden_client import Warden
+from tillerman.supervision.client.warden_client import WardenClient
 
 command, folder, env = json.load(sys.stdin)
 folder = Path(folder)
@@ -49,7 +49,7 @@ async def main():
     said = {}
     for level in ("namespace", "cgroup", "subreaper", "group"):
         try:
-            warden = await Warden.start(level=level, records=folder / "records", marker=level)
+            warden = await WardenClient.start(level=level, records=folder / "records", marker=level)
         except SupervisionUnavailable:
             continue
         for isolation in sys.argv[1:]:
@@ -107,7 +107,7 @@ def workspace(tmp_path: Path) -> Path:
 
 async def start(
     warden: WardenClient, isolation: str, workspace: Path, command: str, *protected: Path
-) -> tuple[FileBackedProcess, Confined]:
+) -> tuple[FileBackedProcess, ConfinedCommand]:
     confined = confine(
         isolation,  # type: ignore[arg-type]
         workspace=workspace,

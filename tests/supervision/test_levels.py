@@ -29,11 +29,11 @@ ASK = """
 import asyncio, json, sys
 from pathlib import Path
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import Warden, probe
+from tillerman.supervision.client.warden_client import WardenClient, probe
 
 async def main(level, records):
     try:
-        warden = await Warden.start(level=level, records=Path(records), marker="asked")
+        warden = await WardenClient.start(level=level, records=Path(records), marker="asked")
         child = await warden.spawn(["sh", "-c", "exit 3"], cwd="/", env={"PATH": "/usr/bin:/bin"})
         end = await child.wait()
         print(json.dumps([warden.level, list(warden.notes), end.code]))

@@ -18,10 +18,10 @@ WORDS = b"Speak plainly.\n"
 HARNESS = """
 import asyncio, sys, time
 from pathlib import Path
-from tillerman.supervision.client.warden_client import Warden
+from tillerman.supervision.client.warden_client import WardenClient
 
 async def main(folder, marker):
-    warden = await Warden.start(records=folder / "records", marker=marker)
+    warden = await WardenClient.start(records=folder / "records", marker=marker)
     assert warden.places.put(str(folder / "work" / ".agent" / "AGENTS.md"), b"Speak plainly.\\n")
     print(warden.pid, flush=True)
     time.sleep(60)

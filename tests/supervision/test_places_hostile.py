@@ -12,9 +12,9 @@ from tillerman.supervision.client.warden_client import sweep
 
 FULL = """
 import resource, sys
-from tillerman.supervision.warden.temporary_files import Places
+from tillerman.supervision.warden.temporary_files import TemporaryFiles
 folder, path = sys.argv[1:]
-places = Places(folder)
+places = TemporaryFiles(folder)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 assert places.put(path, b"x" * 2000)  # the record, twice as long, still fits
 places.take_back()

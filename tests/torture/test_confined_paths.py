@@ -164,7 +164,7 @@ import random, re, shutil, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 from hostile_archives import corpus, mutated, resummed
-from tillerman.workspace.files.confined_root import Root
+from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
 base, first, count = Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
@@ -175,7 +175,7 @@ def memory(name):
 Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here: bombs were just made
 idle = memory("VmRSS")
 files = stopped = refused = 0
-with Root(base / "work") as root:
+with ConfinedRoot(base / "work") as root:
     tools = Files(root, base / "exports")
     for number in range(count):
         data = mutated(chance.choice(whole), chance)

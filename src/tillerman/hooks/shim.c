@@ -52,7 +52,7 @@ static int write_all(int fd, const char *data, size_t size) {
 _Noreturn static void give_up(const char *reason) {
     if (observing)
         _exit(0);
-    if (write_all(2, "tillerman: ", 8) == 0 && write_all(2, reason, strlen(reason)) == 0)
+    if (write_all(2, "tillerman: ", 11) == 0 && write_all(2, reason, strlen(reason)) == 0)
         (void)write_all(2, "\n", 1);
     _exit(2);
 }

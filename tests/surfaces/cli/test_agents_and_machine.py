@@ -161,7 +161,7 @@ def test_the_table_of_agents() -> None:
 
 def test_a_newer_agent_than_any_tested_is_named(bench: Bench) -> None:
     install(bench, "claude", CLAUDE.replace("2.1.325", "2.9.0"))
-    newer = "Claude Code 2.9.0 is newer than 2.1.325, the newest that tillerman was tested with"
+    newer = "Claude Code 2.9.0 is newer than 2.1.325, the newest tested version"
     assert newer in bench.run("agents").stdout
     assert newer in bench.run("doctor").stdout
 

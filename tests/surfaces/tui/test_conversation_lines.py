@@ -78,13 +78,19 @@ def text_of(piece: ConversationBlock, width: int = 80) -> str:
 def test_a_message_is_sealed_block_by_block_and_its_rest_is_the_tail() -> None:
     log, outline = Log(), BlockList()
     outline.add(log(begun(), MessageChunk(message_id="m", text="One.\n\nTw")))
-    assert shown(outline) == ["Asked", "Said", "Saying"]
+    assert shown(outline) == ["PromptBlock", "MessageBlock", "StreamingBlock"]
     first = outline.pieces[1]
     outline.add(log(MessageChunk(message_id="m", text="o.\n\nThree")))
-    assert shown(outline) == ["Asked", "Said", "Said", "Saying"]
+    assert shown(outline) == ["PromptBlock", "MessageBlock", "MessageBlock", "StreamingBlock"]
     assert outline.pieces[1] is first  # what is sealed is never drawn again
     outline.add(log(TurnEnded(reason="completed")))
-    assert shown(outline) == ["Asked", "Said", "Said", "Said", "Ended"]
+    assert shown(outline) == [
+        "PromptBlock",
+        "MessageBlock",
+        "MessageBlock",
+        "MessageBlock",
+        "TurnEndBlock",
+    ]
 
 
 def test_only_what_changed_is_drawn_anew() -> None:
@@ -112,16 +118,16 @@ def test_a_call_of_an_earlier_turn_ends_in_its_place() -> None:
     outline.add(log(begun(), call(1), TurnEnded(reason="completed"), begun("then")))
     outline.refresh()
     outline.add(log(ToolFinished(call_id="c1", outcome="failed")))
-    assert shown(outline) == ["Asked", "Call", "Ended", "Asked"]
+    assert shown(outline) == ["PromptBlock", "ToolCallBlock", "TurnEndBlock", "PromptBlock"]
     assert "failed" in text_of(outline.pieces[1])
 
 
 def test_a_withdrawn_message_is_gone() -> None:
     log, outline = Log(), BlockList()
     outline.add(log(begun(), MessageChunk(message_id="m", text="wrong"), call(1)))
-    assert shown(outline) == ["Asked", "Said", "Call"]
+    assert shown(outline) == ["PromptBlock", "MessageBlock", "ToolCallBlock"]
     outline.add(log(MessageWithdrawn(message_id="m")))
-    assert shown(outline) == ["Asked", "Call"]
+    assert shown(outline) == ["PromptBlock", "ToolCallBlock"]
 
 
 def test_a_card_stands_where_it_was_told() -> None:
@@ -129,7 +135,7 @@ def test_a_card_stands_where_it_was_told() -> None:
     outline.add(log(begun(), TurnEnded(reason="completed")))
     outline.tell(CommandBlock("Status", "well"))
     outline.add(log(begun("then")))
-    assert shown(outline) == ["Asked", "Ended", "Card", "Asked"]
+    assert shown(outline) == ["PromptBlock", "TurnEndBlock", "CommandBlock", "PromptBlock"]
 
 
 def test_a_thought_is_folded_with_its_length() -> None:

@@ -31,7 +31,7 @@ class Think(_Word, frozen=True):
     delay: float = 0.0
 
 
-class ModelToolCall(_Word, frozen=True):
+class ModelToolCall(_Word, frozen=True, tag="call"):
     """A tool call; without an id it gets one that no other reply uses."""
 
     name: str
@@ -45,14 +45,14 @@ class Stall(_Word, frozen=True):
     seconds: float
 
 
-class ReplyHold(_Word, frozen=True):
+class ReplyHold(_Word, frozen=True, tag="hold"):
     """Silence until the test calls `release(name)`, at most `limit` seconds."""
 
     name: str
     limit: float = 30.0
 
 
-class ConnectionCut(_Word, frozen=True):
+class ConnectionCut(_Word, frozen=True, tag="cut"):
     """The connection closes here, in the middle of the block before it.
 
     `after` gives the client time to read: some discard what comes together with the end.
@@ -89,7 +89,7 @@ class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Part: TypeAlias = Say | Think | ModelToolCall | Stall | ReplyHold | ConnectionCut | Close | Fail
 
 
-class ModelMessage(_Word, frozen=True):
+class ModelMessage(_Word, frozen=True, tag="reply"):
     """One message of the model; `stop` is derived from the parts unless given.
 
     `max_tokens` and `refusal` are said in every API's own way, other words of it as they are.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tillerman.core.errors import TillermanError
 from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.supervision.client.child_processes import FileBackedProcess, ProcessEnded, Sizes
-from tillerman.supervision.isolation import Confined, after
+from tillerman.supervision.isolation import ConfinedCommand, after
 from tillerman.supervision.warden import exit_file
 from tillerman.workspace.processes.process_records import (
     WHY,
@@ -41,7 +41,7 @@ class LiveProcess:
         self,
         process: WorkspaceProcess,
         job: FileBackedProcess,
-        confined: Confined | None = None,
+        confined: ConfinedCommand | None = None,
         added: asyncio.Future[None] | None = None,
     ) -> None:
         self.process = process
@@ -198,7 +198,7 @@ def with_sizes(process: WorkspaceProcess, sizes: Sizes) -> WorkspaceProcess:
     return replace(process, **size_fields(sizes))
 
 
-def clear(confined: Confined | None, folder: Path) -> None:
+def clear(confined: ConfinedCommand | None, folder: Path) -> None:
     """What a confined command needed besides; after a restart its home and temporary files."""
     with contextlib.suppress(OSError):
         if confined:

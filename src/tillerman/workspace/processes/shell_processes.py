@@ -22,7 +22,7 @@ from tillerman.core.errors import TillermanError
 from tillerman.core.workspace_process import Mode, WorkspaceProcess
 from tillerman.paths import private_folder
 from tillerman.supervision.client.warden_client import WardenClient, swept
-from tillerman.supervision.isolation import Confined, confine
+from tillerman.supervision.isolation import ConfinedCommand, confine
 from tillerman.supervision.linux.process_table import ancestors, boot_id
 from tillerman.workspace.files.refusal import Refused, refused
 from tillerman.workspace.processes.live_processes import (
@@ -223,8 +223,8 @@ class Processes:
         isolation: str,
         folder: Path,
         protected: Sequence[Path],
-    ) -> Confined:
-        def confined() -> Confined:
+    ) -> ConfinedCommand:
+        def confined() -> ConfinedCommand:
             return confine(
                 isolation,  # type: ignore[arg-type]  # refused if it is none
                 workspace=self._place.workspace,
