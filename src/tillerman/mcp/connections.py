@@ -73,7 +73,7 @@ class HttpConnection(H11Protocol):
             self._timer = self.loop.call_later(seconds, self._give_up)
 
     def _next_part(self) -> str:
-        """The part of a request that is still missing. None between two requests, where the
+        """The part of a request that is still missing. Empty between two requests, where the
         server's keep-alive limit applies."""
         if self.conn.their_state is h11.SEND_BODY:
             return "body"

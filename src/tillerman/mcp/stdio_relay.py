@@ -1,8 +1,8 @@
 """Stdio relay: the MCP server program of an agent, which forwards lines to the harness.
 
-It is standalone and imports only fast modules of the standard library: an agent starts one per
-session, while the real server, which takes a second to load, runs once. The harness decides who may
-connect, by the user id of the socket's peer.
+It is standalone and imports only small modules such as `_socket`, to start fast: an agent starts
+one per session, while the real server, which takes a second to load, runs once. The harness decides
+which process may connect, by the user id of the socket's peer.
 """
 
 # ruff: noqa: T201
