@@ -29,7 +29,7 @@ class Prestart:
         self._records = records
         self._level = level
         self.launched = launch_warden(records, self.session, level)
-        self.looks: Mapping[str, State] = {}  # taken before the program started
+        self.looks: Mapping[str, State] = {}  # states of protected names before the program started
 
     def spawn(self, agent: Agent, spec: SessionSpec, terms: RunSettings) -> None:
         """Spawns the agent's program. Does nothing if the program is unknown before the first

@@ -44,7 +44,7 @@ from tillerman.store.session_row import SessionRow
 
 
 class Recovery:
-    """Callers of `end_turn` and `withdraw` must hold the session's lease."""
+    """Recovers sessions. Callers of `end_turn` and `withdraw` must hold the session's lease."""
 
     def __init__(self, paths: Paths, catalog: Catalog, log: EventLog) -> None:
         self._paths = paths

@@ -374,7 +374,7 @@ class Sessions:
         return vigil.changes()
 
     async def left_running(self, agent: str, cwd: Path) -> SessionRow | None:
-        """The newest session here with running processes that no process owns."""
+        """The newest session here that has running processes but no owner."""
         running = reversed(self.processes.list(live=True))
         for session in dict.fromkeys(one.session for one in running):
             row = self.catalog.get(session)

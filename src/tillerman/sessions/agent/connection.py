@@ -19,8 +19,11 @@ _LONG = "a system prompt or MCP config is longer than a command line may be"
 
 
 class AgentConnection:
-    """Callbacks: `opened` runs before the first event of an agent, `heard` receives all its output,
-    and `lost` receives the end of a turn that was still open."""
+    """Connects a session to its agent.
+
+    `opened` is called before the first event of an agent, `heard` receives all its output, and
+    `lost` receives the end of a turn that was still open.
+    """
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ _MOST_TEXTS = 1_000
 
 
 class ExecRules:
-    """`runner` returns the session's runner: its agent, remembered rules and log."""
+    """Command rules of one session. `runner` returns its runner: agent, remembered rules, log."""
 
     def __init__(self, terms: RunSettings, workspace: Path, runner: Callable[[], Runner]) -> None:
         self.terms = terms

@@ -118,7 +118,7 @@ class Handover:
     ) -> Prompt | None:
         """Returns the prompt for continuing after an agent stopped; None if no agent is left.
 
-        `asked` is the prompt of the turn, `begun` tells whether the turn has produced output or
+        `asked` is the prompt of the turn, `begun` returns whether the turn has produced output or
         actions by now, `first` that there was no earlier turn.
         """
         match way:

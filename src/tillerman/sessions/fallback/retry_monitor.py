@@ -10,8 +10,10 @@ from tillerman.sessions.fallback.policy import FallbackPolicy
 
 
 class RetryWatch:
-    """`stop` cancels the agent's turn; `ending` then replaces its end by the reason for the
-    stop."""
+    """Watches retry notices.
+
+    `stop` cancels the agent's turn; `ending` then replaces its end by the reason for the stop.
+    """
 
     def __init__(self, relay: FallbackPolicy, stop: Callable[[], None]) -> None:
         self._relay = relay

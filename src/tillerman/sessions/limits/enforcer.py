@@ -14,7 +14,10 @@ from tillerman.sessions.run_settings import TurnLimits
 
 
 class LimitEnforcer:
-    """`stop` is called when a limit is exceeded, `warn` when one cannot be enforced yet."""
+    """Enforces the limits of a session's turns.
+
+    `stop` is called when a limit is exceeded, `warn` when one cannot be enforced yet.
+    """
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ MESSAGE_CAP = 1024 * 1024  # characters of one chunk; no model writes that much 
 MOST_SMALL = 1024 * 1024  # characters of texts that are each too short to be cut
 LONGEST_TITLE = 2_000  # characters
 MOST_TASKS = 200  # background tasks per event
-LAST_WORDS = 8 * 1024  # characters of stderr; the text before is redacted too
+LAST_WORDS = 8 * 1024  # characters of stderr; the text before helps to find whole secrets
 PIECE = 64 * 1024  # characters: a long text is never copied as a whole
 _SHORT = 96  # characters; a note about a cut is as long
 

@@ -38,8 +38,11 @@ _EXIT_CODE = re.compile(
 
 
 class BypassDetector:
-    """Calls `bypassed` once per opened agent, when a call ran that was not allowed: without a
-    request, or although it was denied."""
+    """Compares finished tool calls with the answers to requests.
+
+    `bypassed` is called once per opened agent, when a call ran that was not allowed: without a
+    request, or although it was denied.
+    """
 
     def __init__(self, bypassed: Callable[[Failure], None]) -> None:
         self._bypassed = bypassed

@@ -42,7 +42,10 @@ MOST_CALLS = 1_000  # an agent may start any number
 
 
 class RequestBroker:
-    """`later` runs a task in the background; `settled` is called when a request is resolved."""
+    """Passes requests of the agent and of workspace tools to `OpenRequests`, and answers back.
+
+    `later` runs a task in the background; `settled` is called when a request is resolved.
+    """
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ Hear = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class PrivateSocketServer:
-    """`admits` decides by the client's pid whether it may connect."""
+    """Accepts connections of this user; `admits` decides by the client's pid."""
 
     def __init__(
         self,

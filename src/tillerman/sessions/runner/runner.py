@@ -359,10 +359,10 @@ class Runner:
     def _sending(
         self, conversation: Conversation, prompt: Prompt
     ) -> Coroutine[Any, Any, None] | None:
-        """Returns the prompt call; None if the agent has just started its own turn, which comes
-        first.
+        """Returns the prompt call; None if the agent has just started a turn of its own.
 
-        The conversation knows of that turn before its event arrives, and refuses immediately.
+        That turn comes first. The conversation knows of it before its event arrives, and refuses
+        immediately.
         """
         if self._turns:
             return None

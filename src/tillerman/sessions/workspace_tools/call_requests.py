@@ -81,7 +81,7 @@ _RENAMED: dict[type[ToolCallArguments], dict[str, str]] = {
 
 
 def changed_fields(call: ToolCallArguments, tool: str, input: Mapping[str, Any]) -> dict[str, Any]:
-    """Translates a changed input back to fields of the call."""
+    """Translates a changed input back to fields of the call (an import's read path to `source`)."""
     known = {field.name for field in msgspec.structs.fields(call)}
     renamed = _RENAMED.get(type(call), {})
     if isinstance(call, tool_schemas.ImportFile) and tool == "Read":

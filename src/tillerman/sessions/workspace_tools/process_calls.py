@@ -39,8 +39,9 @@ IsServed = Callable[[str], Awaitable[bool]]
 
 
 class Caller(NamedTuple):
-    """The client that calls. `owner` is stored with each process; `owns` tells whether processes of
-    an owner also belong to this caller. By default a caller owns all processes of the session."""
+    """The client that calls. `owner` is stored with each process; `owns` returns whether processes
+    of an owner also belong to this caller. By default a caller owns all processes of the
+    session."""
 
     owner: str | None = None
     owns: Callable[[str | None], bool] = lambda owner: True
@@ -54,7 +55,7 @@ class _Shown(NamedTuple):
 
 
 class ProcessCalls:
-    """`is_served` tells whether a server currently has a session."""
+    """Runs process tool calls. `is_served` returns whether a server currently has a session."""
 
     def __init__(
         self,

@@ -27,8 +27,11 @@ _RELAY = Path(__file__).parents[2] / "mcp" / "stdio_relay.py"
 
 
 class ToolOffer:
-    """`serve` handles a connection; None if the session is served another way. `is_served` tells
-    whether a process runs another session."""
+    """Workspace tools of one session.
+
+    `serve` handles a connection; None if the session is served another way. `is_served` returns
+    whether a process runs another session.
+    """
 
     def __init__(
         self,
