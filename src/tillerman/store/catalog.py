@@ -189,8 +189,7 @@ class Catalog:
         return done
 
     def expired(self, before: str) -> Sequence[str]:
-        """Ids of sessions without an owner and without updates since `before` (RFC 3339), to
-        delete."""
+        """Ids of sessions without an owner and without updates since `before` (RFC 3339)."""
         rows = self._database.query(
             "SELECT id FROM sessions WHERE updated_at < ? AND owner_pid IS NULL ORDER BY touched",
             (before,),
@@ -209,8 +208,7 @@ class Catalog:
 
 
 def _delete_slice(connection: apsw.Connection, number: int) -> bool:
-    """Deletes the newest entries; with the last slice, also the session. True when it is
-    deleted."""
+    """Deletes the newest entries; with the last slice, the session too. True when it is deleted."""
     ((entries,),) = cast(
         "list[tuple[int]]",
         connection.execute("SELECT entries FROM sessions WHERE number = ?", (number,)).fetchall(),

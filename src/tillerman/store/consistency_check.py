@@ -22,8 +22,8 @@ class LogCheck:
         self._committed = committed_frames(path, self._log)
 
     def damage(self, connection: apsw.Connection) -> str:
-        """Describes missing frames, after `connection` has read the log; empty when none are
-        missing."""
+        """Describes missing frames, after `connection` has read the log; empty if there are
+        none."""
         read, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
         read = max(read, 0)
         if read < self._committed:

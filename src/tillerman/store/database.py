@@ -88,7 +88,7 @@ class Database:
 
     @classmethod
     def open_current(cls, path: Path) -> Database:
-        """Opens the store read-only; refuses a schema other than the newest, which it cannot
+        """Opens the store read-only; refuses another schema than the newest, which it cannot
         query."""
         database = cls.open(path, read_only=True)
         found = migrations.version(database.read())
@@ -191,8 +191,7 @@ class Database:
         return self._writer.watch(callback) if self._writer else lambda: None
 
     def close(self) -> None:
-        """Commits queued work and closes the file; work that cannot be committed fails its
-        future."""
+        """Commits queued work and closes the file; work that cannot be committed fails."""
         if self._closed:
             return
         self._closed = True
@@ -233,8 +232,7 @@ def _make_private(path: Path) -> None:
 
 
 def _hold(path: Path) -> tuple[int, bool]:
-    """Locks the lock file; also returns whether the lock is exclusive. Made shared after
-    opening."""
+    """Locks the lock file; returns also whether the lock is exclusive. Shared after opening."""
     file = path.with_name(f"{path.name}.lock")
     try:
         lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

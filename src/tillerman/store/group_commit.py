@@ -90,7 +90,7 @@ class Writer:
         line: str | None = None,
         urgent: bool = False,
     ) -> Future[T]:
-        """Queues work. `work` may run more than once; `prepare` runs once before the
+        """Queues work. `work` may run more than once; `prepare` runs once, before the
         transaction."""
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # numbered log work cannot be cancelled
@@ -148,8 +148,7 @@ class Writer:
         return group
 
     def _wait_for_space(self) -> list[_Job]:
-        """Returns urgent jobs and those before them in line; none when there is space or on
-        close."""
+        """Returns urgent jobs and those before them in line; none if there is space or on close."""
         retry = FIRST_RETRY
         while not self._reserve.restore():
             with self._changed:
@@ -231,8 +230,7 @@ class Writer:
         return results
 
     def _checkpoint(self) -> None:
-        """Checkpoints explicitly after the acknowledgement: SQLite's automatic one hides failed
-        fsyncs."""
+        """Checkpoints explicitly, after acknowledging: SQLite's own hides failed fsyncs."""
         if self._log_pages < CHECKPOINT_PAGES or self.storage != "ok":
             return
         waits = self._log_pages >= WAIT_PAGES

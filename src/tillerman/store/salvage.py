@@ -71,8 +71,7 @@ def open_mended(path: Path) -> tuple[Database, SalvageReport | None]:
 
 
 def salvage(path: Path) -> SalvageReport:
-    """Salvages the store at `path`, which must not be open. Can be repeated after an
-    interruption."""
+    """Salvages the store at `path`, which must not be open. Can be repeated if interrupted."""
     path = path.absolute()
     with _alone(path):
         mark = DamageMarker(path)
