@@ -104,8 +104,7 @@ class AgentAdmin:
     async def errands(
         self, agent: Agent, private: Sequence[tuple[str, str]] = ()
     ) -> AsyncIterator[CommandRunner]:
-        """Opens a command runner. `private`: names and values that must not be on a command
-        line."""
+        """Opens a command runner. `private`: names and values that no command line may show."""
         async with CommandRunner(
             self.environment(agent),
             agent=agent.info.name,
@@ -141,8 +140,7 @@ class AgentAdmin:
             return await agent.about(run)
 
     async def models(self, name: str) -> Sequence[Model]:
-        """Lists models; for an agent that cannot, those in tillerman's model table and the
-        config."""
+        """Lists models; for an agent that cannot, those in the model table and the config."""
         agent = self.agent(name)
         if isinstance(agent, TellsModels):
             async with self.errands(agent) as run:
@@ -259,8 +257,7 @@ class AgentAdmin:
     async def mcp_add(
         self, name: str, server: str, config: Mapping[str, Any], *, openly: bool = False
     ) -> None:
-        """Adds an MCP server. Raises `SecretInArguments` for a secret in arguments, unless
-        `openly`."""
+        """Adds an MCP server. Raises `SecretInArguments`, unless `openly`."""
         agent = self.agent(name)
         if not isinstance(agent, ChangesServers):
             raise _unable(agent, "adding MCP servers")

@@ -178,8 +178,7 @@ def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]
 
 
 def _answer_format(agent: Agent, given: dict[str, Any], repair: bool) -> AnswerFormat | None:
-    """Returns the required answer format; an agent without schema support is asked in the
-    prompt."""
+    """Returns the required answer format; without schema support the prompt asks for it."""
     schema = given.get("output_schema")
     if schema is None:
         return None
@@ -264,8 +263,7 @@ def _refuse_vain_limits(agent: Agent, limits: TurnLimits) -> None:
 
 
 def _refuse_unpriced(agent: Agent, config: Config, model: str | None, limits: TurnLimits) -> None:
-    """Refuses a cost limit for a model without a price; a default model is checked after the
-    start."""
+    """Refuses a cost limit without a price; a default model is checked after the start."""
     if limits.cost is None or limits.accept_unpriced or model is None:
         return
     if not agent.info.can.isdisjoint(REPORTS_COST):
