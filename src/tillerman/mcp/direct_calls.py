@@ -47,7 +47,7 @@ _messages = msgspec.json.Decoder(_Message)
 
 
 class DirectCalls:
-    """The tool calls of one connection. `asks`: the client's user decides what the policy leaves
+    """Tool calls of one connection. `asks`: the client's user decides what the policy leaves
     open."""
 
     def __init__(self, bench: ToolRunner, *, asks: bool = False) -> None:
