@@ -32,8 +32,7 @@ class TurnLimits(Struct, frozen=True):
 
 
 class UntilSettings(Struct, frozen=True):
-    """A command that runs after each turn; while it fails, the agent gets its output and
-    continues."""
+    """A command that runs after each turn; while it fails, the agent continues with its output."""
 
     command: str = ""  # empty: none
     rounds: int = 3  # per prompt, besides the first

@@ -59,8 +59,7 @@ if TYPE_CHECKING:
 
 
 class Sessions:
-    """All sessions of the user. `serve_tools` serves a connection to a session's workspace
-    tools."""
+    """All sessions of the user. `serve_tools` serves a connection to a session's tools."""
 
     def __init__(
         self, paths: Paths, database: Database, serve_tools: ServeTools | None = None
@@ -446,8 +445,7 @@ class Sessions:
         await forget(session, self.processes, self._paths.processes, self._paths.spawns)
 
     async def expire(self, days: int | None) -> None:
-        """Deletes sessions without an owner and without entries for that long; None deletes
-        none."""
+        """Deletes sessions without an owner and new entries for that long; None deletes none."""
         if days is None:
             return
         before = rfc3339(datetime.now(UTC) - timedelta(days=days))
@@ -476,8 +474,7 @@ class Sessions:
 
 
 def _check(spec: SessionSpec, terms: RunSettings) -> None:
-    """Checks values of callers that do not use `launch_plan`: an unknown mode would restrict
-    nothing."""
+    """Checks values of callers without `launch_plan`: an unknown mode would restrict nothing."""
     check_required(approve=terms.approve, mode=spec.mode, supervision=terms.supervision)
 
 

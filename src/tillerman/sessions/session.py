@@ -174,8 +174,7 @@ class AttachedSession:
         )
 
     async def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
-        """Answers a request; without an owner the answer is stored until the same request is made
-        again."""
+        """Answers a request; without an owner the answer is stored for the same request."""
         if not await self._reach(GiveAnswer(request_id, answer, surface)):
             await self._at_rest.answer(self.id, request_id, answer, surface)
 

@@ -19,15 +19,14 @@ class SessionEnforcement:
         self.protection = protection
 
     def attach(self, warden: WardenClient) -> None:
-        """Adds the warden of new programs. Raises `SupervisionUnavailable` if it cannot do what is
-        required."""
+        """Adds the warden of new programs. Raises `SupervisionUnavailable`."""
         self.commands.attach(warden)
         self.protection.attach(warden)
 
     def enforcement(
         self, environment: Mapping[str, str], *, commands: bool = True
     ) -> dict[str, Any]:
-        """Enforcement for a program that starts now; the user's own programs may run any
+        """Enforcement for a program that starts now; a user's own program may run any
         `commands`."""
         judged = self.commands.enforcement(environment) if commands else {}
         return {**judged, **self.protection.enforcement()}

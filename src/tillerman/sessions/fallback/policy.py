@@ -51,8 +51,7 @@ class FallbackPolicy:
         call: Callable[[str], Awaitable[LaunchPlan]] | None = None,
         kinds: frozenset[FailureKind] = FAILED,
     ) -> None:
-        """`kinds`: failures after which another agent continues, if the turn has no visible
-        output."""
+        """`kinds`: failures after which another agent continues, without visible output so far."""
         self._rules = rules or FallbackRules()
         self._kinds = kinds
         self._others = list(others)

@@ -40,8 +40,7 @@ class LimitEnforcer:
         self.verdict: Failure | None = None  # why the turn fails, overriding the agent's end reason
 
     def begin_turn(self) -> None:
-        """Starts the limits of a turn. A turn that the agent starts when a limit is exceeded is
-        stopped."""
+        """Starts the limits of a turn; stops it if a limit is already exceeded."""
         self.verdict = None
         limit = self._limits.turn
         self._clocks.start("turn", limit, self._late, "the turn", limit)

@@ -85,8 +85,7 @@ class UsageMeter:
         return replace(usage, cost_usd=price.cost(*tokens), priced=price.date or "config")
 
     def use(self, usage: UsageReported, model: str | None) -> Failure | None:
-        """Adds usage; returns why the agent must stop, or None. Subagents are in their agent's
-        report."""
+        """Adds usage; returns why the agent must stop, or None. Skips reports of subagents."""
         if usage.parent is not None:
             return None
         self._rounds.told(usage)
@@ -123,8 +122,7 @@ class UsageMeter:
         return None
 
     def _read(self, context: int, model: str | None) -> None:
-        """Adds a call's context; the part that the previous call read may have come from a
-        cache."""
+        """Adds a call's context; what the previous call read may have come from a cache."""
         new, self._context = max(0, context - self._context), context
         self._open_tokens += context
         if self._limits.cost is None:

@@ -54,8 +54,7 @@ class Broadcast:
         self.wake()
 
     def fail(self, error: BaseException) -> None:
-        """Ends the stream: nothing more will be durable. Readers get the error after the last
-        entry."""
+        """Ends the stream, since nothing more is durable. Readers get the error at the end."""
         self._failure = error
         self.close()
 

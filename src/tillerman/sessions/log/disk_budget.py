@@ -64,8 +64,7 @@ class DiskBudget:
         return size <= self._left + max(self.size, LEAST_STEERING) or self._comes_to_rest(events)
 
     def _comes_to_rest(self, events: Sequence[Event]) -> bool:
-        """Admits the first report of a turn that no background task is left: a session without it
-        would wait forever."""
+        """Admits a turn's first report that no background task is left: a session waits for it."""
         if self._told_of_rest or _AT_REST not in events:
             return False
         self._told_of_rest = True

@@ -154,14 +154,12 @@ class SizeCaps:
         return Cut(len(encoded), spill.close())
 
     def _noted(self, text: str, room: int) -> str:
-        """Cuts a text that has no separate field for a `Cut`, with a note about the cut in the
-        text."""
+        """Cuts a text without a `Cut` field; adds a note about the cut to the text."""
         ends = self._cut(text, room)
         return f"{ends.text}\n[{ends.left_out} bytes left out; whole in {ends.spill}]"
 
     def _cut(self, text: str, room: int, tail: int | None = None) -> _Ends:
-        """Cuts the middle and spills the whole text; two fifths are for the end, which shows
-        errors."""
+        """Cuts the middle and spills the whole text; two fifths are for the end with its errors."""
         spill = self._spill()
         redactor = TextRedactor(self._secrets)
         ends = _Ends(room, room * 2 // 5 if tail is None else tail)

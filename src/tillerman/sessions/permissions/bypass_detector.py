@@ -1,10 +1,9 @@
 """Detects tool calls that ran without approval although the agent promised to ask.
 
-It relies on what the agent reports, and avoids false alarms. So it ignores a call that the agent
-reports as denied, whatever its outcome: agents report a refusal as completed or failed, with their
-own text. It also ignores calls that never end, and calls of a tool without a class. A denial
-revokes an earlier approval only of the same request: a part of a command may be denied, and the
-command continue.
+It relies on what the agent reports, and avoids false alarms. So it ignores a call with the outcome
+`denied`, since agents report a refusal as completed or failed with their own text. It also ignores
+calls that never end, and calls of a tool without a class. A denial revokes an earlier approval only
+of the same request: a part of a command may be denied, and the command continue.
 """
 
 from __future__ import annotations
@@ -135,14 +134,12 @@ def _same(one: PermissionRequested, other: PermissionRequested) -> bool:
 
 
 def _covers(allowed: PermissionRequested, kind: ToolClass) -> bool:
-    """Whether the approval covers the class. A command may do anything, and an unknown tool may
-    have been a command."""
+    """Whether the approval covers the class. Commands and unknown tools may do anything."""
     if allowed.tool not in TOOLS or allowed.tool == "Bash":
         return True
     return kind in (class_of(allowed.tool), "read")
 
 
 def _ids(call_id: str) -> set[str]:
-    """Ids that the call may have been requested under: `ID:1` is the second part of request
-    `ID`."""
+    """Ids that the call may have been requested under: `ID:1` is the second part of `ID`."""
     return {call_id, call_id.rpartition(":")[0] or call_id}

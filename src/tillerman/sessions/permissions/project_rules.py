@@ -155,8 +155,7 @@ def project_of(cwd: Path | str) -> Path:
 
 
 def for_project(rule: Rule, cwd: Path | str) -> Rule:
-    """Makes relative paths absolute, so that they mean the same file from all folders of the
-    project."""
+    """Makes relative paths absolute, so that they mean the same file in the whole project."""
     here = escaped(os.path.realpath(cwd)).rstrip("/")
     paths = tuple(
         here + path[1:].removesuffix("/.") if path.startswith("./") else path for path in rule.paths

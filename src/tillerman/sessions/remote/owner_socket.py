@@ -160,8 +160,7 @@ class OwnerServer:
         writer.close()
 
     def _concerns(self, event: Event, waiting: set[str]) -> bool:
-        """Whether the event concerns a user. A request that the policy answered is already
-        closed."""
+        """Whether the event concerns a user. A request answered by the policy is already closed."""
         match event:
             case PermissionRequested(request_id=id) | QuestionAsked(request_id=id):
                 if id in self._runner.open_requests:

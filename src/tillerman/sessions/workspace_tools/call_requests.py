@@ -96,8 +96,10 @@ async def with_members(
     members: Sequence[str],
     decide: Callable[[PermissionRequested], Decision | None],
 ) -> dict[str, Any]:
-    """Adds to a request's input the files of an archive that rules ask about; raises `ToolDenied`
-    if a rule denies one."""
+    """Adds the files of an archive that rules ask about to a request's input.
+
+    Raises `ToolDenied` if a rule denies one.
+    """
     asked: list[str] = []
     for number, name in enumerate(members):
         if number % 20 == 0:

@@ -121,8 +121,10 @@ class ToolRunner:
         enforcement: SessionEnforcement,
         is_served: IsServed,
     ) -> ToolRunner:
-        """`processes`, `records`, `exports` and `locks` are folders. Finds processes of an earlier
-        server."""
+        """Finds processes of an earlier server.
+
+        `processes`, `records`, `exports` and `locks` are folders.
+        """
         place = ProcessPlace(cwd, processes, records, supervision, judged=enforcement)
         found = await Processes.open(session, table, place, secrets.redact_text)
         path_locks = await asyncio.to_thread(_open_locks, locks)
@@ -148,7 +150,7 @@ class ToolRunner:
         self._files.root.close()
 
     def admits(self, pid: int) -> bool:
-        """Refuses processes started by these tools: a command must not start one with less
+        """Refuses processes of these tools: a command must not start another with less
         isolation."""
         return not self._processes.started(pid)
 
@@ -157,8 +159,7 @@ class ToolRunner:
         return self._secrets.redact_text(text)
 
     async def overview(self, caller: Caller = EVERYBODY) -> str:
-        """Describes the workspace: its path, its tree two levels deep, and its running
-        processes."""
+        """Describes the workspace: its path, its tree two levels deep, its running processes."""
         listing = await asyncio.to_thread(self._files.list_directory, ".", 2)
         running = self.processes(caller, "live")[:SHOWN]
         parts = [
