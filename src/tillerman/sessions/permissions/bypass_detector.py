@@ -1,9 +1,10 @@
 """Detects tool calls that ran without approval although the agent promised to ask.
 
 It relies on what the agent reports, and avoids false alarms. So it ignores a call with the outcome
-`denied`, since agents report a refusal as completed or failed with their own text. It also ignores
-calls that never end, and calls of a tool without a class. A denial revokes an earlier approval only
-of the same request: a part of a command may be denied, and the command continue.
+`denied`, which decoders also set for a refusal that the agent reports as completed or failed with
+its own text. It also ignores calls that never end, and calls of a tool without a class. A denial
+revokes an earlier approval only of the same request: a part of a command may be denied, and the
+command continue.
 """
 
 from __future__ import annotations
