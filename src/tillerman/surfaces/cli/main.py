@@ -106,7 +106,7 @@ def complain(message: str, hint: str = "") -> None:
         sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
     except OSError:
-        pass  # stderr is not readable any more
+        pass  # stderr is closed
 
 
 def _run(options: Namespace) -> int:

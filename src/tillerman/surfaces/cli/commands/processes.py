@@ -131,7 +131,7 @@ def _ended(process: WorkspaceProcess) -> TillermanError:
 
 
 async def _settle(harness: Harness) -> None:
-    """Records the end of processes that ended unsupervised, so that `ps` does not list them."""
+    """Records processes that ended unsupervised, so that they are not listed as running."""
     from tillerman.workspace.processes.process_records import settle
 
     await settle(harness.sessions.processes, harness.paths.processes, harness.paths.spawns)

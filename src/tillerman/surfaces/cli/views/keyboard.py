@@ -28,7 +28,7 @@ _SAME = {"\n": ENTER, "\b": BACKSPACE}
 _CONTROLS = frozenset({ENTER, BACKSPACE, CLEAR})
 _WHOLE = frozenset({ESCAPE, UP, DOWN, PAGE_UP, PAGE_DOWN})
 _APPLICATION = {"\x1bOA": UP, "\x1bOB": DOWN}
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\x1b])")  # among other keys
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\x1b])")  # escape sequences amid text
 
 
 class Keyboard:

@@ -77,7 +77,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         self._shown: list[SessionHit] = []
         self._whole = False  # all rows are loaded
         self._growing = False
-        self._answered: Callable[[str], None] | None = None  # what is asked for below the list
+        self._answered: Callable[[str], None] | None = None  # callback of the open question
         self.list = Rows()
 
     def compose(self) -> ComposeResult:
