@@ -1,7 +1,7 @@
 """Project trust: whether the user trusted a project's `.tillerman/`, identified by content hash.
 
 The files are read once into memory, so that the hashed content is the content in use. The trust
-record is stored in the user's state folder, where a repository cannot write it.
+record is stored in the user's state folder, so that no file of a repository can grant trust.
 """
 
 from __future__ import annotations

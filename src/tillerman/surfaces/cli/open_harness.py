@@ -52,7 +52,7 @@ def command(work: Work) -> Callable[[Namespace], int]:
 
 
 def management(options: Namespace) -> tuple[AgentAdmin, Config]:
-    """Opens only the agent administration, for commands that need no store."""
+    """Opens only the agent administration, without opening or repairing the store."""
     from tillerman.config import find_paths, load
     from tillerman.harness.agent_admin import AgentAdmin
 

@@ -17,7 +17,7 @@ from tillerman.core.terminal_sanitizer import reveal
 from tillerman.sessions.export.patch import hunks
 
 SIDE_BY_SIDE = 110  # minimum columns for the side-by-side layout
-SPARED = 4  # a cut of at most this many lines is not made
+SPARED = 4  # if at most this many lines would be hidden, all are shown
 LONGEST = 500  # maximum characters shown per line
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
 _ADDED = Style(bgcolor="#12361f")

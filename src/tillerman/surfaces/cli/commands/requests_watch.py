@@ -42,7 +42,7 @@ async def _print_entries(changes: AsyncIterator[Change]) -> None:
     told: set[tuple[str, int]] = set()
     async for change in changes:
         entry = change.entry
-        if (entry.session, entry.seq) not in told:  # repeated when its session becomes idle
+        if (entry.session, entry.seq) not in told:  # repeated when its owner exits
             told.add((entry.session, entry.seq))
             await asyncio.to_thread(write, sys.stdout, json_safe(encode(entry)).decode() + "\n")
 

@@ -17,7 +17,7 @@ class FinalText:
     """Incremental version of `core.result.final_text`, fed with events."""
 
     def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 (lives as long as we)
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 (lives as long as self)
         self._starts: dict[str, int] = {}  # message id -> start offset
         self._acted = False  # a tool call started after the last message
 

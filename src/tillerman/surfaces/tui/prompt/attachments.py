@@ -114,7 +114,7 @@ def _path(word: str) -> Path | None:
         parts = urlsplit(word)
         word = unquote(parts.path) if parts.netloc in ("", "localhost", os.uname().nodename) else ""
     if word.startswith("~/"):
-        word = os.path.expanduser(word)  # noqa: PTH111 -- it stays as it is without a home
+        word = os.path.expanduser(word)  # noqa: PTH111 -- unchanged if there is no home
     return Path(word) if word.startswith("/") else None
 
 
