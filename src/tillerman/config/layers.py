@@ -99,8 +99,7 @@ def read_toml(data: bytes, path: Path, layer: str) -> Values:
 
 
 def checked(key: str, value: Any, where: str, *, word: bool = False) -> Any:
-    """Validates and converts a value by its type. `word` means a plain string instead of a TOML
-    value."""
+    """Validates and converts a value by its type. `word`: a plain string, not a TOML value."""
     if key.startswith("agents.") and key.count(".") >= 2:
         kind = agent_kind(key)
         if kind is None:
@@ -154,8 +153,7 @@ def from_environment(environment: Mapping[str, str]) -> Values:
 
 
 def tightening(values: Values, state: str) -> tuple[Values, list[IgnoredSetting]]:
-    """Splits the values of an untrusted project into those that only tighten defaults and ignored
-    ones."""
+    """Splits values of an untrusted project into those that tighten the defaults and the rest."""
     kept: Values = {}
     withheld = []
     because = "it changed since it was trusted" if state == "changed" else "it is not trusted"

@@ -47,8 +47,7 @@ class Models(Struct, frozen=True):
     priced_by_user: frozenset[str] = frozenset()
 
     def own(self, agent: str, model: str) -> VendorModel:
-        """Translates a unified name to the agent's name. An unknown name is passed through
-        unchanged."""
+        """Translates a unified name to the agent's name; passes unknown names through."""
         row = self.rows.get(model, {})
         if agent in row:
             return VendorModel(str(row[agent]))
@@ -71,8 +70,7 @@ class Models(Struct, frozen=True):
         )
 
     def whose(self, model: str) -> tuple[str, ...]:
-        """Agents known to offer the model, else the agent inferred from its name, else an empty
-        tuple."""
+        """Agents known to offer the model, else the one inferred from its name, else empty."""
         plain = _DATED.sub("", model)
         having = [name for name in self.rows.get(model, {}) if name != PRICE]
         for row in self.rows.values():

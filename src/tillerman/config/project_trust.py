@@ -82,8 +82,7 @@ def _is_repository(folder: Path) -> bool:
 
 
 def project_folder(paths: Paths, cwd: Path) -> ProjectFolder | None:
-    """Reads the project folder of `cwd`. Ignores TILLERMAN_HOME, which may be named `.tillerman`
-    too."""
+    """Reads the project folder of `cwd`; ignores TILLERMAN_HOME, even if named `.tillerman`."""
     project = find_project(cwd)
     return read_folder(project) if project and project / FOLDER != paths.config else None
 
