@@ -8,7 +8,7 @@ async with tillerman.open() as harness:
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` itself would take as long to import as all the rest of a start
+TYPE_CHECKING = False  # importing `typing` takes as long as the rest of the startup
 
 if TYPE_CHECKING:
     from typing import Any
@@ -56,7 +56,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a name when it is asked for: `tillerman --version` needs none of them."""
+    """Imports public names lazily, since `tillerman --version` needs none of them."""
     if name not in _HOMES:
         raise AttributeError(f"module 'tillerman' has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""The `tillerman` program: tells its version at once, and leaves all else to the command line."""
+"""Entry point of the `tillerman` program: prints the version, or runs the command line."""
 
 from __future__ import annotations
 
@@ -41,17 +41,20 @@ def main(words: list[str] | None = None) -> int:
 
 
 def program() -> NoReturn:
-    """Leaves without taking Python apart: with all that is loaded that lasts longer than a turn's
-    own overhead, and everything that matters is closed and flushed by now."""
-    if sys.getfilesystemencoding() == "ascii":  # LC_ALL=C; what is typed is UTF-8 all the same
+    """Runs the program and exits with `os._exit`.
+
+    Interpreter shutdown with all loaded modules takes longer than the overhead of a turn, and
+    everything that matters is already closed and flushed.
+    """
+    if sys.getfilesystemencoding() == "ascii":  # LC_ALL=C; typed input is UTF-8 nevertheless
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
-    gc.set_threshold(50_000)  # what a start loads is no garbage; to look at it took a tenth of it
+    gc.set_threshold(50_000)  # startup allocations are not garbage; scanning them took 10% of it
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:  # noqa: SIM105  contextlib is not loaded yet for `--version`
             stream.flush()
         except (OSError, ValueError, AttributeError):
-            pass  # closed, or nobody reads it
+            pass  # the stream is closed or has no reader
     os._exit(code)
 
 

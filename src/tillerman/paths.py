@@ -1,4 +1,4 @@
-"""Where tillerman keeps its files: the XDG folders, or one folder named by TILLERMAN_HOME."""
+"""Locations of tillerman's files: the XDG folders, or one folder set by TILLERMAN_HOME."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from tillerman.core.errors import ConfigError
 
-LONGEST_SOCKET = 107  # bytes of a path in sockaddr_un, without its final NUL
+LONGEST_SOCKET = 107  # maximum bytes of a path in sockaddr_un, without the terminating NUL
 
 
 class Paths(NamedTuple):
-    """The folders, and what is where in them."""
+    """The base folders of tillerman, and the paths inside them."""
 
     config: Path  # folder of the user's config.toml
     state: Path
@@ -43,27 +43,27 @@ class Paths(NamedTuple):
 
     @property
     def processes(self) -> Path:
-        """What workspace processes wrote, in a folder for each, in one for each session."""
+        """Output files of workspace processes: one folder per process, inside one per session."""
         return self.state / "processes"
 
     @property
     def quarantine(self) -> Path:
-        """What was undone at protected names, in a folder for each session."""
+        """Quarantined changes to protected names, one folder per session."""
         return self.state / "protected" / "undone"
 
     @property
     def accepted(self) -> Path:
-        """States of protected names that are known to be right."""
+        """Accepted states of protected names."""
         return self.state / "protected" / "accepted"
 
     @property
     def exports(self) -> Path:
-        """What was exported from workspaces, in a folder for each session."""
+        """Files exported from workspaces, one folder per session."""
         return self.state / "exports"
 
     @property
     def file_locks(self) -> Path:
-        """Held by whoever replaces a file of a workspace."""
+        """Lock files, held while a file of a workspace is replaced."""
         return self.state / "file_locks"
 
     @property
@@ -76,7 +76,7 @@ class Paths(NamedTuple):
 
     @property
     def hooks(self) -> Path:
-        """What files were before hooks were put into them."""
+        """Backups of files as they were before hooks were installed in them."""
         return self.state / "hooks"
 
     @property
@@ -92,9 +92,10 @@ class Paths(NamedTuple):
         return self.state / "watchers"
 
     def socket(self, name: str) -> Path:
-        """A path that a socket can be bound to, in a folder that is made for the user alone.
+        """Returns a path that a socket can be bound to, and creates its folder for the user alone.
 
-        The same for all processes of the user; short whatever the folders are called.
+        The path is the same for all processes of the user. A path that is too long for a socket is
+        replaced by a short hashed one in /tmp.
         """
         path = self.sockets / f"{name}.sock"
         if len(os.fsencode(path)) > LONGEST_SOCKET:
@@ -108,7 +109,7 @@ class Paths(NamedTuple):
 
 def find_paths(environment: Mapping[str, str] = os.environ) -> Paths:
     if (user := environment.get("HOME")) and not user.startswith("/"):
-        # or each folder that tillerman is started in would have a store and rules of its own
+        # a relative HOME would give each working directory its own store and rules
         raise ConfigError(
             f"HOME is not an absolute path: {user}", hint="set HOME to the whole path of your home"
         )
@@ -126,7 +127,7 @@ def find_paths(environment: Mapping[str, str] = os.environ) -> Paths:
 
 
 def private_folder(path: Path) -> Path:
-    """Makes the folder for the user alone; refuses one that belongs to somebody else."""
+    """Creates the folder with mode 0700; refuses a folder that belongs to another user."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=0o700)
@@ -144,7 +145,7 @@ def private_folder(path: Path) -> Path:
 
 def _xdg(environment: Mapping[str, str], variable: str, default: str) -> Path:
     folder = environment.get(variable, "")
-    if not folder.startswith("/"):  # the XDG specification: a relative one does not count
+    if not folder.startswith("/"):  # the XDG specification: ignore relative paths
         folder = os.path.join(environment.get("HOME") or os.path.expanduser("~"), default)  # noqa: PTH111, PTH118
     return Path(folder) / "tillerman"
 
@@ -161,7 +162,7 @@ def _is_private(folder: str) -> bool:
 
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """All of it or nothing, whatever happens meanwhile; on disk when this returns."""
+    """Writes the file atomically; the data is on disk when this returns."""
     draft = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
     made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

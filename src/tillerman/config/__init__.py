@@ -1,4 +1,4 @@
-"""Config files, environment and flags as one frozen Config that knows where each value is from."""
+"""Loads config files, environment and flags into one frozen Config that records value sources."""
 
 from tillerman.config.layers import load
 from tillerman.config.settings import (

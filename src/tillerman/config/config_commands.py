@@ -1,4 +1,4 @@
-"""What `tillerman config` does: show, get and set values, and tell which files count."""
+"""Implements `tillerman config`: show, get and set values, and list the config files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ConfigFile(NamedTuple):
     layer: str
     path: Path
     exists: bool
-    trust: TrustState | None  # of a project's
+    trust: TrustState | None  # only for the project file
 
 
 def show(config: Config) -> list[ConfigRow]:
@@ -52,7 +52,7 @@ def get(config: Config, key: str) -> ConfigRow:
 
 
 def files(paths: Paths, cwd: Path) -> list[ConfigFile]:
-    """In rising order."""
+    """Config files, lowest precedence first."""
     folder = project_folder(paths, cwd)
     found = []
     if folder:
@@ -63,7 +63,7 @@ def files(paths: Paths, cwd: Path) -> list[ConfigFile]:
 
 
 def set_value(paths: Paths, key: str, word: str, *, project: Path | None = None) -> Path:
-    """Writes the user's file, or the project's; comments and order stay. Returns the file."""
+    """Writes to the user or project file, preserving comments and order. Returns the path."""
     value = checked(key, word, "config set", word=True)
     if project is None:
         path = paths.config_file
@@ -79,7 +79,7 @@ def set_value(paths: Paths, key: str, word: str, *, project: Path | None = None)
     if before.is_real:
         path.parent.mkdir(exist_ok=True)
         _write(path, new)
-    if keeps_trust:  # of what was trusted, and of what was just written; not of what is there now
+    if keeps_trust:  # trust the content that was read plus this edit, not what is on disk now
         trust(paths, replace(before, files={**before.files, FILE: new}))
     return path
 
@@ -87,7 +87,7 @@ def set_value(paths: Paths, key: str, word: str, *, project: Path | None = None)
 def _with(old: bytes, path: Path, key: str, value: Any, word: str) -> bytes:
     import tomlkit
 
-    read_toml(old, path, "user")  # a file with a mistake is not written over
+    read_toml(old, path, "user")  # raises on an invalid file, so that it is not overwritten
     document = tomlkit.parse(old.decode())
     *tables, name = key.split(".")
     at: Any = document

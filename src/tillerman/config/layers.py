@@ -1,4 +1,4 @@
-"""Config in layers, each over the one before: defaults, project, user, environment, flags."""
+"""Merges config layers in rising precedence: defaults, project, user, environment, flags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 FILE = "config.toml"
 RULES = "rules"
 _SECTIONS = sorted({key.split(".")[0] for key in SETTINGS if "." in key} | {"agents"})
-# A lower limit of any other kind would cut the user's own log and answers, or deny in their place.
+# Settings that an untrusted project may tighten. Lowering any other limit would truncate the user's
+# log and answers, or deny requests on the user's behalf.
 TIGHTENED = frozenset(
     {"approve", "limits.turns", "limits.cost", "limits.tokens", "workspace.isolation"}
 )
@@ -37,7 +38,7 @@ def load(
     flags: Mapping[str, Any] = MappingProxyType({}),
     paths: Paths | None = None,
 ) -> Config:
-    """`flags` are dotted keys with their words; None stands for a flag that was not given."""
+    """Loads the merged config. `flags` maps dotted keys to arguments; None means not given."""
     paths = paths or find_paths(environment)
     values: Values = {}
     withheld: list[IgnoredSetting] = []
@@ -74,7 +75,7 @@ def load(
 
 
 def read_toml(data: bytes, path: Path, layer: str) -> Values:
-    """The checked values of one file, by dotted key."""
+    """Parses one TOML file and returns its validated values by dotted key."""
     import tomllib
 
     try:
@@ -89,7 +90,7 @@ def read_toml(data: bytes, path: Path, layer: str) -> Values:
     for key, value in _flatten(tables):
         source = Source(layer, str(path), line_of(text, key))
         if key == RULES:
-            from tillerman.config.policy_rules import read_rules  # most configs have none
+            from tillerman.config.policy_rules import read_rules  # lazy: most configs have no rules
 
             values[key] = (read_rules(value, text, str(path), layer), source)
         else:
@@ -98,7 +99,7 @@ def read_toml(data: bytes, path: Path, layer: str) -> Values:
 
 
 def checked(key: str, value: Any, where: str, *, word: bool = False) -> Any:
-    """The value as its kind wants it; `word`: it came as one word, not as TOML."""
+    """Validates and converts a value by its type. `word`: a plain string, not a TOML value."""
     if key.startswith("agents.") and key.count(".") >= 2:
         kind = agent_kind(key)
         if kind is None:
@@ -129,7 +130,7 @@ def unknown(key: str, where: str) -> ConfigError:
 
 
 def from_environment(environment: Mapping[str, str]) -> Values:
-    """`limits.line` is TILLERMAN_LIMITS_LINE; lists are separated by commas."""
+    """Reads `TILLERMAN_*` variables: `limits.line` is TILLERMAN_LIMITS_LINE; lists use commas."""
     values: Values = {}
     by_variable = {setting.variable: key for key, setting in SETTINGS.items()}
     for variable, word in environment.items():
@@ -143,7 +144,7 @@ def from_environment(environment: Mapping[str, str]) -> Values:
             if section:
                 rest = variable.removeprefix(f"TILLERMAN_{section.upper()}_").lower()
                 raise unknown(f"{section}.{rest}", variable)
-            continue  # one of another program's, or of a newer tillerman
+            continue  # belongs to another program or a newer tillerman
         values[key] = (
             checked(key, word, variable, word=True),
             Source("environment", variable),
@@ -152,7 +153,7 @@ def from_environment(environment: Mapping[str, str]) -> Values:
 
 
 def tightening(values: Values, state: str) -> tuple[Values, list[IgnoredSetting]]:
-    """Of a project that is not trusted only what makes things stricter than they are without it."""
+    """Splits values of an untrusted project into those that tighten the defaults and the rest."""
     kept: Values = {}
     withheld = []
     because = "it changed since it was trusted" if state == "changed" else "it is not trusted"
@@ -168,7 +169,7 @@ def tightening(values: Values, state: str) -> tuple[Values, list[IgnoredSetting]
 
 
 def line_of(text: str, key: str) -> int | None:
-    """Where a key is set, for people: found by reading the lines, None where that is not enough."""
+    """Line number of a key for error messages, by a simple text scan; None if it is not found."""
     table = ""
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         if header := re.match(r"\[([^\[\]]+)\]", line):
@@ -193,7 +194,7 @@ def _user_file(paths: Paths) -> Values:
 
 
 def _rules(values: Values) -> tuple[Rule, ...]:
-    """Takes them out: those of one file are not put in the place of another's."""
+    """Removes and returns the rules: rules of several files are concatenated, not overridden."""
     rules: tuple[Rule, ...] = values.pop(RULES, ((), None))[0]
     return rules
 
@@ -209,7 +210,10 @@ def _from_flags(flags: Mapping[str, Any]) -> Values:
 
 
 def _agent_key(variable: str) -> str | None:
-    """TILLERMAN_AGENTS_CODEX_BINARY: the option is the last word, since a name may hold any."""
+    """Maps TILLERMAN_AGENTS_CODEX_BINARY to `agents.codex.binary`.
+
+    The option is the last part, since an agent name may contain underscores.
+    """
     match = re.fullmatch(r"TILLERMAN_AGENTS_([A-Z0-9_]+)_(ACP|BINARY|MODEL|FLAGS)", variable)
     return f"agents.{match[1].lower()}.{match[2].lower()}" if match else None
 
@@ -218,7 +222,7 @@ def _flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
     for name, value in tables.items():
         key = prefix + name
         inside_an_agent = key.count(".") >= 2
-        if key in ("models", "screen.keys"):  # tables of names that are not ours
+        if key in ("models", "screen.keys"):  # tables with user-defined keys
             yield key, value
         elif isinstance(value, dict) and not inside_an_agent and (value or key in _SECTIONS):
             yield from _flatten(value, f"{key}.")
@@ -227,7 +231,7 @@ def _flatten(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def _refuse_dots(agents: object, path: Path) -> None:
-    """In the name of an agent: it would be an option of another."""
+    """Rejects a dot in an agent name: the key would be read as an option of another agent."""
     for name in agents if isinstance(agents, dict) else ():
         if "." in name:
             raise ConfigError(f"{path}: agent {name!r} has a dot in its name", hint="leave it out")

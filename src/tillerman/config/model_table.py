@@ -1,6 +1,6 @@
-"""Model names: the same for every agent, what each agent calls them, whose they are, their price.
+"""Model table: unified model names, their vendor names per agent, and prices.
 
-The table is `models.toml`; `[models]` of the config adds to it and changes it.
+The shipped table is `model_table.toml`; `[models]` in the config extends and overrides it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tillerman.core.errors import UsageError
 
 FILE = Path(__file__).with_name("model_table.toml")
 PRICE = "price"
-_DATED = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|\[1m\])+$")  # what agents append to a name
+_DATED = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|\[1m\])+$")  # date or context suffix
 
 
 class Price(NamedTuple):
-    """US dollars for a million tokens."""
+    """Price in US dollars per million tokens."""
 
     input: float
     output: float
     cached: float
-    date: str = ""  # of the table; "" when the user said it
+    date: str = ""  # of the shipped table; "" when set by the user
 
     def cost(self, input: int, output: int, cached: int) -> float:
         dollars = input * self.input + output * self.output + cached * self.cached
@@ -34,20 +34,20 @@ class Price(NamedTuple):
 
 
 class VendorModel(NamedTuple):
-    """What an agent is told, and why that may be wrong."""
+    """The model name to pass to an agent, and a warning if the agent may not know it."""
 
     name: str
     warning: str = ""
 
 
 class Models(Struct, frozen=True):
-    rows: Mapping[str, Mapping[str, Any]]  # by unified name: agent -> its own name
-    rules: tuple[tuple[str, str], ...]  # pattern, agent
+    rows: Mapping[str, Mapping[str, Any]]  # by unified name: agent -> vendor name
+    rules: tuple[tuple[str, str], ...]  # (pattern, agent)
     prices_of: str
     priced_by_user: frozenset[str] = frozenset()
 
     def own(self, agent: str, model: str) -> VendorModel:
-        """A name that the table does not have goes through as it is."""
+        """Translates a unified name to the agent's name; passes unknown names through."""
         row = self.rows.get(model, {})
         if agent in row:
             return VendorModel(str(row[agent]))
@@ -59,18 +59,18 @@ class Models(Struct, frozen=True):
         elif any(agent in known for known in self.rows.values()):
             why = f"{agent} is not known to have a model called {model}"
         else:
-            return VendorModel(model)  # the table says nothing of this agent's models
+            return VendorModel(model)  # the table has no models for this agent
         return VendorModel(model, f"{why}: the name is passed on as it is")
 
     def knows(self, agent: str, model: str) -> bool:
-        """By the unified name or by the agent's own, dated or not."""
+        """Matches the unified name or the agent's vendor name, with or without a date suffix."""
         plain = _DATED.sub("", model)
         return agent in self.rows.get(model, {}) or any(
             row.get(agent) in (model, plain) for row in self.rows.values()
         )
 
     def whose(self, model: str) -> tuple[str, ...]:
-        """Agents that are known to have it; else who is meant by such a name; else nobody."""
+        """Agents known to offer the model, else the one inferred from its name, else empty."""
         plain = _DATED.sub("", model)
         having = [name for name in self.rows.get(model, {}) if name != PRICE]
         for row in self.rows.values():
@@ -83,7 +83,7 @@ class Models(Struct, frozen=True):
             return ()
 
     def agent_of(self, model: str) -> str:
-        """Whose model it is, when nobody says which agent."""
+        """Infers the agent from a model name when no agent is given."""
         for pattern, agent in self.rules:
             if re.search(pattern, model, re.IGNORECASE):
                 return agent
@@ -97,7 +97,7 @@ class Models(Struct, frozen=True):
         )
 
     def price(self, model: str) -> Price | None:
-        """Of a model by any of its names; None: not in the table."""
+        """Price of a model by any of its names; None if the table has no price."""
         plain = _DATED.sub("", model)
         for name, row in self.rows.items():
             if PRICE in row and (name in (model, plain) or {model, plain} & _names(row)):
@@ -108,7 +108,7 @@ class Models(Struct, frozen=True):
 
 
 def load_models(added: Mapping[str, Mapping[str, Any]] | None = None) -> Models:
-    """The table that comes with tillerman, and what the user's config adds to it."""
+    """Loads the shipped table and merges the user's `[models]` into it."""
     shipped = tomllib.loads(FILE.read_text("utf-8"))
     rows: dict[str, dict[str, Any]] = shipped["models"]
     added = added or {}

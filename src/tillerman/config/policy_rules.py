@@ -1,4 +1,4 @@
-"""Rules of the policy as TOML tables: read with clear errors, and written back."""
+"""Parses policy rules from TOML tables with validation errors, and serializes them back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MATCHERS = ("agent", "tool", "command", "directory", "line", "path", "host", "m
 KEYS = ("name", *VERDICTS, *_MATCHERS)
 _HINT = "docs/policy.md tells how a rule is written"
 _DENIED, _ASKED = "a rule of the user denies this", "a rule of the user asks"
-# No one thing that is judged has both.
+# Matchers that never apply to the same action.
 _APART = (
     ("command", "host"), ("command", "mcp"), ("path", "host"), ("host", "mcp"),
     ("line", "command"), ("line", "path"), ("line", "host"), ("line", "mcp"),
@@ -27,7 +27,7 @@ _APART = (
 
 
 def read_rules(tables: Any, text: str, path: str, layer: str) -> tuple[Rule, ...]:
-    """Of the `[[rules]]` in a file; `text` is all of it, to tell the lines."""
+    """Parses the `[[rules]]` of a file. `text` is the whole file, used for line numbers."""
     if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
         raise ConfigError(f"{path}: rules must be tables", hint="begin each with [[rules]]")
     lines = _lines(text)
@@ -41,7 +41,7 @@ def read_rules(tables: Any, text: str, path: str, layer: str) -> tuple[Rule, ...
 
 
 def rule_of(table: Mapping[str, Any], source: str, *, where: str = "", name: str = "rule") -> Rule:
-    """`where` is for errors, `name` for a rule that has none."""
+    """Parses one rule. `where` prefixes errors; `name` is the default for an unnamed rule."""
     where = where or source
     for key in table:
         if key not in KEYS:
@@ -84,7 +84,7 @@ def rule_of(table: Mapping[str, Any], source: str, *, where: str = "", name: str
 
 
 def rule_table(rule: Rule) -> dict[str, Any]:
-    """The table that `rule_of` reads as this rule."""
+    """Serializes a rule to the table that `rule_of` parses."""
     verdict: Any = True if rule.verdict == "allow" else rule.note or True
     if rule.verdict == "rewrite":
         verdict = rule.rewrite
@@ -108,7 +108,7 @@ def rule_table(rule: Rule) -> dict[str, Any]:
 
 
 def near(word: str, known: Sequence[str]) -> str:
-    """A hint: what was probably meant, or what there is."""
+    """Hint for an unknown word: the closest match, or the list of known words."""
     from difflib import get_close_matches
 
     by_case = [one for one in known if one.casefold() == word.casefold()]
@@ -116,7 +116,7 @@ def near(word: str, known: Sequence[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
 
 
-# -- the keys --------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
 
 
 def _verdict(
@@ -170,13 +170,13 @@ def _tools(words: Sequence[str], where: str) -> frozenset[str]:
     found = frozenset(part.strip() for word in words for part in word.split("|"))
     for word in sorted(found - set(known)):
         hint = near(word, known)
-        if hint.startswith("did") or not word:  # else it may be a tool of an agent's own
+        if hint.startswith("did") or not word:  # else it may be a vendor-specific tool
             raise ConfigError(f"{where}: no tool is called {word!r}", hint=hint)
     return found
 
 
 def _directory(words: Sequence[str], where: str) -> str:
-    """Seen from the workspace, in its shortest form; the workspace itself is an empty text."""
+    """Normalizes the path relative to the workspace; the workspace itself is ""."""
     if len(words) != 1 or words[0].startswith("~"):
         raise ConfigError(f"{where}: directory must be one path", hint=_HINT)
     path = posixpath.normpath(words[0])
@@ -200,6 +200,6 @@ def _hosts(words: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def _lines(text: str) -> list[int]:
-    """Where each table begins."""
+    """Line numbers of the `[[rules]]` headers."""
     begins = re.compile(r"\s*\[\[\s*[\"']?rules[\"']?\s*\]\]")
     return [number for number, line in enumerate(text.splitlines(), 1) if begins.match(line)]

@@ -1,4 +1,4 @@
-"""Cases for `tillerman policy test`: calls of tools, and what a policy should say of each."""
+"""Parses test cases for `tillerman policy test`: tool calls with their expected decisions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class PolicyTestCase(Struct, frozen=True):
     tool: str
     input: dict[str, Any]
     expect: str
-    rule: str | None  # that should decide, if it matters
-    number: int  # in the file, from 1
+    rule: str | None  # expected deciding rule, or None for any
+    number: int  # position in the file, from 1
 
 
 class Group(Struct, frozen=True):
-    """Cases under one policy. None stands for what the config says."""
+    """Test cases that share one policy. None means the value from the config."""
 
     title: str
     cases: tuple[PolicyTestCase, ...]
@@ -38,7 +38,7 @@ class Group(Struct, frozen=True):
 
 
 def read_cases(path: Path) -> list[Group]:
-    """All of a file are one group, or several `[[groups]]` are."""
+    """Reads the cases of a file: one implicit group, or several `[[groups]]`."""
     import tomllib
 
     try:

@@ -1,7 +1,7 @@
-"""Profiles: agents of the user's own, one Markdown file each in `.tillerman/agents/`.
+"""Agent profiles: user-defined Markdown files in `.tillerman/agents/` with front matter.
 
-The lines between the first two `---` are the front matter, `key: value`; what follows them is the
-system prompt. A project's count once it is trusted, and go before the user's.
+The lines between the first two `---` are the front matter, `key: value`; the text after them is the
+system prompt. Project profiles apply only when the project is trusted, and override the user's.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Profile(Struct, frozen=True):
     description: str = ""
     model: str | None = None
     color: str | None = None
-    agents: tuple[str, ...] = ()  # in order; none: whoever has the model, or the config's
+    agents: tuple[str, ...] = ()  # in order; empty: agents that offer the model, or the configured
     mode: Literal["agent", "plan", "ask"] | None = None
-    tools: tuple[str, ...] = ()  # the only ones it may use, if any are named
+    tools: tuple[str, ...] = ()  # allowlist; empty: all tools
     system: str = ""
 
 
 class InvalidProfile(Struct, frozen=True):
-    """A file that is none, or does not count, and why."""
+    """A profile file that is invalid or ignored, with the reason."""
 
     name: str
     path: str
@@ -50,7 +50,10 @@ class InvalidProfile(Struct, frozen=True):
 
 
 def profile(paths: Paths, cwd: Path, name: str) -> Profile | None:
-    """None when there is no such file; ConfigError when it is broken or not trusted."""
+    """Loads a profile by name. None if there is no such file.
+
+    Raises ConfigError if the file is invalid or the project is not trusted.
+    """
     withheld: InvalidProfile | None = None
     for found in _files(paths, cwd):
         if found.name != name:
@@ -65,7 +68,7 @@ def profile(paths: Paths, cwd: Path, name: str) -> Profile | None:
 
 
 def profiles(paths: Paths, cwd: Path) -> Sequence[Profile | InvalidProfile]:
-    """All of them, by name; where two have the same, the one that counts."""
+    """All profiles, sorted by name; for duplicate names only the effective one."""
     listed: dict[str, Profile | InvalidProfile] = {}
     for found in _files(paths, cwd):
         if isinstance(listed.get(found.name), Profile):
@@ -86,13 +89,13 @@ class _File(Struct, frozen=True):
     name: str
     path: str
     layer: Literal["project", "user"]
-    data: bytes | None = None  # None: it does not count
+    data: bytes | None = None  # None: ignored, see `problem`
     problem: str = ""
     hint: str = ""
 
 
 def _files(paths: Paths, cwd: Path) -> Iterator[_File]:
-    """The project's first, then the user's."""
+    """Project files first, then user files."""
     folder = project_folder(paths, cwd)
     if folder:
         state = trust_state(paths, folder)
@@ -121,7 +124,7 @@ def _stem(name: str) -> str:
     return file.removesuffix(".md") if folder == FOLDER and file.endswith(".md") else ""
 
 
-# -- one file --------------------------------------------------------------------------------------
+# -- parsing one file ------------------------------------------------------------------------------
 
 
 def parse(data: bytes, path: str, layer: Literal["project", "user"]) -> Profile:
@@ -145,13 +148,13 @@ def parse(data: bytes, path: str, layer: Literal["project", "user"]) -> Profile:
 
 
 def _uncommented(value: str) -> str:
-    """A `#` after a value and a space begins a comment, unless the value is quoted."""
+    """Strips a trailing ` # comment`, unless the value is quoted."""
     value = value.strip()
     return value if value[:1] in ("'", '"') else value.partition(" #")[0]
 
 
 def _front_matter(lines: Sequence[str], path: str) -> tuple[dict[str, tuple[Any, int]], int]:
-    """Each key's value and line, and how many lines all of it takes."""
+    """Returns the value and line number of each key, and the number of front matter lines."""
     values: dict[str, tuple[Any, int]] = {}
     last = ""
     for number, line in enumerate(lines[1:], 2):

@@ -1,7 +1,7 @@
-"""Whether the user trusted a project's `.tillerman/`, by the hash of all that is in it.
+"""Project trust: whether the user trusted a project's `.tillerman/`, identified by content hash.
 
-The files are read once, into memory: what is hashed is what is used. The record of the trust lives
-in the user's state, so nothing that a repository brings can speak for the user.
+The files are read once into memory, so that the hashed content is the content in use. The trust
+record is stored in the user's state folder, so that no file of a repository can grant trust.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     import hashlib
 
 FOLDER = ".tillerman"
-_MOST_FILES = 2_000  # and folders
-_DEEPEST = 32  # folders in each other
+_MOST_FILES = 2_000  # including folders
+_DEEPEST = 32  # nesting depth
 _MOST_BYTES = 16 << 20
 
 TrustState = Literal["absent", "trusted", "untrusted", "changed"]
 
 
 class ProjectFolder(Struct, frozen=True):
-    """A project's `.tillerman/` as it was at one moment."""
+    """Snapshot of a project's `.tillerman/` folder."""
 
     project: Path
-    files: Mapping[str, bytes] = field(default_factory=dict)  # by path inside the folder
-    scripts: frozenset[str] = frozenset()  # those of them that can be run
-    others: Mapping[str, str] = field(default_factory=dict)  # links and the like, never followed
+    files: Mapping[str, bytes] = field(default_factory=dict)  # by path relative to the folder
+    scripts: frozenset[str] = frozenset()  # the executable files among them
+    others: Mapping[str, str] = field(default_factory=dict)  # symlinks, devices etc., not followed
 
     @property
     def path(self) -> Path:
@@ -42,7 +42,7 @@ class ProjectFolder(Struct, frozen=True):
 
     @property
     def is_real(self) -> bool:
-        """Not a link to a folder somewhere else."""
+        """False if `.tillerman` is a symlink or not a folder."""
         return "." not in self.others
 
     @property
@@ -60,9 +60,9 @@ class ProjectFolder(Struct, frozen=True):
 
 
 def find_project(cwd: Path) -> Path | None:
-    """The nearest folder with a `.tillerman/`, from here up to the root of the repository.
+    """The nearest folder with a `.tillerman/`, from `cwd` up to the repository root.
 
-    Outside of a repository only the folder itself counts: who knows whose the ones above are.
+    Outside a repository only `cwd` is checked, since parent folders may belong to other users.
     """
     cwd = cwd.absolute()
     chain = [cwd, *cwd.parents]
@@ -71,24 +71,24 @@ def find_project(cwd: Path) -> Path | None:
 
 
 def repository(cwd: Path) -> Path | None:
-    """The root of the one that `cwd` is in."""
+    """Root of the repository that contains `cwd`, or None."""
     return next((folder for folder in (cwd, *cwd.parents) if _is_repository(folder)), None)
 
 
 def _is_repository(folder: Path) -> bool:
-    """A `.git` that is empty makes none: some agents' sandboxes leave one where they mask it."""
+    """An empty `.git` does not count: some agents' sandboxes leave one where they mask it."""
     git = folder / ".git"
     return git.is_file() or (git / "HEAD").exists()
 
 
 def project_folder(paths: Paths, cwd: Path) -> ProjectFolder | None:
-    """The project folder of `cwd`. TILLERMAN_HOME may be called `.tillerman` too, and is none."""
+    """Reads the project folder of `cwd`; ignores TILLERMAN_HOME, even if named `.tillerman`."""
     project = find_project(cwd)
     return read_folder(project) if project and project / FOLDER != paths.config else None
 
 
 def read_folder(project: Path) -> ProjectFolder | None:
-    """None when there is no `.tillerman/`."""
+    """Reads the `.tillerman/` of a project; None if there is none."""
     project = project.absolute()
     path = project / FOLDER
     try:
@@ -117,7 +117,7 @@ def trust_state(paths: Paths, folder: ProjectFolder | None) -> TrustState:
 
 
 def trust(paths: Paths, folder: ProjectFolder) -> None:
-    """Of the folder as it was read: what the user saw, not what is there by now."""
+    """Trusts the snapshot that was read and shown to the user, not what is on disk now."""
     if not folder.is_real:
         raise ConfigError(f"{folder.path} is not a folder", hint="replace it with a real folder")
     private_folder(paths.state)
@@ -126,7 +126,7 @@ def trust(paths: Paths, folder: ProjectFolder) -> None:
 
 
 def untrust(paths: Paths, project: Path) -> bool:
-    """False: it was not trusted."""
+    """Removes the trust record; False if there was none."""
     try:
         _record(paths, project).unlink()
     except FileNotFoundError:
@@ -141,7 +141,7 @@ def _record(paths: Paths, project: Path) -> Path:
 class _Found(NamedTuple):
     name: str
     content: bytes | None
-    what: str  # script, file, folder; else what it is
+    what: str  # "script", "file", "folder", or a description of another type
 
 
 def _gathered(project: Path, descriptor: int) -> ProjectFolder:
@@ -166,14 +166,14 @@ def _gathered(project: Path, descriptor: int) -> ProjectFolder:
 
 
 def _walk(descriptor: int, prefix: str) -> Iterator[_Found]:
-    """By descriptors, so that no link can be put in place of a folder on the way."""
+    """Walks by file descriptor, so that a folder cannot be replaced with a symlink meanwhile."""
     with os.scandir(descriptor) as entries:
         names = sorted(entry.name for entry in entries)
     for name in names:
         try:
             yield from _one(descriptor, name, prefix)
         except FileNotFoundError:
-            continue  # it went away in the meantime, as an editor's drafts do
+            continue  # removed meanwhile, as an editor's temporary files are
         except OSError as error:
             if error.filename == name:
                 error.filename = prefix + name
@@ -216,6 +216,6 @@ def _is_there(path: Path) -> bool:
 
 
 def _sha256(data: bytes) -> hashlib._Hash:
-    import hashlib  # loads OpenSSL, which a start without a project's folder can do without
+    import hashlib  # lazy: loads OpenSSL, not needed without a project folder
 
     return hashlib.sha256(data)

@@ -1,4 +1,4 @@
-"""What can be set: the typed Config, each of its values with its kind, default and meaning."""
+"""Config schema: the typed Config and each setting's value type, default and help text."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class LimitsConfig(Struct, frozen=True):
 
 
 class TeamConfig(Struct, frozen=True):
-    """What happens when an agent of several cannot go on."""
+    """Fallback settings: what happens when an agent fails and others are configured."""
 
     handoff: Handoff = "limits"
     rate_limit: RateLimit = "switch"
@@ -74,7 +74,7 @@ class TeamConfig(Struct, frozen=True):
 
 
 class UntilConfig(Struct, frozen=True):
-    """A command that is run after each turn, and decides whether another one follows."""
+    """A command that runs after each turn and decides whether another turn follows."""
 
     command: str | None = None
     rounds: int = 3
@@ -85,14 +85,14 @@ class Prompts(Struct, frozen=True):
 
 
 class Workspace(Struct, frozen=True):
-    """The tools that tillerman gives agents besides their own."""
+    """Settings of the workspace tools that tillerman offers agents."""
 
     tools: bool = False
     isolation: Isolation = "basic"
 
 
 class EnforcementConfig(Struct, frozen=True):
-    """What the kernel holds of the rules, whatever an agent asks about."""
+    """Which policy rules the kernel enforces, independent of the agent's requests."""
 
     commands: Enforced = "auto"
     protected: Protected = "auto"
@@ -100,7 +100,7 @@ class EnforcementConfig(Struct, frozen=True):
 
 
 class OutputConfig(Struct, frozen=True):
-    """Of a session with an output schema."""
+    """Settings of sessions with an output schema."""
 
     repair: bool = False
 
@@ -110,19 +110,19 @@ class Store(Struct, frozen=True):
 
 
 class Screen(Struct, frozen=True):
-    """The terminal interface."""
+    """Terminal interface settings."""
 
     theme: str = "tillerman-dark"
     breadcrumb: str = "top"
     notify: str = "desktop"
-    keys: Mapping[str, str] = field(default_factory=dict)  # what a key does -> the key
+    keys: Mapping[str, str] = field(default_factory=dict)  # action name -> key
 
 
 class Source(Struct, frozen=True):
-    """Where a value came from."""
+    """Where a value was set."""
 
     layer: str  # default, project, user, environment, flag
-    where: str = ""  # the file, the variable or the flag
+    where: str = ""  # file, variable or flag name
     line: int | None = None
 
     def __str__(self) -> str:
@@ -132,14 +132,14 @@ class Source(Struct, frozen=True):
 
 
 class IgnoredSetting(Struct, frozen=True):
-    """A value of a project that is not trusted, and why it does not count."""
+    """A setting of an untrusted project that is ignored, with the reason."""
 
     key: str
     why: str
 
 
 class Config(Struct, frozen=True):
-    agent: str = "claude"  # or several, in order: `claude,codex`
+    agent: str = "claude"  # or several in order: `claude,codex`
     model: str | None = None
     approve: Preset = "ask"
     accept_advisory: bool = False
@@ -158,17 +158,17 @@ class Config(Struct, frozen=True):
     screen: Screen = Screen()
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models.NAME]
     agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [agents.NAME]
-    rules: tuple[Rule, ...] = ()  # [[rules]]: the project's, then the user's
-    tightening: tuple[Rule, ...] = ()  # of a project that is not trusted
+    rules: tuple[Rule, ...] = ()  # [[rules]]: project rules first, then user rules
+    tightening: tuple[Rule, ...] = ()  # rules of an untrusted project; they can only restrict
     paths: Paths = field(default_factory=find_paths)
-    sources: Mapping[str, Source] = field(default_factory=dict)  # by dotted key; none: default
+    sources: Mapping[str, Source] = field(default_factory=dict)  # by dotted key; absent: default
     withheld: tuple[IgnoredSetting, ...] = ()
 
 
 class ConfigKey(Struct, frozen=True):
-    """One key of a config file."""
+    """Definition of one config key."""
 
-    key: str  # dotted, as in the file
+    key: str  # dotted, as in the config file
     kind: ValueType
     help: str
 
@@ -262,7 +262,7 @@ _SECTIONS: Mapping[str, type[Struct]] = {
     "until": UntilConfig,
     "workspace": Workspace,
 }
-_FIELD_NAMES = {"pass": "passed"}  # a keyword in Python
+_FIELD_NAMES = {"pass": "passed"}  # `pass` is a Python keyword
 _AGENT_KINDS = {
     "acp": text(),
     "binary": text(),
@@ -273,12 +273,12 @@ _AGENT_KINDS = {
 
 
 def agent_kind(key: str) -> ValueType | None:
-    """Of `agents.NAME.key`; an agent may have keys of its own, of any kind."""
+    """Value type of `agents.NAME.key`; None for a vendor-specific key, which may have any type."""
     return _AGENT_KINDS.get(key.split(".", 2)[2])
 
 
 def build(values: Mapping[str, Any], **besides: Any) -> Config:
-    """The Config of these values by dotted key; what is absent is default."""
+    """Builds a Config from values by dotted key; absent values keep their defaults."""
     agents: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         if key.startswith("agents."):
@@ -296,7 +296,7 @@ def build(values: Mapping[str, Any], **besides: Any) -> Config:
 
 
 def check_config(config: Config) -> None:
-    """One that was made in Python, by the same kinds as one that was read from files."""
+    """Validates a Config built in Python with the same value types as config files."""
     for setting in _SETTINGS:
         value = value_at(config, setting.key)
         if value == setting.default:
@@ -307,13 +307,13 @@ def check_config(config: Config) -> None:
             )
         except ValueTypeError:
             is_right = False
-        if not is_right:  # a file may say "0" for no limit, or "no" for False
+        if not is_right:  # unequal values are rejected too: a file may use "0" for no limit
             hint = f"it is {setting.kind.expected}"
             raise ConfigError(f"{setting.key} cannot be {value!r}", hint=hint)
 
 
 def value_at(config: Config, key: str) -> Any:
-    """The value at a dotted key of `SETTINGS`, or `agents.NAME.OPTION`."""
+    """Value at a dotted key of `SETTINGS`, or at `agents.NAME.OPTION`."""
     if key.startswith("agents."):
         _, name, option = key.split(".", 2)
         return config.agents.get(name, {}).get(option)

@@ -1,4 +1,4 @@
-"""The kinds of values a config holds: how each is read from TOML and from a word, and shown."""
+"""Config value types: how each is parsed from TOML or a string, formatted and compared."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from msgspec import Struct
 
 
 class ValueTypeError(ValueError):
-    """The message says what was expected."""
+    """Raised for a value of the wrong type; `ValueType.expected` describes the right one."""
 
 
 class ValueType(Struct, frozen=True):
-    """How one kind of value is read, shown and compared."""
+    """How one type of value is parsed, formatted and compared."""
 
     expected: str
-    read: Callable[[Any], Any]  # a TOML value, or a word where `from_word` is absent
+    read: Callable[[Any], Any]  # accepts a TOML value, and a string if `from_word` is None
     from_word: Callable[[str], Any] | None = None
     show: Callable[[Any], str] = str
-    tighter: Callable[[Any, Any], bool] | None = None  # (value, than) for an untrusted project
+    tighter: Callable[[Any, Any], bool] | None = None  # (value, than), for untrusted projects
 
 
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -72,7 +72,7 @@ def names() -> ValueType:
 
 
 def roster() -> ValueType:
-    """Names in order, kept as they stand on a command line: `one,two`."""
+    """Agent names in order, stored as on the command line: `one,two`."""
 
     def read(value: Any) -> str:
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
@@ -83,7 +83,7 @@ def roster() -> ValueType:
 
 
 def model_rows() -> ValueType:
-    """`[models."NAME"]`: agents with their own names for it, and `price`."""
+    """`[models."NAME"]`: vendor names by agent, and `price`."""
 
     def read(value: Any) -> dict[str, dict[str, Any]]:
         if not isinstance(value, dict) or not all(isinstance(row, dict) for row in value.values()):
@@ -102,7 +102,7 @@ def model_rows() -> ValueType:
 
 
 def key_table() -> ValueType:
-    """`[screen.keys]`: what is done by another key than usual."""
+    """`[screen.keys]`: key bindings that override the defaults."""
 
     def read(value: Any) -> dict[str, str]:
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value.values()):

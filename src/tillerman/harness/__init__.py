@@ -1,1 +1,1 @@
-"""Config in, running sessions out: agent selection, launch plan, fallback list, agent admin."""
+"""Builds sessions from config: agent selection, launch plan, fallback agents, agent admin."""

@@ -1,4 +1,4 @@
-"""What agents tell besides prompting, asked through their own commands."""
+"""Agent admin: install state, account, models, native sessions and MCP servers of agents."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ from tillerman.supervision.environment import child_environment
 from tillerman.supervision.linux.which import find_program
 from tillerman.supervision.secrets.mcp_server_secrets import secrets_of_servers
 
-PATIENCE = 30.0  # seconds for one agent to tell about itself
-DESKTOP = (  # what a sign-in needs to open a browser
+PATIENCE = 30.0  # seconds for the status report of one agent
+DESKTOP = (  # variables that a sign-in needs to open a browser
     "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "BROWSER", "DBUS_SESSION_BUS_ADDRESS",
     "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME",
 )  # fmt: skip
 
 
 class AgentStatus(Struct, frozen=True):
-    """What is known of an agent without prompting it."""
+    """Status of an agent: installation, account, version, problems."""
 
     name: str
     title: str
     can: tuple[str, ...] = ()
-    install: str = ""  # the command that installs it
-    tested: tuple[str, str] | None = None  # oldest and newest version that were
-    installed: Installed | None = None  # None: nothing to install, or it could not be told
-    account: Account | None = None  # None: it cannot tell, or it is not installed
+    install: str = ""  # the install command
+    tested: tuple[str, str] | None = None  # oldest and newest tested version
+    installed: Installed | None = None  # None: nothing to install, or unknown
+    account: Account | None = None  # None: cannot be queried, or not installed
     problem: str = ""
-    notice: str = ""  # its version is not one of those tested
+    notice: str = ""  # warning about an untested version
 
     @property
     def present(self) -> bool:
@@ -77,7 +77,7 @@ class AgentStatus(Struct, frozen=True):
 
 
 class AgentAdmin:
-    """Runs each agent's commands in the user's home, under supervision and with bounds."""
+    """Runs the agents' native commands in the user's home, supervised and with time limits."""
 
     def __init__(self, config: Config, paths: Paths) -> None:
         self._config = config
@@ -92,11 +92,11 @@ class AgentAdmin:
         return agents.load(name, config.agents, experimental=config.experimental_agents)
 
     def able(self, part: type) -> list[str]:
-        """Names of the agents that have it, `part` being a protocol of the port."""
+        """Names of the agents that implement `part`, a protocol of `core.agent_admin`."""
         return [name for name in self.names() if isinstance(self._loaded(name), part)]
 
     def environment(self, agent: Agent, passed: Sequence[str] = ()) -> dict[str, str]:
-        """The variables that the agent's programs get."""
+        """The environment variables of the agent's programs."""
         more = [*self._config.env.passed, *passed]
         return child_environment(os.environ, agent.info.variables, more).variables
 
@@ -104,7 +104,7 @@ class AgentAdmin:
     async def errands(
         self, agent: Agent, private: Sequence[tuple[str, str]] = ()
     ) -> AsyncIterator[CommandRunner]:
-        """`private`: names and values that must not stand on a command line."""
+        """Opens a command runner. `private`: names and values that no command line may show."""
         async with CommandRunner(
             self.environment(agent),
             agent=agent.info.name,
@@ -116,16 +116,16 @@ class AgentAdmin:
         ) as errands:
             yield errands
 
-    # -- the agent -------------------------------------------------------------------------------
+    # -- agent -----------------------------------------------------------------------------------
 
     async def installed(self, name: str) -> Installed | None:
-        """None for an agent that needs nothing installed."""
+        """Returns None for an agent that needs no installation."""
         agent = self.agent(name)
         async with self.errands(agent) as run:
             return await _installed(agent, run)
 
     async def account(self, name: str) -> Account | None:
-        """None for an agent that cannot tell."""
+        """Returns None for an agent that cannot report its account."""
         agent = self.agent(name)
         if not isinstance(agent, TellsAuth):
             return None
@@ -140,7 +140,7 @@ class AgentAdmin:
             return await agent.about(run)
 
     async def models(self, name: str) -> Sequence[Model]:
-        """Of an agent that does not list its own, those in tillerman's table and the config."""
+        """Lists models; for an agent that cannot, those in the model table and the config."""
         agent = self.agent(name)
         if isinstance(agent, TellsModels):
             async with self.errands(agent) as run:
@@ -150,7 +150,7 @@ class AgentAdmin:
         raise _unable(agent, "listing its models")
 
     def lists_models(self) -> list[str]:
-        """Names of the agents whose models are known one way or the other."""
+        """Names of the agents whose models can be listed."""
         able = self.able(TellsModels)
         return [name for name in self.names() if name in able or self._known_models(name)]
 
@@ -163,7 +163,7 @@ class AgentAdmin:
         ]
 
     def login(self, name: str) -> Sequence[str]:
-        """The words to run on the user's terminal."""
+        """Returns the sign-in command to run on the user's terminal."""
         agent = self.agent(name)
         if not isinstance(agent, SignsIn):
             how = agent.info.sign_in and f"{agent.info.sign_in}; then: tillerman status {name}"
@@ -178,10 +178,10 @@ class AgentAdmin:
         return self._words(agent, agent.logout())
 
     async def report(self, name: str, *, patience: float = PATIENCE) -> AgentStatus:
-        """Never fails: what goes wrong is the report's problem."""
+        """Reports the agent's status; errors become its `problem`."""
         try:
             agent = self.agent(name)
-        except Exception as error:  # a third party's module may fail in any way
+        except Exception as error:  # a third-party module may raise anything
             return AgentStatus(
                 name, name, problem=f"cannot be loaded: {type(error).__name__}: {error}"
             )
@@ -205,7 +205,7 @@ class AgentAdmin:
         return report
 
     async def full_report(self, name: str) -> tuple[AgentStatus, Mapping[str, str]]:
-        """With what the agent tells about itself, where it can."""
+        """Reports the status with the agent's description of itself, if available."""
         report = await self.report(name)
         if not report.ready or not isinstance(self.agent(name), TellsAbout):
             return report, {}
@@ -214,7 +214,7 @@ class AgentAdmin:
         except TillermanError as error:
             return report, {"problem": error.message}
 
-    # -- its sessions ----------------------------------------------------------------------------
+    # -- native sessions -------------------------------------------------------------------------
 
     async def native_sessions(self, name: str, cwd: Path) -> Sequence[NativeSession]:
         agent = self.agent(name)
@@ -224,7 +224,7 @@ class AgentAdmin:
             return await agent.native_sessions(run, cwd)
 
     async def native_history(self, name: str, session: NativeSession) -> Sequence[Event]:
-        """Empty where the agent cannot tell it."""
+        """Returns the events of a native session; empty if the agent cannot list them."""
         agent = self.agent(name)
         if not isinstance(agent, TellsHistory):
             return []
@@ -238,7 +238,7 @@ class AgentAdmin:
         async with self.errands(agent) as run:
             return await agent.create_session(run, cwd)
 
-    # -- its MCP servers -------------------------------------------------------------------------
+    # -- MCP servers -----------------------------------------------------------------------------
 
     async def mcp_servers(self, name: str) -> Sequence[McpServer]:
         agent = self.agent(name)
@@ -257,7 +257,7 @@ class AgentAdmin:
     async def mcp_add(
         self, name: str, server: str, config: Mapping[str, Any], *, openly: bool = False
     ) -> None:
-        """Raises `WouldShow` before a secret of `config` stands on a command line, or `openly`."""
+        """Adds an MCP server. Raises `SecretInArguments`, unless `openly`."""
         agent = self.agent(name)
         if not isinstance(agent, ChangesServers):
             raise _unable(agent, "adding MCP servers")
@@ -284,7 +284,7 @@ class AgentAdmin:
     def _loaded(self, name: str) -> Agent | None:
         try:
             return self.agent(name)
-        except Exception:  # `report` tells about it
+        except Exception:  # `report` reports the error
             return None
 
     def _binaries(self, agent: Agent) -> dict[str, str]:
@@ -292,7 +292,7 @@ class AgentAdmin:
         return {agent.info.binary: binary} if agent.info.binary and binary else {}
 
     def _words(self, agent: Agent, words: Sequence[str]) -> list[str]:
-        """With the program's path; `AgentNotInstalled` where there is none."""
+        """Replaces the program by its path; raises `AgentNotInstalled` if it is not found."""
         program, *rest = words
         path = self.environment(agent).get("PATH")
         found = find_program(self._binaries(agent).get(program, program), path)
@@ -308,7 +308,7 @@ async def _installed(agent: Agent, run: CommandRunner) -> Installed | None:
 
 
 def _found(agent: Agent, run: CommandRunner) -> Installed | None:
-    """As much as is known without running it."""
+    """Reports what is known without running the agent."""
     binary = agent.info.binary
     return Installed(binary, run.find(binary), None, agent.info.install) if binary else None
 

@@ -1,4 +1,4 @@
-"""Which agents can be used now: asked in parallel, remembered briefly."""
+"""Checks in parallel which agents are installed and signed in; caches usable ones briefly."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from pathlib import Path
 from tillerman.core.errors import NotUsable
 from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
 
-FRESH = 60.0  # seconds for which an agent that could be used still can
+FRESH = 60.0  # seconds for which a usable agent is cached
 
 
 class AgentAvailability:
-    """Only that one can be used is remembered: who signs in is not told for a minute that they are
-    not, and whoever was signed out meanwhile is found out by the first prompt.
+    """Checks and caches which agents can be used.
+
+    Only success is cached: a user who just signed in is not reported as signed out, and one who
+    signed out meanwhile is detected by the first prompt.
     """
 
     def __init__(self, management: AgentAdmin, cache: Path) -> None:
@@ -26,7 +28,7 @@ class AgentAvailability:
         self._asked: dict[str, asyncio.Task[None]] = {}
 
     def look(self, names: Sequence[str]) -> None:
-        """Begins to find out about all of them."""
+        """Starts checking all of them in the background."""
         usable = self._usable()
         for name in names:
             task = self._asked.get(name)
@@ -37,7 +39,7 @@ class AgentAvailability:
                 )
 
     async def check(self, name: str) -> None:
-        """Raises `NotUsable`."""
+        """Raises `NotUsable` if the agent cannot be used."""
         if name in self._usable():
             return
         self.look([name])
@@ -61,7 +63,7 @@ class AgentAvailability:
         return {}
 
     def _remember(self, name: str) -> None:
-        with suppress(OSError):  # then it is asked again
+        with suppress(OSError):  # on failure it is checked again
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             draft = self._file.with_suffix(f".{name}")
             draft.write_text(json.dumps({**self._usable(), name: time.time()}))

@@ -1,4 +1,4 @@
-"""The agents of a session: the first that can be used starts, the others stand by."""
+"""Chooses the first usable agent of a session; the others become its fallback agents."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 
 class AgentFallback:
-    """`order` makes what an agent of that name would run. `substitutes` go on for a single agent
-    that turns out not to be installed or signed in, and for no other reason."""
+    """Launch plans and fallback agents of a session.
+
+    `order` makes the launch plan for an agent name. `substitutes` replace a single agent only if it
+    is not installed or not signed in.
+    """
 
     def __init__(
         self,
@@ -36,7 +39,7 @@ class AgentFallback:
         self._availability = availability
 
     async def first(self, rules: FallbackRules) -> tuple[LaunchPlan, FallbackPolicy]:
-        """Of one agent alone only its program is looked for: its start reports all else."""
+        """Picks the first usable agent; for a single one only checks that its program exists."""
         if len(self._names) > 1:
             return await self._first_of(self._names, rules, FAILED)
         made = self._order(self._names[0])
@@ -78,7 +81,7 @@ class AgentFallback:
 
 
 def refuse_missing(made: LaunchPlan) -> None:
-    """Raises `AgentNotInstalled`: what else is wrong with an agent that is not there tells less."""
+    """Raises `AgentNotInstalled`, which is clearer than any later error of a missing agent."""
     info = made.agent.info
     binary = made.spec.options.get("binary") or info.binary
     path = made.terms.environment.get("PATH")
@@ -92,7 +95,7 @@ def _passed_over(error: TillermanError, made: LaunchPlan) -> Notice:
 
 
 def _nobody(errors: Sequence[TillermanError]) -> TillermanError:
-    """The first one's error, since that agent was wanted most, with what is wrong with the rest."""
+    """Combines the errors; hint and exit code are those of the preferred agent."""
     first, *rest = errors
     message = "; ".join([first.message, *(error.message for error in rest)])
     error = NotUsable(getattr(first, "agent", ""), message, hint=first.hint)

@@ -1,4 +1,4 @@
-"""Who is asked for: agents by name, in order, a profile, or a model that tells whose it is."""
+"""Selects agents from names, an ordered list, a profile, or a model name."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tillerman.core.errors import UsageError
 if TYPE_CHECKING:
     from tillerman.config.profiles import Profile
 
-_WHOLE = (agents.AD_HOC, "replay:")  # a command line or a path, which may hold commas
+_WHOLE = (agents.AD_HOC, "replay:")  # a command line or a path, which may contain commas
 
 
 class AgentSelection(NamedTuple):
     names: tuple[str, ...]  # of agents; at least one
     profile: Profile | None = None
-    substitutes: tuple[str, ...] = ()  # who has the model, where its maker's agent cannot be used
+    substitutes: tuple[str, ...] = ()  # other agents that offer the model
 
     def wishes(self, said: dict[str, Any]) -> dict[str, Any]:
-        """What was said, over what the profile says."""
+        """Merges the given options over those of the profile."""
         if self.profile is None:
             return said
         of_profile = {
@@ -38,7 +38,7 @@ class AgentSelection(NamedTuple):
 def select_agents(
     config: Config, agent: str | None, model: str | None, cwd: Path
 ) -> AgentSelection:
-    """`agent` as on a command line: `claude`, `claude,codex`, the name of a profile."""
+    """Selects agents by `agent` as on a command line: `claude`, `claude,codex`, or a profile."""
     if agent:
         return _named(config, agent, cwd)
     if model:
@@ -74,15 +74,15 @@ def _named(config: Config, agent: str, cwd: Path) -> AgentSelection:
 
 
 def _default(config: Config, profile: Profile) -> AgentSelection:
-    """Of a profile that names no agent."""
+    """Selects agents for a profile that names none."""
     if profile.model:
         return _having(config, profile.model)
     return AgentSelection(tuple(word.strip() for word in config.agent.split(",")))
 
 
 def _having(config: Config, model: str) -> AgentSelection:
-    """Agents for a model that is named alone: the user's own, if they are known to have it; else
-    its maker's, and others that have it for the case that it cannot be used."""
+    """Selects agents for a model given without an agent: the configured agents that are known to
+    offer it, else its vendor's agent with others that offer it as substitutes."""
     from tillerman.config.model_table import load_models
 
     models = load_models(config.models)
@@ -100,7 +100,7 @@ def _having(config: Config, model: str) -> AgentSelection:
 
 
 def _profile(config: Config, name: str, cwd: Path) -> Profile | None:
-    """Looked for by name first: few runs have any, and none should wait for the reading."""
+    """Loads a profile by name; checks that its file exists first, since few runs use one."""
     if not _may_be_profile(config, name, cwd) or name in agents.available(config.agents):
         return None
     from tillerman.config.profiles import profile

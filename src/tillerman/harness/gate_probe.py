@@ -1,7 +1,7 @@
-"""What the gate holds on an agent that is installed, found by canaries before a scripted model.
+"""Probes which tool classes an installed agent's gate enforces, against a scripted model.
 
-All of it happens in folders of its own with a made-up key: nothing of the user's is read or
-changed, no model is paid, and nothing goes further than loopback.
+Runs in temporary folders with a fake key: reads and changes no user data, calls no paid model, and
+connects to loopback only.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from tillerman.testing.cli_setups import CliSetup
     from tillerman.testing.gate_probe.probes import Hold, ProbeResult
 
-PATIENCE = 240.0  # seconds for all canaries of an agent
+PATIENCE = 240.0  # seconds for all probes of an agent
 _LIMITS = TurnLimits(turn=60, request=20)
 
 
 class GateReport(Struct, frozen=True):
     agent: str
     version: str = ""
-    holds: dict[ToolClass, Hold] = {}  # of the classes that it has tools of
-    found: dict[str, str] = {}  # by call: what was wrong with it
-    problem: str = ""  # why nothing could be found out
+    holds: dict[ToolClass, Hold] = {}  # for the classes that it has tools of
+    found: dict[str, str] = {}  # problem by probed call
+    problem: str = ""  # why the probes could not run
 
 
 async def probe_gate(agent: Agent, program: str, version: str) -> GateReport:
-    from tillerman.testing.cli_setups import STAGES  # few come here, and it loads a web server
+    from tillerman.testing.cli_setups import STAGES  # imported lazily, it loads a web server
 
     name = agent.info.name
     stage = STAGES.get(name)

@@ -1,4 +1,4 @@
-"""The composition root: a Config becomes a Harness. The only wiring in the program."""
+"""Composition root: builds a `Harness` from a `Config` and wires all components."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 async def open_harness(
     *, config: Config | None = None, cwd: Path | str = ".", paths: Paths | None = None
 ) -> AsyncIterator[Harness]:
-    """Opens the user's store with the config that counts in `cwd`; closes what was started."""
+    """Opens the user's store with the config for `cwd`; closes everything it started."""
     folder = _folder(cwd)
     paths = paths or find_paths()
     if config:
@@ -94,14 +94,14 @@ def _open_store(path: Path) -> tuple[Database, SalvageReport | None]:
 
 
 class Harness:
-    """Everything a surface needs: sessions to start and find, agents to ask."""
+    """The API for surfaces: starts, resumes and finds sessions, and queries agents."""
 
     def __init__(self, config: Config, paths: Paths, database: Database, cwd: Path) -> None:
         self.config = config
         self.paths = paths
         self.cwd = cwd
-        self.follows_folder = False  # a session of another folder runs under that one's config
-        self.mended: SalvageReport | None = None  # what was saved of a damaged store, to be told
+        self.follows_folder = False  # whether a session in another folder uses that folder's config
+        self.mended: SalvageReport | None = None  # report about a damaged store
         self.sessions = Sessions(paths, database, serve_tools)
 
     # -- sessions --------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Harness:
         head: Prestart | None = None,
         **options: Unpack[StartOptions],
     ) -> Session:
-        """A new session with an agent, a profile, or the first that can be used of `one,two`."""
+        """Starts a session with an agent, a profile, or the first usable agent of `one,two`."""
         check_options({"agent": agent, "title": title, **options})
         wishes: dict[str, Any] = {**options}
         said = {"cwd": self.cwd, **wishes}
@@ -130,9 +130,10 @@ class Harness:
     async def serve(
         self, *, cwd: Path | None = None, resume: str | None = None, **options: Unpack[ServeOptions]
     ) -> Session:
-        """A session for MCP clients: nobody is prompted in it, and its `bench` is for them.
+        """Starts a session for MCP clients: it has no agent, and its `bench` runs their tool calls.
 
-        One of this folder whose processes still run, and that nobody serves, is gone on with.
+        Resumes a session of this folder that has running processes and is not served, if there is
+        one.
         """
         check_options({"cwd": cwd, "resume": resume, **options})
         from tillerman.harness.launch_plan import guest_order
@@ -155,7 +156,7 @@ class Harness:
     async def resume(
         self, session: str, *, fork: bool = False, **options: Unpack[ResumeOptions]
     ) -> Session:
-        """Goes on with a session: its id, the beginning of it, or `last`."""
+        """Resumes a session by id, prefix of an id, or `last`."""
         check_required(session=session, fork=fork)
         check_options(options)
         row = self._at_home(session)
@@ -174,11 +175,11 @@ class Harness:
         who, notices = _roster_of(row, config)
         said = {**kept, **given, "cwd": row.cwd}
         if who.profile is None and (tools := row.settings.get("tools")):
-            said["tools"] = tuple(tools)  # whoever took the profile away: it holds
+            said["tools"] = tuple(tools)  # the restriction holds even if the profile was removed
         others = who.names[who.names.index(row.agent) + 1 :]
         team = self._team(config, who, said)
         made = self._order(config, row.agent, who, said, alone=True)
-        if not given.get("model"):  # the agent told it: there is nothing to warn of
+        if not given.get("model"):  # the model was reported by the agent itself, so no warning
             made = made._replace(terms=replace(made.terms, notices=()))
         made = _with_notices(made, notices)
         relay = team.standing_by(others, _rules(config))
@@ -187,9 +188,9 @@ class Harness:
         return await self.sessions.resume(row, *made, relay=relay)
 
     async def handoff(self, session: str, agent: str, **options: Unpack[ResumeOptions]) -> Session:
-        """Another agent goes on with the session, from an account of what was said and done.
+        """Hands the session over to another agent, with a summary of its history.
 
-        `agent` as in `start`. The next prompt tells it what to do.
+        `agent` is as in `start`. The next prompt says what the agent should do.
         """
         check_required(session=session, agent=agent)
         check_options(options)
@@ -202,7 +203,7 @@ class Harness:
                 hint=f"`tillerman run --resume {row.id}` goes on with it",
             )
         kept = _kept(row)
-        del kept["accept_advisory"]  # it was said of the agent that had the session
+        del kept["accept_advisory"]  # accepted for the previous agent only
         given = {name: value for name, value in options.items() if value is not None}
         said = {**kept, **given, "cwd": row.cwd}
         made, relay = await self._team(config, who, said).first(_rules(config))
@@ -214,7 +215,7 @@ class Harness:
         return await self.sessions.resume(row, *made, relay=relay, settings=settings)
 
     def _at_home(self, session: str) -> SessionRow:
-        """The session, if the folder that it works in is still there."""
+        """Finds the session; refuses it if its working directory no longer exists."""
         row = self.find(session)
         if not Path(row.cwd).is_dir():
             raise UsageError(
@@ -237,17 +238,17 @@ class Harness:
     @cached_property
     def _availability(self) -> AgentAvailability:
         from tillerman.harness.agent_availability import (
-            AgentAvailability,  # nobody asks about one agent alone
+            AgentAvailability,  # not needed for a single agent
         )
 
         return AgentAvailability(self.management, self.paths.cache)
 
     def attach(self, session: str) -> AttachedSession:
-        """A session that another process runs, to follow, answer, prompt or cancel it."""
+        """Attaches to a session of another process, to follow, answer, prompt or cancel it."""
         return self.sessions.attach(self.find(session))
 
     def find(self, session: str) -> SessionRow:
-        """By id, by the beginning of one, or `last`, which is the newest of this folder."""
+        """Finds a session by id, by prefix, or `last` for the newest one in this folder."""
         return self.sessions.catalog.get(session, cwd=str(self.cwd))
 
     # -- agents ----------------------------------------------------------------------------------
@@ -262,17 +263,17 @@ class Harness:
 
     @cached_property
     def management(self) -> AgentAdmin:
-        """What agents tell besides prompting."""
-        from tillerman.harness.agent_admin import AgentAdmin  # not on the way to an agent's start
+        """Agent admin: status, accounts, models and MCP servers."""
+        from tillerman.harness.agent_admin import AgentAdmin  # not needed to start an agent
 
         return AgentAdmin(self.config, self.paths)
 
     async def installed(self, name: str) -> Installed | None:
-        """None for an agent that needs nothing installed."""
+        """Returns None for an agent that needs no installation."""
         return await self.management.installed(name)
 
     async def account(self, name: str) -> Account | None:
-        """None for an agent that cannot tell."""
+        """Returns None for an agent that cannot report its account."""
         return await self.management.account(name)
 
     async def models(self, name: str) -> Sequence[Model]:
@@ -287,7 +288,7 @@ class Harness:
         *,
         alone: bool = False,
     ) -> LaunchPlan:
-        """`replay:SESSION` and `replay:FILE` name what is played, `acp:COMMAND` what is run."""
+        """Makes a launch plan. Resolves `replay:SESSION`, `replay:FILE` and `acp:COMMAND`."""
         wishes = {**who.wishes(said), "alone": alone or len(who.names) == 1}
         if agent.startswith(agents.AD_HOC):
             return launch_plan(config, agent, **wishes)
@@ -308,7 +309,7 @@ class Harness:
 async def serve_tools(
     bench: ToolRunner, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    from tillerman.mcp.direct_calls import DirectCalls  # they take a second to load
+    from tillerman.mcp.direct_calls import DirectCalls  # lazy: takes a second to load
     from tillerman.mcp.line_transport import serve_lines
     from tillerman.mcp.server import workspace_server
 
@@ -321,7 +322,7 @@ def _need_sdk() -> None:
 
 
 def _kept(row: SessionRow) -> dict[str, Any]:
-    """What was wished of it, and holds until somebody wishes otherwise."""
+    """The session's stored options, valid until overridden."""
     names = ("approve", "accept_advisory", "workspace_tools")
     return {"mode": row.mode} | {name: row.settings.get(name) for name in names}
 
@@ -331,7 +332,7 @@ def _rules(config: Config) -> FallbackRules:
 
 
 def _settings(who: AgentSelection) -> dict[str, Any]:
-    """What is kept of it for a resume."""
+    """The settings to store for a resume."""
     kept: dict[str, Any] = {}
     if who.profile:
         kept["profile"] = who.profile.name
@@ -342,7 +343,7 @@ def _settings(who: AgentSelection) -> dict[str, Any]:
 
 
 def _roster_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[Notice]]:
-    """Who was asked for when the session began, as far as that still stands."""
+    """Restores the agent selection of a stored session; a missing profile becomes a notice."""
     names = [str(name) for name in row.settings.get("agents", ())]
     names = names if row.agent in names else [row.agent]
     if not (name := row.settings.get("profile")):

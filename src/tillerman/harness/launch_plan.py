@@ -1,4 +1,4 @@
-"""What a session is to run: agent, spec and terms, worked out from config and wishes."""
+"""Builds a launch plan: agent, `SessionSpec` and `RunSettings`, from config and options."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from tillerman.supervision.environment import (
 if TYPE_CHECKING:
     from tillerman.core.events import Notice
 
-_NAMED = 8  # variables that a notice names
-UNATTENDED = 300.0  # seconds for an answer from elsewhere, where nobody set another limit
+_NAMED = 8  # variables to name in a notice
+UNATTENDED = 300.0  # seconds to wait for an answer without a terminal, unless configured
 
 
 def launch_plan(
@@ -60,15 +60,14 @@ def launch_plan(
     alone: bool = True,
     **wishes: Any,
 ) -> LaunchPlan:
-    """`wishes` are fields of `SessionSpec`. What the agent cannot do raises `Unsupported`.
+    """Builds a launch plan. `wishes` are fields of `SessionSpec`; raises `Unsupported`.
 
-    `request_timeout`: seconds until what nobody answered is denied; `unattended`: nobody is in
-    front of it who could. `accept_unpriced`: it goes on though a limit on cost cannot be held.
-    `repair_output`: it is asked once more for an answer that does not fit `output_schema`.
-    `tools`: the only ones it may use, by our names. `workspace_tools`: it
-    gets tillerman's as well. Not `alone`: the options are for any of several agents, so a model
-    that is
-    another's is left out.
+    `request_timeout`: seconds until an unanswered request is denied. `unattended`: no user is at a
+    terminal to answer. `accept_unpriced`: continue although a cost limit cannot be enforced.
+    `repair_output`: ask once more for an answer that does not match `output_schema`. `tools`: the
+    only tools the agent may use, by tillerman's names. `workspace_tools`: also offer tillerman's
+    workspace tools. Not `alone`: the options are for any of several agents, so a model of another
+    agent is ignored.
     """
     check_options(
         {
@@ -96,7 +95,7 @@ def launch_plan(
         request=request_timeout or _patience(config, unattended),
         accept_unpriced=accept_unpriced,
     )
-    if "limits" not in driver.info.can:  # ours hold for it all the same
+    if "limits" not in driver.info.can:  # tillerman's own limits still apply
         given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
     if tools and "tools" in driver.info.can:
         given["denied_tools"] = (*given.get("denied_tools", ()), *_others(tools))
@@ -135,7 +134,7 @@ def guest_order(
     request_timeout: float | None = None,
     env: Sequence[str] = (),
 ) -> LaunchPlan:
-    """For one who is not started here, and may be silent for as long as they like."""
+    """Builds the plan for an external MCP client, which is not started here and may stay idle."""
     check_options(
         {
             "cwd": cwd,
@@ -155,7 +154,7 @@ def guest_order(
 def bench(
     config: Config, env: Sequence[str] = (), isolation: str | None = None
 ) -> WorkspaceToolSettings:
-    """The stricter of what is asked for and what the config says."""
+    """Workspace tool settings with the stricter isolation of the request and the config."""
     passed, given = asked_for(env)
     child = child_environment(os.environ, (), [*config.env.passed, *passed], given)
     wished = {config.workspace.isolation, isolation or config.workspace.isolation}
@@ -164,7 +163,7 @@ def bench(
 
 
 def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]:
-    """What there is to warn of, where an agent cannot be given tillerman's tools."""
+    """Returns warnings, or raises, if an agent cannot be given tillerman's tools."""
     name = agent.info.name
     if SERVER in spec.servers:
         raise UsageError(
@@ -179,7 +178,7 @@ def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]
 
 
 def _answer_format(agent: Agent, given: dict[str, Any], repair: bool) -> AnswerFormat | None:
-    """What the session holds the answer to; an agent that takes no schema is asked in words."""
+    """Returns the required answer format; without schema support the prompt asks for it."""
     schema = given.get("output_schema")
     if schema is None:
         return None
@@ -192,7 +191,7 @@ def _answer_format(agent: Agent, given: dict[str, Any], repair: bool) -> AnswerF
 
 
 def _withheld(agent: Agent, passed: Mapping[str, str]) -> list[str]:
-    """Of an agent that only the user knows: nobody could say which variables are its own."""
+    """Warns about withheld credentials of a user-defined agent, whose variables are unknown."""
     names = [name for name in os.environ if is_credential(name) and name not in passed]
     if agent.info.variables or not names:
         return []
@@ -204,13 +203,13 @@ def _withheld(agent: Agent, passed: Mapping[str, str]) -> list[str]:
 def _choose_model(
     agent: Agent, config: Config, options: Mapping[str, Any], given: dict[str, Any], alone: bool
 ) -> list[str]:
-    """Puts the agent's own name for the model in place; returns what there is to warn of."""
+    """Sets the agent's native name of the model; returns warnings."""
     general = None if options.get("model") else config.model
     wished = given.get("model")
     model = wished or options.get("model") or config.model
     if not model or (not wished and "model" not in agent.info.can):
         return []
-    from tillerman.config.model_table import load_models  # most runs name no model
+    from tillerman.config.model_table import load_models  # lazy: most runs name no model
 
     models = load_models(config.models)
     name = agent.info.name
@@ -227,7 +226,7 @@ def _choose_model(
 def _limits(
     config: Config, given: dict[str, Any], timeout: float | None, tokens: int | None
 ) -> TurnLimits:
-    """Of the config too, where a wish says nothing; they go to the agent and to the session."""
+    """Merges the limits of options and config, for the agent and for the session."""
     ours = config.limits
     for name, limit in {"max_turns": ours.turns, "max_cost": ours.cost}.items():
         if limit is not None:
@@ -242,14 +241,14 @@ def _limits(
 
 
 def _patience(config: Config, unattended: bool) -> float:
-    """Who runs it without a terminal may answer from another one, or be a script that waits."""
+    """Shortens the request timeout if unattended: the user may answer elsewhere, or be a script."""
     if unattended and "limits.request" not in config.sources:
         return min(UNATTENDED, config.limits.request)
     return config.limits.request
 
 
 def _refuse_vain_limits(agent: Agent, limits: TurnLimits) -> None:
-    """Better than to run without a limit that was asked for."""
+    """Refuses limits that cannot be enforced because the agent reports no usage."""
     can = agent.info.can
     vain = {
         "a limit on cost": limits.cost is not None and can.isdisjoint({"usage", "limits"}),
@@ -264,7 +263,7 @@ def _refuse_vain_limits(agent: Agent, limits: TurnLimits) -> None:
 
 
 def _refuse_unpriced(agent: Agent, config: Config, model: str | None, limits: TurnLimits) -> None:
-    """A model that is not named is known only when the agent has started."""
+    """Refuses a cost limit without a price; a default model is checked after the start."""
     if limits.cost is None or limits.accept_unpriced or model is None:
         return
     if not agent.info.can.isdisjoint(REPORTS_COST):
@@ -330,7 +329,7 @@ def _terms(
 
 def _of_servers(spec: SessionSpec) -> list[tuple[str, str]]:
     from tillerman.supervision.secrets.mcp_server_secrets import (
-        secrets_of_servers,  # few sessions have any
+        secrets_of_servers,  # lazy: few sessions have any
     )
 
     return secrets_of_servers(spec.servers)

@@ -1,1 +1,1 @@
-"""The workspace as MCP tools: for our agents through a relay, for anybody by stdio or HTTP."""
+"""MCP server of the workspace tools: for agents through a relay, for others by stdio or HTTP."""

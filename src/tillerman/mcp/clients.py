@@ -1,9 +1,9 @@
-"""Which HTTP client of a server a request comes from.
+"""Identifies the HTTP client of an MCP request, to separate the processes of clients.
 
-A named token is one client, however many MCP sessions it opens. Clients that share the token
-without a name are told apart by their MCP session, or, with the protocol of 2026 that has no
-sessions, by the name they give. Whoever holds that token could give another's name, so clients
-that must not meet have a token each.
+A named token is one client, however many MCP sessions it opens. Clients that share the unnamed
+token are distinguished by their MCP session, or, with the protocol of 2026 that has no sessions, by
+the client name they send. A client with that token could send another client's name, so clients
+that must be isolated from each other need a token each.
 """
 
 from __future__ import annotations
@@ -19,23 +19,26 @@ from mcp.server.context import ServerRequestContext
 
 from tillerman.sessions.workspace_tools.process_calls import Caller
 
-IDLE = 30 * 60.0  # seconds after which an MCP session in which nothing is asked has ended
-TOKEN = "tillerman.token"  # in the scope of a request: the name of the token it came with
+IDLE = 30 * 60.0  # seconds until an idle MCP session counts as ended
+TOKEN = "tillerman.token"  # key in the ASGI scope: the name of the request's token
 _SESSION = b"mcp-session-id"
 
 
 class Clients:
-    """Which MCP sessions there are now. What one of them left running is anybody's with its token
-    once it has ended: else nobody could end it."""
+    """Tracks the open MCP sessions.
+
+    Once a session has ended, any client with its token owns the processes it left running:
+    otherwise no client could end them.
+    """
 
     def __init__(self) -> None:
-        self._requests: Counter[str] = Counter()  # that are being answered
+        self._requests: Counter[str] = Counter()  # in progress
         self._last: dict[str, float] = {}
-        self._ended: set[str] = set()  # by their clients; a stream of theirs may be open yet
+        self._ended: set[str] = set()  # by their clients; a stream may still be open
 
     @contextmanager
     def request(self, scope: Mapping[str, Any]) -> Iterator[None]:
-        """While a request of a client is being answered."""
+        """Marks a request of a client as in progress."""
         session = dict(scope["headers"]).get(_SESSION)
         if session is None:
             yield
@@ -87,5 +90,5 @@ class Clients:
 
 
 def _owner(token: str, kind: Literal["session", "name"], value: bytes) -> str:
-    """As it is recorded: the id of a session is a secret of its client."""
+    """The owner id as stored, hashed because an MCP session id is the client's secret."""
     return f"{token}/{kind}/{hashlib.sha256(value).hexdigest()[:16]}"

@@ -1,8 +1,8 @@
-"""Connections of the HTTP server: whoever does not send a whole request in time is disconnected.
+"""Connection limits of the HTTP server: timeouts for request heads and bodies.
 
-Anybody on this machine can connect, with or without the token. Connections that have not sent the
-head of a request are few: one too many, and the oldest of them is closed. A client that sends its
-request at once is read before that, since only some connections are accepted at a time.
+Any local process can connect, with or without the token. The number of connections without a
+request head is limited: above the limit the oldest is closed. A client that sends its request
+immediately is read before that, since only some connections are accepted at a time.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_WITHIN = 5.0  # seconds from the connection to the last header
 BODY_WITHIN = 30.0  # seconds from the last header to the end of the request
-MOST_WAITING = 256  # connections without a request; several times what is accepted at once
+MOST_WAITING = 256  # connections without a request; several times ACCEPTED_AT_ONCE
 ACCEPTED_AT_ONCE = 64
-QUEUED = 4096  # by the kernel: one that finds no room is tried again after a second
+QUEUED = 4096  # backlog in the kernel; a refused connection is retried after a second
 
 
 class ConnectionLimits(uvicorn.Config):
-    """Of one server. `waiting`: connections without the head of a request, oldest first."""
+    """Server config. `waiting`: connections without a request head, oldest first."""
 
     def __init__(self, app: Any, **settings: Any) -> None:
         super().__init__(
@@ -73,8 +73,8 @@ class HttpConnection(H11Protocol):
             self._timer = self.loop.call_later(seconds, self._give_up)
 
     def _next_part(self) -> str:
-        """What of a request is still to come. Between two requests it is none: for that there is
-        the server's own limit."""
+        """The part of a request that is still missing. Empty between two requests, where the
+        server's keep-alive limit applies."""
         if self.conn.their_state is h11.SEND_BODY:
             return "body"
         begun = self.cycle is None or bool(self.conn.trailing_data[0])
@@ -94,10 +94,10 @@ class HttpConnection(H11Protocol):
 class Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Whoever serves has handlers of their own."""
+        """Does nothing: the caller has its own signal handlers."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for one in sockets or ():
-            one.listen(QUEUED)  # asyncio takes the number to accept at once for this one as well
+            one.listen(QUEUED)  # asyncio sets the backlog to the number accepted at once

@@ -1,8 +1,7 @@
-"""Tool calls that come as lines, answered without the SDK's dispatcher.
+"""Fast path for MCP tool calls over lines, without the SDK's dispatcher.
 
-The SDK takes longer to pass a call on than most calls take. All that needs more than a request and
-its result is left to it: progress, questions to the client's user, other protocols, and whatever
-is unusual in a message.
+Dispatching a call in the SDK takes longer than most calls. The SDK handles everything that needs
+more than a request and its result: progress, elicitation, other methods, and unusual messages.
 """
 
 from __future__ import annotations
@@ -42,24 +41,25 @@ class _Message(msgspec.Struct, frozen=True):
     params: dict[str, Any] = {}
 
 
-_UNREADABLE = (msgspec.DecodeError, RecursionError)  # the latter of what is nested too deep
+_UNREADABLE = (msgspec.DecodeError, RecursionError)  # RecursionError: nested too deep
 _calls = msgspec.json.Decoder(_Call)
 _messages = msgspec.json.Decoder(_Message)
 
 
 class DirectCalls:
-    """Of one connection. `asks`: what the policy leaves to a person, the client's user is asked."""
+    """Tool calls of one connection. `asks`: the client's user decides what the policy leaves
+    open."""
 
     def __init__(self, bench: ToolRunner, *, asks: bool = False) -> None:
         self._bench = bench
         self._asks = asks
-        self._hello: int | str | None = None  # id of the client's `initialize`
-        self._greeted = False  # it was answered
+        self._hello: int | str | None = None  # id of the client's `initialize` request
+        self._greeted = False  # `initialize` was answered
         self._open = False
         self._running: dict[int | str, asyncio.Task[None]] = {}
 
     def start(self, line: bytes, write: Callable[[bytes], Awaitable[None]]) -> bool:
-        """False: the line is for the SDK."""
+        """Starts a tool call; returns False if the SDK must handle the line."""
         if self._open:
             with contextlib.suppress(*_UNREADABLE):
                 call = _calls.decode(line)
@@ -71,12 +71,12 @@ class DirectCalls:
         return False
 
     def sent(self, message: JSONRPCMessage) -> None:
-        """The SDK sends this to the client."""
+        """Observes a message that the SDK sends to the client."""
         if not self._greeted and isinstance(message, JSONRPCResponse):
             self._greeted = message.id == self._hello
 
     async def close(self, write: Callable[[bytes], Awaitable[None]]) -> None:
-        """The client is gone, or the server stops: as the SDK, it answers what was not done."""
+        """Cancels running calls and answers them with an error, as the SDK does."""
         running = dict(self._running)
         for task in running.values():
             task.cancel()
@@ -88,7 +88,7 @@ class DirectCalls:
         try:
             message = _messages.decode(line)
         except _UNREADABLE:
-            return  # an answer, or nothing that matters here
+            return  # a response, or irrelevant here
         match message.method:
             case "initialize":
                 able = message.params.get("capabilities")
@@ -123,8 +123,11 @@ class DirectCalls:
 
 
 def result(done: ToolCallResult) -> dict[str, Any]:
-    """As the SDK would write it. What programs want goes into `_meta`: clients show models
-    structured content in place of the text, and a page of escaped lines reads badly."""
+    """The result as the SDK would encode it.
+
+    Structured data goes into `_meta`: clients show models structured content instead of the text,
+    and escaped lines are hard to read.
+    """
     content: list[dict[str, str]] = [{"type": "text", "text": done.text}]
     if done.image:
         image = {"type": "image", "data": done.image.data, "mimeType": done.image.mime}
@@ -142,7 +145,7 @@ def _error(request: int | str, code: int, message: str) -> bytes:
 
 
 def _key(request: int | str) -> int | str:
-    """Some clients name a request by the text of its number."""
+    """Normalizes a request id: some clients send a number as a string."""
     try:
         return int(request)
     except ValueError:

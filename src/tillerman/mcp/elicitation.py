@@ -1,4 +1,4 @@
-"""Asks the client's user, where the client can ask; somebody else may still answer first."""
+"""Asks the MCP client's user for permission by elicitation, if the client supports it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 from tillerman.core.events import Answer, PermissionRequested
 from tillerman.sessions.permissions.request_broker import Ask
 
-LONGEST = 4_000  # characters of a command or a file that somebody is to judge
+LONGEST = 4_000  # characters of a command or file in the question
 
 _ANSWERS = {
     "allow": Answer("allow"),
@@ -32,7 +32,7 @@ def asking(session: ServerSession) -> Ask | None:
         try:
             said = await session.elicit_form(_words(request), _FORM)
         except MCPError:
-            return None  # others may still be asked
+            return None  # others may still answer
         if said.action != "accept":
             return _ANSWERS["deny"]
         return _ANSWERS.get(str((said.content or {}).get("answer")))

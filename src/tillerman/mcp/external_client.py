@@ -1,4 +1,4 @@
-"""The one who works in a served workspace: an MCP client, whom nobody here prompts."""
+"""The external MCP client of a served workspace, as an agent that is never prompted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ExternalClientAgent:
 
 
 class ExternalClientConversation:
-    """One turn of the client's own, from the first word to the last."""
+    """One turn that lasts as long as the client is connected."""
 
     asks = INFO.asks
 

@@ -1,4 +1,4 @@
-"""MCP over streamable HTTP: on loopback alone, and not a byte of it without the token."""
+"""MCP over streamable HTTP, on loopback only, protected by a token."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def token(path: Path) -> str:
-    """The one in the file, made when there is none. The file is the user's alone."""
+    """Reads the token from the file, or creates it. The file is readable by the user only."""
     private_folder(path.parent)
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -51,7 +51,7 @@ def listen(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(("127.0.0.1", port))
-        listener.listen()  # who is told of it may come at once
+        listener.listen()  # clients may connect as soon as the port is known
     except (OSError, OverflowError) as error:
         listener.close()
         raise UsageError(f"cannot listen on port {port}: {error}", hint="take another") from None
@@ -61,7 +61,7 @@ def listen(port: int) -> socket.socket:
 async def serve_http(
     server: Server[Any], listener: socket.socket, tokens: Mapping[str, str], clients: Clients
 ) -> None:
-    """Until this task is cancelled. `tokens` by their names."""
+    """Serves until this task is cancelled. `tokens` by name."""
     port = listener.getsockname()[1]
     hosts = [f"{host}:{port}" for host in HOSTS]
     app = server.streamable_http_app(
@@ -87,7 +87,7 @@ async def serve_http(
 
 
 def guarded(app: App, hosts: list[str], tokens: Mapping[str, str], clients: Clients) -> App:
-    """Who has no token, or comes from a web page, or by another name, hears nothing of it."""
+    """Refuses requests without a valid token, from web pages, or for another host name."""
     checked = with_checked_ids(app)
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
@@ -106,7 +106,7 @@ def guarded(app: App, hosts: list[str], tokens: Mapping[str, str], clients: Clie
 
 
 def with_checked_ids(app: App) -> App:
-    """A request whose id is none is answered here: the server would take it for a notification."""
+    """Answers requests with an invalid id here: the server would treat them as notifications."""
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
         length = int(dict(scope["headers"]).get(b"content-length", b"0"))
@@ -145,7 +145,7 @@ def refusal(scope: Scope, hosts: list[str]) -> tuple[int, str] | None:
 
 
 def token_of(scope: Scope, tokens: Mapping[str, str]) -> str | None:
-    """The name of the token that it came with; each is compared, whichever it is."""
+    """Returns the name of the request's token. Compares with all tokens, in constant time."""
     given = _headers(scope).get(b"authorization", ())
     found = None
     for name, secret in tokens.items():
@@ -163,7 +163,7 @@ def _headers(scope: Scope) -> dict[bytes, list[bytes]]:
 
 
 async def _answer(send: Send, status: int, text: str) -> None:
-    """The connection ends with it: nobody waits for the rest of a request that is refused."""
+    """Sends an error and closes the connection, since the rest of the request is not read."""
     more = [(b"connection", b"close")]
     if status == 401:
         more.append((b"www-authenticate", b"Bearer"))

@@ -26,13 +26,13 @@ from tillerman.mcp import request_ids
 from tillerman.mcp.direct_calls import DirectCalls
 from tillerman.sessions.remote.private_socket import LONGEST_LINE
 
-_ENDS = 256  # bytes of a line too long, from both ends: its id is in one of them
+_ENDS = 256  # bytes stored from both ends of an overlong line, one of which has its id
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+|"[^"\\]*")\s*,')
 _ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d+|"[^"\\]*")\s*\}\s*$')
 
 
 class TooLong(ValueError):
-    """A line that nobody could keep: its two ends."""
+    """A line above the size limit, with its two ends."""
 
     def __init__(self, first: bytes, last: bytes) -> None:
         super().__init__(f"the line is longer than {LONGEST_LINE} bytes: write less at once")
@@ -46,8 +46,11 @@ async def serve_lines(
     writer: asyncio.StreamWriter,
     direct: DirectCalls | None = None,
 ) -> None:
-    """Until the client goes. Who is told to stop stops as if it had: the SDK's own streams break
-    when they are cancelled. `direct` answers what does not need the SDK."""
+    """Serves until the client disconnects.
+
+    Cancelling ends the input instead of the SDK's streams, which break when they are cancelled.
+    `direct` answers calls that do not need the SDK.
+    """
     hearing = anyio.CancelScope()
     serving = asyncio.ensure_future(_serve(server, reader, writer, hearing, direct))
     try:
@@ -114,7 +117,7 @@ def _dump(message: JSONRPCMessage) -> bytes:
 
 
 async def lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | TooLong]:
-    """Until the client is gone; what is too long is passed over, and said."""
+    """Yields lines until the client disconnects; an overlong line becomes `TooLong`."""
     first, last = b"", b""
     while True:
         try:
@@ -137,7 +140,7 @@ async def lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | TooLong]:
 
 
 def _complaint(line: bytes | TooLong, error: ValueError) -> JSONRPCError:
-    """Who waits for an answer to it must not wait for ever."""
+    """Builds the error response for an invalid line, so that the client does not wait forever."""
     if isinstance(line, TooLong):
         return _refused(_id_at_end(line.first, line.last), PARSE_ERROR, str(error))
     try:
@@ -154,7 +157,7 @@ def _complaint(line: bytes | TooLong, error: ValueError) -> JSONRPCError:
 
 
 def _id_at_end(first: bytes, last: bytes | None = None) -> RequestId | None:
-    """Of a request that cannot be read: most clients write the id at one of its two ends."""
+    """Finds the id of an unreadable request: most clients put it at one of its two ends."""
     last = first if last is None else last
     found = _ID_FIRST.match(first[:_ENDS]) or _ID_LAST.search(last[-_ENDS:])
     return _id_of(b'{"id":%s}' % found[1]) if found else None

@@ -1,7 +1,7 @@
-"""Request ids that MCP does not have: they are answered with an error, not taken for notifications.
+"""Rejects invalid JSON-RPC request ids, which the SDK would treat as notifications.
 
-The SDK reads a request whose id is neither a string nor an integer as a notification, which nobody
-answers. A client that sent it would wait for ever.
+The SDK reads a request whose id is neither a string nor an integer as a notification and never
+answers it, so the client would wait forever.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _decoder = msgspec.json.Decoder(_Envelope)
 
 
 def refusal(message: bytes) -> bytes | None:
-    """The JSON-RPC error for a request with such an id; None for every other message."""
+    """Returns the JSON-RPC error for a request with an invalid id; None for other messages."""
     try:
         found = _decoder.decode(message)
     except msgspec.DecodeError:
         return _error(b"null") if _is_odd(message) else None
     except RecursionError:
-        return None  # whoever reads all of it says what is wrong
+        return None  # the full parser reports the error
     if found.id is UNSET or found.method is UNSET:
         return None
     given = bytes(found.id)
@@ -43,7 +43,7 @@ def refusal(message: bytes) -> bytes | None:
 
 
 def _is_odd(message: bytes) -> bool:
-    """The SDK takes NaN and Infinity for numbers, as Python's json does."""
+    """Detects invalid ids in messages with NaN or Infinity, which the SDK accepts as numbers."""
     try:
         found = json.loads(message)
     except (ValueError, RecursionError):

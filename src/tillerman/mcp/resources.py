@@ -1,4 +1,4 @@
-"""What can be read besides by tools: the workspace in short, and what its processes wrote."""
+"""MCP resources: the workspace overview, and the output of its processes."""
 
 from __future__ import annotations
 

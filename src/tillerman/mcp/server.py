@@ -1,4 +1,4 @@
-"""The server: a session's workbench in the words of MCP."""
+"""MCP server of a session's workspace tools and resources, built on the SDK."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ INSTRUCTIONS = (
 def workspace_server(
     bench: ToolRunner, *, asks: bool = False, clients: Clients | None = None
 ) -> Server[Any]:
-    """`asks`: what the policy leaves to a person, the client's user is asked, if they can be.
-    `clients` tells them apart where there may be several."""
+    """Builds the server. `asks`: the client's user decides what the policy leaves open, if the
+    client supports elicitation. `clients` distinguishes several clients."""
 
     def caller(context: Context) -> Caller:
         return clients.caller(context) if clients else EVERYBODY
@@ -99,8 +99,11 @@ def workspace_server(
 
 
 async def _whole(call: Coroutine[Any, Any, ToolCallResult]) -> ToolCallResult:
-    """The SDK cancels whatever is awaited again and again: a call that ends a process, or takes
-    back a question, must do so in a task of its own."""
+    """Runs the call in its own task.
+
+    The SDK cancels the awaiting code repeatedly, but a call must be able to end a process or
+    withdraw a request when it is cancelled.
+    """
     task = asyncio.ensure_future(call)
     try:
         return await asyncio.shield(task)
@@ -112,8 +115,11 @@ async def _whole(call: Coroutine[Any, Any, ToolCallResult]) -> ToolCallResult:
 
 
 def _result(done: ToolCallResult) -> types.CallToolResult:
-    """What programs want goes into `_meta`: clients show models structured content in place of
-    the text, and a page of escaped lines reads badly."""
+    """Builds the SDK's result.
+
+    Structured data goes into `_meta`: clients show models structured content instead of the text,
+    and escaped lines are hard to read.
+    """
     content: list[types.ContentBlock] = [types.TextContent(type="text", text=done.text)]
     if done.image:
         image = types.ImageContent(type="image", data=done.image.data, mime_type=done.image.mime)

@@ -1,8 +1,8 @@
-"""The program an agent starts as its MCP server: passes lines on to the harness, and back.
+"""Stdio relay: the MCP server program of an agent, which forwards lines to the harness.
 
-It stands alone, on the C halves of the standard library: an agent starts one for each session, and
-the real server, which takes a second to load, runs once. Who may connect is for the harness to
-say, by the user that the socket tells it.
+It is standalone and imports only small modules such as `_socket`, to start fast: an agent starts
+one per session, while the real server, which takes a second to load, runs once. The harness decides
+which process may connect, by the user id of the socket's peer.
 """
 
 # ruff: noqa: T201
@@ -56,7 +56,7 @@ def write(number: int, data: bytes) -> None:
         while data:
             data = data[os.write(number, data) :]
     except BrokenPipeError:
-        sys.exit(0)  # the agent is gone: nobody is left to be told
+        sys.exit(0)  # the agent has exited: no one to report to
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Live sessions: who runs them, what goes into their log, how they are followed."""
+"""Live sessions: running them, writing their log, following them from other processes."""

@@ -1,4 +1,4 @@
-"""A conversation that an agent kept by itself, taken over as a session of ours."""
+"""Imports an agent's native session as a tillerman session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tillerman.store.search import Role
 from tillerman.store.session_row import SessionRow
 from tillerman.supervision.secrets import Secrets
 
-_MOST = 100_000  # sessions of one agent that are looked through
+_MOST = 100_000  # sessions of one agent that are checked
 
 
 async def adopt(
@@ -35,10 +35,10 @@ async def adopt(
     terms: RunSettings,
     spill_folder: Path,
 ) -> SessionRow:
-    """Resuming it goes on with the agent's own conversation; the history is for people.
+    """Imports the session. Resuming it continues the native conversation; the history is for users.
 
-    What is kept of it is redacted and capped, as all that an agent says. No turn of ours: all of
-    it stands before the first.
+    The stored history is redacted and capped, like all output of an agent. It belongs to turn 0,
+    before the first turn.
     """
     _refuse_twice(sessions, agent, native)
     secrets = Secrets()
@@ -96,7 +96,7 @@ def _kept(
 
 
 def _said(events: Sequence[Event]) -> Iterator[tuple[Role, str]]:
-    """Whole messages, to be found by their words."""
+    """Joins chunks into whole messages for full-text search."""
     for (kind, _), group in itertools.groupby(events, _message):
         words = [e.text for e in group if isinstance(e, UserMessage | MessageChunk)]
         match kind:

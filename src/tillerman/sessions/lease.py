@@ -1,4 +1,4 @@
-"""One owner per session: a file lock that dies with its process."""
+"""Session lease: one owner per session, by a file lock that ends with its process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SessionLease:
 
     @classmethod
     def take(cls, folder: Path, session: str) -> SessionLease | None:
-        """None while another process holds it."""
+        """Takes the lease; None while another process holds it."""
         path = folder / f"{session}.lock"
         while True:
             fd = _open(path)
@@ -28,7 +28,7 @@ class SessionLease:
                 return None
             if _is_at(path, fd):
                 return cls(path, fd)
-            os.close(fd)  # its last holder took the file away in between
+            os.close(fd)  # the previous holder removed the file in between
 
     def release(self) -> None:
         self._path.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""A session's warden and its agent's program, started while the rest of tillerman still loads.
+"""Starts a session's warden and agent program early, while the rest of tillerman loads.
 
-It changes nothing but the time: the session asks for the same program in the same words and gets
-this one, or asks in others, and this one is ended.
+It only saves time: if the session then spawns the same program with the same arguments, it gets
+this one; otherwise this one is ended.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Prestart:
         self._records = records
         self._level = level
         self.launched = launch_warden(records, self.session, level)
-        self.looks: Mapping[str, State] = {}  # before the program started
+        self.looks: Mapping[str, State] = {}  # states of protected names before the program started
 
     def spawn(self, agent: Agent, spec: SessionSpec, terms: RunSettings) -> None:
-        """Nothing happens where the program is not known before there is a prompt, or needs a file:
-        the warden's folder is no safe place before the warden holds it."""
+        """Spawns the agent's program. Does nothing if the program is unknown before the first
+        prompt, or needs a file: the warden's folder is not safe before the warden holds it."""
         from tillerman.agents.stdio.agent import StdioAgent, found
         from tillerman.sessions.enforcement.early_mounts import early_mounts
         from tillerman.supervision.exec_gate.settings import gate_settings
@@ -72,15 +72,15 @@ class Prestart:
             )
 
     def drop(self) -> None:
-        """The warden ends by itself when nobody holds the other end."""
+        """Closes the connection; the warden then ends by itself."""
         self.launched.control.close()
         os.close(self.launched.lifeline)
 
 
 def head_start() -> Prestart | None:
-    """Before the config is read: at the level that it will most likely name.
+    """Launches a warden before the config is read, at the level that it will most likely name.
 
-    None where it cannot be had: the usual way will fail as well, and say why.
+    None if that fails: the regular start will fail as well, and report the error.
     """
     named = os.environ.get("TILLERMAN_SUPERVISION", "")
     try:
@@ -94,5 +94,5 @@ def new_session() -> str:
 
 
 def launch_warden(records: Path, session: str, level: str) -> Launched:
-    marker = f"{session}-{os.urandom(3).hex()}"  # a session may have several, one after the other
+    marker = f"{session}-{os.urandom(3).hex()}"  # a session may have several wardens in sequence
     return launch(level=level, records=records, marker=marker)

@@ -1,6 +1,7 @@
-"""What a dead owner left: its turn is ended, its requests can still be answered.
+"""Recovers sessions of a dead owner: ends the open turn; its requests can still be answered.
 
-The agent that asked is gone, so an answer waits in the log until the same is asked again.
+The agent that asked no longer runs, so an answer is stored in the log until the same request is
+made again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from tillerman.store.session_row import SessionRow
 
 
 class Recovery:
-    """Whoever calls `end_turn` or `withdraw` holds the session's lease."""
+    """Recovers sessions. Callers of `end_turn` and `withdraw` must hold the session's lease."""
 
     def __init__(self, paths: Paths, catalog: Catalog, log: EventLog) -> None:
         self._paths = paths
@@ -64,7 +65,7 @@ class Recovery:
         await asyncio.wrap_future(self._catalog.update(row.id, owner_socket=None, owner_pid=None))
 
     async def withdraw(self, row: SessionRow) -> None:
-        """The session goes on: its agent asks again for what it still wants."""
+        """Withdraws open requests when the session resumes: its agent asks again if needed."""
         events = [
             RequestAnswered(request_id=left.request_id, answer=Answer("deny"), by="withdrawn")
             for left in self._catalog.open_requests(row.id)
@@ -72,11 +73,11 @@ class Recovery:
         await self._append(row, row.turns, events)
 
     async def answer(self, session: str, request_id: str, answer: Answer, surface: str) -> None:
-        """The answer to a request of a session that nobody runs."""
+        """Answers a request of a session that no process runs."""
         with self._held(session) as row:
             turn, request = self._open(session, request_id)
             answer = checked(request, answer)
-            if isinstance(request, PermissionRequested):  # who asks again may call its options else
+            if isinstance(request, PermissionRequested):  # the next agent may rename its options
                 answer = replace(answer, option="deny" if denies(request, answer) else "allow")
             if (
                 answer.remember == "project"

@@ -1,4 +1,4 @@
-"""The requests of every session that wait for a person, as they come and go. Nothing polls."""
+"""Watches the open requests of all sessions that need a user, without polling."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tillerman.store.event_log import EventLog
 
 
 class RequestOpened(NamedTuple):
-    """A request waits for an answer. Told once more when its session comes to rest."""
+    """A request needs an answer. Emitted again when its session becomes idle."""
 
     entry: Entry  # PermissionRequested or QuestionAsked
-    resting: bool  # nobody runs the session: an answer waits for whoever goes on with it
+    resting: bool  # no process runs the session: the answer is stored until it resumes
 
 
 class RequestResolved(NamedTuple):
@@ -31,7 +31,7 @@ Change = RequestOpened | RequestResolved
 
 
 class RequestWatch:
-    """`socket`: where the owner of a session would listen."""
+    """Watches requests. `socket` returns the owner socket's path of a session."""
 
     def __init__(
         self, catalog: Catalog, log: EventLog, socket: Callable[[str], Path], watchers: Path
@@ -42,12 +42,12 @@ class RequestWatch:
         self._watchers = watchers
         self._told: dict[
             str, dict[str, RequestOpened]
-        ] = {}  # session -> request id -> as it was told
+        ] = {}  # session -> request id -> as last emitted
         self._visits: dict[str, asyncio.Task[None]] = {}
         self._changes: asyncio.Queue[Change | BaseException] = asyncio.Queue()
 
     async def changes(self) -> AsyncIterator[Change]:
-        """Those that wait already, then all that happens; never ends by itself."""
+        """Yields the open requests, then all changes; never ends by itself."""
         with SessionNotifications(self._watchers) as lookout:
             listening = asyncio.create_task(self._listen(lookout))
             listening.add_done_callback(self._told_why)
@@ -94,7 +94,7 @@ class RequestWatch:
             self._changes.put_nowait(error)
 
     async def _attend(self, session: str) -> None:
-        """As long as somebody runs it."""
+        """Follows the session's requests as long as a process runs it."""
         try:
             while visit := await OwnerClient.pay(str(self._socket(session))):
                 try:
@@ -103,7 +103,7 @@ class RequestWatch:
                     async for seq in visit.news():
                         self._take(session, seq)
                 except TillermanError:
-                    break  # it went away just now, or is an older tillerman
+                    break  # it just ended, or is an older tillerman
                 finally:
                     visit.leave()
         finally:
@@ -119,7 +119,7 @@ class RequestWatch:
                     self._settle(entry)
 
     def _compare(self, session: str, *, resting: bool) -> None:
-        """With what the store says is open."""
+        """Emits the differences to the open requests in the store."""
         left = {one.request_id: one.seq for one in self._catalog.open_requests(session)}
         told = self._told.get(session, {})
         gone = {id: w.entry.seq for id, w in told.items() if left.get(id) != w.entry.seq}
@@ -127,7 +127,7 @@ class RequestWatch:
             for entry in read_all(self._log, session, min(gone.values())):
                 self._settle(entry)
             for id in gone:
-                told.pop(id, None)  # of a session that was deleted
+                told.pop(id, None)  # of a deleted session
         for seq in left.values():
             for entry in self._log.since(session, seq - 1, 1):
                 self._tell(entry, resting=resting)

@@ -1,4 +1,4 @@
-"""What a session runs under, besides what its agent is told."""
+"""Run settings of a session: limits, environment, rules, enforcement, caps, launch plan."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
     from tillerman.core.permission import Rule
 
 
-SERVER = "tillerman"  # what agents call the workspace's tools by
+SERVER = "tillerman"  # name of the workspace tools' MCP server
 
 
 class TurnLimits(Struct, frozen=True):
-    """None means no limit."""
+    """Limits of a turn; None means no limit."""
 
-    turn: float | None = None  # seconds, as the next two
+    turn: float | None = None  # seconds, like the next two
     idle: float | None = None
     request: float | None = None
-    turns: int | None = None  # rounds of the model; of one prompt, as the next two
+    turns: int | None = None  # model calls; per prompt, like the next two
     cost: float | None = None  # US dollars
     tokens: int | None = None
-    accept_unpriced: bool = False  # go on though nobody can tell what is spent
+    accept_unpriced: bool = False  # continue although the cost is unknown
 
 
 class UntilSettings(Struct, frozen=True):
-    """A command that is run after each turn; while it fails, the agent is told so and goes on."""
+    """A command that runs after each turn; while it fails, the agent continues with its output."""
 
-    command: str = ""  # none
-    rounds: int = 3  # of one prompt, besides the first
+    command: str = ""  # empty: none
+    rounds: int = 3  # per prompt, besides the first
 
 
 class WorkspaceToolSettings(Struct, frozen=True):
-    """The workspace's own tools, for the agent or an MCP client."""
+    """Settings of the workspace tools, for the agent or an MCP client."""
 
-    environment: Mapping[str, str]  # of their commands: without what is the agent's alone
-    isolation: str = "basic"  # at least
-    survives: bool = False  # what runs in the background outlives a restart of who serves it
+    environment: Mapping[str, str]  # of their commands: without the agent's variables
+    isolation: str = "basic"  # minimum
+    survives: bool = False  # background processes outlive a restart of the server
 
 
 class EnforcementSettings(Struct, frozen=True):
-    """What the kernel holds of the rules; "auto" is what costs the user nothing."""
+    """Kernel enforcement of rules; "auto" enforces what has no cost for the user."""
 
     commands: Enforced = "auto"
     protected: Protected = "auto"
@@ -60,24 +60,24 @@ class RunSettings(Struct, frozen=True):
     environment: Mapping[str, str] = field(default_factory=dict)
     secrets: Sequence[tuple[str, str]] = ()  # name, value; never stored
     limits: TurnLimits = field(default_factory=TurnLimits)
-    vet: str = ""  # a command that reads each prompt before it is sent
+    vet: str = ""  # a command that checks each prompt before it is sent
     until: UntilSettings = field(default_factory=UntilSettings)
-    answer: AnswerFormat | None = None  # what the answer of each turn is to be
-    tools: tuple[str, ...] = ()  # of our vocabulary; the only ones allowed, if any are named
-    rules: tuple[Rule, ...] = ()  # of config files, the first that matches counts
-    tightening: tuple[Rule, ...] = ()  # of a project that is not trusted
+    answer: AnswerFormat | None = None  # required format of each turn's answer
+    tools: tuple[str, ...] = ()  # the only tools allowed, if any, by tillerman's names
+    rules: tuple[Rule, ...] = ()  # of config files; the first match counts
+    tightening: tuple[Rule, ...] = ()  # of an untrusted project
     enforcement: EnforcementSettings = field(default_factory=EnforcementSettings)
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models] of the config
-    bench: WorkspaceToolSettings | None = None  # what it is offered besides its own tools
-    notices: tuple[Notice, ...] = ()  # told when the next turn begins
-    output_cap: int = 50_000  # bytes, as all below
+    bench: WorkspaceToolSettings | None = None  # offered besides its native tools
+    notices: tuple[Notice, ...] = ()  # emitted when the next turn starts
+    output_cap: int = 50_000  # bytes, like all below
     spill_cap: int = 256 * 1024 * 1024
     turn_cap: int = 256 * 1024 * 1024
-    line_cap: int = 12 * 1024 * 1024  # decoding one takes four times that
+    line_cap: int = 12 * 1024 * 1024  # decoding takes four times as much memory
 
 
 class LaunchPlan(NamedTuple):
-    """An agent, what it is told, and what it runs under."""
+    """An agent, its `SessionSpec`, and its `RunSettings`."""
 
     agent: Agent
     spec: SessionSpec
@@ -85,8 +85,8 @@ class LaunchPlan(NamedTuple):
 
 
 class FallbackRules(Struct, frozen=True):
-    """What happens when an agent cannot go on."""
+    """What to do when an agent cannot continue."""
 
     handoff: Handoff = "limits"
     rate_limit: RateLimit = "switch"
-    wait: float = 900.0  # seconds for rate limits to pass, in one turn
+    wait: float = 900.0  # seconds to wait for rate limits, per turn

@@ -1,4 +1,4 @@
-"""Every session of this user: started, owned, attached to, recovered, found."""
+"""Session service: starts, resumes, attaches, recovers, finds and deletes sessions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 class Sessions:
-    """`serve_tools` speaks with whoever comes for the tools of a session's workspace."""
+    """All sessions of the user. `serve_tools` serves a connection to a session's tools."""
 
     def __init__(
         self, paths: Paths, database: Database, serve_tools: ServeTools | None = None
@@ -87,9 +87,9 @@ class Sessions:
         relay: FallbackPolicy | None = None,
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
-        """`settings` are kept for whoever resumes it."""
+        """Starts a session. `settings` are stored for a resume."""
         _check(spec, terms)
-        self.remembered_in(spec.cwd).kept()  # which raises while it can still be refused
+        self.remembered_in(spec.cwd).kept()  # raises before anything is started
         row = SessionRow(
             id=head.session if head else new_session(),
             agent=agent.info.name,
@@ -127,9 +127,9 @@ class Sessions:
         relay: FallbackPolicy | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Takes the session over; whatever its last owner left open is ended first.
+        """Resumes the session; first ends what its last owner left open.
 
-        Another agent than its last one goes on with it from an account of what was said and done.
+        Another agent than its last one continues with a summary of the history.
         """
         _check(spec, terms)
         self.remembered_in(spec.cwd).kept()
@@ -144,7 +144,7 @@ class Sessions:
         warden = launch_warden(self._paths.spawns, row.id, terms.supervision)
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
-            spec = replace(spec, fork=True)  # the id is still the original's
+            spec = replace(spec, fork=True)  # the id still belongs to the original session
         made = LaunchPlan(agent, spec, terms)
         return await self._run(row, made, lease, warden, relay, settings)
 
@@ -159,7 +159,7 @@ class Sessions:
         *,
         early: Mapping[str, State] = MappingProxyType({}),
     ) -> Session:
-        # most commands look at sessions and run none
+        # lazy: most commands only read sessions
         from tillerman.core.permission import WORKSPACE, DecisionContext, Policy
         from tillerman.sessions.agent.agent_row import AgentRow
         from tillerman.sessions.agent.host import SessionHost
@@ -180,7 +180,7 @@ class Sessions:
         tools: ToolOffer | None = None
         if terms.bench:
             from tillerman.sessions.workspace_tools.tool_offer import (
-                ToolOffer,  # few sessions have them
+                ToolOffer,  # lazy: few sessions have them
             )
 
             tools = ToolOffer(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
@@ -217,7 +217,7 @@ class Sessions:
             early=early,
         )
         begun: asyncio.Task[None] | None = None
-        if order.agent.info.prompted:  # another has only commands of ours
+        if order.agent.info.prompted:  # an external client only runs tillerman's commands
             begun = asyncio.create_task(protection.begin())
         judged = ExecRules(
             terms,
@@ -315,7 +315,7 @@ class Sessions:
                 await sweep
                 if scratch:
                     remove_scratch(scratch)
-                if broadcast.last_seq == 0:  # its agent refused to start
+                if broadcast.last_seq == 0:  # its agent did not start
                     await asyncio.wrap_future(self.catalog.delete(row.id))
                 lease.release()
 
@@ -344,20 +344,20 @@ class Sessions:
         return AttachedSession(row.id, socket, self.log, self.leftovers)
 
     async def is_run(self, session: str) -> bool:
-        """Somebody runs it, and would hear an answer now."""
+        """Whether a process runs the session and can receive an answer."""
         visit = await OwnerClient.pay(str(self._paths.socket(session)))
         if visit:
             visit.leave()
         return visit is not None
 
     def remembered_in(self, cwd: Path) -> ProjectRules:
-        """What was answered with "always" in the project of this folder."""
+        """Remembered rules of the project that contains this folder."""
         from tillerman.sessions.permissions.project_rules import ProjectRules
 
         return ProjectRules.of(self._paths, cwd)
 
     def remembered_by(self, row: SessionRow) -> tuple[Rule, ...]:
-        """The same of a session, newest first."""
+        """Remembered rules of a session, newest first."""
         return self._recollection(row).rules
 
     def _recollection(self, row: SessionRow) -> SessionRules:
@@ -366,14 +366,14 @@ class Sessions:
         return SessionRules.of(self.log.of_types(row.id, TOLD_BY))
 
     def watch_requests(self) -> AsyncIterator[Change]:
-        """Of all sessions, whoever runs them: what waits for a person, and how it was settled."""
+        """Watches requests of all sessions, whichever process runs them: opened and resolved."""
         from tillerman.sessions.request_watch import RequestWatch
 
         vigil = RequestWatch(self.catalog, self.log, self._paths.socket, self._paths.watchers)
         return vigil.changes()
 
     async def left_running(self, agent: str, cwd: Path) -> SessionRow | None:
-        """The newest of its sessions here whose processes run, though nobody runs the session."""
+        """The newest session here that has running processes but no owner."""
         running = reversed(self.processes.list(live=True))
         for session in dict.fromkeys(one.session for one in running):
             row = self.catalog.get(session)
@@ -385,7 +385,7 @@ class Sessions:
         for session in list(self._open):
             await session.close()
 
-    # -- what a dead owner left ------------------------------------------------------------------
+    # -- recovery --------------------------------------------------------------------------------
 
     @cached_property
     def leftovers(self) -> Recovery:
@@ -394,9 +394,9 @@ class Sessions:
         return Recovery(self._paths, self.catalog, self.log)
 
     async def recover(self) -> list[str]:
-        """Ends the processes and the turns that a dead owner left; returns their sessions.
+        """Ends processes and turns that dead owners left; returns their sessions.
 
-        What they asked stays open: somebody may still answer it.
+        Their requests stay open: a user may still answer them.
         """
         from tillerman.workspace.git import work_tree_snapshot
 
@@ -420,7 +420,7 @@ class Sessions:
                     lease.release()
         return recovered
 
-    # -- the shelf -------------------------------------------------------------------------------
+    # -- deletion, recordings, forks -------------------------------------------------------------
 
     async def delete(self, row: SessionRow) -> None:
         lease = SessionLease.take(self._paths.leases, row.id)
@@ -445,7 +445,7 @@ class Sessions:
         await forget(session, self.processes, self._paths.processes, self._paths.spawns)
 
     async def expire(self, days: int | None) -> None:
-        """Deletes what nobody owns and nothing was added to for that long; None keeps it all."""
+        """Deletes sessions without an owner and new entries for that long; None deletes none."""
         if days is None:
             return
         before = rfc3339(datetime.now(UTC) - timedelta(days=days))
@@ -454,7 +454,7 @@ class Sessions:
                 await self.delete(self.catalog.get(session))
 
     def record(self, row: SessionRow) -> Path:
-        """The log as a file, to be played back."""
+        """Writes the log to a file for replay."""
         path = self._recording(row)
         private_folder(path.parent)
         draft = path.with_suffix(f".{os.getpid()}")
@@ -474,7 +474,7 @@ class Sessions:
 
 
 def _check(spec: SessionSpec, terms: RunSettings) -> None:
-    """Of those who make them without `order`: an unknown mode would restrict nothing."""
+    """Checks values of callers without `launch_plan`: an unknown mode would restrict nothing."""
     check_required(approve=terms.approve, mode=spec.mode, supervision=terms.supervision)
 
 

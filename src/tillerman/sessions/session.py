@@ -1,4 +1,4 @@
-"""A session in the caller's hands: one they own, or one that another process runs."""
+"""Handles of a session: one that this process owns, or one that another process runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Idle(Protocol):
-    """What can be said to a session that nobody runs; it waits in the log."""
+    """Calls for a session that no process runs; their effects are stored in the log."""
 
     async def answer(
         self, session: str, request_id: str, answer: Answer, surface: str, /
@@ -53,8 +53,8 @@ class Session:
         bench: ToolRunner | None = None,
     ) -> None:
         self.id = id
-        self.bench = bench  # the workspace's tools, where they were asked for
-        self.since = since  # number of the last entry from before it was opened here
+        self.bench = bench  # workspace tools, if requested
+        self.since = since  # number of the last entry before it was opened here
         self._prompted = False
         self._runner = runner
         self._broadcast = broadcast
@@ -63,12 +63,12 @@ class Session:
 
     @property
     def agent(self) -> str:
-        """Who has the session now."""
+        """Name of the current agent."""
         return self._runner.agent
 
     @property
     def request_limit(self) -> float | None:
-        """Seconds until a request that nobody answered is denied."""
+        """Seconds until an unanswered request is denied."""
         return self._runner.request_limit
 
     @property
@@ -106,26 +106,26 @@ class Session:
         return self.result()
 
     def entries(self, since: int = 0) -> AsyncIterator[Entry]:
-        """Past, then live; ends when the session is closed."""
+        """Yields past entries, then live ones; ends when the session is closed."""
         return self._broadcast.entries(since)
 
     def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
-        """As `entries`, all that is new each time."""
+        """Like `entries`, in pages of all new entries."""
         return self._broadcast.pages(since)
 
     def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
-        """First answer wins; a later one raises RequestNotOpen.
+        """The first answer wins; a later one raises `RequestNotOpen`.
 
-        `Answer.remember` makes a rule of it, for this session or for all of this project.
+        `Answer.remember` makes it a rule, for this session or for the whole project.
         """
         self._runner.answer(request_id, answer, surface=surface)
 
     def forget_rule(self, told: str) -> None:
-        """`Rule.told` of one that this session remembers: it asks again from now on."""
+        """Removes a remembered rule of this session, by its `Rule.told`."""
         self._runner.forget_rule(told)
 
     def waits_for(self, request_id: str) -> bool:
-        """The request is open: no rule and nobody else has answered it."""
+        """Whether the request is open: neither a rule nor a user has answered it."""
         return request_id in self._runner.open_requests
 
     async def cancel(self) -> None:
@@ -141,7 +141,7 @@ class Session:
         await self._runner.configure(model=model, mode=mode, approve=approve)
 
     async def idle(self) -> None:
-        """Until nothing runs, nothing is queued, and every entry is durable."""
+        """Waits until nothing runs, nothing is queued, and every entry is durable."""
         await self._runner.idle()
 
     def transcript(self) -> Transcript:
@@ -157,7 +157,7 @@ class Session:
 
 
 class AttachedSession:
-    """A session that another process runs; the log is read here, the verbs go through its door."""
+    """A session of another process: reads the log directly, sends calls to its owner socket."""
 
     def __init__(self, id: str, socket: str, log: EventLog, at_rest: Idle) -> None:
         self.id = id
@@ -174,7 +174,7 @@ class AttachedSession:
         )
 
     async def answer(self, request_id: str, answer: Answer, *, surface: str = "api") -> None:
-        """One that a dead owner left open is answered when the same is asked again."""
+        """Answers a request; without an owner the answer is stored for the same request."""
         if not await self._reach(GiveAnswer(request_id, answer, surface)):
             await self._at_rest.answer(self.id, request_id, answer, surface)
 
@@ -196,19 +196,19 @@ class AttachedSession:
         await self._call(Configure(model, mode, approve))
 
     async def entries(self, since: int = 0) -> AsyncIterator[Entry]:
-        """Past, then live; ends with its owner."""
+        """Yields past entries, then live ones; ends with its owner."""
         async for page in self.pages(since):
             for entry in page:
                 yield entry
 
     async def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
-        """As `entries`, all that is new each time."""
+        """Like `entries`, in pages of all new entries."""
         visit = await OwnerClient.pay(self._socket)
         try:
             if visit:
                 await visit.call(Follow(since))
         except SessionBusy:
-            visit = None  # it went away just now
+            visit = None  # the owner just ended
         while page := self._log.page(self.id, since):
             yield page
             since = page[-1].seq
@@ -233,7 +233,7 @@ class AttachedSession:
             )
 
     async def _reach(self, call: Call) -> bool:
-        """False: nobody runs it."""
+        """Calls the owner; False if no process runs the session."""
         visit = await OwnerClient.pay(self._socket)
         if visit is None:
             return False

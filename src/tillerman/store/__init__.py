@@ -1,1 +1,1 @@
-"""One SQLite file: what happened in every session, durable before anybody sees it."""
+"""SQLite store of all sessions; entries are durable before they are published."""

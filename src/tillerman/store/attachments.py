@@ -1,4 +1,4 @@
-"""Files that go with prompts and results: bytes by their hash, as long as a session uses them."""
+"""Stores attachments of prompts and results by their hash, as long as a session uses them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class AttachmentStore:
         self._database = database
 
     def put(self, session: str, data: bytes) -> Future[str]:
-        """Keep the bytes for this session; their sha256 names them in events."""
+        """Stores the bytes for this session; their sha256 is their name in events."""
         name = hashlib.sha256(data).hexdigest()
 
         def work(connection: apsw.Connection) -> str:
@@ -33,7 +33,7 @@ class AttachmentStore:
         return self._database.write(work)
 
     def get(self, name: str) -> bytes | None:
-        """None when no session uses it any more."""
+        """Returns None when no session uses the attachment any more."""
         rows = self._database.query("SELECT data FROM attachments WHERE hash = ?", (name,))
         if not rows:
             return None
@@ -44,7 +44,7 @@ class AttachmentStore:
 
 
 def drop_uses(connection: apsw.Connection, number: int) -> None:
-    """A session lets go of its attachments; what nobody else uses is deleted."""
+    """Removes a session's uses of attachments; deletes attachments without another use."""
     connection.execute(
         "DELETE FROM attachments WHERE hash IN "
         "(SELECT hash FROM attachment_uses WHERE session = ?1) AND hash NOT IN "

@@ -1,4 +1,4 @@
-"""The list of sessions: who works where, how far each one is, and what the agents call them."""
+"""The table of sessions: lists, finds, creates, updates, deletes and forks them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGEABLE = frozenset(
     {"title", "agent", "native_id", "model", "mode", "owner_socket", "owner_pid", "settings"}
 )
 LAST = "last"
-DELETE_SLICE = 5_000  # entries
+DELETE_SLICE = 5_000  # entries per transaction
 
 
 class Catalog:
@@ -39,7 +39,7 @@ class Catalog:
     # -- reading -----------------------------------------------------------------------------------
 
     def get(self, name: str, *, cwd: str | None = None) -> SessionRow:
-        """By id, by the beginning of an id if only one has it, or `last` (of a folder)."""
+        """Finds a session by id, by a unique prefix of its id, or by `last` (in folder `cwd`)."""
         if name == LAST:
             rows = self.list(cwd=cwd, limit=1)
             if not rows:
@@ -70,7 +70,7 @@ class Catalog:
         limit: int = 50,
         offset: int = 0,
     ) -> Sequence[SessionRow]:
-        """Newest first."""
+        """Lists sessions, newest first."""
         wanted = {"cwd": cwd, "agent": agent, "status": status}
         given = {name: value for name, value in wanted.items() if value is not None}
         where = " AND ".join(f"{name} = ?" for name in given) or "true"
@@ -80,7 +80,7 @@ class Catalog:
         )
 
     def titled(self, words: str, *, limit: int = 50) -> Sequence[SessionRow]:
-        """Those whose title holds the words, newest first."""
+        """Lists the sessions whose title contains the text, newest first."""
         return self._rows(
             "WHERE instr(lower(title), lower(?)) ORDER BY touched DESC LIMIT ?",
             (text(words), limit),
@@ -91,11 +91,11 @@ class Catalog:
         return total
 
     def open_turns(self) -> Sequence[SessionRow]:
-        """Sessions whose last turn never ended: their process died, or is still at it."""
+        """Sessions whose last turn has not ended: their process died, or is still running it."""
         return self._rows("WHERE open_turn IS NOT NULL ORDER BY touched", ())
 
     def owned(self) -> Sequence[str]:
-        """Sessions that some process runs, or ran until it died."""
+        """Ids of sessions that a process owns, or owned until it died."""
         rows = self._database.query("SELECT id FROM sessions WHERE owner_socket IS NOT NULL")
         return [row[0] for row in rows]
 
@@ -108,7 +108,7 @@ class Catalog:
         return [row[0] for row in rows]
 
     def open_requests(self, session: str | None = None) -> Sequence[OpenRequest]:
-        """Oldest first, of one session or of all."""
+        """Lists open requests of one session or of all, oldest first."""
         rows = self._database.query(
             "SELECT id, request_id, seq, opened_at FROM requests JOIN sessions ON number = session "
             "WHERE ?1 IS NULL OR id = ?1 ORDER BY opened_at, seq",
@@ -137,7 +137,7 @@ class Catalog:
         return self._database.write(work)
 
     def update(self, session: str, **fields: Any) -> Future[None]:
-        """Change what no entry tells: title, agent, model, mode, owner, settings."""
+        """Changes fields that no entry records: title, agent, model, mode, owner, settings."""
         if unknown := fields.keys() - CHANGEABLE:
             raise TypeError(f"{sorted(unknown)} cannot be changed by hand")
         values = {name: bindable(value) for name, value in fields.items()}
@@ -156,7 +156,7 @@ class Catalog:
         return self.update(session, title=title)
 
     def touch(self, session: str) -> Future[None]:
-        """Make it the newest: somebody came back to it."""
+        """Makes the session the most recently used one."""
 
         def work(connection: apsw.Connection) -> None:
             connection.execute(f"UPDATE sessions SET touched = {TOUCHED} WHERE id = ?", (session,))
@@ -166,9 +166,10 @@ class Catalog:
         return self._database.write(work)
 
     def delete(self, session: str) -> Future[None]:
-        """The session and everything kept of it, for good. Its spill folder is the caller's.
+        """Deletes the session and all its rows. The caller deletes its spill folder.
 
-        Slice by slice, from its end, so that a long one holds up nobody else's entries.
+        Deletes slice by slice, from the newest entries, so that a long session does not block the
+        writes of other sessions.
         """
         done: Future[None] = Future()
 
@@ -188,7 +189,7 @@ class Catalog:
         return done
 
     def expired(self, before: str) -> Sequence[str]:
-        """Sessions that nobody owns and that saw nothing since `before` (RFC 3339), to delete."""
+        """Ids of sessions without an owner and without updates since `before` (RFC 3339)."""
         rows = self._database.query(
             "SELECT id FROM sessions WHERE updated_at < ? AND owner_pid IS NULL ORDER BY touched",
             (before,),
@@ -198,7 +199,7 @@ class Catalog:
     def fork(
         self, session: str, new_id: str, *, created_at: str, up_to_seq: int | None = None
     ) -> Future[SessionRow]:
-        """A copy of the log up to `up_to_seq`, under a new id, to go on from there."""
+        """Copies the log up to `up_to_seq` into a session with a new id that can be continued."""
         return self._database.write(
             lambda connection: copy_session(
                 connection, session, text(new_id), created_at, up_to_seq
@@ -207,7 +208,7 @@ class Catalog:
 
 
 def _delete_slice(connection: apsw.Connection, number: int) -> bool:
-    """A session's newest entries; with its last ones all the rest. True when it is gone."""
+    """Deletes the newest entries; with the last slice, the session too. True when it is deleted."""
     ((entries,),) = cast(
         "list[tuple[int]]",
         connection.execute("SELECT entries FROM sessions WHERE number = ?", (number,)).fetchall(),

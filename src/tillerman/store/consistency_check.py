@@ -1,4 +1,4 @@
-"""Signs that a store lost something, looked for where SQLite would not say so."""
+"""Consistency checks of a store, for data loss that SQLite itself does not report."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tillerman.store.wal_reader import Log, committed_frames
 
 
 class LogCheck:
-    """Compares the write-ahead log with what SQLite makes of it.
+    """Compares the frames of the write-ahead log with those that SQLite recovers from it.
 
-    SQLite stops at the first frame it does not like and takes the rest for never written. Made
-    before the store is opened, while nobody else has it open.
+    SQLite stops at the first invalid frame and treats the rest as never written. Create this before
+    the store is opened, while no other process has it open.
     """
 
     def __init__(self, path: Path) -> None:
@@ -22,7 +22,8 @@ class LogCheck:
         self._committed = committed_frames(path, self._log)
 
     def damage(self, connection: apsw.Connection) -> str:
-        """What is missing, after `connection` has read the log; empty when nothing is."""
+        """Describes missing frames, after `connection` has read the log; empty if there are
+        none."""
         read, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
         read = max(read, 0)
         if read < self._committed:
@@ -32,14 +33,14 @@ class LogCheck:
         if not self._log.header_whole:
             return "the beginning of its write-ahead log is broken"
         unread = [frame for frame in self._log.frames() if frame.number > read]
-        # A power cut leaves one torn transaction: nothing stands behind its commit mark.
+        # A power cut leaves one torn transaction, and no frame after its commit mark.
         if any(frame.commits for frame in unread[:-1]):
             return f"{len(unread)} pages of its write-ahead log stand behind a broken one"
         return ""
 
 
 def damaged_schema(connection: apsw.Connection) -> str:
-    """Whether the tables are those that the migrations make."""
+    """Checks that the tables are those that the migrations create; empty when they are."""
     fresh = apsw.Connection(":memory:")
     migrations.migrate(fresh, "a fresh store")
     schema = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
@@ -49,12 +50,12 @@ def damaged_schema(connection: apsw.Connection) -> str:
 
 
 def damaged_list(connection: apsw.Connection) -> str:
-    """The first fault in the list of sessions: quick enough for every opening."""
+    """Returns the first error in the table of sessions; fast enough for every opening."""
     return _fault(connection, "PRAGMA integrity_check('sessions')")
 
 
 def damaged_anywhere(connection: apsw.Connection) -> str:
-    """The first fault in any table: reads the whole file."""
+    """Returns the first error in any table; reads the whole file."""
     if fault := _fault(connection, "PRAGMA integrity_check(1)"):
         return fault
     short = connection.execute(

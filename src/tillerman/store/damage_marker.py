@@ -1,4 +1,4 @@
-"""A note beside a store that it is damaged, so that the next opening does not forget it."""
+"""Marks a store as damaged in a file beside it, so that the next opening knows of it."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class DamageMarker:
 
 
 def damaged(path: Path, why: str) -> StoreDamaged:
-    """The error for damage that was just found, marked so that the next opening knows of it."""
+    """Returns the error for newly found damage, and marks the store as damaged."""
     mark = DamageMarker(path)
     if not mark.why:
-        with contextlib.suppress(OSError):  # a disk that takes no mark will show its damage again
+        with contextlib.suppress(OSError):  # if the mark cannot be written, damage is found again
             mark.set(why)
     return StoreDamaged(f"{path} is damaged: {why}", hint="the next start saves what can be read")

@@ -1,4 +1,4 @@
-"""The store's file: opened, migrated, written by one thread and read by any."""
+"""The SQLite database: opens, migrates, writes in one thread, and reads in any thread."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from tillerman.store.wal_reader import PAGE, log_of
 T = TypeVar("T")
 
 BUSY_MS = 10_000
-HELD_DATA = b"held data\n"  # in the lock file, once the store was made
-OLDEST_SQLITE = (3, 51, 3)  # before it, two processes that write and checkpoint can lose pages
+HELD_DATA = b"held data\n"  # content of the lock file, once the store was created
+OLDEST_SQLITE = (3, 51, 3)  # older versions can lose pages when two processes write and checkpoint
 
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError)
 
 
 class Database:
-    """One per process and file; every method may be called from any thread."""
+    """A store's database, one per process and file. All methods are thread-safe."""
 
     def __init__(
         self, path: Path, lock: int | None, writer: tuple[apsw.Connection, Writer] | None
@@ -54,15 +54,15 @@ class Database:
         self._connection = writer[0] if writer else None
         self._writer = writer[1] if writer else None
         self._local = threading.local()
-        self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # of living threads
+        self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # of live threads
         self._closed = False
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> Database:
-        """Open or create the store, and bring its schema up to date.
+        """Opens or creates the store, and migrates its schema to the newest version.
 
-        `read_only` changes nothing, not even the schema, and asks nothing of the file but that it
-        can be read: the way into a damaged store, or one on a full disk.
+        `read_only` changes nothing, not even the schema, and only requires that the file is
+        readable: for a damaged store, or a store on a full disk.
         """
         _require_sqlite()
         path = path.absolute()
@@ -88,7 +88,8 @@ class Database:
 
     @classmethod
     def open_current(cls, path: Path) -> Database:
-        """Only to read, what this tillerman could have written: another schema cannot be listed."""
+        """Opens the store read-only; refuses another schema than the newest, which it cannot
+        query."""
         database = cls.open(path, read_only=True)
         found = migrations.version(database.read())
         if found != migrations.NEWEST:
@@ -123,11 +124,11 @@ class Database:
         line: str | None = None,
         urgent: bool = False,
     ) -> Future[T]:
-        """Run `work` inside the next group's transaction; resolved after its COMMIT.
+        """Runs `work` in the transaction of the next group; the future resolves after its COMMIT.
 
         `work` may run more than once, so it must only touch the database. `prepare` runs once in
         the writer's thread before the transaction. `urgent` work is tried even on a full disk,
-        after all that waits in the same `line`.
+        after all work that is queued in the same `line`.
         """
         if self._writer is None:
             future: Future[T] = Future()
@@ -136,7 +137,7 @@ class Database:
         return self._writer.submit(work, prepare, line, urgent)
 
     def read(self) -> apsw.Connection:
-        """This thread's connection; it cannot write."""
+        """Returns this thread's read-only connection."""
         if self._closed:
             raise StoreError(f"{self.path} is closed")
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
@@ -147,11 +148,11 @@ class Database:
         return connection
 
     def query(self, sql: str, bindings: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a read; a damaged page is `StoreDamaged`, never fewer rows."""
+        """Returns all rows of a query; raises `StoreDamaged` for a damaged page."""
         return list(self.rows(sql, bindings))
 
     def rows(self, sql: str, bindings: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        """The same, one by one: for rows that are long, and a reader who may stop early."""
+        """Yields the rows of a query one by one, for long rows and readers that may stop early."""
         try:
             cursor = self.read().execute(sql, bindings)
             try:
@@ -162,11 +163,11 @@ class Database:
             raise explain(error, self.path) from error
 
     def damaged(self, why: str) -> StoreDamaged:
-        """The error for damage that was just found; the next opening will know of it."""
+        """Returns the error for newly found damage, and marks the store as damaged."""
         return damaged(self.path, why)
 
     def check(self) -> str:
-        """The first fault in any table; empty when the store is whole. Reads all of it."""
+        """Returns the first error in any table, or an empty string. Reads the whole file."""
         try:
             return damaged_anywhere(self.read())
         except _DAMAGE as error:
@@ -182,22 +183,22 @@ class Database:
 
     @property
     def failure(self) -> TillermanError | None:
-        """Why nothing can be written any more, when that is so."""
+        """Why writing is no longer possible; None while it is."""
         return self._writer.failure if self._writer else None
 
     def watch(self, callback: Callable[[Storage], None]) -> Callable[[], None]:
-        """Be told, from another thread, when storage becomes full, ok or failed."""
+        """Calls back from the writer's thread when storage becomes full, ok or failed."""
         return self._writer.watch(callback) if self._writer else lambda: None
 
     def close(self) -> None:
-        """Commit what waits and let the file go; what cannot be committed fails its future."""
+        """Commits queued work and closes the file; work that cannot be committed fails."""
         if self._closed:
             return
         self._closed = True
         if self._writer:
             self._writer.close()
         for connection in tuple(self._readers):
-            with contextlib.suppress(apsw.Error):  # a thread that still reads closes it by its end
+            with contextlib.suppress(apsw.Error):  # a thread that still reads closes it at its end
                 connection.close()
         if self._connection:
             self._connection.close()
@@ -220,8 +221,8 @@ def _make_private(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        # One that exists is never opened by us: closing it would drop the locks of any
-        # connection that this process has to it.
+        # An existing file is never opened here: closing it would drop the locks of every connection
+        # that this process has to it.
         elif path.stat().st_mode & 0o077:
             path.chmod(0o600)
         if not os.access(path, os.R_OK | os.W_OK):
@@ -231,7 +232,7 @@ def _make_private(path: Path) -> None:
 
 
 def _hold(path: Path) -> tuple[int, bool]:
-    """A lock beside the file, and whether nobody else has one; it is shared once all is well."""
+    """Locks the lock file; returns also whether the lock is exclusive. Shared after opening."""
     file = path.with_name(f"{path.name}.lock")
     try:
         lock = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -246,7 +247,7 @@ def _hold(path: Path) -> tuple[int, bool]:
 
 
 def _hold_to_read(path: Path) -> int | None:
-    """None where no lock can be made, since nothing can be written there."""
+    """Takes a shared lock; None where no lock file can be created, since nothing can be written."""
     try:
         lock, _ = _hold(path)
     except StoreReadOnly:
@@ -259,7 +260,7 @@ def _hold_to_read(path: Path) -> int | None:
 
 
 def _connect_to_read(path: Path) -> apsw.Connection:
-    """SQLite itself wants to make an index of the log, even of one that is not there."""
+    """Opens a read-only connection; as immutable where SQLite cannot create the log's index."""
     flags = apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(str(path), flags=flags)
     try:
@@ -293,13 +294,13 @@ def _cannot_open(file: Path, error: OSError) -> StoreError:
 
 
 def _emptied(path: Path, lock: int) -> str:
-    """SQLite takes a file of almost no bytes for a new one; it is not, if it held data before."""
+    """Detects a truncated file: SQLite treats an almost empty file as new, even if it held data."""
     before = path.stat().st_size < PAGE and os.pread(lock, len(HELD_DATA), 0) == HELD_DATA
     return "it is empty, and was not" if before else ""
 
 
 def _connect(path: Path, reserve: DiskReserve, log_check: LogCheck | None) -> apsw.Connection:
-    """The writing connection; a full disk is tried again after giving up the reserve."""
+    """Opens the writing connection; on a full disk, frees the reserve and retries."""
     connection = apsw.Connection(str(path))
     try:
         while True:
@@ -323,7 +324,7 @@ def _connect(path: Path, reserve: DiskReserve, log_check: LogCheck | None) -> ap
 
 
 def _prepare(connection: apsw.Connection, path: Path, log_check: LogCheck | None) -> None:
-    # until the log is known to be whole, closing must not fold it into the database
+    # until the log is verified, closing must not checkpoint it into the database
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     _configure(connection)
     if not connection.pragma("page_count"):
@@ -332,7 +333,7 @@ def _prepare(connection: apsw.Connection, path: Path, log_check: LogCheck | None
     connection.pragma("synchronous", "full")
     connection.pragma("wal_autocheckpoint", 0)
     connection.pragma("journal_size_limit", 64 * 1024 * 1024)
-    connection.pragma("secure_delete", True)  # what a person deletes is gone, also for salvage
+    connection.pragma("secure_delete", True)  # deleted data is unrecoverable, also by salvage
     if log_check and (why := log_check.damage(connection)):
         raise damaged(path, why)
     migrations.migrate(connection, str(path))
@@ -345,5 +346,5 @@ def _prepare(connection: apsw.Connection, path: Path, log_check: LogCheck | None
 
 def _configure(connection: apsw.Connection) -> None:
     connection.set_busy_timeout(BUSY_MS)
-    connection.pragma("temp_store", "memory")  # a full disk must not stop a read
+    connection.pragma("temp_store", "memory")  # reads must work on a full disk
     connection.pragma("cell_size_check", True)

@@ -1,4 +1,4 @@
-"""A file of nothing beside the store, given up when the disk is full so that this can be said."""
+"""A reserve file beside the store, freed when the disk is full so that a notice can be written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 SIZE = 16 * 1024 * 1024
-SHARE_OF_VOLUME = 8  # on a small volume the reserve takes an eighth at most
+SHARE_OF_VOLUME = 8  # on a small volume the reserve takes at most an eighth
 
 
 class DiskReserve:
@@ -17,7 +17,7 @@ class DiskReserve:
         self.size = min(SIZE, volume.f_blocks * volume.f_frsize // SHARE_OF_VOLUME)
 
     def free(self) -> bool:
-        """Give the space back to the volume; False when there was none to give."""
+        """Frees the reserved space; False when there was none."""
         try:
             self.path.unlink()
         except OSError:
@@ -25,7 +25,7 @@ class DiskReserve:
         return True
 
     def restore(self) -> bool:
-        """Take the space again; False while the volume has no room for it."""
+        """Reserves the space again; False while the volume has too little free space."""
         with contextlib.suppress(OSError):
             if self.path.stat().st_size >= self.size:
                 return True

@@ -1,4 +1,4 @@
-"""The entries of every session: appended in order without gaps, read back as they were."""
+"""The event log: appends the entries of each session in order without gaps, and reads them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ALL = 2**62
 
 Row = tuple[int, int, str, bytes]  # seq, turn, at, event
 
-# One statement per many rows: each statement hands the interpreter lock to the event loop's
-# thread, and a busy one is slow to give it back.
+# One statement for many rows: each statement hands the interpreter lock to the event loop's thread,
+# and a busy thread is slow to return it.
 _ROWS_PER_INSERT = (256, 64, 16, 8, 4, 2, 1)
 _INSERTS = {
     rows: "INSERT INTO entries (session, seq, turn, at, event) VALUES "
@@ -43,7 +43,7 @@ class EventLog:
         self._database = database
 
     def append(self, heard: Sequence[Heard], *, urgent: bool = False) -> Future[None]:
-        """As `write`, of entries with the line that caused them."""
+        """Appends entries together with the raw lines that caused them; see `write`."""
         entries = [entry for _, caused in heard for entry in caused]
         lines = [
             (each[0].seq, each[-1].seq, raw) for raw, each in heard if raw is not None and each
@@ -53,24 +53,25 @@ class EventLog:
     def write(
         self, entries: Sequence[Entry], lines: Sequence[Line] = (), *, urgent: bool = False
     ) -> Future[None]:
-        """Entries of one session, in order; resolved when they are on disk.
+        """Writes entries of one session, in order; the future resolves when they are on disk.
 
-        What is there already is left alone, so that repeating an append whose acknowledgement was
-        lost does nothing. A gap, or another entry under the same number, is refused. On a full
-        disk an append waits; an `urgent` one (the notice that says so) takes the reserve.
+        Entries that are already stored are skipped, so repeating an append whose acknowledgement
+        was lost has no effect. A gap, or a different entry under the same number, is refused. On a
+        full disk an append waits; an `urgent` one (the notice about the full disk) uses the
+        reserve.
         """
         batch = _Batch(entries, lines)
         session = entries[0].session if entries else None
         return self._database.write(batch.store, prepare=batch.encode, line=session, urgent=urgent)
 
     def since(self, session: str, seq: int = 0, limit: int = 1000) -> list[Entry]:
-        """Entries after `seq`, oldest first."""
+        """Returns entries after `seq`, oldest first."""
         return [
             _entry(session, row, unpack_event(row[3])) for row in self._rows(session, seq, limit)
         ]
 
     def page(self, session: str, seq: int = 0) -> list[Entry]:
-        """The next entries after `seq`, as many as are read at once in little memory."""
+        """Returns the next entries after `seq`, up to a page of bounded size."""
         entries: list[Entry] = []
         room = PAGE_BYTES
         rows = self._rows(session, seq, PAGE_ENTRIES)
@@ -84,7 +85,7 @@ class EventLog:
         return entries
 
     def of_types(self, session: str, types: Collection[str]) -> Iterator[Entry]:
-        """Those of a few types, oldest first; most of the others are not even decoded."""
+        """Yields entries of the given types, oldest first, without decoding most of the others."""
         wanted = tuple(f'{{"type":"{name}"'.encode() for name in types)
         for row in self._rows(session, 0, ALL):
             packed = row[3]
@@ -95,12 +96,12 @@ class EventLog:
                 yield _entry(session, row, event)
 
     def last_seq(self, session: str) -> int:
-        """0 for a session without entries, or that nobody created."""
+        """The last sequence number; 0 for a session that is empty or unknown."""
         rows = self._database.query("SELECT entries FROM sessions WHERE id = ?", (session,))
         return rows[0][0] if rows else 0
 
     def raw(self, session: str, seq: int) -> bytes | None:
-        """The agent's line behind an entry; None where there was none."""
+        """Returns the agent's raw line behind an entry; None if there is none."""
         rows = self._database.query(
             "SELECT lines FROM raws WHERE seq <= ?2 AND session = "
             "(SELECT number FROM sessions WHERE id = ?1) ORDER BY seq DESC LIMIT 1",
@@ -115,7 +116,7 @@ class EventLog:
         return None
 
     def _rows(self, session: str, seq: int, limit: int) -> Generator[Row, None, None]:
-        """The session's row says in the same statement how many there must be."""
+        """Reads rows, and checks them against the count that the session's row holds."""
         found = self._database.rows(
             "SELECT seq, turn, at, event, known FROM "
             "(SELECT number, sessions.entries AS known FROM sessions WHERE id = ?1) "
@@ -143,7 +144,7 @@ def _entry(session: str, row: Row, event: bytes) -> Entry:
 
 
 class _Batch:
-    """One append on its way to the disk."""
+    """One append: encodes entries, validates their order, and inserts them."""
 
     def __init__(self, entries: Sequence[Entry], lines: Sequence[Line]) -> None:
         self._entries = entries

@@ -1,4 +1,4 @@
-"""A session copied up to one of its entries, to go on from there."""
+"""Forks a session: copies its log up to an entry into a new session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def copy_session(
     created_at: str,
     up_to_seq: int | None,
 ) -> SessionRow:
-    """What the original spent is not counted again; a turn cut in the middle is open."""
+    """Copies without the usage totals of the original; a turn that is cut off stays open."""
     number = number_of(connection, session)
     (values,) = connection.execute(f"{SELECT} WHERE number = ?", (number,)).fetchall()
     source = from_values(values)
@@ -65,7 +65,7 @@ def copy_session(
 
 
 def _turns(connection: apsw.Connection, number: int, last: int) -> tuple[int, int | None, str]:
-    """How many turns the first `last` entries hold, which of them has no end, and the status."""
+    """Returns the number of turns in the first `last` entries, the open turn, and the status."""
     rows = connection.execute(
         "SELECT turn, event FROM entries WHERE session = ? AND seq <= ? ORDER BY seq DESC",
         (number, last),

@@ -1,4 +1,4 @@
-"""Group commit: one thread, one transaction for all that waits, acknowledged after COMMIT."""
+"""Group commit: one writer thread, one transaction for all queued work, then acknowledgement."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tillerman.store.disk_reserve import DiskReserve
 T = TypeVar("T")
 Storage = Literal["ok", "full", "failed"]
 
-WINDOW = 0.005  # seconds between two commits under load; an idle store commits at once
-CHECKPOINT_PAGES = 4096  # of the write-ahead log: 16 MB
-WAIT_PAGES = 16 * CHECKPOINT_PAGES  # beyond this the checkpoint waits for readers and writers
+WINDOW = 0.005  # seconds between commits under load; an idle store commits immediately
+CHECKPOINT_PAGES = 4096  # pages of the write-ahead log: 16 MB
+WAIT_PAGES = 16 * CHECKPOINT_PAGES  # above this the checkpoint waits for readers and writers
 FIRST_RETRY, LAST_RETRY = 0.05, 2.0  # seconds, while the disk is full
 
 _SYNC_FAILED = frozenset({apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC})
@@ -36,13 +36,13 @@ _logger = logging.getLogger(__name__)
 class _Job:
     work: Callable[[apsw.Connection], Any]
     prepare: Callable[[], None] | None
-    line: str | None  # jobs of one line stay in order
+    line: str | None  # jobs of one line run in order
     urgent: bool
     future: Future[Any]
 
 
 class _Refused(Exception):
-    """One job of the group raised; the rest of the group is not to blame."""
+    """One job of the group raised; the group is retried without it."""
 
     def __init__(self, job: _Job, error: Exception) -> None:
         super().__init__(str(error))
@@ -51,8 +51,8 @@ class _Refused(Exception):
 
 
 def is_full(connection: apsw.Connection, error: apsw.Error) -> bool:
-    """Whether waiting for space can mend this error; a failed fsync never is."""
-    if getattr(error, "extendedresult", 0) in _SYNC_FAILED:  # its stub leaves the name out
+    """Whether more free space can resolve this error; never for a failed fsync."""
+    if getattr(error, "extendedresult", 0) in _SYNC_FAILED:  # missing in apsw's stubs
         return False
     if isinstance(error, apsw.IOError | apsw.CantOpenError):
         return connection.system_errno in (errno.ENOSPC, errno.EDQUOT)
@@ -60,11 +60,12 @@ def is_full(connection: apsw.Connection, error: apsw.Error) -> bool:
 
 
 class Writer:
-    """Owns the one connection that writes.
+    """Owns the only writing connection.
 
-    While the disk is full nothing but urgent work and what was under way is tried; the rest
-    waits, which holds back whoever waits for its acknowledgement. After an error that leaves
-    the file in doubt (a failed fsync, a damaged page) every write is refused until a restart.
+    While the disk is full, only urgent work and the group in progress are tried. Other work waits,
+    which gives backpressure to callers that wait for its acknowledgement. After an error that
+    leaves the file in an unknown state (a failed fsync, a damaged page), all writes are refused
+    until a restart.
     """
 
     def __init__(self, connection: apsw.Connection, reserve: DiskReserve, path: Path) -> None:
@@ -89,9 +90,10 @@ class Writer:
         line: str | None = None,
         urgent: bool = False,
     ) -> Future[T]:
-        """`work` may run more than once; `prepare` runs once, before the transaction begins."""
+        """Queues work. `work` may run more than once; `prepare` runs once, before the
+        transaction."""
         future: Future[T] = Future()
-        future.set_running_or_notify_cancel()  # work with a number in a log is never skipped
+        future.set_running_or_notify_cancel()  # numbered log work cannot be cancelled
         with self._changed:
             if self.failure or self._closing:
                 future.set_exception(self.failure or StoreError(f"{self._path} is closed"))
@@ -104,19 +106,19 @@ class Writer:
         return future
 
     def watch(self, callback: Callable[[Storage], None]) -> Callable[[], None]:
-        """Call back from the writer's thread when the storage changes; returns what stops it."""
+        """Calls back from the writer's thread when the storage changes; returns an unsubscriber."""
         self._watchers.append(callback)
         return lambda: self._watchers.remove(callback)
 
     def close(self) -> None:
-        """Commit what waits, unless the disk is full; then end the thread."""
+        """Commits queued work, unless the disk is full, and ends the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
 
-    # -- the thread --------------------------------------------------------------------------------
+    # -- writer thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
         group: list[_Job] = []
@@ -129,7 +131,7 @@ class Writer:
             raise
 
     def _gather(self) -> list[_Job]:
-        """All that waits, or nothing when the store closes."""
+        """Waits for jobs and returns all of them; empty when the store closes."""
         if self.storage == "full" and (urgent := self._wait_for_space()):
             return urgent
         with self._changed:
@@ -146,7 +148,7 @@ class Writer:
         return group
 
     def _wait_for_space(self) -> list[_Job]:
-        """Urgent jobs and those before them in line; none when there is space, or no more time."""
+        """Returns urgent jobs and those before them in line; none if there is space or on close."""
         retry = FIRST_RETRY
         while not self._reserve.restore():
             with self._changed:
@@ -222,13 +224,13 @@ class Writer:
                     raise _Refused(job, error) from error
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:  # SQLite has rolled back already when the disk is full
+            if connection.in_transaction:  # on a full disk SQLite has already rolled back
                 connection.execute("ROLLBACK")
             raise
         return results
 
     def _checkpoint(self) -> None:
-        """After the acknowledgement, and by hand: SQLite's own hides a failed fsync."""
+        """Checkpoints explicitly, after acknowledging: SQLite's own hides failed fsyncs."""
         if self._log_pages < CHECKPOINT_PAGES or self.storage != "ok":
             return
         waits = self._log_pages >= WAIT_PAGES
@@ -261,7 +263,7 @@ class Writer:
             self.failure = failure
             group = [*group, *self._jobs]
             self._jobs.clear()
-        # what the failed fsync left unwritten must not be copied into the database
+        # pages that a failed fsync left unwritten must not be checkpointed into the database
         self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._give_up(group, failure)
         self._become("failed")
@@ -279,7 +281,7 @@ class Writer:
 
 
 def explain(error: Exception, path: Path) -> TillermanError:
-    """An error of SQLite in words that name the next step."""
+    """Converts a SQLite error into a `TillermanError` with a hint."""
     match error:
         case apsw.CorruptError() | apsw.NotADBError() | UnicodeDecodeError():
             return damaged(path, str(error))

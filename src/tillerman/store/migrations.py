@@ -1,4 +1,4 @@
-"""The store's schema, as numbered steps that only ever go forward."""
+"""Schema migrations of the store: numbered steps that only go forward."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import apsw
 
 from tillerman.core.errors import StoreError, StoreNewer
 
-APPLICATION_ID = 0x6272646C  # "brdl", so that another program's file is never taken for ours
+APPLICATION_ID = 0x6272646C  # "brdl"; identifies the file as a tillerman store
 
 
 def m001_log(connection: apsw.Connection) -> None:
-    """Sessions, their entries, the raw lines behind them and the requests nobody answered yet.
+    """Creates sessions, their entries, the raw lines behind them, native ids and open requests.
 
-    Entries name their session by number: a quarter smaller and a sixth faster than by its id.
-    AUTOINCREMENT keeps a deleted session's number from coming back with its left-over pages.
+    Entries refer to their session by number: a quarter smaller and a sixth faster than by its id.
+    AUTOINCREMENT prevents that a deleted session's number is reused with its leftover pages.
     """
     connection.execute("""
         CREATE TABLE sessions (
@@ -81,7 +81,7 @@ def m001_log(connection: apsw.Connection) -> None:
 
 
 def m002_messages(connection: apsw.Connection) -> None:
-    """Whole messages, and the full-text index over them."""
+    """Creates the messages table and its full-text index."""
     connection.execute("""
         CREATE TABLE messages (
             id INTEGER PRIMARY KEY,
@@ -106,7 +106,7 @@ def m002_messages(connection: apsw.Connection) -> None:
 
 
 def m003_attachments(connection: apsw.Connection) -> None:
-    """Files that went with prompts or came with results, once each, and who uses them."""
+    """Creates the table of deduplicated attachments, and the table of sessions that use them."""
     connection.execute("""
         CREATE TABLE attachments (
             id INTEGER PRIMARY KEY,
@@ -124,7 +124,7 @@ def m003_attachments(connection: apsw.Connection) -> None:
 
 
 def m004_processes(connection: apsw.Connection) -> None:
-    """Shell commands of workspaces. A session is named by its id: it need not be in our list."""
+    """Creates the table of workspace processes. Its session ids need not be in `sessions`."""
     connection.execute("""
         CREATE TABLE processes (
             number INTEGER PRIMARY KEY,
@@ -159,7 +159,7 @@ def m005_process_owners(connection: apsw.Connection) -> None:
 
 MIGRATIONS = (m001_log, m002_messages, m003_attachments, m004_processes, m005_process_owners)
 NEWEST = len(MIGRATIONS)
-FAR_AHEAD = 100  # no tillerman is that new
+FAR_AHEAD = 100  # no real version is this far ahead: the header is damaged
 
 
 def version(connection: apsw.Connection) -> int:
@@ -168,7 +168,7 @@ def version(connection: apsw.Connection) -> int:
 
 
 def check(connection: apsw.Connection, name: str) -> None:
-    """Refuse a file that a newer tillerman, or another program, wrote."""
+    """Refuses a file that a newer tillerman or another program wrote."""
     found = version(connection)
     ours = connection.execute(
         "SELECT 1 FROM sqlite_schema WHERE name = 'entries_by_seq'"
@@ -190,7 +190,7 @@ def check(connection: apsw.Connection, name: str) -> None:
 
 
 def migrate(connection: apsw.Connection, name: str, steps: int = NEWEST) -> None:
-    """Bring the file to schema `steps`, in one transaction that another process may win."""
+    """Migrates the file to schema `steps` in one transaction; another process may do it first."""
     check(connection, name)
     if version(connection) >= steps:
         return

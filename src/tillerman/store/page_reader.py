@@ -1,4 +1,4 @@
-"""The rows in a damaged SQLite file, read page by page without its trees."""
+"""Reads rows from the pages of a damaged SQLite file without using its B-trees."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from tillerman.store.wal_reader import PAGE, Log
 
 Value = int | float | str | bytes | None
 
-LEAF = 13  # the page type that holds rows of a table
-_FILE_HEADER = 100  # at the beginning of page 1
+LEAF = 13  # page type of a table leaf, which holds rows
+_FILE_HEADER = 100  # bytes at the start of page 1
 _LOCAL_MOST = PAGE - 35
 _LOCAL_LEAST = (PAGE - 12) * 32 // 255 - 23
-_WIDTHS = (0, 1, 2, 3, 4, 6, 8)  # bytes of an integer, by its serial type
+_WIDTHS = (0, 1, 2, 3, 4, 6, 8)  # bytes of an integer, by serial type
 
 
-Row = tuple[int, tuple[Value, ...]]  # the row's number and its columns
+Row = tuple[int, tuple[Value, ...]]  # rowid and columns
 
 
 def rows(path: Path) -> Iterator[Row]:
-    """Every row that can still be read, of any table.
+    """Yields every readable row of any table.
 
-    A page whose log frame is whole counts as that frame says. Rows of broken frames come last:
-    they are right, or they are duplicates of what came before.
+    A page with a valid log frame is read from that frame. Rows of broken frames come last: they are
+    correct, or duplicates of earlier rows.
     """
     newest: dict[int, bytes] = {}
     doubtful: list[bytes] = []
@@ -66,7 +66,7 @@ class _Pages:
             try:
                 yield self._row(page, cell)
             except (IndexError, ValueError, struct.error):
-                continue  # this row is lost; its neighbours may not be
+                continue  # skip this row; the others may be readable
 
     def _row(self, page: bytes, cell: int) -> Row:
         length, at = _varint(page, cell)

@@ -1,4 +1,4 @@
-"""The list of workspace processes: on disk before anybody is told of one, ended once."""
+"""The table of workspace processes: rows are durable before they are reported, and end once."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class ProcessTable:
         return found[0] if found else None
 
     def list(self, session: str | None = None, *, live: bool = False) -> Sequence[WorkspaceProcess]:
-        """Oldest first, of one session or of all."""
+        """Lists processes of one session or of all, oldest first."""
         return self._rows(
             f"WHERE (?1 IS NULL OR session = ?1) {f'AND {_LIVE}' if live else ''} ORDER BY number",
             (bindable(session),),
         )
 
     def expired(self, before: str) -> Sequence[WorkspaceProcess]:
-        """Those that ended before this moment (RFC 3339), to be removed."""
+        """Lists processes that ended before this timestamp (RFC 3339), to be removed."""
         return self._rows(f"WHERE ended_at < ? AND NOT {_LIVE} ORDER BY number", (before,))
 
     def add(self, process: WorkspaceProcess) -> Future[None]:
@@ -48,11 +48,11 @@ class ProcessTable:
         def work(connection: apsw.Connection) -> None:
             connection.execute(_INSERT, values)
 
-        # what runs is known on a full disk too: the rows are small
+        # urgent: the rows are small, and running processes must be recorded on a full disk too
         return self._database.write(work, line=process.id, urgent=True)
 
     def change(self, process: str, **fields: Any) -> Future[bool]:
-        """Change one that has not ended yet; False when it has, or is not there."""
+        """Changes a process that has not ended yet; False when it has ended or is unknown."""
         if unknown := fields.keys() - CHANGEABLE:
             raise TypeError(f"{sorted(unknown)} of a process cannot be changed")
         values = [bindable(value) for value in fields.values()]

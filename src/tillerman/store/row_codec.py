@@ -1,4 +1,4 @@
-"""How events, lines and text become values that SQLite keeps, and come back."""
+"""Encodes and compresses events, raw lines and text as SQLite values, and decodes them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 from tillerman.core import events
 from tillerman.core.events import Entry, Event, Unrecognized
 
-Heard = tuple[bytes | None, Sequence[Entry]]  # a line of the agent, and the entries it caused
-Line = tuple[int, int, bytes]  # of the agent, after the numbers of its first and last entries
+Heard = tuple[bytes | None, Sequence[Entry]]  # an agent's line, and the entries it caused
+Line = tuple[int, int, bytes]  # first entry, last entry, the agent's line
 
-PACK_ABOVE = 512  # bytes of an event; below it zlib gains nothing
-PACK_LINES_ABOVE = 1024  # bytes of some lines; below it zlib takes longer than it is worth
-ZLIB = b"\x78"  # its first byte, which no list of msgpack has
-BLOCK = 256 * 1024  # bytes of raw lines kept, and unpacked, together
+PACK_ABOVE = 512  # bytes of an event; below this zlib gains nothing
+PACK_LINES_ABOVE = 1024  # bytes of some lines; below this zlib costs more time than it is worth
+ZLIB = b"\x78"  # first byte of a zlib stream; no msgpack list begins with it
+BLOCK = 256 * 1024  # bytes of raw lines stored and unpacked together
 
 _any_json = msgspec.json.Decoder(msgspec.Raw)
 _lines_decoder = msgspec.msgpack.Decoder(list[Line])
@@ -31,14 +31,14 @@ _type_decoder = msgspec.json.Decoder(_Tagged)
 
 
 def text(value: str) -> str:
-    """SQLite and JSON refuse a lone surrogate; it becomes a replacement character."""
+    """Replaces lone surrogates, which SQLite and JSON refuse, by a replacement character."""
     if value.isascii():
         return value
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def encode(value: Any) -> bytes:
-    """JSON of an event or of plain values."""
+    """Encodes an event or plain values as JSON."""
     try:
         return events.encode(value)
     except UnicodeEncodeError:
@@ -46,15 +46,15 @@ def encode(value: Any) -> bytes:
 
 
 def pack_event(event: Event) -> bytes:
-    """The event's JSON, compressed when it is long."""
+    """Encodes the event as JSON, and compresses long ones."""
     encoded = encode(event)
     return encoded if len(encoded) <= PACK_ABOVE else zlib.compress(encoded, 1)
 
 
 def unpack_event(packed: bytes) -> bytes:
-    """The event's JSON: always valid, whatever became of the stored bytes."""
+    """Returns the event's JSON; damaged bytes become an `Unrecognized` event."""
     try:
-        # JSON begins with a brace, and zlib never does
+        # JSON begins with a brace, and a zlib stream never does
         encoded = packed if packed[:1] == b"{" else zlib.decompress(packed)
         _any_json.decode(encoded)
         if not encoded.isascii():
@@ -72,10 +72,10 @@ def event_type(packed: bytes) -> str:
 
 
 def pack_lines(lines: Sequence[Line]) -> list[tuple[int, bytes]]:
-    """Lines in compressed blocks.
+    """Packs lines into compressed blocks.
 
-    Each block goes under the number of its first entry. Compressing many lines together costs a
-    third of the time and of the space that compressing each would.
+    Each block is stored under the number of its first entry. Compressing many lines together takes
+    a third of the time and space of compressing each line.
     """
     blocks: list[tuple[int, bytes]] = []
     begin = size = 0
@@ -90,7 +90,7 @@ def pack_lines(lines: Sequence[Line]) -> list[tuple[int, bytes]]:
 
 
 def unpack_lines(block: bytes) -> list[Line]:
-    """Lines with the numbers of their first and last entries; `ValueError` when damaged."""
+    """Unpacks lines with the numbers of their first and last entries; `ValueError` when damaged."""
     try:
         packed = block[:1] == ZLIB
         return _lines_decoder.decode(zlib.decompress(block) if packed else block)

@@ -1,4 +1,4 @@
-"""A damaged store put aside, and its rows saved into a fresh one."""
+"""Salvages a damaged store: copies it aside, and saves its readable rows into a new one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tillerman.store.wal_reader import index_of, log_of
 TABLES = (
     "sessions", "entries", "raws", "messages", "attachments", "attachment_uses", "processes"
 )  # fmt: skip
-WIDEST_GAP = 100_000  # entries; a number further off is damage itself
+WIDEST_GAP = 100_000  # entries; a larger gap means the number itself is damaged
 LOST = Notice(level="error", kind="storage", text="This entry was lost when the store was damaged.")
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "INTEGER": int, "TEXT": str, "BLOB": bytes, "REAL": (int, float)
@@ -38,15 +38,15 @@ _KEPT = ("title", "updated_at", "input_tokens", "output_tokens", "cached_tokens"
 
 
 class SalvageReport(msgspec.Struct, frozen=True):
-    """What was saved, what was not, and where the damaged files are now."""
+    """Counts of saved and lost rows, and the folder of the damaged files."""
 
     why: str
     aside: Path
     sessions: int
     entries: int
     lost_entries: int
-    lost_blocks: int  # of raw lines; the entries they caused are kept apart
-    unnamed_sessions: tuple[str, ...]  # their row was lost: these are names made for them
+    lost_blocks: int  # of raw lines; their entries are stored separately
+    unnamed_sessions: tuple[str, ...]  # generated names, since their row was lost
 
     def __str__(self) -> str:
         lost = f"{self.lost_entries} lost" if self.lost_entries else "none known to be lost"
@@ -62,7 +62,7 @@ class SalvageReport(msgspec.Struct, frozen=True):
 
 
 def open_mended(path: Path) -> tuple[Database, SalvageReport | None]:
-    """The store, after salvaging it if it was damaged; the report is for a person to read."""
+    """Opens the store, and salvages it first if it is damaged; also returns the report."""
     try:
         return Database.open(path), None
     except StoreDamaged:
@@ -71,7 +71,7 @@ def open_mended(path: Path) -> tuple[Database, SalvageReport | None]:
 
 
 def salvage(path: Path) -> SalvageReport:
-    """Mend the store at `path`, which nobody may have open. Interrupted, it can be repeated."""
+    """Salvages the store at `path`, which must not be open. Can be repeated if interrupted."""
     path = path.absolute()
     with _alone(path):
         mark = DamageMarker(path)
@@ -118,7 +118,7 @@ def _put_aside(path: Path, mark: DamageMarker, why: str) -> Path:
             shutil.copy2(file, aside / file.name)
             _sync(aside / file.name)
     _sync(aside)
-    mark.set(why, aside)  # from here on a repetition reads the copy, whatever became of the files
+    mark.set(why, aside)  # from here on a repeated salvage reads the copy, not the original files
     return aside
 
 
@@ -136,7 +136,7 @@ def _sync(path: Path) -> None:
 def _save(damaged: Path, fresh: Path, why: str, aside: Path) -> SalvageReport:
     connection = apsw.Connection(str(fresh))
     try:
-        connection.pragma("synchronous", "off")  # synced as a whole when it is complete
+        connection.pragma("synchronous", "off")  # the complete file is synced at the end
         migrations.migrate(connection, str(fresh))
         connection.execute("BEGIN")
         _copy_rows(connection, damaged)
@@ -157,7 +157,7 @@ def _save(damaged: Path, fresh: Path, why: str, aside: Path) -> SalvageReport:
 
 
 def _copy_rows(connection: apsw.Connection, damaged: Path) -> None:
-    """A row's table shows in the number and kinds of its columns; no two tables share them."""
+    """Copies each row into the table whose column count and types it matches; these are unique."""
     shapes = {table: _shape(connection, table) for table in TABLES}
     inserts = {
         table: f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(shape))})"
@@ -185,7 +185,7 @@ def _fits(value: Value, column: tuple[str, bool, bool]) -> bool:
 
 
 def _name_sessions(connection: apsw.Connection) -> list[str]:
-    """Rows for sessions whose own was lost, from what their entries tell."""
+    """Creates rows for sessions whose row was lost, from their entries."""
     nameless = connection.execute(
         "SELECT session, min(at) FROM entries "
         "WHERE session NOT IN (SELECT number FROM sessions) GROUP BY session"
@@ -201,7 +201,7 @@ def _name_sessions(connection: apsw.Connection) -> list[str]:
 
 
 def _mend_session(connection: apsw.Connection, number: int, known: int, agent: str) -> int:
-    """Fill the gaps in a session's log and make its row agree with it; how many were lost."""
+    """Fills the gaps in a session's log and updates its row; returns the number of lost entries."""
     lost = _fill_gaps(connection, number, known)
     kept = connection.execute(
         f"SELECT {', '.join(_KEPT)} FROM sessions WHERE number = ?", (number,)
@@ -221,7 +221,7 @@ def _mend_session(connection: apsw.Connection, number: int, known: int, agent: s
             agent = entry.event.agent
             connection.execute("UPDATE sessions SET agent = ? WHERE number = ?", (agent, number))
     projection.store(connection, number, agent, 1)
-    if known:  # what was spent before a fork is not in its row, but is in its entries
+    if known:  # entries of a fork include usage before the fork, its row does not
         connection.execute(
             f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _KEPT)} WHERE number = ?",
             (*kept, number),
@@ -230,7 +230,7 @@ def _mend_session(connection: apsw.Connection, number: int, known: int, agent: s
 
 
 def _fill_gaps(connection: apsw.Connection, number: int, known: int) -> int:
-    """Every number from 1 on is an entry; where one was lost, that is what the entry says."""
+    """Inserts a LOST notice for each missing number, so that entries are gapless from 1."""
     event = pack_event(LOST)
     missing: list[Row] = []
     last, turn, at = 0, 0, ""

@@ -16,7 +16,7 @@ from tillerman.store.session_row import number_of
 
 Role = Literal["user", "agent"]
 
-MARK_BEGIN, MARK_END = "\x02", "\x03"  # around what matched, in a snippet
+MARK_BEGIN, MARK_END = "\x02", "\x03"  # mark the match in a snippet
 _TERM = re.compile(r'"([^"]+)"|(\S+)')
 
 
@@ -32,7 +32,7 @@ class Search:
         self._database = database
 
     def index(self, session: str, turn: int, messages: Sequence[tuple[Role, str]]) -> Future[None]:
-        """The messages of one turn, in place of what was indexed for it before."""
+        """Indexes the messages of one turn; replaces those indexed for it before."""
 
         def work(connection: apsw.Connection) -> None:
             number = number_of(connection, session)
@@ -47,9 +47,9 @@ class Search:
         return self._database.write(work)
 
     def search(self, query: str, *, session: str | None = None, limit: int = 20) -> list[Hit]:
-        """Messages that hold every word of the query, or words that begin with them, best first.
+        """Finds messages with all words of the query, as whole words or prefixes, best match first.
 
-        "Words in quotes" must stand together. Nothing a person types is a syntax error.
+        Words in double quotes must be adjacent. No query is a syntax error.
         """
         match_expression = expression(query)
         if not match_expression:
@@ -68,7 +68,7 @@ class Search:
 
 
 def expression(query: str) -> str:
-    """The query in FTS5's language, every term quoted."""
+    """Converts the query to FTS5 syntax, with every term quoted."""
     terms = []
     for phrase, word in _TERM.findall(storable(query).replace("\0", " ")):
         term = phrase or word.replace('"', "")

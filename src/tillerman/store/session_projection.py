@@ -1,4 +1,4 @@
-"""What a session's row says of its entries, written in the same transaction as they are."""
+"""Updates a session's row from its entries, in the same transaction."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tillerman.core.events import (
 from tillerman.store.row_codec import text
 
 PROMPT_CHARACTERS = 200
-MOST_TOKENS = 2**40  # in one report; an absurd number must not overflow the column
+MOST_TOKENS = 2**40  # per report; an absurd number must not overflow the column
 
-# The newest session carries the highest number, and gives no work to the index while it stays so.
-# Not the clock: it jumps.
+# The most recently used session has the highest number, and updates no index while that is so. The
+# clock is not used, since it can jump.
 TOUCHED = """
     CASE touched WHEN (SELECT max(touched) FROM sessions) THEN touched
     ELSE (SELECT max(touched) FROM sessions) + 1 END
@@ -54,7 +54,7 @@ _TELLING = frozenset(
 
 
 class SessionProjection:
-    """The few entries of a batch that change its session's row."""
+    """Collects the entries of a batch that change the session's row."""
 
     def __init__(self) -> None:
         self._telling: list[Entry] = []
@@ -66,7 +66,7 @@ class SessionProjection:
             self._telling.append(entry)
 
     def store(self, connection: apsw.Connection, number: int, agent: str, first: int) -> None:
-        """Count the entries from `first` on; those before it were counted already."""
+        """Updates the row from entries since `first`; earlier ones are already counted."""
         if self._last is None:
             return
         row: dict[str, str | int | float | None] = {

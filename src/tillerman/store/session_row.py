@@ -1,4 +1,4 @@
-"""A session as one row of the store."""
+"""The row of a session in the store, and its conversion to and from SQLite values."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from tillerman.store.row_codec import encode, text
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as the list knows it. What its entries tell is kept up by the event log."""
+    """A session's row. The event log updates the fields that its entries determine."""
 
     id: str
     agent: str
     cwd: str
     created_at: str  # UTC, RFC 3339
-    updated_at: str = ""  # of the last entry; as created_at before the first
-    status: str = "new"  # then "running", then the reason of the last turn's end
+    updated_at: str = ""  # timestamp of the last entry; created_at before the first
+    status: str = "new"  # then "running", then the end reason of the last turn
     title: str | None = None
-    prompt: str | None = None  # the beginning of the first one
+    prompt: str | None = None  # the beginning of the first prompt
     model: str | None = None
     mode: str | None = None
-    native_id: str | None = None  # the agent's own, newest
+    native_id: str | None = None  # the agent's newest session id
     forked_from: str | None = None
     owner_socket: str | None = None
     owner_pid: int | None = None
-    settings: dict[str, Any] = msgspec.field(default_factory=dict)  # whatever resuming needs
-    entries: int = 0  # also the number of the last one
+    settings: dict[str, Any] = msgspec.field(default_factory=dict)  # needed to resume it
+    entries: int = 0  # also the number of the last entry
     turns: int = 0
-    open_turn: int | None = None  # started, and not ended yet
+    open_turn: int | None = None  # the turn that has not ended yet
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
@@ -40,7 +40,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenRequest(msgspec.Struct, frozen=True):
-    """A permission or question that nobody has answered."""
+    """A permission request or question that is not answered yet."""
 
     session: str
     request_id: str
@@ -50,7 +50,7 @@ class OpenRequest(msgspec.Struct, frozen=True):
 
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(SessionRow))
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM sessions"
-_INSERT = (  # `archived` is a column that nothing uses
+_INSERT = (  # the column `archived` is unused
     f"INSERT INTO sessions ({', '.join(COLUMNS)}, archived, touched) VALUES "
     f"({', '.join(':' + name for name in COLUMNS)}, 0, "
     "(SELECT coalesce(max(touched), 0) + 1 FROM sessions))"
@@ -79,7 +79,7 @@ def bindable(value: Any) -> Any:
 
 
 def insert(connection: apsw.Connection, row: SessionRow) -> int:
-    """The number of the new row."""
+    """Inserts the row; returns its number."""
     values = to_values(row)
     if connection.execute("SELECT 1 FROM sessions WHERE id = ?", (values["id"],)).fetchone():
         raise SessionError(f"there is a session {row.id!r} already")

@@ -1,4 +1,4 @@
-"""SQLite's write-ahead log as bytes, for when SQLite itself would drop part of it silently."""
+"""Parses SQLite's write-ahead log, to find frames that SQLite would drop silently."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 PAGE = 4096
 HEADER, FRAME = 32, 24
-_MAGIC = 0x377F0682  # + 1 when the checksums are big-endian
-_INDEX_HEADER = 48  # of the -shm file, which keeps it twice
+_MAGIC = 0x377F0682  # + 1 for big-endian checksums
+_INDEX_HEADER = 48  # bytes; the -shm file holds it twice
 _BACKFILLED = 96
 
 
@@ -27,13 +27,13 @@ class WalFrame:
     number: int  # from 1
     page: int
     commits: bool
-    whole: bool  # its checksum is right; only with `checked`
+    whole: bool  # its checksum is valid; only with `checked`
     data: bytes
 
 
 @dataclass(frozen=True)
 class Log:
-    """The frames of the log's current generation; older ones carry other salts."""
+    """The frames of the log's current generation; older frames have different salts."""
 
     data: bytes
 
@@ -57,7 +57,7 @@ class Log:
 
     @property
     def salts(self) -> bytes:
-        """Of the header, or where that is broken, of the first frame."""
+        """The salts of the header, or of the first frame if the header is broken."""
         if self.header_whole:
             return self.data[16:24]
         return self.data[HEADER + 8 : HEADER + 16]
@@ -89,10 +89,10 @@ class Log:
 
 
 def committed_frames(path: Path, log: Log) -> int:
-    """How many frames the last writers knew of that are not in the database yet; 0: unknown.
+    """Returns how many committed frames are not in the database yet; 0 if unknown.
 
-    They tell in the -shm file, which SQLite writes after the log is synced and rebuilds from the
-    log at the next opening: what a shortened log held is known only before that.
+    The number is in the -shm file, which SQLite writes after the log is synced, and rebuilds from
+    the log at the next opening. The frames of a truncated log are therefore known only before that.
     """
     try:
         shared = index_of(path).read_bytes()[: _BACKFILLED + 4]

@@ -1,1 +1,1 @@
-"""Ways in for people and programs; each is thin."""
+"""User and program interfaces: command line, terminal interface and shared rendering."""

@@ -1,4 +1,4 @@
-"""What somebody may have meant by a word that is not known."""
+"""Suggests close matches for an unknown word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An object in JSON, as somebody typed it."""
+"""Parses a JSON object from a command-line argument or typed text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules of a folder say to a call, asked as a session there would ask."""
+"""Explains policy decisions: evaluates a tool call with the rules of a session in a folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MEANT = {name.lower(): name for name in tools.TOOLS} | {
 
 
 def policy(config: Config, cwd: Path, approve: str | None) -> Policy:
-    """As a session in this folder would have it."""
+    """The policy that a session in this folder would use."""
     from tillerman.sessions.permissions.project_rules import ProjectRules
 
     made = Policy.preset(
@@ -58,7 +58,7 @@ def request(tool: str, input: dict[str, Any], cwd: Path) -> PermissionRequested:
 
 
 def call(tool: str, given: str) -> tuple[str, dict[str, Any]]:
-    """A tool and its input, as a person typed them. Without either, it is a command line."""
+    """Parses a typed tool and input. If no tool is named, the text is a shell command."""
     if not _names_a_tool(tool) and not given.startswith("{"):
         tool, given = "Bash", f"{tool} {given}".strip()
     return tool, _arguments(tool, given)
@@ -69,7 +69,7 @@ def _names_a_tool(text: str) -> bool:
 
 
 def _arguments(tool: str, given: str) -> dict[str, Any]:
-    """Of a call, as somebody typed them: in JSON, or a command as it is."""
+    """Parses the typed arguments: JSON, or a bare command for Bash."""
     _refuse_misnamed(tool)
     if not given:
         return {}
@@ -85,7 +85,7 @@ def _refuse_misnamed(tool: str) -> None:
 
 
 def notes(rules: Sequence[Rule], tightening: Sequence[Rule]) -> dict[int, str]:
-    """What is to be told of some of them, by `id`."""
+    """Notes shown beside rules, by `id(rule)`: restricting-only and unreachable rules."""
     told = {id(rule): "only where it is stricter" for rule in tightening}
     return told | {
         id(rule): f"never reached: see {formatting.one_line(first.name)}"
@@ -94,7 +94,7 @@ def notes(rules: Sequence[Rule], tightening: Sequence[Rule]) -> dict[int, str]:
 
 
 def _shadowed(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
-    """Each rule that is never reached, with the one before it that decides in its place."""
+    """Yields each unreachable rule with the earlier rule that always decides first."""
     for at, rule in enumerate(rules):
         for first in rules[:at]:
             if _covers(first, rule):
@@ -104,11 +104,11 @@ def _shadowed(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Rule]]:
 
 def _covers(first: Rule, rule: Rule) -> bool:
     if _matchers(first) == _matchers(rule):
-        # what is not certain, a rule that allows leaves to the next
+        # an allow rule that does not match for certain falls through to the next rule
         return first.verdict != "allow" or rule.verdict == "allow"
     if any(_matchers(first)):
         return False
-    # of the files and hosts in a command's words speak only rules that name some
+    # files and hosts inside a command are matched only by rules that name files or hosts
     within = rule.commands or rule.line or rule.paths or rule.hosts
     return not within or first.verdict == "deny" or rule.verdict == "allow"
 

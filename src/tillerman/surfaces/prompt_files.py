@@ -1,4 +1,4 @@
-"""Files that go with a prompt: read whole, bounded, and named by what they are."""
+"""Reads files attached to a prompt, with a size cap and a guessed MIME type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ATTACHMENT_CAP = 32 * 1024 * 1024
 
 
 def read(path: Path, told: str = "") -> tuple[str, str, bytes]:
-    """Name, mime type and bytes. `told` is how an error speaks of it."""
+    """Returns name, MIME type and bytes. `told` is the name used in error messages."""
     told = told or str(path)
     try:
         if path.exists() and not path.is_file():

@@ -1,4 +1,4 @@
-"""Asks many agents at once."""
+"""Queries many agents concurrently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tillerman.core.errors import TillermanError
 
-AT_ONCE = max(2, min(8, 2 * (os.cpu_count() or 1)))  # most are slow to start, and want a core
+AT_ONCE = max(2, min(8, 2 * (os.cpu_count() or 1)))  # most agents start slowly and CPU-bound
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ async def ask_all(
     ask: Callable[[str], Awaitable[T]],
     heard: Callable[[str], None] = lambda name: None,
 ) -> dict[str, T | TillermanError]:
-    """In the order of the names, with what went wrong in place of an answer."""
+    """Results in the order of `names`; a failed query yields its error instead."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(name: str) -> T | TillermanError:

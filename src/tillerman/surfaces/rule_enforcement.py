@@ -1,4 +1,4 @@
-"""Whether a rule is enforced by the kernel here, by restoring what changed, or is only advice."""
+"""Reports whether a rule is enforced by the kernel, by restoring changes, or is only advisory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def of_decision(
     context: DecisionContext,
     config: Config,
 ) -> Enforced | None:
-    """None for a rule that says nothing a kernel could hold."""
+    """Enforcement of the deciding rule; None for rules that the kernel cannot enforce."""
     if decision.rule == GUARD:
         return protected_names(config)
     rules = (*policy.caps, *policy.remembered, *policy.rules, *policy.tightening)
@@ -55,7 +55,7 @@ def denied_paths(config: Config) -> Enforced:
 
 
 def mount_refusal(config: Config) -> str | None:
-    """Why programs cannot have mounts of their own; None where they can."""
+    """Reason why a mount namespace is not available; None if it is."""
     from tillerman.supervision.client.warden_client import Level, probe
 
     if config.supervision not in ("auto", "namespace"):

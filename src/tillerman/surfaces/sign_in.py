@@ -1,4 +1,4 @@
-"""Signing in and out: an agent's own command, on the user's own terminal."""
+"""Signs in to and out of an agent with its native command, on the user's terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SignInFailed(AgentError):
 
 
 async def run(management: AgentAdmin, agent: str, words: Sequence[str], told: TextIO) -> None:
-    """What is typed there is between the user and the agent. `KeyboardInterrupt`: they left it."""
+    """Runs the command attached to the terminal. `KeyboardInterrupt`: the user cancelled it."""
     driver, said = management.agent(agent), shown(management, agent, words)
     left = False
 
@@ -30,14 +30,14 @@ async def run(management: AgentAdmin, agent: str, words: Sequence[str], told: Te
         nonlocal left
         left = True
 
-    before = signal.signal(signal.SIGINT, leave)  # Ctrl-C is meant for the agent
+    before = signal.signal(signal.SIGINT, leave)  # Ctrl-C is for the agent's command
     try:
         print(f"running `{said}`; it may open your browser", file=told, flush=True)
         environment = management.environment(driver, DESKTOP)
         running = await asyncio.create_subprocess_exec(*words, env=environment)
-        if left:  # it was pressed before there was an agent to hear it
+        if left:  # SIGINT came before the process started
             with suppress(ProcessLookupError):
-                os.kill(running.pid, signal.SIGINT)  # `send_signal` may take its end from `wait`
+                os.kill(running.pid, signal.SIGINT)  # `send_signal` may reap it before `wait`
         code = await running.wait()
     except OSError as error:
         raise AgentError(agent, f"{words[0]} cannot be run: {error.strerror}") from None
@@ -52,7 +52,7 @@ async def run(management: AgentAdmin, agent: str, words: Sequence[str], told: Te
 
 
 async def signed_in_now(management: AgentAdmin, agent: str) -> str:
-    """How it stands after a sign-in, in a sentence."""
+    """Checks the account after a sign-in and describes it in a sentence."""
     report = await management.report(agent)
     if report.account and not report.account.signed_in:
         raise SignInFailed(agent, f"{agent} is still not signed in", hint=report.account.hint)

@@ -1,4 +1,4 @@
-"""Which agent a session's row names: another one, from the moment that it is there."""
+"""Updates the agent name in a session's row when the session switches to another agent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AgentRow:
         self._settings = None if settings is None else {**row.settings, **settings}
 
     def begins(self, agent: Agent, spec: SessionSpec) -> None:
-        """None of its own ids is known yet: what it tells comes after this."""
+        """Writes the new agent to the row and clears its native id, before its first event."""
         if agent.info.name == self._agent:
             return
         self._agent = agent.info.name

@@ -1,4 +1,4 @@
-"""The line to an agent: opened when needed, anew when it broke, passed on to another agent."""
+"""The connection to an agent: opens it on demand, reopens it, and switches to another agent."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ _LONG = "a system prompt or MCP config is longer than a command line may be"
 
 
 class AgentConnection:
-    """`opened` is called before anything is heard of an agent, `heard` gets all that it says, and
-    `lost` what a turn that is still open ended with."""
+    """Connects a session to its agent.
+
+    `opened` is called before the first event of an agent, `heard` receives all its output, and
+    `lost` receives the end of a turn that was still open.
+    """
 
     def __init__(
         self,
@@ -35,10 +38,10 @@ class AgentConnection:
         self.agent: Agent = order.agent
         self._preset = order.terms.approve
         self.spec: SessionSpec = replace(order.spec, approve=self._preset)
-        self.model = order.spec.model  # or what the agent says that it is
+        self.model = order.spec.model  # or as reported by the agent
         self.native_id = native_id
         self.conversation: Conversation | None = None
-        self.blank = native_id is None  # the agent remembers nothing of the session
+        self.blank = native_id is None  # the agent has no history of the session
         self._make_host = host
         self._host = host(order.terms)
         self._heard = heard
@@ -53,16 +56,16 @@ class AgentConnection:
 
     @property
     def begun(self) -> bool:
-        """It is open, or about to be."""
+        """Whether the conversation is open or being opened."""
         return self._opening is not None
 
     def approve(self, preset: str) -> None:
-        """For this agent, and any that follows it in the session."""
+        """Sets the preset for this agent and its successors in the session."""
         self._preset = preset
         self.spec = replace(self.spec, approve=preset)
 
     def warm(self) -> None:
-        """Starts the agent before there is a prompt; what goes wrong is told by the prompt."""
+        """Starts the agent before the first prompt; errors are reported by the prompt."""
         self._opening = asyncio.create_task(self._connect())
         self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
 
@@ -76,17 +79,17 @@ class AgentConnection:
             raise
 
     async def pass_to(self, order: LaunchPlan) -> None:
-        """Another agent, from here on; returns when all that the last one said is heard."""
+        """Switches to another agent, after all output of the previous one is processed."""
         await self.forget()
         self.agent, self.spec = order.agent, self._approved(order)
         self.model = order.spec.model
         self._host = self._make_host(order.terms)
 
     async def forget(self) -> None:
-        """Ends the conversation; the next one begins anew and knows nothing of it."""
+        """Ends the conversation; the next one starts without history."""
         conversation, self.conversation, self._opening = self.conversation, None, None
         if conversation:
-            await asyncio.shield(conversation.close())  # it must end, whoever stops waiting for it
+            await asyncio.shield(conversation.close())  # must finish even if the caller is canceled
         if self._listening:
             await asyncio.wait([self._listening])
         self.native_id, self.blank = None, True

@@ -1,4 +1,4 @@
-"""What a session lends its agent: supervised processes, their environment, room for long output."""
+"""The host of an agent: supervised processes, environment, spill files for long output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tillerman.hooks.server import HookAsked, HookServer
     from tillerman.sessions.enforcement.settings import SessionEnforcement
 
-BLOCK = 256 * 1024  # bytes of a spill that are gone through at once
+BLOCK = 256 * 1024  # bytes of a spill redacted at once
 
 
 class SessionHost:
@@ -101,7 +101,7 @@ class SessionHost:
     async def hooks(
         self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]
     ) -> HookServer:
-        from tillerman.hooks.server import HookServer  # few agents ask by hooks
+        from tillerman.hooks.server import HookServer  # lazy: few agents use hooks
 
         return await HookServer.open(self._warden.folder / "hooks", asked, overdue=overdue)
 
@@ -120,9 +120,9 @@ class SessionHost:
 
 
 class SpillFile:
-    """Takes bytes in any pieces, keeps them redacted up to the caps, and says what it dropped.
+    """Spills long output to a file, redacted and up to the caps; records how much it dropped.
 
-    A disk that is full, or fails, is a cap like another: a long line must not end the turn.
+    A full or failing disk is treated like a cap: a long line must not end the turn.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class SpillFile:
         self._room -= kept
         if kept < len(data):
             self._dropped += len(data) - kept
-            self._room = 0  # what comes later would stand in the wrong place
+            self._room = 0  # later data would be at the wrong offset
 
     def _write(self, data: bytes) -> int:
         written = 0

@@ -1,4 +1,4 @@
-"""What a session is set to: mode, model and version, by a person's word and by its agent's."""
+"""Current mode, model, preset and version of a session, as set by the user and the agent."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class LiveSettings:
         self._line = line
         self._log = log
         self._models = models
-        self._version: str | None = None  # of the agent, as far as it told
+        self._version: str | None = None  # of the agent, as it reported it
         self._prompt = self._added = ""
 
     @property
     def context(self) -> DecisionContext:
-        """What requests are judged in; of the agent that asks now."""
+        """The context for permission decisions, with the current agent."""
         return replace(self._context, agent=self._line.agent.info.name)
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
-        """The mode is ours to keep, so it counts at once; the agent tells when it took a model."""
+        """Sets mode and model. The mode applies immediately; the agent confirms the model."""
         if mode:
             self.set_mode(mode)
         if model:
@@ -53,13 +53,13 @@ class LiveSettings:
             model = own.name
             self._line.spec = replace(self._line.spec, model=model)
         if self._line.begun:
-            conversation = await self._line.open()  # it may have begun with what was set before
+            conversation = await self._line.open()  # it may have started with the previous settings
             await conversation.configure(model=model, mode=mode)
         elif model:
             self._log.say(SettingsChanged(model=model))
 
     def approve(self, preset: Preset) -> None:
-        """Counts at once; refused of an agent that it would not reach before it starts anew."""
+        """Changes the preset immediately; refused for an agent that applies it only at launch."""
         info, spec = self._line.agent.info, replace(self._line.spec, approve=preset)
         refuse_open_gate(info, spec)
         asks = not undeclared_asks(info) and "surface" not in spec.options
@@ -76,23 +76,23 @@ class LiveSettings:
         self._log.say(SettingsChanged(mode=mode))
 
     def prompted(self, prompt: Prompt, sent: str = "") -> None:
-        """What the agent is prompted with; `sent` is what it gets besides the user's words."""
+        """Records the prompt; `sent` is the full text, including what tillerman added."""
         self._prompt, self._added = prompt.text, added_words(prompt, sent)
 
     def without_foreign_title(self, event: SettingsChanged) -> SettingsChanged:
-        """A session is called after what its user says, not after what we added to it."""
+        """Drops a title that the agent derived from text that tillerman added."""
         if event.title and is_of_added_words(event.title, self._prompt, self._added):
             return replace(event, title=None)
         return event
 
     def knows(self, event: Event) -> bool:
-        """It confirms what we have told already, or says nothing."""
+        """Whether the event only repeats known settings, or is empty."""
         return event in (SettingsChanged(mode=self._context.mode), SettingsChanged())
 
     def changed(self, event: SettingsChanged) -> None:
         self._line.model = event.model or self._line.model
         mode = event.mode
-        if mode in ("plan", "ask", self._line.spec.mode):  # tighter, or what a person set
+        if mode in ("plan", "ask", self._line.spec.mode):  # stricter, or set by the user
             self._context = replace(self._context, mode=mode)
 
     def ready(self, event: AgentReady) -> None:

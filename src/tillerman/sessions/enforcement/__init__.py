@@ -1,1 +1,1 @@
-"""What the kernel enforces in a session: denied commands, protected names, denied paths."""
+"""Kernel enforcement in a session: denied commands, protected names, denied paths."""

@@ -1,4 +1,4 @@
-"""The mounts of a program, as a spawn takes them; those that are known before its session is."""
+"""Mount plans for spawning a program, including those known before its session exists."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def early_mounts(cwd: Path, terms: RunSettings) -> dict[str, Any]:
-    """For the enforcement of a program that is started before its session is: what needs no policy.
+    """Mounts for a program that starts before its session: those that need no policy.
 
-    The session adds the rest to it.
+    The session adds the rest.
     """
     if terms.enforcement.protected == "watch":
         return {}

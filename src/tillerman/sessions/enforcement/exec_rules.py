@@ -1,4 +1,4 @@
-"""The rules on commands that a session's exec gates judge by, and what they refused."""
+"""Rules on commands for the exec gates of a session, and reports of refused commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_TEXTS = 1_000
 
 
 class ExecRules:
-    """`runner` is the session that they are of: its agent, its answers, its log."""
+    """Command rules of one session. `runner` returns its runner: agent, remembered rules, log."""
 
     def __init__(self, terms: RunSettings, workspace: Path, runner: Callable[[], Runner]) -> None:
         self.terms = terms
@@ -37,7 +37,7 @@ class ExecRules:
         self._counts: dict[str, int] = {}
 
     def enforcement(self, environment: Mapping[str, str]) -> dict[str, Any]:
-        """Of a program that is started now, with this environment."""
+        """Gate settings for a program that starts now with this environment."""
         wanted = self.terms.enforcement.commands
         if not may_be_enforced(wanted):
             return {}
@@ -53,14 +53,14 @@ class ExecRules:
         return {"exec": settings} if settings else {}
 
     def attach(self, warden: WardenClient) -> None:
-        """Reports what this warden's gate refuses, and keeps its rules up to date."""
+        """Reports commands that this warden's gate refuses, and updates its rules."""
         self._wardens = [one for one in self._wardens if not one.lost] + [warden]
         warden.watch_execs(self._reported)
-        if warden.exec_gate.enforced:  # another harness started it, by rules of its time
+        if warden.exec_gate.enforced:  # started by another harness, with older rules
             self.update(self._runner().remembered_rules())
 
     def update(self, remembered: Sequence[Rule]) -> None:
-        """Other answers are remembered from now on."""
+        """Applies changed remembered rules to the running gates."""
         judging = [warden for warden in self._wardens if warden.exec_gate.enforced]
         if not judging:
             return
@@ -71,7 +71,7 @@ class ExecRules:
             warden.update_exec_policy(policy)
 
     def states(self) -> tuple[Enforced, ...]:
-        """How far the session is held to rules that deny commands."""
+        """How far rules that deny commands are enforced in the session."""
         rules = (*self.terms.rules, *self.terms.tightening)
         denied = [rule for rule in rules if rule.verdict == "deny" and rule.commands]
         found: dict[tuple[bool, str], list[str]] = {}
@@ -94,7 +94,7 @@ class ExecRules:
             self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text))
 
     def _refused(self, refused: ExecRefused) -> None:
-        """The same again only now and then: a loop may try it for ever."""
+        """Reports a refusal; repeats it only at 10, 100, ..., since a loop may retry forever."""
         text = refusal_text(refused)
         if len(self._counts) >= _MOST_TEXTS:
             self._counts.clear()

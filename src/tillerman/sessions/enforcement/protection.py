@@ -1,7 +1,7 @@
-"""Protected names and denied paths of one session, from its first program to its last.
+"""Protects names and denied paths of one session, from its first program to its last.
 
-Where the supervision level has a mount namespace, names that exist are mounted read-only in every
-program, and files that rules deny to be read are hidden. Everywhere all protected names are
+Where the supervision level has a mount namespace, existing names are mounted read-only in every
+program, and files that rules deny to be read are hidden. At every level all protected names are
 watched, and restored when they change.
 """
 
@@ -39,8 +39,11 @@ _MOST_NAMED = 20  # paths in one report
 
 
 class Protection:
-    """`policy` and `context` are the session's; `remembered` are answers that count as rules.
-    `early`: what was seen before a program that runs already, by folder."""
+    """Mounts, watches and restores protected names.
+
+    `policy` and `context` are the session's; `remembered` are remembered rules. `early`: states
+    recorded before an already running program was started, by folder.
+    """
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class Protection:
         self._terms = terms
         self._policy, self._context, self._remembered = policy, context, remembered
         self._notify: Callable[[Notice], None] | None = None
-        self._notices: list[Notice] = []  # before anybody listens
+        self._notices: list[Notice] = []  # before a listener is registered
         self._level = ""
         self._wardens: list[WardenClient] = []
         self._plans: tuple[Mountable, ...] = ()
@@ -99,7 +102,7 @@ class Protection:
     # -- mounts ------------------------------------------------------------------------------------
 
     def attach(self, warden: WardenClient) -> None:
-        """Refuses a level that cannot do what the config requires."""
+        """Adds a warden; refuses a level that cannot do what the config requires."""
         self._level = str(warden.level)
         self._wardens = [one for one in self._wardens if not one.lost] + [warden]
         wanted = self._terms.enforcement
@@ -119,7 +122,7 @@ class Protection:
             )
 
     def enforcement(self) -> dict[str, Any]:
-        """For a program that is started now."""
+        """Enforcement for a program that starts now."""
         self._plan()
         wanted = self._terms.enforcement
         if wanted.protected == "watch" and not self._hides:
@@ -127,7 +130,7 @@ class Protection:
         return mounts(self._plans, self._terms)
 
     def mountable(self) -> list[Path]:
-        """Names of the workspace that a sandbox is to mount read-only by itself."""
+        """Names of the workspace that a sandbox has to mount read-only itself."""
         self._plan()
         return [
             Path(plan.folder, path)
@@ -137,12 +140,12 @@ class Protection:
         ]
 
     def started(self, failed: dict[str, str]) -> None:
-        """What a keeper could not mount is watched like the rest."""
+        """Records failed mounts; those names are watched like the rest."""
         self._failed |= failed
         self._set_mounted()
 
     async def remount(self) -> None:
-        """Somebody outside replaced a mounted name, or there is a new file to hide."""
+        """Remounts after a mounted name was replaced from outside, or a new file must be hidden."""
         await asyncio.to_thread(self._plan)
         for warden in self._wardens:
             if not warden.lost:
@@ -162,8 +165,8 @@ class Protection:
         self._set_mounted()
 
     def _without_new(self, plan: Mountable) -> Mountable:
-        """A name that a program made a moment ago, and that is about to be undone, is not to be
-        taken for one of the workspace's because another program starts meanwhile."""
+        """Excludes a name that a program just created and that is about to be undone, so that
+        another program's start does not treat it as part of the workspace."""
         if plan.folder != str(self._cwd):
             return plan
         return plan._replace(readonly=tuple(filter(self._main.knows, plan.readonly)))
@@ -189,7 +192,7 @@ class Protection:
     # -- watching ----------------------------------------------------------------------------------
 
     async def begin(self) -> None:
-        """Before the agent's first program starts."""
+        """Starts watching. Call before the agent's first program starts."""
         self._holds = [await one.begin(collects=False) for one in self._watchers]
 
     def listen(self, notify: Callable[[Notice], None]) -> None:
@@ -199,27 +202,27 @@ class Protection:
         self._notices.clear()
 
     def resume(self) -> None:
-        """Programs of an earlier harness run on: goes on from what it knew."""
+        """Continues from the saved state, for programs that an earlier harness started."""
         self._main.resume()
 
     async def hold(self) -> Hold:
-        """Before another program starts; its own changes are in what the hold found."""
+        """Starts a hold before another program starts; the hold reports that program's changes."""
         return await self._main.begin()
 
     async def settle(self) -> None:
-        """A turn is over: what is new in the workspace is protected from now on."""
+        """Accepts the state at the end of a turn: new names are protected from now on."""
         for watcher in self._watchers:
             await watcher.settle()
 
     async def close(self) -> None:
-        """After the last program has ended."""
+        """Stops watching. Call after the last program has ended."""
         for hold in self._holds:
             await hold.end()
         for watcher in self._watchers:
             await watcher.close()
 
     def expect(self, path: Path, content: bytes | None) -> None:
-        """The harness itself is about to put a file there, or to take it away."""
+        """Announces that the harness itself will write or remove this file."""
         try:
             inner = path.relative_to(self._cwd)
         except ValueError:
@@ -258,7 +261,7 @@ class Protection:
         return reads_denied(rules)
 
     def _is_allowed(self, path: str) -> bool:
-        """A rule lets agents write it, or one does not start without."""
+        """Whether a rule allows writing the path, or an agent needs it to start."""
         if path in CREATED:
             return True
         rules = (*self._remembered(), *self._terms.rules)
@@ -267,7 +270,7 @@ class Protection:
         return self._decides("Write", f"{self._cwd}/{path}", "allow")
 
     def _may_be_allowed(self, path: str) -> bool:
-        """The same of what may lie in it: a mount would forbid all of it."""
+        """The same for anything inside the path, since a mount would forbid all of it."""
         rules = (*self._remembered(), *self._terms.rules)
         patterns = [one for rule in rules if rule.verdict == "allow" for one in rule.paths]
         if not patterns and not any(rule.verdict == "allow" for rule in rules):
@@ -288,10 +291,10 @@ class Protection:
         policy = self._policy.remembering(self._remembered())
         return policy.decide(request, self._context).verdict == verdict
 
-    # -- what is reported of it --------------------------------------------------------------------
+    # -- reports -----------------------------------------------------------------------------------
 
     def states(self) -> tuple[Enforced, ...]:
-        """How far the session is held to protected names and denied paths."""
+        """How far protected names and denied paths are enforced in the session."""
         found = []
         prefix = f"{self._cwd}/"
         if mounted := [path.removeprefix(prefix) for path in self._readonly()]:

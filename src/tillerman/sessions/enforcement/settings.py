@@ -1,4 +1,4 @@
-"""What the kernel holds a session's programs to: denied commands, protected names, denied paths."""
+"""Combines kernel enforcement of a session: denied commands, protected names, denied paths."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class SessionEnforcement:
         self.protection = protection
 
     def attach(self, warden: WardenClient) -> None:
-        """Of programs that are about to start. `SupervisionUnavailable` where it cannot do what is
-        required."""
+        """Adds the warden of new programs. Raises `SupervisionUnavailable`."""
         self.commands.attach(warden)
         self.protection.attach(warden)
 
     def enforcement(
         self, environment: Mapping[str, str], *, commands: bool = True
     ) -> dict[str, Any]:
-        """For a program that is started now; one of the user's own may run any `commands`."""
+        """Enforcement for a program that starts now; a user's own program may run any
+        `commands`."""
         judged = self.commands.enforcement(environment) if commands else {}
         return {**judged, **self.protection.enforcement()}
 
     def started(self, failed: dict[str, str]) -> None:
-        """What a keeper could not mount."""
+        """Records mounts that failed."""
         self.protection.started(failed)
 
     def states(self) -> tuple[Enforced, ...]:

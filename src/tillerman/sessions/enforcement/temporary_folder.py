@@ -1,4 +1,4 @@
-"""The temporary folder of one session: its agent may write there unasked, and it goes with it."""
+"""The temporary folder of a session: writable without asking, removed with the session."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _NAME = re.compile(r"tillerman-[0-9a-f]{10}-[0-9a-f]{8}")
-_YOUNGEST = 1.0  # seconds; a folder is locked right after it was made
+_YOUNGEST = 1.0  # seconds; a folder is locked right after its creation
 
-# The folders of this process's sessions. Each is locked as long as its owner lives.
+# The folders of this process's sessions. Each stays locked while its owner lives.
 _open: dict[str, tuple[Path, int]] = {}
 
 
 def open_scratch(environment: Mapping[str, str], session: str) -> Path | None:
-    """A new folder that is the user's alone, by a name that nobody can know before; the same for
-    the same session. None where none can be made."""
+    """Creates a private folder with an unpredictable name, or returns the session's existing one.
+    None if it cannot be created."""
     if session in _open:
         return _open[session][0]
     try:
@@ -39,7 +39,7 @@ def with_scratch(environment: Mapping[str, str], scratch: Path | None) -> Mappin
 
 
 def remove_scratch(scratch: Path) -> None:
-    import shutil  # not on the way to an agent's start
+    import shutil  # lazy: not needed to start an agent
 
     shutil.rmtree(scratch, ignore_errors=True)
     for session, (path, lock) in list(_open.items()):
@@ -49,13 +49,13 @@ def remove_scratch(scratch: Path) -> None:
 
 
 def remove_open_scratches() -> None:
-    """Those of sessions that failed to start; the others are gone when their session is closed."""
+    """Removes the folders of sessions that failed to start; closing a session removes its own."""
     for path, _ in list(_open.values()):
         remove_scratch(path)
 
 
 def sweep_scratches(environment: Mapping[str, str]) -> None:
-    """Remove the folders whose owners were killed: nobody holds their locks."""
+    """Removes folders whose owners were killed: their locks are free."""
     try:
         names = [entry.name for entry in os.scandir(_parent(environment))]
     except OSError:
@@ -80,7 +80,7 @@ def _parent(environment: Mapping[str, str]) -> str:
 
 
 def _locked(path: Path) -> int | None:
-    """The lock of a folder that is the user's alone; None where another holds it."""
+    """Locks a private folder of the user; None if another process holds the lock."""
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

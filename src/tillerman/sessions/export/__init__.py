@@ -1,4 +1,4 @@
-"""A session as a document: Markdown or one HTML page for people, JSON lines for programs."""
+"""Exports a session as Markdown, as one HTML page, or as JSON lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session's documents say, in whichever form they say it."""
+"""Texts shared by the Markdown and HTML exports of a session."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tillerman.core.events import FileChange, PermissionRequested, Text
 from tillerman.core.transcript import Transcript
 from tillerman.core.transcript_blocks import RequestBlock, ToolCallBlock, Turn
 
-DEEPEST = 20  # calls inside calls; below that they are counted, not shown
+DEEPEST = 20  # nested calls; deeper ones are counted, not shown
 MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
 
 
 def title(transcript: Transcript, name: str | None) -> str:
-    """The `name` that its user gave it counts first."""
+    """The session's title; the user's `name` takes precedence."""
     prompts = (turn.prompt for turn in transcript.turns if turn.prompt)
     words = name or transcript.title or next(prompts, "") or f"Session {transcript.session}"
     line = " ".join(words.split())
@@ -90,5 +90,5 @@ def cut(text: Text) -> str:
 
 
 def input_of(call: ToolCallBlock) -> str:
-    """What the title does not already say."""
+    """The input of a call as JSON; empty if there is none."""
     return json.dumps(call.input, indent=2, ensure_ascii=False) if call.input else ""

@@ -1,4 +1,4 @@
-"""A session as Markdown."""
+"""Exports a session as Markdown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tillerman.sessions.export.patch import patch
 
 
 def to_markdown(transcript: Transcript, name: str | None = None) -> str:
-    """Messages stay the Markdown they are; all else is fenced or escaped."""
+    """Renders the transcript. Messages stay Markdown; everything else is fenced or escaped."""
     parts = [f"# {_plain(title(transcript, name))}"]
     parts.append("\n".join(f"- {name}: {_plain(value)}" for name, value in facts(transcript)))
     parts += _blocks(transcript.opening, 0)
@@ -105,14 +105,14 @@ def _content(content: Content) -> Iterator[str]:
 
 
 def _fence(text: str, kind: str = "") -> str:
-    """A fence longer than any in the text, so that nothing in it can close it."""
+    """Fences text with more backticks than any run in it, so that nothing inside can close it."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     bars = "`" * max(3, longest + 1)
     return f"{bars}{kind}\n{text.rstrip(chr(10))}\n{bars}"
 
 
 def _contained(text: str) -> str:
-    """A message with its Markdown, that ends with itself: no HTML, no fence left open."""
+    """Escapes HTML and closes open fences, so that a message cannot affect what follows it."""
     lines, fence = [], ""
     for line in text.splitlines():
         bars = re.match(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})(.*)", line)
@@ -127,7 +127,7 @@ def _contained(text: str) -> str:
 
 
 def _without_html(line: str) -> str:
-    """Tags and comments are shown, except in code, where they are shown anyway."""
+    """Escapes tags and comments, except in code spans."""
     parts = re.split(r"((?<!`)(`+)(?!`).+?(?<!`)\2(?!`))", line)
     plain, code = parts[::3], parts[1::3]
     plain = [re.sub(r"(?<!\\)<(?=[A-Za-z/!?])", r"\\<", part) for part in plain]
@@ -139,5 +139,5 @@ def _quote(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """One line that shows what it says and does nothing else."""
+    """Puts the text on one line and escapes its Markdown."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", " ".join(text.split()))

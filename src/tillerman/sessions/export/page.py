@@ -1,4 +1,4 @@
-"""A session as one HTML page."""
+"""Exports a session as one HTML page."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ summary { cursor: pointer }
 
 
 def to_html(transcript: Transcript, name: str | None = None) -> str:
-    """One page that needs nothing else and runs nothing."""
+    """Renders a self-contained page without scripts."""
     rows = (
         f"<tr><th>{_e(name)}</th><td>{_e(value)}</td></tr>" for name, value in facts(transcript)
     )
@@ -152,5 +152,5 @@ def _list(lines: list[str]) -> str:
 
 
 def _e(text: str) -> str:
-    """A browser shows nothing of a control character, and obeys one that turns the direction."""
+    """Escapes HTML; reveals control characters and those that change the text direction."""
     return html.escape(reveal(text), quote=True)

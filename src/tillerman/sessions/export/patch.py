@@ -1,4 +1,4 @@
-"""A change as the lines of a patch: the agent's own, or worked out from both texts."""
+"""Lines of a patch for a diff: the agent's own patch, or computed from both texts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from tillerman.core.events import Diff
 
-COMPARE_CAP = 2_000  # lines that differ between two texts: comparing them is quadratic
-_HEADER = 2  # lines of one that we work out
+COMPARE_CAP = 2_000  # differing lines of two texts: comparing them is quadratic
+_HEADER = 2  # header lines of a computed patch
 
 
 def patch(diff: Diff, context: int = 3) -> list[str]:
-    """With its header, which names the file."""
+    """Returns the patch with its header, which names the file."""
     if diff.patch is not None:
         return diff.patch.removesuffix("\n").split("\n")
     old, new = _lines(diff.old or ""), _lines(diff.new or "")
@@ -24,14 +24,14 @@ def patch(diff: Diff, context: int = 3) -> list[str]:
         return []
     from difflib import unified_diff
 
-    skipped = max(0, start - context)  # what is alike is not compared, and counted all the same
+    skipped = max(0, start - context)  # equal lines are not compared, but counted
     ours, theirs = (one[skipped : len(one) - max(0, end - context)] for one in (old, new))
     lines = unified_diff(ours, theirs, diff.path, diff.path, lineterm="", n=context)
     return [_moved(line, skipped) if line.startswith("@@ ") else line for line in lines]
 
 
 def hunks(diff: Diff, context: int = 3) -> list[str]:
-    """Without the header, which is told by its place: a changed line may begin as one does."""
+    """Returns the patch without its header, found by position: a changed line may look like one."""
     lines = patch(diff, context)
     if diff.patch is None:
         return lines if len(lines) <= 1 else lines[_HEADER:]
@@ -40,18 +40,18 @@ def hunks(diff: Diff, context: int = 3) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Only a newline ends one, as for editors and git."""
+    """Splits at newlines only, as editors and git do."""
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """Lines that both begin with."""
+    """The number of equal lines at the beginning."""
     differ = (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(differ, min(len(one), len(other)))
 
 
 def _moved(head: str, by: int) -> str:
-    """`@@ -1,4 +1,5 @@`, of lines that stand further below."""
+    """Shifts the line numbers of a hunk header such as `@@ -1,4 +1,5 @@`."""
     if not by:
         return head
     parts = []

@@ -1,1 +1,1 @@
-"""What happens when an agent fails: retry, switch to the next agent, hand over the history."""
+"""Fallback after an agent fails: retry, switch to the next agent, hand over the history."""

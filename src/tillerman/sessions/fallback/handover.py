@@ -1,4 +1,4 @@
-"""Who works for a session: its agent, then the next ones, each told what was before it."""
+"""Hands a session over to the next agent, with a summary of its history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tillerman.sessions.run_settings import LaunchPlan
 from tillerman.sessions.runner.output_check import Repair
 
 GO_ON = Prompt("Go on where you stopped: the rate limit is over.")
-LEAST_COST = 0.01  # US dollars; an agent that may spend nothing would not begin
+LEAST_COST = 0.01  # US dollars; an agent with a zero limit would not start
 
 
 class Handover:
@@ -49,12 +49,12 @@ class Handover:
         self._meeting: asyncio.Task[Conversation] | None = None
 
     def news(self) -> list[Notice]:
-        """What there is to tell, now that there is a turn to tell it in."""
+        """Returns the pending notices, once there is a turn to report them in."""
         told, self._untold = self._untold, []
         return told
 
     async def meet(self) -> Conversation:
-        """The agent, or the first of the others that can be started."""
+        """Connects to the agent, or to the first fallback agent that can be started."""
         self._meeting = meeting = asyncio.create_task(self._first())
         try:
             await asyncio.wait([meeting])
@@ -66,7 +66,7 @@ class Handover:
         return meeting.result()
 
     def give_up(self) -> None:
-        """Ends the wait for an agent; it goes on starting, for the next prompt."""
+        """Cancels the wait for an agent; it continues to start, for the next prompt."""
         if self._meeting:
             self._meeting.cancel()
 
@@ -84,7 +84,7 @@ class Handover:
                 await self.pass_to(found.order)
 
     async def _call(self) -> Conversation:
-        """An agent that died since its last turn is started again; one that dies at once is not."""
+        """Restarts an agent that died since its last turn, but not one that dies immediately."""
         for _ in range(2):
             conversation, _ = await asyncio.gather(self._line.open(), self._outlook.look())
             if conversation is self._line.conversation:
@@ -92,7 +92,7 @@ class Handover:
         return conversation
 
     async def pass_to(self, order: LaunchPlan) -> None:
-        """What a person set and what was spent count for the next agent too."""
+        """Switches to the next agent; the user's mode and the spent cost apply to it too."""
         spec = replace(order.spec, mode=self._line.spec.mode)
         if spec.max_cost is not None:
             spec = replace(spec, max_cost=max(LEAST_COST, spec.max_cost - self._meter.cost))
@@ -100,7 +100,7 @@ class Handover:
         self._untold += order.terms.notices
 
     async def reminded(self, prompt: Prompt) -> tuple[Prompt, UserMessage | None]:
-        """The prompt for an agent, with an account of what was before if it remembers nothing."""
+        """Returns the prompt, with a summary of the history if the agent has none."""
         if not self._line.blank or not (past := await self._log.past()):
             return prompt, None
         told = past.earlier()
@@ -116,10 +116,10 @@ class Handover:
         begun: Callable[[], bool],
         first: bool,
     ) -> Prompt | None:
-        """What whoever goes on is told after an agent stopped; None: there is nobody.
+        """Returns the prompt for continuing after an agent stopped; None if no agent is left.
 
-        `asked` is what the turn began with, `begun` whether something was said or done in it by
-        now, `first` that there was none before it.
+        `asked` is the prompt of the turn, `begun` returns whether the turn has produced output or
+        actions by now, `first` that there was no earlier turn.
         """
         match way:
             case RetryAfter(seconds):
@@ -151,10 +151,10 @@ class Handover:
         self._log.say(UserMessage(text=told, how="handoff"))
         return replace(asked, text=told)
 
-    # -- words -----------------------------------------------------------------------------------
+    # -- notices ---------------------------------------------------------------------------------
 
     def _takes_over(self, why: str, found: Candidate) -> list[Notice]:
-        """Who it is and why, or why it is nobody."""
+        """Notices of the switch, or of why no agent is left."""
         passed_over = "passed over" if found.order else "nobody goes on"
         notices = [_warning("fallback", f"{passed_over}: {one}") for one in found.passed_over]
         if found.order:

@@ -1,4 +1,4 @@
-"""Who goes on when an agent cannot: itself after a while, or the next agent, or nobody."""
+"""Fallback policy after a failure: retry later, switch to the next agent, or stop."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tillerman.core.errors import TillermanError
 from tillerman.core.failure import Failure, FailureKind
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 
-PATIENCE = 30.0  # seconds before a rate limit is tried again that does not say when it ends
-MOST_WAITS = 30  # in one turn: a limit that is always just over would be tried without end
+PATIENCE = 30.0  # seconds before retrying a rate limit without a reset time
+MOST_WAITS = 30  # per turn: a limit that always ends soon would be retried endlessly
 
-# An agent that fails so has not done the task; another one may.
+# Failures after which another agent may still do the task.
 FAILED: frozenset[FailureKind] = frozenset({
     "not_installed", "not_signed_in", "rate_limited", "billing", "model_not_found", "api_error",
     "stream_broken", "agent_failed", "agent_crashed",
 })  # fmt: skip
 UNUSABLE: frozenset[FailureKind] = frozenset({"not_installed", "not_signed_in"})
-# And so, it was stopped by something that lies outside of the task.
+# Failures caused by something outside of the task.
 _STOPPED: frozenset[FailureKind] = frozenset(
     {"not_signed_in", "rate_limited", "billing", "api_error"}
 )
@@ -29,20 +29,20 @@ class RetryAfter(NamedTuple):
 
 
 class SwitchAgent(NamedTuple):
-    """To whoever is next, if anybody is."""
+    """Switch to the next agent, if there is one."""
 
 
 class Replay(NamedTuple):
-    """The same agent starts anew, with an account of what its own history no longer has."""
+    """Restart the same agent, with a summary that replaces its lost native history."""
 
 
 class Candidate(NamedTuple):
     order: LaunchPlan | None
-    passed_over: Sequence[str]  # why others were not taken
+    passed_over: Sequence[str]  # why others were skipped
 
 
 class FallbackPolicy:
-    """One per session. Each agent is called once."""
+    """The fallback policy of one session. Each agent is tried once."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class FallbackPolicy:
         call: Callable[[str], Awaitable[LaunchPlan]] | None = None,
         kinds: frozenset[FailureKind] = FAILED,
     ) -> None:
-        """`kinds`: of failures after which another agent goes on, before anything is visible."""
+        """`kinds`: failures after which another agent continues, without visible output so far."""
         self._rules = rules or FallbackRules()
         self._kinds = kinds
         self._others = list(others)
@@ -60,12 +60,12 @@ class FallbackPolicy:
         self._waits = 0
 
     def begin(self) -> None:
-        """A new turn."""
+        """Resets the waits for a new turn."""
         self._waited = 0.0
         self._waits = 0
 
     def way_on(self, failure: Failure, *, visible: bool) -> RetryAfter | SwitchAgent | None:
-        """`visible`: something was said or done in this turn already."""
+        """Returns the next step. `visible`: this turn already has output or actions."""
         if failure.kind == "rate_limited" and self._rules.rate_limit == "wait":
             seconds = max(0.0, failure.retry_after or PATIENCE)
             if self._waited + seconds <= self._rules.wait and self._waits < MOST_WAITS:
@@ -75,8 +75,8 @@ class FallbackPolicy:
         return SwitchAgent() if self._can_switch(failure, visible) else None
 
     def stops_retries(self, failure: Failure, *, visible: bool) -> bool:
-        """Whether an agent that waits for its rate limit by itself is to stop: for another one, or
-        because it would wait longer than the user does."""
+        """Whether to stop an agent that retries its rate limit by itself: because another one can
+        continue, or because it would wait longer than the user allows."""
         if self._rules.rate_limit == "switch" and self._can_switch(failure, visible):
             return True
         return self._waited + (failure.retry_after or 0.0) > self._rules.wait
@@ -89,7 +89,7 @@ class FallbackPolicy:
         return not visible or self._passes_on(failure)
 
     def covers(self, failure: Failure) -> bool:
-        """Whether others stand by for an agent that could not even be started."""
+        """Whether fallback agents may replace an agent that could not be started."""
         return failure.kind in self._kinds
 
     async def next(self) -> Candidate:

@@ -1,4 +1,4 @@
-"""An agent that tries again by itself: stopped where no retry helps, or another agent can go on."""
+"""Stops an agent's own retries when they cannot help, or when another agent can continue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from tillerman.sessions.fallback.policy import FallbackPolicy
 
 
 class RetryWatch:
-    """`stop` ends the agent's turn; `ending` then gives it the reason for which it was stopped."""
+    """Watches retry notices.
+
+    `stop` cancels the agent's turn; `ending` then replaces its end by the reason for the stop.
+    """
 
     def __init__(self, relay: FallbackPolicy, stop: Callable[[], None]) -> None:
         self._relay = relay
@@ -22,11 +25,11 @@ class RetryWatch:
         self._reason: Failure | None = None
 
     def clear(self) -> None:
-        """Somebody else ends the turn, for another reason."""
+        """Forgets the reason, because the turn ends for another one."""
         self._reason = None
 
     def observe(self, retry: Notice, *, visible: bool) -> None:
-        """`visible`: something was said or done in this turn already."""
+        """Handles a retry notice. `visible`: this turn already has output or actions."""
         failure = retry.failure
         if failure and self._reason is None and self._must_stop(failure, visible):
             self._reason = failure
@@ -39,7 +42,7 @@ class RetryWatch:
         return TurnEnded(reason="failed", failure=reason)
 
     def _must_stop(self, failure: Failure, visible: bool) -> bool:
-        if failure.kind == "not_signed_in":  # the first retry may come with a renewed token
+        if failure.kind == "not_signed_in":  # the first retry may use a renewed token
             self._refusals += 1
             return self._refusals > 1
         if failure.kind == "rate_limited":

@@ -1,4 +1,4 @@
-"""The workspace when a turn began, against the workspace when it ends, told as events."""
+"""Snapshots the workspace at turn start, and emits `FilesChanged` at turn end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class TurnSnapshot:
         self._looking = asyncio.Lock()
 
     async def look(self) -> None:
-        """Before the agent can change anything."""
+        """Takes the snapshot, before the agent can change anything."""
         async with self._looking:
             if self._before is None:
                 self._before = await snapshot(self._cwd)
 
     async def so_far(self) -> tuple[FileChange, ...]:
-        """In the middle of a turn."""
+        """The files changed so far, in the middle of a turn."""
         return (await changed_since(self._before)).files if self._before else ()
 
     async def changes(self) -> list[Event]:

@@ -1,4 +1,4 @@
-"""Holds a turn to its limits, of time and of what it uses: stops the agent once, and says why."""
+"""Enforces a turn's limits on time and usage: stops the agent once, and records the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from tillerman.sessions.run_settings import TurnLimits
 
 
 class LimitEnforcer:
-    """`stop` is called when a limit is passed, `warn` when one cannot be held for now."""
+    """Enforces the limits of a session's turns.
+
+    `stop` is called when a limit is exceeded, `warn` when one cannot be enforced yet.
+    """
 
     def __init__(
         self,
@@ -34,10 +37,10 @@ class LimitEnforcer:
         self._warn = warn
         self._warned = ""
         self.watches = meter.watches
-        self.verdict: Failure | None = None  # why the turn ends, whatever the agent says
+        self.verdict: Failure | None = None  # why the turn fails, overriding the agent's end reason
 
     def begin_turn(self) -> None:
-        """One that an agent begins by itself when a limit is passed already goes no further."""
+        """Starts the limits of a turn; stops it if a limit is already exceeded."""
         self.verdict = None
         limit = self._limits.turn
         self._clocks.start("turn", limit, self._late, "the turn", limit)
@@ -45,25 +48,25 @@ class LimitEnforcer:
         self._judge(self._meter.over())
 
     def begin_work(self) -> None:
-        """Of an agent within the turn, which may not be the first."""
+        """Starts the work of an agent in the turn, which may be a fallback agent."""
         self._meter.begin_turn()
         self._warned = ""
 
     def end_turn(self) -> None:
-        """The clock runs on for what works in the background."""
+        """Ends the turn. Its timer keeps running for background tasks."""
         self.verdict = None
 
     def condemn(self, why: Failure) -> None:
-        """The agent is ended already; a limit that it passed tells less."""
+        """Fails the turn for a reason that takes precedence over exceeded limits."""
         self.verdict = why
 
     def await_words(self) -> None:
-        """An agent that says nothing is stuck."""
+        """Starts the idle timer: an agent without output is stuck."""
         limit = self._limits.idle
         self._clocks.start("idle", limit, self._late, "silence", limit)
 
     def pause(self) -> None:
-        """It is we who keep the agent waiting."""
+        """Stops the idle timer while the agent waits for tillerman."""
         self._clocks.stop("idle")
 
     def rest(self) -> None:
@@ -74,7 +77,7 @@ class LimitEnforcer:
         self._judge(self._meter.use(usage, model))
 
     def check_price(self, agent: AgentInfo, model: str | None) -> None:
-        """As soon as the model is known, and before the agent has spent more than it must."""
+        """Checks that the model has a price, as soon as the model is known."""
         failure = self._meter.check_price(model)
         if failure is None or not agent.can.isdisjoint(REPORTS_COST):
             return

@@ -1,8 +1,8 @@
-"""Rounds of the model in a prompt: by the calls that the agent tells, else by what shows of them.
+"""Counts model calls of a prompt: as reported by the agent, else inferred from its output.
 
-Where calls are not told, words or tools that follow upon the result of a tool are a new round.
-Tools that run one after the other within one answer are then counted too high, and a round that
-shows nothing is not counted.
+If calls are not reported, text or tools after a tool result are a new call. Tools that run one
+after the other within one answer are then counted too high, and a call without visible output is
+not counted.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ SHOWN: frozenset[type] = frozenset({MessageChunk, ThoughtChunk, ToolStarted, Too
 class ModelCallCounter:
     def __init__(self, before: int = 0) -> None:
         self._before = before
-        self._over = 0  # calls that are told
+        self._over = 0  # finished calls, as reported
         self._open = False  # and one more that has begun
         self._tells = False
         self._shown = 0
-        self._answered = True  # a tool has its result: what comes next is a new round
-        self.untold = 0  # that showed since the last report of any kind
+        self._answered = True  # a tool has its result: what follows is a new call
+        self.untold = 0  # inferred calls since the last report of any kind
 
     def anew(self) -> ModelCallCounter:
-        """These, and those of a turn that begins."""
+        """Returns a counter for a new turn that continues this count."""
         return ModelCallCounter(self.count)
 
     @property
@@ -48,7 +48,7 @@ class ModelCallCounter:
                 self._open, self._tells = False, True
 
     def shown(self, event: Event) -> None:
-        """One of SHOWN, of the agent itself."""
+        """Counts an event of a type in SHOWN, of the agent itself."""
         if isinstance(event, ToolFinished):
             self._answered = True
             return
@@ -57,4 +57,4 @@ class ModelCallCounter:
             self._shown += 1
             self.untold += 1
         if not isinstance(event, ToolStarted):
-            self._open = True  # a call that is over says no more
+            self._open = True  # output means that a call is in progress

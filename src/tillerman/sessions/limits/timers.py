@@ -1,4 +1,4 @@
-"""Deadlines by name, on the clock that does not jump."""
+"""Named timers, on the monotonic clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Timers:
     def start(
         self, name: str, seconds: float | None, call: Callable[..., object], *args: Any
     ) -> None:
-        """Anew, if it ran already; None is no deadline."""
+        """Starts or restarts a timer; None means no deadline."""
         self.stop(name)
         if seconds is not None:
             loop = asyncio.get_running_loop()

@@ -1,8 +1,8 @@
-"""What one prompt has used, held against its limits, whatever the agent itself can limit.
+"""Measures the usage of a prompt against its limits: cost, tokens, model calls.
 
-A turn that the agent begins by itself counts with the prompt before it. What a call of the model
-will have used is told by some agents only when the turn is over: until then it counts as little as
-it can be, the context that it reads.
+A turn that the agent starts by itself counts with the prompt before it. Some agents report the
+tokens of a model call only at the end of the turn: until then the call counts with its minimum, the
+context that it reads.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class UsageMeter:
         self.begin()
 
     def begin(self) -> None:
-        """A new prompt."""
+        """Resets for a new prompt."""
         self._used: UsageReported | None = None
         self._rounds = ModelCallCounter()
         self._clear_open()
 
     def begin_turn(self) -> None:
-        """Of the agent, or of another one: how it tells its calls is not known yet."""
+        """Starts a turn of the agent or a fallback agent; how it reports calls is not known yet."""
         self._rounds = self._rounds.anew()
         self._clear_open()
 
     def _clear_open(self) -> None:
-        self._open_tokens = 0  # of calls whose tokens will be told later, at least
+        self._open_tokens = 0  # minimum tokens of calls that are reported later
         self._open_cost = 0.0
-        self._context = 0  # that the last of them read
+        self._context = 0  # of the last of these calls
         self._unpriced = ""  # their model, if it has no price
 
     @property
@@ -55,7 +55,7 @@ class UsageMeter:
         return told + self._open_cost
 
     def gap(self, agent: str) -> str:
-        """Why a limit cannot be held for now, if it cannot."""
+        """Why a limit cannot be enforced for now; empty if it can."""
         cost, tokens = self._limits.cost is not None, self._limits.tokens is not None
         if (cost or tokens) and self._rounds.untold > 1:
             flags = " and ".join(["--max-cost"] * cost + ["--max-tokens"] * tokens)
@@ -68,14 +68,14 @@ class UsageMeter:
         return ""
 
     def check_price(self, model: str | None) -> Failure | None:
-        """Of an agent that reports no cost: why a limit on it cannot be held, if it cannot."""
+        """For an agent that reports no cost: why a cost limit cannot be enforced, or None."""
         limit = self._limits.cost
         if limit is None or (model and self._models().price(model)):
             return None
         return no_price(model, limit)
 
     def priced(self, usage: UsageReported, model: str | None) -> UsageReported:
-        """With the cost by the table of prices, where the agent tells none."""
+        """Adds the cost from the price table, if the agent reports none."""
         tokens = (usage.input_tokens, usage.output_tokens, usage.cached_tokens)
         if usage.cost_usd is not None or not model or not any(tokens):
             return usage
@@ -85,7 +85,7 @@ class UsageMeter:
         return replace(usage, cost_usd=price.cost(*tokens), priced=price.date or "config")
 
     def use(self, usage: UsageReported, model: str | None) -> Failure | None:
-        """Why the agent must stop now, if it must. A subagent's part is in its agent's report."""
+        """Adds usage; returns why the agent must stop, or None. Skips reports of subagents."""
         if usage.parent is not None:
             return None
         self._rounds.told(usage)
@@ -100,13 +100,13 @@ class UsageMeter:
         return self.over()
 
     def count(self, event: Event) -> Failure | None:
-        """As `use`, of an event that `watches` names."""
+        """Like `use`, for an event of a type in `watches`."""
         if event.parent is None:
             self._rounds.shown(event)
         return self.over()
 
     def over(self) -> Failure | None:
-        """Which limit is passed, if one is."""
+        """Returns the exceeded limit, or None."""
         limits, least = self._limits, "at least " if self._open_tokens else ""
         tokens = self._open_tokens + (_tokens(self._used) if self._used else 0)
         if limits.cost is not None and self.cost > limits.cost:
@@ -122,7 +122,7 @@ class UsageMeter:
         return None
 
     def _read(self, context: int, model: str | None) -> None:
-        """A call reads so much: what the one before it read may have come from a cache."""
+        """Adds a call's context; what the previous call read may have come from a cache."""
         new, self._context = max(0, context - self._context), context
         self._open_tokens += context
         if self._limits.cost is None:
@@ -138,7 +138,7 @@ def _tokens(usage: UsageReported) -> int:
 
 
 def _nothing_given_back(usage: UsageReported) -> UsageReported:
-    """An agent that tells less than nothing would lift its own limit."""
+    """Clamps negative numbers to zero: an agent must not raise its own limit by them."""
     if min(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cost_usd or 0) >= 0:
         return usage
     return replace(
@@ -151,7 +151,7 @@ def _nothing_given_back(usage: UsageReported) -> UsageReported:
 
 
 def no_price(model: str | None, limit: float) -> Failure:
-    """Better than to go on without a limit that was asked for."""
+    """The failure for a model without a price: a requested limit must not be ignored."""
     name = model or _ITS_MODEL
     return Failure(
         kind="cost_limit",

@@ -1,1 +1,1 @@
-"""An event on its way into the log: redact, cap, number, append, publish."""
+"""The path of an event into the log: redact, cap, number, append, publish."""

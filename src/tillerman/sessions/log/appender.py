@@ -1,4 +1,4 @@
-"""The only writer of a session's log: numbers entries, publishes them once they are durable."""
+"""The only writer of a session's log: numbers entries, and publishes them once durable."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tillerman.sessions.log.sanitizer import ChunkBatch
 from tillerman.store.event_log import EventLog
 from tillerman.store.row_codec import Line
 
-IN_FLIGHT = 16  # batches on their way to disk before the agent is held back
+IN_FLIGHT = 16  # batches in flight to disk before backpressure on the agent
 IN_FLIGHT_BYTES = 4 * 1024 * 1024
-TOGETHER = 0.004  # seconds that the beginning of a call may wait for the rest of it
+TOGETHER = 0.004  # seconds that the start of a tool call may wait for the rest of it
 
 _NO_LINE: tuple[int, int, None] = (0, 0, None)
 
@@ -36,19 +36,19 @@ class LogAppender:
         self._entries: list[Entry] = []
         self._lines: list[Line] = []
         self._size = 0
-        self._gathers = False  # what waits may wait for more
+        self._gathers = False  # the pending batch may wait for more entries
         self._in_flight: deque[Future[None]] = deque()
         self._in_flight_bytes = 0
-        self.failure: BaseException | None = None  # why nothing is kept any more
+        self.failure: BaseException | None = None  # why nothing is stored any more
         self.on_failure: Callable[[], None] = lambda: None
 
     def write(
         self, turn: int, event: Event, raw: bytes | None = None, *, more_follows: bool = False
     ) -> None:
-        """Entries of one line follow each other, each with the same `raw`. With `more_follows`
-        those of the next milliseconds go to disk together with it."""
+        """Appends an entry. Entries of one line are consecutive, each with the same `raw`. With
+        `more_follows`, entries of the next milliseconds are flushed together with it."""
         if self.failure:
-            return  # what would be the next number is not known to be free
+            return  # the next number is not known to be free
         self._begin_batch(more_follows=more_follows)
         self._seq += 1
         entry = Entry(session=self._session, seq=self._seq, turn=turn, at=self._at, event=event)
@@ -78,11 +78,11 @@ class LogAppender:
         self._size += words.size
 
     def _begin_batch(self, *, more_follows: bool = False) -> None:
-        """All that is said before the flush goes together."""
+        """Starts a batch, if there is none, and schedules its flush."""
         if not self._entries:
             self._at = rfc3339(datetime.now(UTC))
         elif more_follows or not self._gathers:
-            return  # its flush is on its way
+            return  # its flush is already scheduled
         self._gathers = more_follows
         if more_follows:
             self._loop.call_later(TOGETHER, self._flush)
@@ -90,7 +90,7 @@ class LogAppender:
             self._loop.call_soon(self._flush)
 
     def write_urgent(self, turn: int, event: Event) -> None:
-        """On a full disk: with all that waits before it, into the room that is kept for this."""
+        """On a full disk: writes with all pending entries, into the disk reserve."""
         self.write(turn, event)
         self._flush(urgent=True)
 
@@ -102,7 +102,8 @@ class LogAppender:
         done = self._log.write(entries, lines, urgent=urgent)
         self._in_flight.append(done)
         self._in_flight_bytes += size
-        # The future is not in its own callback: a ring is memory until the collector finds it.
+        # The future is not in its own callback: a reference cycle is memory until the collector
+        # runs.
         done.add_done_callback(
             lambda done: self._bell.call(self._loop, self._durable, done, entries, size)
         )

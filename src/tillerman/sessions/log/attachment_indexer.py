@@ -1,6 +1,6 @@
-"""What is kept beside the log: attached files by hash, and whole messages to search in.
+"""Stores attachments by hash, and indexes whole messages for full-text search.
 
-The agent gets a file as it is; what is kept of it is redacted as everything else.
+The agent gets a file unchanged; the stored copy is redacted like everything else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tillerman.supervision.secrets import Secrets
 
 _INDEXED = frozenset({TurnStarted, UserMessage, MessageChunk, MessageWithdrawn})
 MOST_TEXT = 1024 * 1024  # characters of one turn that are indexed
-MESSAGE_COST = 1024  # bytes of memory that a message takes besides its text
+MESSAGE_COST = 1024  # bytes of memory per message besides its text
 
 
 class AttachmentIndexer:
@@ -61,7 +61,7 @@ class AttachmentIndexer:
                 if self._sizes[turn] < MOST_TEXT:
                     self._hear(turn, message_id, text)
             case UserMessage(how="handoff"):
-                pass  # it tells again what is found where it was said
+                pass  # it repeats text that is indexed already
             case TurnStarted(prompt=str(text)) | UserMessage(text=text):
                 self._said[turn].append(("user", text))
             case MessageWithdrawn(message_id=message_id):
@@ -76,7 +76,7 @@ class AttachmentIndexer:
         self._sizes[turn] = size + len(text)
 
     def index(self, turn: int | None) -> None:
-        """The turn is over: its messages can be found from now on."""
+        """Indexes the messages of a turn that has ended."""
         if turn is None:
             return
         said = self._said.pop(turn, [])

@@ -1,4 +1,4 @@
-"""Past from the log, then live, no gap: readers are woken and read on from where they are."""
+"""Broadcasts entries to readers: the past from the log, then live, without a gap."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from tillerman.core.events import Entry
 from tillerman.store.event_log import EventLog
 
-RECENT_BYTES = 4 * 1024 * 1024  # kept in memory, so that a reader that keeps up reads no file
-READ_BYTES = 64 * 1024  # of them, once every reader has them: for one that is about to come
-PAGE_COST = 1024  # bytes of memory that a page takes besides its entries
+RECENT_BYTES = 4 * 1024 * 1024  # cached in memory, so that current readers read no file
+READ_BYTES = 64 * 1024  # cached once every reader has them, for a new reader
+PAGE_COST = 1024  # bytes of memory per page besides its entries
 
 
 class Broadcast:
-    """What is published here is durable already."""
+    """Publishes durable entries to the readers of one session."""
 
     def __init__(self, session: str, log: EventLog, last_seq: int) -> None:
         self._session = session
         self._log = log
-        self._recent: deque[tuple[Sequence[Entry], int]] = deque()  # pages with their bytes
+        self._recent: deque[tuple[Sequence[Entry], int]] = deque()  # pages and their sizes
         self._recent_bytes = 0
-        self._read: dict[object, int] = {}  # the last number that each reader has
+        self._read: dict[object, int] = {}  # the last number of each reader
         self._last = last_seq
         self._closed = False
         self._failure: BaseException | None = None
@@ -41,7 +41,7 @@ class Broadcast:
         self.wake()
 
     def _forget(self, read: int) -> None:
-        """What every reader has is left to the log: many sessions share one memory."""
+        """Drops pages that every reader has, since many sessions share the memory."""
         while self._recent_bytes > READ_BYTES:
             page, size = self._recent[0]
             if page[-1].seq > read and self._recent_bytes <= RECENT_BYTES:
@@ -54,7 +54,7 @@ class Broadcast:
         self.wake()
 
     def fail(self, error: BaseException) -> None:
-        """Nothing more will be durable: readers are told why after all that is."""
+        """Ends the stream, since nothing more is durable. Readers get the error at the end."""
         self._failure = error
         self.close()
 
@@ -66,7 +66,7 @@ class Broadcast:
     async def pages(
         self, since: int = 0, *, until: Callable[[], bool] | None = None
     ) -> AsyncIterator[Sequence[Entry]]:
-        """All that is new each time, in order; ends with the session, or once `until` holds."""
+        """Yields new entries in order; ends with the session, or once `until` holds."""
         reader = object()
         try:
             while True:
@@ -85,7 +85,7 @@ class Broadcast:
             del self._read[reader]
 
     async def news(self, since: int) -> int:
-        """Waits until something after `since` is there, or the end; returns the last number."""
+        """Waits for an entry after `since`, or the end; returns the last number."""
         if since >= self._last and not self._closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.add(waiter)

@@ -1,4 +1,4 @@
-"""How much of one turn may still go to disk, in the log and in spill files together."""
+"""Disk budget of one turn: caps its bytes in the log and in spill files together."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tillerman.core.events import (
     encode,
 )
 
-EXTRA = 4  # what is not mere stream may go over the cap by a quarter
-LEAST_STEERING = 4 * 1024 * 1024  # bytes over the cap that what others wait for may always take
+EXTRA = 4  # events other than streamed text may exceed the cap by a quarter
+LEAST_STEERING = 4 * 1024 * 1024  # bytes over the cap that are always left for events in _STEERING
 
 _STREAM = frozenset({MessageChunk, ThoughtChunk, ToolUpdated, Unrecognized})
 _STEERING = frozenset(
@@ -44,18 +44,18 @@ class DiskBudget:
         self._told_of_rest = False
 
     def spend(self, size: int, events: Sequence[Event]) -> bool:
-        """Whether they may be kept."""
+        """Spends the size on the events; returns whether they may be stored."""
         if size <= self._left or self._admits(size, events):
             self._left -= size
             return True
         return False
 
     def _admits(self, size: int, events: Sequence[Event]) -> bool:
-        """Once the cap is reached nothing that is only streamed, then only what others wait for,
-        and past twice the cap only the turn's end."""
+        """Decides above the cap: no streamed text, then only events that others wait for, and above
+        twice the cap only the end of the turn."""
         kinds = {type(event) for event in events}
         if kinds <= _STREAM:
-            self._left = min(self._left, 0)  # a shorter line must not slip through the gap
+            self._left = min(self._left, 0)  # a shorter line must not fit afterwards
             return False
         if not kinds.isdisjoint(_ALWAYS) or size <= self._left + self.size // EXTRA:
             return True
@@ -64,21 +64,21 @@ class DiskBudget:
         return size <= self._left + max(self.size, LEAST_STEERING) or self._comes_to_rest(events)
 
     def _comes_to_rest(self, events: Sequence[Event]) -> bool:
-        """The first time of a turn: a session that never heard it would wait for ever."""
+        """Admits a turn's first report that no background task is left: a session waits for it."""
         if self._told_of_rest or _AT_REST not in events:
             return False
         self._told_of_rest = True
         return True
 
     def take(self, wanted: int) -> int:
-        """As much of it as there is."""
+        """Takes as many bytes as are left, up to `wanted`."""
         granted = max(0, min(wanted, self._left))
         self._left -= granted
         return granted
 
 
 def weight(event: Event) -> int:
-    """Bytes of an event, in the log or in memory; of a chunk not counted but guessed."""
+    """Bytes of an event, in the log or in memory; estimated for chunks."""
     kind = type(event)
     if kind is MessageChunk or kind is ThoughtChunk:
         text = event.text  # type: ignore[union-attr]

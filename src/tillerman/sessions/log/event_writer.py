@@ -1,4 +1,4 @@
-"""Writes down what happens in a session: each event under its turn, clean, and easy to find."""
+"""Writes the events of a session to its log: assigns turns, redacts, caps and indexes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tillerman.sessions.log.sanitizer import ChunkBatch, EventSanitizer
 from tillerman.sessions.log.turn_numbers import TurnNumbers
 from tillerman.store.group_commit import Storage
 
-Said = tuple[bytes | None, Sequence[Event]]  # a line, and what it meant
+Said = tuple[bytes | None, Sequence[Event]]  # a line, and its decoded events
 
 _NO_SPACE = Notice(
     level="error",
@@ -24,7 +24,7 @@ _SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: 
 
 
 class EventWriter:
-    """`entries` reads the log from its beginning."""
+    """The writing side of a session's log. `entries` reads the log from its beginning."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class EventWriter:
         self._shelf.note(turn, event)
 
     def say(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
-        """An event of our own making, or one that we may have changed."""
+        """Writes an event that tillerman made or changed, after redacting it."""
         self.write(self._intake.clean(event), raw, more_follows=more_follows)
 
     def say_all(self, events: Iterable[Event], raw: bytes | None = None) -> None:
@@ -54,16 +54,16 @@ class EventWriter:
             self.say(event, raw)
 
     def take(self, batch: Sequence[DecodedLine]) -> Iterator[Said]:
-        """What an agent said, as it may be written; its pictures are kept already."""
+        """Sanitizes an agent's output for writing, and stores its images."""
         return self._with_pictures(self._intake.take(batch))
 
     def take_at_once(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[Said]:
-        """As `take`, but words stay together, for `write_words`."""
+        """Like `take`, but text chunks stay together, for `write_words`."""
         taken = self._intake.take_at_once(batch)
         return taken if isinstance(taken, ChunkBatch) else self._with_pictures(taken)
 
     def write_words(self, words: ChunkBatch) -> None:
-        """As `write` of each piece."""
+        """Writes all chunks of a batch."""
         turn = self._turns.of(words.whole)
         self.journal.write_words(turn, words)
         self._shelf.note(turn, words.whole)
@@ -83,7 +83,7 @@ class EventWriter:
         self._intake.new_turn()
 
     def let_go(self) -> None:
-        """Nothing else is coming: what was held back is written."""
+        """Flushes text that was held back, since no more follows."""
         for event in self._intake.rest():
             self.write(event)
 
@@ -91,14 +91,14 @@ class EventWriter:
         self._shelf.index(self._turns.end())
 
     def storage_changed(self, storage: Storage) -> None:
-        """Told in the log, so that whoever reads it knows why the agent stands still."""
+        """Logs that storage is full or free again, so that readers know why the agent is paused."""
         if storage == "full" and self._turns:
             self.journal.write_urgent(self._turns.current, _NO_SPACE)
         elif storage == "ok" and self._turns:
             self.write(_SPACE_AGAIN)
 
     async def last_said(self) -> str:
-        """What the agent said last, in the newest turn."""
+        """Returns the agent's last message in the newest turn."""
         from tillerman.core.transcript import fold
         from tillerman.core.turn_result import final_text
 
@@ -108,6 +108,6 @@ class EventWriter:
         return final_text(turns[-1]) if turns else ""
 
     async def past(self) -> HandoffSummary:
-        """What the log says by now."""
+        """Returns a handoff summary of the log so far."""
         await self.journal.durable()
         return account(self._entries())

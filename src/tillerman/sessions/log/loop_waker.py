@@ -1,4 +1,4 @@
-"""How the store's thread calls into a loop: one wake-up for all calls that wait."""
+"""Schedules calls from the store's thread on an event loop, with one wake-up for all pending."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 
 class LoopWaker:
-    """One for each loop, which is not its to keep."""
+    """One per loop, to which it holds no reference."""
 
     _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, LoopWaker]] = (
         WeakKeyDictionary()
@@ -28,7 +28,7 @@ class LoopWaker:
     def call(
         self, loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *args: Any
     ) -> None:
-        """From any thread; `callback` runs in the loop, after those of earlier calls."""
+        """Thread-safe; `callback` runs in the loop, after those of earlier calls."""
         self._calls.append(partial(callback, *args))
         self._ring(loop)
 
@@ -38,10 +38,10 @@ class LoopWaker:
             loop.call_soon_threadsafe(self._answer, loop)
 
     def _answer(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._rung = False  # first: who calls from now on rings again
+        self._rung = False  # first: a later call must wake the loop again
         try:
             for _ in range(len(self._calls)):
                 self._calls.popleft()()
         finally:
-            if self._calls:  # one that went wrong takes no other with it
+            if self._calls:  # an exception must not lose the other calls
                 self._ring(loop)

@@ -1,4 +1,4 @@
-"""What an agent said, on its way into the log: secrets taken out, sizes capped."""
+"""Redacts secrets and caps sizes of events before they are stored."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tillerman.sessions.log.size_caps import MESSAGE_CAP, SizeCaps
 from tillerman.supervision.secrets import Secrets, TextRedactor
 
 RAW_CAP = 1024 * 1024
-HELD_RAW = 4  # a raw line that ends in more of a possible secret than this is not kept
+HELD_RAW = 4  # a raw line that ends in a longer prefix of a possible secret is dropped
 
-_BETWEEN = b"\x1e"  # stands in no JSON line
+_BETWEEN = b"\x1e"  # not in any JSON line
 _BREAK = "\x1e"
 
 Chunk = MessageChunk | ThoughtChunk
@@ -34,15 +34,15 @@ _CHUNKS = frozenset({MessageChunk, ThoughtChunk})
 
 
 class ChunkBatch(NamedTuple):
-    """Pieces of one message and nothing else, as nearly always while an agent speaks."""
+    """Chunks of one message and nothing else, the usual case while an agent streams text."""
 
-    heard: Sequence[DecodedLine]  # a line each, of one event
+    heard: Sequence[DecodedLine]  # one line and one event each
     whole: Chunk
-    size: int  # in the log
+    size: int  # bytes in the log
 
 
 class EventSanitizer:
-    """One per session; the turn's budget is set anew at each turn."""
+    """Sanitizes the output of one session; the budget is refilled at each turn."""
 
     def __init__(
         self,
@@ -66,15 +66,15 @@ class EventSanitizer:
         self._budget.refill()
 
     def take(self, batch: Sequence[DecodedLine]) -> Iterator[DecodedLine]:
-        """The lines, their events and pictures as they may be stored."""
+        """Yields the lines with their events and images as they may be stored."""
         taken = self.take_at_once(batch)
         return iter(taken.heard) if isinstance(taken, ChunkBatch) else taken
 
     def take_at_once(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[DecodedLine]:
-        """As `take`, but words stay together.
+        """Like `take`, but text chunks stay together.
 
-        A secret is looked for once in all the lines, and once in all the words: only a batch that
-        may hold one is gone through piece by piece.
+        Secrets are searched once in all lines, and once in all text: only a batch that may contain
+        one is processed event by event.
         """
         kept, size = self._kept(batch)
         clean = not self._secrets.finds(_BETWEEN.join([heard.raw for heard in kept if heard.raw]))
@@ -104,7 +104,7 @@ class EventSanitizer:
             yield DecodedLine(stored, events, [p for p in pictures if not self._secrets.finds(p)])
 
     def rest(self) -> list[Event]:
-        """What is still held back, and what was dropped: nothing else is coming in this turn."""
+        """Flushes text that is held back, and the notice of dropped bytes, at the end of a turn."""
         events = list(self._let_go())
         if self._dropped:
             events.append(self._dropped.notice())
@@ -112,11 +112,11 @@ class EventSanitizer:
         return events
 
     def clean(self, event: Event) -> Event:
-        """An event of our own making, without the secrets."""
+        """Redacts an event that tillerman made."""
         return self._settled(event)
 
     def _kept(self, batch: Sequence[DecodedLine]) -> tuple[list[DecodedLine], int]:
-        """What the turn has room for, and its size."""
+        """The lines that the turn's budget has room for, and their size."""
         kept: list[DecodedLine] = []
         total = 0
         for heard in batch:
@@ -131,7 +131,7 @@ class EventSanitizer:
         return kept, total
 
     def _shortened(self, heard: DecodedLine) -> DecodedLine:
-        """Words must fit before they are gone through; other events are cut one by one."""
+        """Caps chunks before they are redacted; other events are capped one by one."""
         events = [self._caps.apply(e) if isinstance(e, Chunk) else e for e in heard.events]
         return DecodedLine(heard.raw, events, heard.kept)
 
@@ -149,7 +149,7 @@ class EventSanitizer:
             return event
         match event, redacted:
             case ((ToolStarted() | PermissionRequested()), (ToolStarted() | PermissionRequested())):
-                # a title that we made may show the beginning of a secret: it is made again
+                # a generated title may contain the beginning of a secret: generate it again
                 if event.title == self._title(event):
                     return msgspec.structs.replace(redacted, title=self._title(redacted))
         return redacted
@@ -189,7 +189,7 @@ class EventSanitizer:
 
 
 class _Dropped:
-    """Counts and hashes what no cap had room for: the only loss there is."""
+    """Counts and hashes the lines dropped over the cap, the only data loss."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -213,12 +213,12 @@ class _Dropped:
 
 
 def _spilled(said: Sequence[Event]) -> bool:
-    """An over-long line: its beginning, which may end within a secret, is in its event."""
+    """Whether it is an overlong line: the start of it in its event may end within a secret."""
     return any(isinstance(event, Unrecognized) and event.spill for event in said)
 
 
 def _size(heard: DecodedLine) -> int:
-    """What it takes in the log; of what is very long most goes elsewhere."""
+    """Bytes of a line in the log; most of a very long one goes to a spill file."""
     raw, events, _ = heard
     size = len(raw) if raw else 0
     if size > RAW_CAP:
@@ -229,7 +229,7 @@ def _size(heard: DecodedLine) -> int:
 
 
 def _one_message(batch: Sequence[DecodedLine]) -> Chunk | None:
-    """All of it as one chunk; None when anything else is in it, or a subagent speaks."""
+    """Joins the batch into one chunk; None if it contains anything else, or a subagent's text."""
     first: Chunk | None = None
     texts: list[str] = []
     for _, events, pictures in batch:
@@ -250,7 +250,7 @@ def _one_message(batch: Sequence[DecodedLine]) -> Chunk | None:
 
 
 def _words(batch: Sequence[DecodedLine]) -> Iterator[str]:
-    """What is said in the batch, with a break wherever another voice or event comes between."""
+    """Yields the text of the batch, with a break where another message or event comes between."""
     last: Chunk | None = None
     for heard in batch:
         for event in heard.events:

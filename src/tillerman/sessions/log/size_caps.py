@@ -1,6 +1,6 @@
-"""What is too long for an event: cut, with the whole of it in a spill file.
+"""Caps the size of events: cuts long text, and stores the full text in a spill file.
 
-Secrets are taken out before the cut, so that none is left of which the cut hides the other half.
+Secrets are redacted before the cut, so that no part of a secret remains at its edge.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from tillerman.core.events import (
 )
 from tillerman.supervision.secrets import Secrets, TextRedactor
 
-MESSAGE_CAP = 1024 * 1024  # characters of one chunk; no model writes so much at once
+MESSAGE_CAP = 1024 * 1024  # characters of one chunk; no model writes that much at once
 MOST_SMALL = 1024 * 1024  # characters of texts that are each too short to be cut
 LONGEST_TITLE = 2_000  # characters
-MOST_TASKS = 200  # of those that run in the background
-LAST_WORDS = 8 * 1024  # characters of stderr; what comes before them shows whole secrets
+MOST_TASKS = 200  # background tasks per event
+LAST_WORDS = 8 * 1024  # characters of stderr; the text before helps to find whole secrets
 PIECE = 64 * 1024  # characters: a long text is never copied as a whole
-_SHORT = 96  # characters; the words that tell of a cut take as many
+_SHORT = 96  # characters; a note about a cut is as long
 
 
 class SizeCaps:
@@ -48,7 +48,7 @@ class SizeCaps:
         self._spill = spill
 
     def apply(self, event: Event) -> Event:
-        """The same object when all of it fits."""
+        """Returns the same object if all of it fits."""
         match event:
             case MessageChunk(text=text) | ThoughtChunk(text=text) if len(text) > MESSAGE_CAP:
                 return msgspec.structs.replace(event, text=self._noted(text, self._cap))
@@ -94,7 +94,7 @@ class SizeCaps:
         return f"{self._secrets.redact_text(text)[:LONGEST_TITLE]}…"
 
     def _last_words(self, text: str) -> str:
-        """The end, and nothing of a secret that began before it."""
+        """The end of the text, without the rest of a secret that began before it."""
         redactor = TextRedactor(self._secrets)
         redactor.feed(text[:-LAST_WORDS])
         return redactor.feed(text[-LAST_WORDS:]) + redactor.flush()
@@ -103,7 +103,7 @@ class SizeCaps:
         if len(event.raw) <= self._cap:
             if event.length is None:
                 return event
-            # the beginning of an over-long line: what may begin a secret there is left out
+            # the beginning of an overlong line: leave out what may begin a secret
             start = TextRedactor(self._secrets).feed(event.raw)
             return msgspec.structs.replace(event, raw=start)
         ends = self._cut(event.raw, self._cap, tail=0)
@@ -130,7 +130,7 @@ class SizeCaps:
         return part
 
     def _value(self, value: Any, room: _Room) -> Any:
-        """The same object when it fits, so that the common case costs a walk and no copy."""
+        """Returns the same object if it fits, so that the common case needs no copy."""
         match value:
             case str() if not room.holds(value):
                 text = self._noted(value, room.left)
@@ -147,19 +147,19 @@ class SizeCaps:
         return value
 
     def _whole(self, value: object) -> Cut:
-        """Of what is made of many short texts."""
+        """Spills a value of many short texts as a whole."""
         encoded = encode(value)
         spill = self._spill()
         spill.write(encoded)
         return Cut(len(encoded), spill.close())
 
     def _noted(self, text: str, room: int) -> str:
-        """For a text that has no other place to say what was left out, and where it is."""
+        """Cuts a text without a `Cut` field; adds a note about the cut to the text."""
         ends = self._cut(text, room)
         return f"{ends.text}\n[{ends.left_out} bytes left out; whole in {ends.spill}]"
 
     def _cut(self, text: str, room: int, tail: int | None = None) -> _Ends:
-        """Two fifths are for the end, where errors stand."""
+        """Cuts the middle and spills the whole text; two fifths are for the end with its errors."""
         spill = self._spill()
         redactor = TextRedactor(self._secrets)
         ends = _Ends(room, room * 2 // 5 if tail is None else tail)
@@ -172,7 +172,7 @@ class SizeCaps:
 
 
 class _Room:
-    """What one event may hold; many short texts count like a long one."""
+    """The remaining size of one event; many short texts count like a long one."""
 
     def __init__(self, size: int) -> None:
         self.left = size
@@ -199,7 +199,7 @@ class _Room:
 
 
 class _Ends:
-    """Beginning and end of a text that goes by."""
+    """The beginning and end of a streamed text."""
 
     def __init__(self, room: int, tail: int) -> None:
         self._head_room = room - tail

@@ -1,18 +1,18 @@
-"""Which turn an event belongs to: a tool's events keep the turn that started it."""
+"""Assigns turn numbers to events: events of a tool call keep the turn that started it."""
 
 from __future__ import annotations
 
 from tillerman.core.events import Event, ToolFinished, ToolStarted, ToolUpdated
 
 _OF_CALLS = frozenset({ToolStarted, ToolUpdated, ToolFinished})
-REMEMBERED = 10_000  # calls: an agent may begin them without end
+REMEMBERED = 10_000  # calls; an agent may start any number
 
 
 class TurnNumbers:
     def __init__(self, last: int = 0) -> None:
         self.last = last  # number of the newest turn
         self._open: int | None = None
-        self._of_call: dict[int, int] = {}  # by the hash of an id, which may be of any length
+        self._of_call: dict[int, int] = {}  # by hash, since an id may be of any length
 
     def __bool__(self) -> bool:
         return self._open is not None
@@ -27,7 +27,7 @@ class TurnNumbers:
         return self.last
 
     def end(self) -> int | None:
-        """The turn that ended; None when none was open."""
+        """Ends the turn and returns its number; None if none was open."""
         ended, self._open = self._open, None
         return ended
 

@@ -1,1 +1,1 @@
-"""Open requests, answered by policy, person or timeout; remembered rules; bypass detection."""
+"""Open requests, answered by policy, user or timeout; remembered rules; bypass detection."""

@@ -1,10 +1,10 @@
-"""Holds an agent to its word: a call of a class that it asks about runs with our answer alone.
+"""Detects tool calls that ran without approval although the agent promised to ask.
 
-It goes by what the agent says of itself, and raises no alarm that could be false. So a call is not
-held against it that it reports as denied, whatever it says came of it: agents report a refusal as
-completed or failed, with words of theirs. Nor is one that never ends, or is of a tool without a
-class. A denial takes back what was allowed only if it was for the very same: a part of a command
-may be denied, and the command go on.
+It relies on what the agent reports, and avoids false alarms. So it ignores a call with the outcome
+`denied`, which decoders also set for a refusal that the agent reports as completed or failed with
+its own text. It also ignores calls that never end, and calls of a tool without a class. A denial
+revokes an earlier approval only of the same request: a part of a command may be denied, and the
+command continue.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from tillerman.sessions.permissions.session_rules import denies
 
 WATCHES: frozenset[type] = frozenset({ToolStarted, ToolFinished})
 
-# An agent refuses some calls by itself, unasked: a tool that is not there, an input that does not
-# fit. Only of a command that failed is it certain that it ran.
+# An agent refuses some calls by itself without asking: an unknown tool, an invalid input. Only for
+# a command that failed with an exit code is it certain that it ran.
 _EXIT_CODE = re.compile(
     r"^((command|process) )?exit(ed with)? (code|status):? -?\d|\bexit code:? -?\d+\s*\Z",
     re.IGNORECASE | re.MULTILINE,
@@ -38,22 +38,25 @@ _EXIT_CODE = re.compile(
 
 
 class BypassDetector:
-    """`bypassed` is called once for each agent that is opened, when a call ran that was not
-    allowed: nobody had been asked, or the answer was no."""
+    """Compares finished tool calls with the answers to requests.
+
+    `bypassed` is called once per opened agent, when a call ran that was not allowed: without a
+    request, or although it was denied.
+    """
 
     def __init__(self, bypassed: Callable[[Failure], None]) -> None:
         self._bypassed = bypassed
         self._agent = ""
         self._asks: Collection[ToolClass] = frozenset()
-        self._calls: dict[str, tuple[ToolClass, str]] = {}  # that began, with their titles
+        self._calls: dict[str, tuple[ToolClass, str]] = {}  # started calls, with their titles
         self._allowed: dict[str, PermissionRequested] = {}  # without their inputs
         self._spent: set[str] = set()  # calls that ended since they were allowed
         self._revoked: set[str] = set()
         self._denied: set[str] = set()
-        self._unnamed: list[ToolClass] = []  # what was allowed in a request that names no call
+        self._unnamed: list[ToolClass] = []  # classes allowed by requests without a call id
 
     def opened(self, agent: str, asks: Collection[ToolClass]) -> None:
-        """An agent, or the same one anew: nothing that was allowed holds for its calls."""
+        """An agent was opened or reopened: earlier approvals do not apply to its calls."""
         self._agent = agent
         self._asks = asks
         self._calls.clear()
@@ -82,13 +85,13 @@ class BypassDetector:
             self._unnamed.append(kind)
 
     def turn_ended(self) -> None:
-        """What was allowed in it to no call by name was for one of its calls."""
+        """Drops approvals without a call id, which were for a call of this turn."""
         self._unnamed.clear()
 
     def hear(self, event: Event) -> None:
         match event:
             case ToolStarted(call_id=call_id, tool=tool, title=title):
-                # a tool that we have no word for may be of the agent's own mind
+                # a tool outside of the vocabulary may be internal to the agent
                 kind = class_of(tool) if tool in TOOLS else None
                 if kind and kind in self._asks:
                     self._calls[call_id] = kind, title
@@ -102,7 +105,7 @@ class BypassDetector:
 
     def _may_run(self, event: ToolFinished, kind: ToolClass) -> bool:
         for one in _ids(event.call_id) & self._allowed.keys():
-            # where a command failed in a sandbox, it ran, and was not let out
+            # a command that failed in a sandbox ran, but inside of it
             held = one not in self._revoked or event.outcome == "failed"
             if held and event.call_id not in self._spent and _covers(self._allowed[one], kind):
                 self._spent.add(event.call_id)
@@ -132,12 +135,12 @@ def _same(one: PermissionRequested, other: PermissionRequested) -> bool:
 
 
 def _covers(allowed: PermissionRequested, kind: ToolClass) -> bool:
-    """A command may do anything, and what we have no word for may have been a command."""
+    """Whether the approval covers the class. Commands and unknown tools may do anything."""
     if allowed.tool not in TOOLS or allowed.tool == "Bash":
         return True
     return kind in (class_of(allowed.tool), "read")
 
 
 def _ids(call_id: str) -> set[str]:
-    """That it may have been asked about by: `ID:1` is the second part of what was asked as one."""
+    """Ids that the call may have been requested under: `ID:1` is the second part of `ID`."""
     return {call_id, call_id.rpartition(":")[0] or call_id}

@@ -1,4 +1,4 @@
-"""The open requests of one session: each is answered once, by policy, person or clock."""
+"""Open requests of one session: each is answered once, by policy, user or timeout."""
 
 from __future__ import annotations
 
@@ -35,14 +35,15 @@ By = Literal["policy", "person", "timeout", "withdrawn"]
 Answered = Callable[[Request, RequestAnswered], None]
 
 _TOO_MANY = Answer("deny", note="Too many requests are open already.")
-MOST_OPEN = 1_000  # nobody answers as many, and each is kept until it is answered
+MOST_OPEN = 1_000  # no user answers that many, and each is stored until then
 
 
 class OpenRequests:
-    """`answered` is called once for each, before anything else can happen to it.
+    """The open requests of a session.
 
-    `recall` reads what earlier answers of the session still mean, when somebody first asks;
-    `agent` tells who asks by now.
+    `answered` is called once per request, before anything else can happen to it. `recall` reads the
+    rules from earlier answers of the session, at the first request; `agent` returns the current
+    agent.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class OpenRequests:
         self._remembered = remembered
         self._agent = agent
         self._rules_changed = rules_changed
-        self._rules: tuple[Rule, ...] = ()  # as they were last reported
+        self._rules: tuple[Rule, ...] = ()  # as last reported
         self._open: dict[str, Request] = {}
         self._naming = RequestIds()
 
@@ -78,10 +79,9 @@ class OpenRequests:
         return self._open.keys()
 
     def open(self, request: Request) -> Request:
-        """As everybody but the agent knows it; before anyone can see it, so that nobody answers
-        too early."""
+        """Registers the request under a public id. Must run before the event is published."""
         if earlier := self._naming.ours(request.request_id):
-            self.settle(earlier, Answer("deny"), "withdrawn")  # the agent could not tell them apart
+            self.settle(earlier, Answer("deny"), "withdrawn")  # the agent cannot distinguish them
         taken = self._memory.names
         name = self._naming.name(request.request_id, taken)
         taken.add(name)
@@ -90,11 +90,11 @@ class OpenRequests:
         return request
 
     def theirs(self, request_id: str) -> str:
-        """What the agent calls an open request, or one that is just being answered."""
+        """The agent's id of a request that is open or just being answered."""
         return self._naming.theirs(request_id)
 
     def decide(self, request: Request, context: DecisionContext) -> Decision | None:
-        """What the policy says of it; None for a question, which is for a person."""
+        """Returns the policy's decision; None for a question, which only a user can answer."""
         if not isinstance(request, PermissionRequested):
             return None
         rules = self.remembered_rules()
@@ -102,7 +102,7 @@ class OpenRequests:
         return policy.decide(request, replace(context, agent=self._agent().name))
 
     def explained(self, request: Request, decision: Decision | None) -> Request:
-        """With why a person is asked, where a rule of the user's or a guard asks."""
+        """Adds the reason to the request if a user's rule or a guard requires asking."""
         if decision is None or not isinstance(request, PermissionRequested):
             return request
         guarded = decision.source != "tillerman" or decision.rule.startswith("guard.")
@@ -116,15 +116,15 @@ class OpenRequests:
     def judge(
         self, request: Request, context: DecisionContext, decision: Decision | None = None
     ) -> None:
-        """The policy's answer, one that waited for this, or some time for a person's.
+        """Resolves by the policy or a stored answer; else starts the timeout for a user's answer.
 
-        `decision`: what the policy said of it just now.
+        `decision`: the policy's decision, if it is already known.
         """
         waited = self._memory.asked(request)
         if self._settled_by(decision or self.decide(request, context), request):
             return
         if waited:
-            answer = replace(waited.answer, remember=None)  # it is a rule already
+            answer = replace(waited.answer, remember=None)  # it is already a rule
             self.settle(request.request_id, answer, "person", waited.surface)
             return
         if len(self._open) > MOST_OPEN:
@@ -134,17 +134,17 @@ class OpenRequests:
         self._clocks.start(clock, self.limit, self._expire, request.request_id)
 
     def judge_by(self, policy: Policy, context: DecisionContext) -> None:
-        """Another preset counts from now on."""
+        """Applies another preset from now on."""
         self._policy = policy
         self.judge_again(context)
 
     def judge_again(self, context: DecisionContext) -> None:
-        """There is a new rule: it answers what else is open."""
+        """Applies a new rule to the other open requests."""
         for request in list(self._open.values()):
             self._settled_by(self.decide(request, context), request)
 
     def settle(self, request_id: str, answer: Answer, by: By, surface: str | None = None) -> None:
-        """Closes the request, or says that somebody else was first."""
+        """Resolves and closes the request; raises `RequestNotOpen` if it is already resolved."""
         request = self._open.get(request_id)
         if request is None:
             raise RequestNotOpen(request_id)
@@ -163,7 +163,7 @@ class OpenRequests:
         self._naming.drop(request_id)
 
     def forget(self, theirs: str) -> str | None:
-        """The agent asks no longer, whatever it says was the answer. None: nobody asked."""
+        """Drops a request that the agent withdrew or resolved itself. None: it is not open."""
         name = self._naming.ours(theirs)
         if name is None:
             return None
@@ -173,7 +173,7 @@ class OpenRequests:
         return name
 
     def forget_rule(self, told: str) -> None:
-        """What the session always answered alike is asked from now on."""
+        """Removes a rule of the session, so that requests it answered are asked again."""
         if not self._memory.forget(told):
             raise unknown_rule(told)
         self.remembered_rules()
@@ -192,7 +192,7 @@ class OpenRequests:
         return self._recalled
 
     def remembered_rules(self) -> tuple[Rule, ...]:
-        """Answers that count as rules by now: of the session, then of the project."""
+        """Remembered rules: of the session, then of the project."""
         rules = (*self._memory.rules, *(self._remembered.rules() if self._remembered else ()))
         if rules != self._rules:
             self._rules = rules
@@ -200,7 +200,7 @@ class OpenRequests:
         return rules
 
     def _settled_by(self, decision: Decision | None, request: Request) -> bool:
-        """False: it is for a person."""
+        """Resolves by the decision; False if a user must decide."""
         if decision is None or decision.verdict == "ask":
             return False
         assert isinstance(request, PermissionRequested)
@@ -212,10 +212,10 @@ class OpenRequests:
 
 
 def checked(request: Request, answer: Answer) -> Answer:
-    """The answer as the agent gets it; `UsageError` for what the request does not offer.
+    """Returns the answer as sent to the agent; `UsageError` for an option that is not offered.
 
-    An agent's own "always" is never chosen, for it writes files of the agent's and then asks no
-    more: the agent gets "once", and the rule is ours.
+    An agent's native "always" is never chosen, since the agent would write it to its own files and
+    stop asking: the agent gets "once", and tillerman stores the rule.
     """
     _refuse_malformed(answer)
     if isinstance(request, QuestionAsked):
@@ -255,7 +255,7 @@ def checked(request: Request, answer: Answer) -> Answer:
 
 
 def _refuse_malformed(answer: Answer) -> None:
-    """Who answers through the Python API can put anything into an `Answer`."""
+    """Validates the types, since the Python API accepts any values in an `Answer`."""
     check_options({"remember": answer.remember})
     try:
         convert(to_builtins(answer), Answer)
@@ -271,7 +271,7 @@ def unknown_rule(told: str) -> UsageError:
 
 
 def of_itself(event: RequestAnswered, name: str) -> RequestAnswered:
-    """What an agent says of an answer counts for this request alone."""
+    """Limits an answer that the agent reports to this request: no rule, nothing stored."""
     answer = replace(event.answer, remember=None)
     return replace(event, request_id=name, answer=answer, waits=False)
 
@@ -300,5 +300,5 @@ def _late(limit: float | None) -> Answer:
 
 
 def _clock_of(request_id: str) -> str:
-    """Not the bare id: an agent chooses it, and could stop a clock of ours."""
+    """A prefixed timer name: the agent chooses the id, and could stop another timer with it."""
     return f"request {request_id}"

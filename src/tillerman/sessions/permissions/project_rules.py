@@ -1,4 +1,4 @@
-"""What a user said "always" to in a project: rules in the user's state, never in the project."""
+"""Rules from "always" answers in a project, stored in the user's state folder."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _HEAD = """\
 # `tillerman requests remembered` shows it, `tillerman requests forget` takes a rule away.
 """
 _KEYS = {"at", *(field.name for field in fields(Rule))}
-_TRIES, _PAUSE = 500, 0.01  # seconds between two; a holder has it for a few milliseconds
+_TRIES, _PAUSE = 500, 0.01  # seconds between tries; a holder keeps the lock for milliseconds
 
 
 class StoredRule(Struct, frozen=True):
     rule: Rule
-    at: str  # UTC, RFC 3339; empty: nobody wrote it down
+    at: str  # UTC, RFC 3339; empty: unknown
 
 
 class ProjectRules:
-    """Of one project, read again whenever its file changed: another session may add to it.
+    """Remembered rules of one project, reloaded when the file changes.
 
-    `cwd` is where in the project somebody works.
+    Other sessions may add rules. `cwd` is the working directory inside the project.
     """
 
     def __init__(self, folder: Path, project: Path, cwd: Path | None = None) -> None:
@@ -53,13 +53,13 @@ class ProjectRules:
         return cls(paths.remembered, project_of(cwd), Path(cwd))
 
     def rules(self) -> tuple[Rule, ...]:
-        """While the file is damaged: what it said before."""
+        """Returns the rules; while the file is damaged, those read before."""
         with suppress(ConfigError):
             self.kept()
         return tuple(kept.rule for kept in self._kept)
 
     def kept(self) -> tuple[StoredRule, ...]:
-        """Newest first; `ConfigError` when the file is damaged."""
+        """Returns the stored rules, newest first; `ConfigError` if the file is damaged."""
         try:
             found = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -74,7 +74,7 @@ class ProjectRules:
         return self._kept
 
     def add(self, rule: Rule) -> None:
-        """In front of the others, since the first that matches counts."""
+        """Adds a rule before the others, since the first match counts."""
         rule = for_project(rule, self._cwd)
         now = rfc3339(datetime.now(UTC), "seconds")
         with self._locked():
@@ -82,7 +82,7 @@ class ProjectRules:
             self._write([{"at": now, **to_builtins(rule)}, *tables])
 
     def forget(self, number: int) -> StoredRule:
-        """The rule of this number, counted from 1 as `kept` has them."""
+        """Removes the rule with this number, counted from 1 in the order of `kept`."""
         with self._locked():
             tables = self._read()
             if not 1 <= number <= len(tables):
@@ -108,7 +108,7 @@ class ProjectRules:
         return tables
 
     def _rule(self, table: dict[str, Any]) -> StoredRule:
-        """A key that is not known could be one that makes the rule narrow: it is refused."""
+        """Parses a rule. Refuses unknown keys, which could be ones that narrow the rule."""
         if unknown := sorted(table.keys() - _KEYS):
             raise self._damaged(f"a rule has unknown keys: {', '.join(unknown)}")
         try:
@@ -149,13 +149,13 @@ class ProjectRules:
 
 
 def project_of(cwd: Path | str) -> Path:
-    """The repository that the folder is in, or else the folder; by its real path."""
+    """Returns the repository that contains the folder, else the folder; as a real path."""
     real = Path(os.path.realpath(cwd))
     return repository(real) or real
 
 
 def for_project(rule: Rule, cwd: Path | str) -> Rule:
-    """A path that was told from one folder of the project means the same file from all of them."""
+    """Makes relative paths absolute, so that they mean the same file in the whole project."""
     here = escaped(os.path.realpath(cwd)).rstrip("/")
     paths = tuple(
         here + path[1:].removesuffix("/.") if path.startswith("./") else path for path in rule.paths

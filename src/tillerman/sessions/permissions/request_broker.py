@@ -1,6 +1,6 @@
-"""Between an agent that asks and whoever answers: its requests go in, the answers go back.
+"""Broker between requests and answers: opens requests, resolves them, returns the answers.
 
-What acts beside the agent in its session asks here too, and says what it did.
+Tool calls that run beside the agent in its session also request approval here, and are recorded.
 """
 
 from __future__ import annotations
@@ -38,11 +38,14 @@ from tillerman.sessions.permissions.session_rules import Request
 
 Ask = Callable[[PermissionRequested], Awaitable[Answer | None]]
 
-MOST_CALLS = 1_000  # an agent may begin them without end
+MOST_CALLS = 1_000  # an agent may start any number
 
 
 class RequestBroker:
-    """`later` does what must not be waited for; `settled` is called when one waits no longer."""
+    """Passes requests of the agent and of workspace tools to `OpenRequests`, and answers back.
+
+    `later` runs a task in the background; `settled` is called when a request is resolved.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class RequestBroker:
         self._later = later
         self._settled = settled
         self._consulted: dict[str, asyncio.Future[Answer]] = {}
-        self._calls: dict[str, ToolStarted] = {}  # of MCP servers, that the agent is in
+        self._calls: dict[str, ToolStarted] = {}  # running calls of MCP servers
 
     def hear(self, event: Event) -> None:
         match event:
@@ -73,7 +76,7 @@ class RequestBroker:
                 self._calls.pop(call_id, None)
 
     def caller_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
-        """The agent's call that this one of ours is made by, if the agent told of it."""
+        """The agent's call behind this workspace tool call, if the agent reported one."""
         for call_id, call in self._calls.items():
             if call.name.endswith(tool) and call.input == arguments:
                 del self._calls[call_id]
@@ -81,13 +84,13 @@ class RequestBroker:
         return None
 
     def decide(self, event: PermissionRequested) -> Decision | None:
-        """What the policy would say, without asking anybody."""
+        """Returns the policy's decision, without opening a request."""
         return self.requests.decide(event, self._bearing.context)
 
     async def consult(self, event: PermissionRequested, ask: Ask | None = None) -> Answer:
-        """Of one who acts beside the agent: the answer is for them, whoever gives it.
+        """Requests approval for a tool call beside the agent, and waits for the answer.
 
-        `ask` is a way to a person that only they have.
+        `ask` is an additional way to ask a user, specific to the caller.
         """
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         request, decision = self._opened(event)
@@ -117,7 +120,7 @@ class RequestBroker:
             self.requests.settle(request_id, replace(said, remember=None), "person", "mcp")
 
     def tell(self, event: Event, *, more_follows: bool = False) -> None:
-        """What somebody did beside the agent."""
+        """Records an event that does not come from the agent."""
         for _, events in self._log.take([DecodedLine(None, (event,))]):
             for one in events:
                 self._log.write(one, more_follows=more_follows)
@@ -132,13 +135,13 @@ class RequestBroker:
         self.requests.judge(request, self._bearing.context, decision)
 
     def _opened(self, event: Request) -> tuple[Request, Decision | None]:
-        """The request with the reason for which a person is asked, and what the policy says."""
+        """Opens the request; returns it with the reason for asking, and the policy's decision."""
         request = self.requests.open(event)
         decision = self.requests.decide(request, self._bearing.context)
         return self.requests.explained(request, decision), decision
 
     def settle(self, event: RequestAnswered, raw: bytes | None) -> None:
-        """The agent says so itself."""
+        """Resolves a request that the agent reports as answered."""
         if name := self.requests.forget(event.request_id):
             self._log.write(of_itself(event, name), raw)
         else:

@@ -1,25 +1,28 @@
-"""What requests are called: an agent's own name for one is neither unique nor fit to be typed."""
+"""Public ids of requests: an agent's own ids may be repeated or hard to type."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
 
-MOST = 80  # characters; nobody types more
+MOST = 80  # characters; longer ids are hard to type
 
-_ODD = re.compile(r"[^A-Za-z0-9_.:@=+,-]+")  # `~` is for the names that we make
+_ODD = re.compile(r"[^A-Za-z0-9_.:@=+,-]+")  # `~` is reserved for generated ids
 
 
 class RequestIds:
-    """Of the open requests. An answer is for what was seen under its name, so no name is given
-    twice in a session, though an agent may use one again, and begins anew when it is started."""
+    """Maps ids of open requests.
+
+    An answer applies to what was shown under its id, so a public id is never reused in a session,
+    while an agent may reuse its own ids, and starts over when it is restarted.
+    """
 
     def __init__(self) -> None:
         self._ours: dict[str, str] = {}
         self._theirs: dict[str, str] = {}
 
     def name(self, theirs: str, taken: Collection[str]) -> str:
-        """The agent's own name where that will do."""
+        """Assigns a public id: the agent's own one if possible."""
         ours = plain = _ODD.sub("-", theirs).strip("-")[:MOST] or "request"
         number = len(taken) + 1
         while ours in taken:
@@ -30,12 +33,12 @@ class RequestIds:
         return ours
 
     def ours(self, theirs: str) -> str | None:
-        """None: it asks nothing by that name."""
+        """Returns the public id; None if no open request has this id."""
         return self._ours.get(theirs)
 
     def theirs(self, ours: str) -> str:
         return self._theirs[ours]
 
     def drop(self, ours: str) -> None:
-        """It is open no longer."""
+        """Removes a request that is no longer open."""
         self._ours.pop(self._theirs.pop(ours), None)

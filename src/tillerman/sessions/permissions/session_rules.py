@@ -1,6 +1,6 @@
-"""Answers that count beyond their request: rules of the session, and those that wait to be asked.
+"""Remembered rules of a session, and stored answers to requests that were interrupted.
 
-Both are read off the log, and kept up by the same code while the session runs.
+Both are read from the log, and updated by the same code while the session runs.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 class SessionRules:
     def __init__(self) -> None:
-        self.rules: tuple[Rule, ...] = ()  # newest first: a later word counts more
-        self.names: set[str] = set()  # of all that was ever asked
+        self.rules: tuple[Rule, ...] = ()  # newest first: a later answer takes precedence
+        self.names: set[str] = set()  # ids of all requests so far
         self._waiting: dict[bytes, RequestAnswered] = {}
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> SessionRules:
-        """`entries`: at least those of the types in TOLD_BY."""
+        """Reads the rules. `entries`: at least those of the types in TOLD_BY."""
         recalled = cls()
         asked: dict[str, Request] = {}
         for entry in entries:
@@ -57,7 +57,7 @@ class SessionRules:
         return recalled
 
     def asked(self, request: Request) -> RequestAnswered | None:
-        """The answer that waited for this; it waits no longer, whatever is made of it."""
+        """Removes and returns the stored answer to this request, if there is one."""
         return self._waiting.pop(_same(request), None) if self._waiting else None
 
     def answered(self, request: Request, event: RequestAnswered) -> None:
@@ -72,25 +72,25 @@ class SessionRules:
             self.rules = (rule, *(one for one in self.rules if one != rule))
 
     def forget(self, told: str) -> bool:
-        """By the line that people know it by. False: there is no such rule."""
+        """Removes a rule by its displayed text. False: there is no such rule."""
         left = tuple(rule for rule in self.rules if rule.told != told)
         known = len(left) < len(self.rules)
         self.rules = left
         return known
 
     def turn_ended(self, end: TurnEnded) -> None:
-        """An answer belongs to the work that was interrupted: once more is done, it is stale."""
+        """Drops stored answers after a completed turn: they belong to the interrupted work."""
         if end.reason == "completed":
             self._waiting.clear()
 
 
 def remembered_rule(request: PermissionRequested, answer: Answer) -> Rule | None:
-    """What "always" adds: as narrow as the request, or nothing."""
+    """The rule for an "always" answer: as narrow as the request, or None."""
     return rule_for(request, "deny" if denies(request, answer) else "allow")
 
 
 def denies(request: Request, answer: Answer) -> bool:
-    """By the kind of the option that was chosen: agents name theirs as they like."""
+    """Whether the chosen option denies, by its kind: agents choose their own option ids."""
     if isinstance(request, PermissionRequested):
         for option in request.options:
             if option.id == answer.option:
@@ -99,7 +99,7 @@ def denies(request: Request, answer: Answer) -> bool:
 
 
 def _same(request: Request) -> bytes:
-    """Equal for requests that ask for the same."""
+    """A key that is equal for requests that ask for the same."""
     if isinstance(request, PermissionRequested):
         return _encode((request.tool, request.input, request.paths))
     return _encode(request.questions)

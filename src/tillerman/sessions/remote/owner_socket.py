@@ -1,7 +1,7 @@
-"""Where other processes reach a running session: they follow, answer, prompt, cancel.
+"""Owner socket of a running session: other processes follow, answer, prompt and cancel it.
 
-One JSON object a line, both ways, over a Unix socket that only this user can open. A call is
-answered with `{"ok": true}` or an error; after `follow`, `{"seq": N}` says that entries up to N
+One JSON object per line, both ways, over a Unix socket that only this user can open. A call is
+answered with `{"ok": true}` or an error; after `follow`, `{"seq": N}` reports that entries up to N
 are in the log. The entries themselves are read from the store.
 """
 
@@ -33,7 +33,7 @@ from tillerman.sessions.remote.private_socket import PrivateSocketServer
 if TYPE_CHECKING:
     from tillerman.sessions.runner.runner import Runner
 
-LINE_CAP = 64 * 1024 * 1024  # a prompt with images goes through in one line
+LINE_CAP = 64 * 1024 * 1024  # a prompt with images is one line
 
 
 class Follow(msgspec.Struct, frozen=True, tag="follow"):
@@ -41,7 +41,7 @@ class Follow(msgspec.Struct, frozen=True, tag="follow"):
 
 
 class FollowRequests(msgspec.Struct, frozen=True, tag="follow_requests"):
-    """From now on, and only those that wait for somebody: `{"seq": N}` is one that came or went."""
+    """Follows new requests that need a user: `{"seq": N}` is a request or its answer."""
 
 
 class SendPrompt(msgspec.Struct, frozen=True, tag="prompt"):
@@ -74,11 +74,11 @@ Call = Follow | FollowRequests | SendPrompt | GiveAnswer | ForgetRule | Cancel |
 
 
 class OwnerResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """All that comes back."""
+    """A response of the owner."""
 
     ok: bool | None = None
     seq: int | None = None
-    error: str | None = None  # the class's name
+    error: str | None = None  # the name of the error class
     message: str = ""
     hint: str = ""
 
@@ -151,7 +151,7 @@ class OwnerServer:
 
     async def _feed_requests(self, writer: asyncio.StreamWriter) -> None:
         waiting = set(self._runner.open_requests)
-        with contextlib.suppress(TillermanError):  # nothing more is kept: the session ends
+        with contextlib.suppress(TillermanError):  # nothing more is stored: the session ends
             async for page in self._broadcast.pages(self._broadcast.last_seq):
                 news = [entry.seq for entry in page if self._concerns(entry.event, waiting)]
                 if news:
@@ -160,7 +160,7 @@ class OwnerServer:
         writer.close()
 
     def _concerns(self, event: Event, waiting: set[str]) -> bool:
-        """What the policy answered was over before its entry was durable."""
+        """Whether the event concerns a user. A request answered by the policy is already closed."""
         match event:
             case PermissionRequested(request_id=id) | QuestionAsked(request_id=id):
                 if id in self._runner.open_requests:
@@ -173,7 +173,7 @@ class OwnerServer:
 
 
 class OwnerClient:
-    """The other side of the door."""
+    """Client of an owner socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -181,7 +181,7 @@ class OwnerClient:
 
     @classmethod
     async def pay(cls, path: str) -> OwnerClient | None:
-        """None when nobody is at home."""
+        """Connects; None if no owner is listening."""
         try:
             reader, writer = await asyncio.open_unix_connection(path, limit=LINE_CAP)
         except OSError:
@@ -200,7 +200,7 @@ class OwnerClient:
                 hint="send them one by one",
             )
         self._writer.write(line)
-        with contextlib.suppress(ConnectionError):  # then nothing comes back either
+        with contextlib.suppress(ConnectionError):  # then no response arrives either
             await self._writer.drain()
         while said := await self._hear():
             if said.error:
@@ -210,7 +210,7 @@ class OwnerClient:
         raise SessionBusy("the session's owner went away", hint="try again to take it over")
 
     async def news(self) -> AsyncIterator[int]:
-        """Numbers of the last durable entry; ends with the owner."""
+        """Yields numbers of the last durable entry; ends with the owner."""
         while said := await self._hear():
             if said.seq is not None:
                 yield said.seq
@@ -227,7 +227,7 @@ class OwnerClient:
 
 
 def _rebuilt(said: OwnerResponse) -> TillermanError:
-    """The owner's error as this process would have raised it."""
+    """Recreates the owner's error in this process."""
     kind: type[TillermanError] = getattr(errors, said.error or "", TillermanError)
     error = kind.__new__(kind)
     TillermanError.__init__(error, said.message, hint=said.hint)
@@ -235,7 +235,7 @@ def _rebuilt(said: OwnerResponse) -> TillermanError:
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
-    """Empty when there is no other, or one that is too long."""
+    """Reads a line; empty at the end, or for a line that is too long."""
     try:
         return await reader.readline()
     except ValueError:

@@ -1,4 +1,4 @@
-"""A socket that only this user can open: each who comes is heard in a task of their own."""
+"""Unix socket server for this user only; handles each connection in its own task."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from tillerman.hooks.peer_credentials import peer_of
 
-LONGEST_LINE = 16 * 1024 * 1024  # bytes: a file that is written comes in one
+LONGEST_LINE = 16 * 1024 * 1024  # bytes: a written file is one line
 
 Hear = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class PrivateSocketServer:
-    """`admits` tells by a visitor's pid whether they may come in."""
+    """Accepts connections of this user; `admits` decides by the client's pid."""
 
     def __init__(
         self,
@@ -33,11 +33,11 @@ class PrivateSocketServer:
 
     async def open(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)  # we hold the lease: what lies here is a dead owner's
+        path.unlink(missing_ok=True)  # this process holds the lease: the file is of a dead owner
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.bind(str(path))
-            path.chmod(0o600)  # before it listens; a umask would count for other threads, too
+            path.chmod(0o600)  # before it listens; a umask would affect other threads
             self._server = await asyncio.start_unix_server(
                 self._welcome, sock=listening, limit=self._limit
             )

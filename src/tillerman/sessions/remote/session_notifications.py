@@ -1,7 +1,7 @@
-"""How those who watch all sessions learn of one that begins, or changes while nobody runs it.
+"""Notifies watchers of all sessions about sessions that start, or change without an owner.
 
-Each of them has a pipe in one folder; whoever has news writes the session's id into all of them.
-Nobody polls, and with no watcher the news cost one look at a folder.
+Each watcher has a named pipe in one folder; a notifier writes the session's id into all of them.
+There is no polling, and without watchers a notification costs one directory listing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from types import TracebackType
 
 from tillerman.paths import private_folder
 
-_LONGEST = 256  # bytes of an id; a pipe takes as much in one piece
-_FULL = 4096  # bytes: the least that a pipe holds anywhere
+_LONGEST = 256  # bytes of an id; small enough for an atomic write to a pipe
+_FULL = 4096  # bytes: the minimum capacity of a pipe
 
 
 def notify(folder: Path, session: str) -> None:
@@ -34,25 +34,25 @@ def _write(path: Path, line: bytes) -> None:
     try:
         fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # nobody reads it: its owner died
+        if error.errno == errno.ENXIO:  # no reader: its owner died
             path.unlink(missing_ok=True)
         return
     try:
         if stat.S_ISFIFO(os.fstat(fd).st_mode):
             os.write(fd, line)
     except (BlockingIOError, BrokenPipeError):
-        pass  # who is that far behind looks at all of them: see `SessionNotifications`
+        pass  # a watcher that far behind rescans all: see `SessionNotifications`
     finally:
         os.close(fd)
 
 
 class SessionNotifications:
-    """An open pipe; iterating yields the ids of sessions with news, or None: look at them all."""
+    """A named pipe; iterating yields ids of changed sessions, or None to rescan all sessions."""
 
     def __init__(self, folder: Path) -> None:
         self._path = private_folder(folder) / f"{os.getpid()}-{id(self):x}"
         os.mkfifo(self._path, 0o600)
-        # for writing too: then it never ends, however many writers come and go
+        # for writing too: then it never reaches the end when writers close it
         self._fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._rest = b""
         self._news: deque[str | None] = deque()
@@ -84,5 +84,5 @@ class SessionNotifications:
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._news.extend(line.decode("ascii", "replace") for line in lines)
         if len(data) == _FULL:
-            self._news.append(None)  # some may have found no room
+            self._news.append(None)  # some notifications may have been lost
         self._stirred.set()

@@ -1,4 +1,4 @@
-"""What a session does without anybody waiting for it: what goes wrong with it is told."""
+"""Background tasks of a session; an error in one is passed to a callback."""
 
 from __future__ import annotations
 

@@ -20,17 +20,17 @@ from tillerman.core.output_schema import (
     request_for,
 )
 
-LONGEST = 400  # characters of what is wrong with an answer
+LONGEST = 400  # characters of a problem description
 
 
 class Repair(NamedTuple):
-    """The agent is asked once more, in these words."""
+    """A prompt that asks the agent to repair its answer."""
 
     text: str
 
 
 class AnswerCheck:
-    """`text` gives what the agent said last in the open turn. Its repair is one of each prompt."""
+    """Checks answers. `text` returns the agent's last message; one repair is allowed per prompt."""
 
     def __init__(self, format: AnswerFormat, text: Callable[[], Awaitable[str]]) -> None:
         self._format = format
@@ -41,13 +41,13 @@ class AnswerCheck:
         self._repaired = False
 
     def request(self, prompt: Prompt, agent: AgentInfo) -> Prompt:
-        """An agent that cannot be given a schema is asked for it in words."""
+        """Adds the schema to the prompt for an agent without schema support."""
         if "schema" in agent.can:
             return prompt
         return replace(prompt, text=f"{prompt.text}\n\n{request_for(self._format.schema)}")
 
     async def check(self, end: TurnEnded) -> tuple[TurnEnded, Repair | None]:
-        """The end of a completed turn, with the value; or as failed, and how it can be repaired."""
+        """Returns the turn's end with the value; or a failed one, and a repair if one is left."""
         try:
             value = end.result if end.result is not None else read_answer(await self._text())
         except NoJson as error:
@@ -64,7 +64,7 @@ class AnswerCheck:
 
 
 def check_schema(schema: Any) -> None:
-    """Raises `UsageError` for what is no JSON Schema."""
+    """Raises `UsageError` for an invalid JSON Schema."""
     from jsonschema import SchemaError
 
     try:
@@ -78,7 +78,7 @@ def check_schema(schema: Any) -> None:
 
 
 def _problem(schema: Any, value: Any) -> str:
-    """What is wrong with the value, in one sentence; "" when it is valid."""
+    """Describes what is wrong with the value in one sentence; empty if it is valid."""
     from jsonschema.exceptions import best_match
     from referencing.exceptions import Unresolvable
 
@@ -92,7 +92,7 @@ def _problem(schema: Any, value: Any) -> str:
 
 
 def _validator(schema: Any) -> Any:
-    """Without a registry that would fetch what the schema refers to."""
+    """A validator without a registry, so that references are not fetched."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
     from referencing import Registry

@@ -1,6 +1,6 @@
-"""What refuses a prompt before anything begins: that it is no text, or a command of the user's.
+"""Checks a prompt before it is sent: valid Unicode, and accepted by the user's check command.
 
-Some agents have a hook for this, which does not fire everywhere; here it holds for all of them.
+Some agents have a hook for this, which does not fire everywhere; this check applies to all agents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class PromptCheck:
         self._host = host
 
     async def read(self, prompt: Prompt) -> None:
-        """Raises `PromptRefused` unless the command succeeds, whatever kept it from that."""
+        """Raises `PromptRefused` unless the command runs and succeeds."""
         _refuse_what_is_no_text(prompt)
         if not self._command:
             return
@@ -38,7 +38,7 @@ class PromptCheck:
 
 
 def _refuse_what_is_no_text(prompt: Prompt) -> None:
-    """No agent could be told it, and no log could keep it."""
+    """Refuses text that cannot be encoded, which could be neither sent nor stored."""
     for text in (prompt.text, *(file.name for file in prompt.files)):
         try:
             text.encode()

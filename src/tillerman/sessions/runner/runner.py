@@ -1,4 +1,4 @@
-"""One live session: reads its agent, writes its log, answers its requests."""
+"""One live session: reads its agent's events, writes its log, resolves its requests."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ _ACTED_ON = frozenset(
 )  # fmt: skip
 _NOTED = frozenset({BackgroundChanged, SettingsChanged, AgentReady})
 
-_VISIBLE: frozenset[type] = frozenset({MessageChunk, ToolStarted})  # it was said, or done
+_VISIBLE: frozenset[type] = frozenset({MessageChunk, ToolStarted})  # output or action
 
-STARTS = 0.03  # seconds that an agent takes, at least, before it asks for anything
-CANCEL_GRACE = 5.0  # seconds for background work to end, once the turn has
+STARTS = 0.03  # minimum seconds before an agent makes a request
+CANCEL_GRACE = 5.0  # seconds for background tasks to end after the turn
 
 
 class Runner:
@@ -94,7 +94,7 @@ class Runner:
         history: Callable[[], Iterable[Entry]],
         native_id: str | None,
         last_turn: int,
-        policy: Callable[[str], Policy],  # of a preset
+        policy: Callable[[str], Policy],  # by preset
         context: DecisionContext,
         recall: Callable[[], SessionRules],
         remembered: ProjectRules,
@@ -162,10 +162,10 @@ class Runner:
         )
         self._requests = self._liaison.requests
         self._begin_lock = asyncio.Lock()
-        self._asked: Prompt | None = None  # what the open turn began with
-        self._visible = False  # the agent said or did something in it
-        self._begun = False  # or one before it
-        self._going_on: asyncio.Task[None] | None = None  # after its agent stopped
+        self._asked: Prompt | None = None  # the prompt of the open turn
+        self._visible = False  # the agent produced output or actions in it
+        self._begun = False  # or an earlier agent of the turn did
+        self._going_on: asyncio.Task[None] | None = None  # continues after the agent stopped
         self._vetting = PromptCheck(order.terms.vet, order.spec.cwd, lambda: self._line.host)
         wanted = order.terms.answer
         self._answer = AnswerCheck(wanted, self._log.last_said) if wanted else None
@@ -186,13 +186,13 @@ class Runner:
 
     @property
     def liaison(self) -> RequestBroker:
-        """For whoever acts beside the agent."""
+        """The request broker, for tool calls beside the agent."""
         return self._liaison
 
     def remembered_rules(self) -> tuple[Rule, ...]:
         return self._requests.remembered_rules()
 
-    # -- what a surface asks ---------------------------------------------------------------------
+    # -- calls of surfaces -----------------------------------------------------------------------
 
     async def prompt(
         self,
@@ -222,7 +222,7 @@ class Runner:
             await self._begin(prompt, when_busy)
 
     async def _steer(self, prompt: Prompt) -> bool:
-        """False when the turn ended in this very moment."""
+        """Steers the turn; False if it ended at the same time."""
         conversation = await self._line.open()
         try:
             await conversation.steer(prompt)
@@ -238,12 +238,12 @@ class Runner:
         self._log.say(SettingsChanged(forgotten=told))
 
     async def cancel(self) -> None:
-        """Ends the turn and what works in the background; the agent itself, if it will not."""
+        """Cancels the turn and background tasks; closes the agent if it does not stop."""
         self._queue.clear()
         self._retries.clear()
         if not self._going_on:
             self._heirs.give_up()
-        async with self._begin_lock:  # a turn that is just beginning is meant too
+        async with self._begin_lock:  # also cancels a turn that is just starting
             conversation = self._line.conversation
         if self._going_on:
             self._going_on.cancel()
@@ -275,12 +275,12 @@ class Runner:
             await self._bearing.configure(model=model, mode=mode)
 
     async def idle(self) -> None:
-        """Until no turn is open, none is queued, and nothing works in the background."""
+        """Waits until no turn is open or queued, and no background task runs."""
         await self._idle.wait()
         await self._log.journal.durable()
 
     def rested(self) -> bool:
-        """Idle, and all of it in the log."""
+        """Whether the session is idle, and all entries are durable."""
         return self._idle.is_set() and self._log.journal.settled
 
     def storage_changed(self, storage: Storage) -> None:
@@ -333,7 +333,7 @@ class Runner:
             await self._send(conversation, sending)
 
     async def _send(self, conversation: Conversation, sending: Coroutine[Any, Any, None]) -> None:
-        """The turn is open: whatever goes wrong from here on is told as its end."""
+        """Sends the prompt of the open turn; errors end the turn."""
         if conversation is not self._line.conversation:
             sending.close()
             failure = Failure(
@@ -351,7 +351,7 @@ class Runner:
             self._line.blank = False
 
     def _with_schema(self, prompt: Prompt, way: object = None) -> Prompt:
-        """With the schema in words, for an agent that has no other place for it."""
+        """Adds the schema to the prompt, for an agent without schema support."""
         if self._answer is None or isinstance(way, Repair):
             return prompt
         return self._answer.request(prompt, self._line.agent.info)
@@ -359,9 +359,10 @@ class Runner:
     def _sending(
         self, conversation: Conversation, prompt: Prompt
     ) -> Coroutine[Any, Any, None] | None:
-        """None when the agent woke in the meantime: its own turn comes first.
+        """Returns the prompt call; None if the agent has just started a turn of its own.
 
-        The conversation knows of a turn before we have heard of it, and refuses at once.
+        That turn comes first. The conversation knows of it before its event arrives, and refuses
+        immediately.
         """
         if self._turns:
             return None
@@ -381,12 +382,12 @@ class Runner:
         self._log.say(event, raw)
         self._log.say_all(self._heirs.news())
         self._guard.begin_turn()
-        if self._line.native_id:  # else the agent has not said yet which model it takes
+        if self._line.native_id:  # else the agent has not reported its model yet
             self._guard.check_price(self._line.agent.info, self._line.model)
         self._await_words()
 
     async def _stopped(self, event: TurnEnded, raw: bytes | None = None) -> None:
-        """The agent ended the turn. It ends for us too, unless somebody can go on with it."""
+        """Handles the end of the agent's turn: continues by a fallback, or ends the turn."""
         event = self._retries.ending(event, visible=self._visible)
         way: RetryAfter | SwitchAgent | Repair | Replay | None = None
         if self._answer and event.reason == "completed" and self._turns and self._asked:
@@ -394,7 +395,7 @@ class Runner:
         failure = None if self._guard.verdict else event.failure
         if failure and self._turns and self._asked and event.reason == "failed":
             if way is None and failure.kind == "history_lost" and self._line.native_id:
-                self._line.blank = True  # if not now, the next prompt comes with an account
+                self._line.blank = True  # the next prompt then includes a summary of the history
                 way = None if self._visible else Replay()
             if way is None:
                 way = self._relay.way_on(failure, visible=self._visible)
@@ -422,7 +423,7 @@ class Runner:
             self._log.say_all(self._heirs.news())
             self._bearing.prompted(self._asked, prompt.text if isinstance(way, SwitchAgent) else "")
             sending = conversation.prompt(self._with_schema(prompt, way))
-        except Exception as error:  # whatever it is, the turn must end
+        except Exception as error:  # the turn must end, whatever the error
             self._going_on = None
             self._log.say(Notice(level="error", kind="fallback", text=_told(error)))
             await self._end_turn(end, raw)
@@ -459,7 +460,7 @@ class Runner:
         self._next(event)
 
     def _next(self, end: TurnEnded) -> None:
-        """The turn is over: the queue's next prompt, what a check says to it, or rest."""
+        """After a turn: starts the next queued prompt or the until-check, or becomes idle."""
         if self._queue:
             self._aside.do(self._begin(self._queue.popleft(), queued=True))
         elif self._check.wanted and end.reason == "completed" and not self._background:
@@ -480,7 +481,7 @@ class Runner:
             self._idle.set()
             self._log.journal.wake_readers()
 
-    # -- the agent -------------------------------------------------------------------------------
+    # -- agent -----------------------------------------------------------------------------------
 
     def warm(self) -> None:
         self._line.warm()
@@ -497,7 +498,7 @@ class Runner:
                     else:
                         self._hear(event, raw)
                 del raw, events
-        self._guard.pause()  # while the store is behind, it is we who are silent
+        self._guard.pause()  # while the store is behind, the delay is not the agent's
         await self._log.journal.room()
         self._await_words()
 
@@ -510,7 +511,7 @@ class Runner:
         tell(agent, spec)
 
     def _bypassed(self, why: Failure) -> None:
-        """Nothing else that it says can be trusted."""
+        """Fails the turn and closes the agent, whose further output cannot be trusted."""
         self._guard.condemn(why)
         if not self._turns:
             self._log.say(Notice(level="error", kind="session", text=why.message))
@@ -525,7 +526,7 @@ class Runner:
             self._aside.do(self._line.conversation.close())
 
     async def _gone(self, end: TurnEnded) -> None:
-        """The conversation is over, whatever it left open."""
+        """Cleans up after the conversation has ended: turn, background tasks, open requests."""
         if not self._going_on:
             await self._stopped(end)
         if self._background:
@@ -538,7 +539,7 @@ class Runner:
     def _hear(self, event: Event, raw: bytes | None) -> None:
         kind = type(event)
         if isinstance(event, SettingsChanged):
-            event = replace(event, approve=None)  # no agent says what it may do
+            event = replace(event, approve=None)  # an agent cannot change the preset
             event = self._bearing.without_foreign_title(event)
             if self._bearing.knows(event):
                 return
@@ -553,8 +554,8 @@ class Runner:
             self._retries.observe(event, visible=self._visible)
 
     def _hear_words(self, words: ChunkBatch) -> None:
-        """As `_hear` of each piece."""
-        if type(words.whole) in self._guard.watches:  # a limit is passed by one of them
+        """Like `_hear` for each chunk."""
+        if type(words.whole) in self._guard.watches:  # a single chunk may exceed a limit
             for heard in words.heard:
                 self._hear(heard.events[0], heard.raw)
             return
@@ -568,7 +569,7 @@ class Runner:
                 text = "the agent says that a turn began within a turn"
                 self._log.write(Notice(level="warning", kind="stray", text=text), raw)
             case TurnStarted():
-                self._start_turn(event, raw)  # first: from here on no prompt begins another
+                self._start_turn(event, raw)  # first: from here on no prompt starts another turn
                 await self._outlook.look()
             case TurnEnded() if self._going_on:  # it has stopped already, and is being replaced
                 if raw:
@@ -586,7 +587,7 @@ class Runner:
                 self._liaison.settle(event, raw)
 
     def _note(self, event: Event) -> None:
-        """State that later steps depend on; everything else is only written."""
+        """Updates state that later steps depend on; other events are only written."""
         match event:
             case BackgroundChanged(tasks=tasks):
                 self._background = bool(tasks)
@@ -601,7 +602,7 @@ class Runner:
     # -- limits ----------------------------------------------------------------------------------
 
     def _await_words(self) -> None:
-        """Unless a person, or another agent, is waited for."""
+        """Starts the idle timer, unless a user or another agent is being waited for."""
         self._guard.pause()
         if (self._turns or self._background) and not self._requests and not self._going_on:
             self._guard.await_words()
@@ -619,13 +620,13 @@ class Runner:
         self._log.say(Notice(level="warning", kind="limit", text=text))
 
     def _stop(self, why: Failure) -> None:
-        """A limit was passed."""
+        """Stops the agent after a limit was exceeded."""
         if not self._turns:
             text = f"background work was ended: {why.message}"
             self._log.say(Notice(level="error", kind="limit", text=text))
         self._aside.do(self.cancel())
 
-    # -- parts ----------------------------------------------------------------------------------
+    # -- helpers --------------------------------------------------------------------------------
 
     def _went_wrong(self, error: TillermanError) -> None:
         self._log.say(Notice(level="error", kind="session", text=error.message))
@@ -633,7 +634,7 @@ class Runner:
 
 
 def _models(terms: RunSettings) -> Models:
-    from tillerman.config.model_table import load_models  # few agents tell tokens and no cost
+    from tillerman.config.model_table import load_models  # lazy: few report tokens without cost
 
     return load_models(terms.models)
 

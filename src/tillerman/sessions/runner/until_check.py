@@ -1,6 +1,6 @@
-"""A check of the user's after each turn: while it fails, its last words are the next prompt.
+"""Runs the user's check command after each turn; while it fails, its output is the next prompt.
 
-Some agents have a hook for this, which does not fire everywhere; here it holds for all of them.
+Some agents have a hook for this, which does not fire everywhere; this check applies to all agents.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from tillerman.core.events import Notice
 from tillerman.sessions.run_settings import UntilSettings
 from tillerman.sessions.runner.user_command import run
 
-LONGEST = 1800.0  # seconds of one check
+LONGEST = 1800.0  # seconds per check
 
 
 class UntilOutcome(NamedTuple):
     notice: Notice
-    prompt: str | None  # None: the agent may rest
+    prompt: str | None  # None: no further turn
 
 
 class UntilCheck:
-    """Its rounds are those of one prompt: `renew` begins them anew."""
+    """Counts rounds per prompt: `renew` resets them."""
 
     def __init__(self, until: UntilSettings, cwd: Path, host: Callable[[], Host]) -> None:
         self._until = until
@@ -34,7 +34,7 @@ class UntilCheck:
         self._running: asyncio.Task[None] | None = None
 
     def __bool__(self) -> bool:
-        """Whether it runs."""
+        """Whether the check is running."""
         return self._running is not None
 
     @property
@@ -61,7 +61,7 @@ class UntilCheck:
         self._running = do(check())
 
     def stop(self) -> bool:
-        """Whether it ran."""
+        """Cancels the check; returns whether it was running."""
         running, self._running = self._running, None
         return running is not None and running.cancel()
 

@@ -1,4 +1,4 @@
-"""A command of the user's that runs beside the agent: how it ended, and its last words."""
+"""Runs a user's command beside the agent; returns its exit status and the end of its output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tillerman.core.terminal_sanitizer import clean
 if TYPE_CHECKING:
     from tillerman.agents.stdio.pipes import PipeWriter
 
-TAIL = 8_000  # bytes of what it said last
+TAIL = 8_000  # bytes of output, from its end
 
 
 class UserCommandResult(NamedTuple):
@@ -21,15 +21,15 @@ class UserCommandResult(NamedTuple):
 
     @property
     def how(self) -> str:
-        """For people."""
+        """The exit status as text."""
         return f"signal {self.exit.signal}" if self.exit.signal else f"exit code {self.exit.code}"
 
 
 async def run(
     host: Host, command: str, *, cwd: Path, limit: float, input: bytes | None = None
 ) -> UserCommandResult:
-    """By the shell. `TimeoutError` after `limit` seconds; what it has started ends with it."""
-    from tillerman.agents.stdio.pipes import (  # few sessions have such a command
+    """Runs the command in a shell. `TimeoutError` after `limit` seconds; kills its processes."""
+    from tillerman.agents.stdio.pipes import (  # lazy: few sessions have such a command
         PipeReader,
         PipeWriter,
     )

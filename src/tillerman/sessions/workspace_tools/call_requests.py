@@ -1,4 +1,4 @@
-"""What the policy is asked about a call of the workspace's tools, in the words it judges by."""
+"""Translates workspace tool calls into permission requests for the policy."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.tools import tool_schemas
 from tillerman.workspace.tools.tool_schemas import ToolCallArguments
 
-MOST_MEMBERS = 50  # of an archive, that a question names
+MOST_MEMBERS = 50  # of an archive, listed in a request
 
 
 class ToolDenied(Refused):
-    """By a rule, a person or the clock."""
+    """A call denied by a rule, a user or a timeout."""
 
 
 def acts_of_call(call: ToolCallArguments) -> list[tuple[str, dict[str, Any]]]:
-    """What the policy is asked about: the tool by our names, and its input; the last one is what
-    the call is called by."""
+    """Returns the permission requests of a call, as tool names of the vocabulary and inputs. The
+    last one also gives the call its title."""
     match call:
         case tool_schemas.ExecuteShell(command=command, cwd=cwd, env=env, stdin=stdin):
             if env:  # a variable may name another program to run
@@ -36,7 +36,7 @@ def acts_of_call(call: ToolCallArguments) -> list[tuple[str, dict[str, Any]]]:
             given = {"stdin": stdin} if stdin else {}
             return [("Bash", {"command": command, **where, **given})]
         case tool_schemas.WriteProcessInput(text=text) if text.strip():
-            return [("Bash", {"command": text})]  # to a shell, it is one
+            return [("Bash", {"command": text})]  # for a shell, it is a command
         case tool_schemas.ReadFile(path=path) | tool_schemas.ExportFile(path=path):
             return [("Read", {"path": path})]
         case tool_schemas.ExportZip(paths=paths):
@@ -71,7 +71,7 @@ def acts_of_call(call: ToolCallArguments) -> list[tuple[str, dict[str, Any]]]:
     return [("MCP", msgspec.to_builtins(call))]
 
 
-# The words of a request, where the call has others.
+# Request fields whose names differ from those of the call.
 _RENAMED: dict[type[ToolCallArguments], dict[str, str]] = {
     tool_schemas.ReplaceLinesInFile: {"new_string": "new_text", "old_string": "expected_old_text"},
     tool_schemas.ReplaceTextInFile: {"new_string": "new_text", "old_string": "old_text"},
@@ -81,7 +81,7 @@ _RENAMED: dict[type[ToolCallArguments], dict[str, str]] = {
 
 
 def changed_fields(call: ToolCallArguments, tool: str, input: Mapping[str, Any]) -> dict[str, Any]:
-    """A changed input in the words of the call; of a place it was asked about it stays there."""
+    """Translates a changed input back to fields of the call (an import's read path to `source`)."""
     known = {field.name for field in msgspec.structs.fields(call)}
     renamed = _RENAMED.get(type(call), {})
     if isinstance(call, tool_schemas.ImportFile) and tool == "Read":
@@ -96,13 +96,14 @@ async def with_members(
     members: Sequence[str],
     decide: Callable[[PermissionRequested], Decision | None],
 ) -> dict[str, Any]:
-    """The input of a request with the files of an archive that rules ask about; `ToolDenied` where
-    a
-    rule denies one."""
+    """Adds the files of an archive that rules ask about to a request's input.
+
+    Raises `ToolDenied` if a rule denies one.
+    """
     asked: list[str] = []
     for number, name in enumerate(members):
         if number % 20 == 0:
-            await asyncio.sleep(0)  # others are waiting
+            await asyncio.sleep(0)  # let other tasks run
         path = f"{call.path.rstrip('/')}/{name}"
         request = PermissionRequested(request_id="", tool="Write", title="", input={"path": path})
         decision = decide(request)
@@ -118,8 +119,7 @@ async def with_members(
 
 
 def check_placeholders(call: ToolCallArguments, secrets: Secrets) -> None:
-    """Refuses a command, or the name of a file, that holds a placeholder: nothing puts the secret
-    back there."""
+    """Refuses a placeholder in a command or a file name, where the secret is not restored."""
     match call:
         case tool_schemas.ExecuteShell(command=command, stdin=stdin, env=env):
             texts = [command, stdin or "", *(env or {}).values()]

@@ -1,7 +1,7 @@
-"""The workspace's tools for shell processes: commands are started, read, fed and ended.
+"""Workspace tools for shell processes: start, poll, read, search, write input, kill.
 
-Several clients may use one session, over HTTP. A process is seen by the client that started it; to
-every other it is as unknown as one that never was.
+Several clients may use one session over HTTP. A process is visible to the client that started it;
+for all others it is unknown.
 """
 
 from __future__ import annotations
@@ -32,29 +32,30 @@ from tillerman.workspace.tools.isolation_notes import LEVELS
 from tillerman.workspace.tools.tool_results import ToolResult
 from tillerman.workspace.tools.tool_schemas import ToolCallArguments
 
-FEW_BYTES = 16 << 10  # of output that is read at once
-GRACE = 3.0  # seconds for a process that is asked to end
+FEW_BYTES = 16 << 10  # of output that is read without a thread
+GRACE = 3.0  # seconds for a process to end after SIGTERM
 
 IsServed = Callable[[str], Awaitable[bool]]
 
 
 class Caller(NamedTuple):
-    """Who calls. `owner` is recorded with each process; `owns` says of an owner whether processes
-    of theirs are this caller's too. Without either a caller has all of the session."""
+    """The client that calls. `owner` is stored with each process; `owns` returns whether processes
+    of an owner also belong to this caller. By default a caller owns all processes of the
+    session."""
 
     owner: str | None = None
     owns: Callable[[str | None], bool] = lambda owner: True
 
 
 class _Shown(NamedTuple):
-    """Bytes of each stream that a caller was shown, or told of."""
+    """Bytes of each stream that a caller was shown or told about."""
 
     stdout: int = 0
     stderr: int = 0
 
 
 class ProcessCalls:
-    """`is_served` says of a session whether some server has it now."""
+    """Runs process tool calls. `is_served` returns whether a server currently has a session."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class ProcessCalls:
         self._shown: dict[tuple[str | None, str], _Shown] = {}
 
     async def open(self) -> None:
-        """Commands of an earlier server run on: what it knew of protected names still counts."""
+        """Resumes watching processes of an earlier server, with its state of protected names."""
         running = [process for process in self._processes.list() if process.live]
         if running:
             self._protection.resume()
@@ -92,7 +93,7 @@ class ProcessCalls:
         await asyncio.gather(*self._watches, return_exceptions=True)
 
     def list(self, caller: Caller, status: str = "all") -> Sequence[WorkspaceProcess]:
-        """Newest first."""
+        """Lists the caller's processes, newest first."""
         wanted = LIVE if status == "live" else {status}
         found = [one for one in reversed(self._processes.list()) if caller.owns(one.owner)]
         return [one for one in found if status == "all" or one.status in wanted]
@@ -105,7 +106,7 @@ class ProcessCalls:
     async def run(
         self, call: ToolCallArguments, caller: Caller, progress: ProgressReport
     ) -> ToolResult | None:
-        """What came of it; None for a call of another tool."""
+        """Runs the call and returns its result; None for a call of another tool."""
         if process := getattr(call, "process_id", None):
             await self._check(caller, process)
         match call:
@@ -127,10 +128,10 @@ class ProcessCalls:
                 return tool_results.stands(written, None, "")
         return None
 
-    # -- whose it is -----------------------------------------------------------------------------
+    # -- ownership -------------------------------------------------------------------------------
 
     async def _check(self, caller: Caller, process: str) -> None:
-        """`Refused` when it is not the caller's."""
+        """Raises `Refused` if the process is not the caller's."""
         try:
             found = self._processes.known(process)
         except UnknownProcess:
@@ -141,7 +142,7 @@ class ProcessCalls:
         if not caller.owns(found.owner):
             raise UnknownProcess(process)
 
-    # -- a command -------------------------------------------------------------------------------
+    # -- commands --------------------------------------------------------------------------------
 
     async def _execute(
         self, call: tool_schemas.ExecuteShell, caller: Caller, progress: ProgressReport
@@ -175,19 +176,19 @@ class ProcessCalls:
         else:
             await asyncio.shield(watch)
         folder = self._processes.folder(process.id)
-        told = tool_results.run(process, folder, self._secrets)  # some KB, written a moment ago
+        told = tool_results.run(process, folder, self._secrets)  # a few KB, just written
         notes = isolation_notes.on_end(process, self._bench.isolation, folder)
         return tool_results.with_notes(told, [*(one.text for one in hold.found), *notes])
 
     def _watch(self, process: WorkspaceProcess, hold: Hold) -> asyncio.Task[None]:
-        """Protected names are restored while it runs, and once more when it has ended."""
+        """Restores protected names while the process runs, and once more after its end."""
 
         async def watch() -> None:
             try:
                 await self._processes.wait(process.id)
             except asyncio.CancelledError:
                 if self._bench.survives:
-                    raise  # another server goes on with it
+                    raise  # another server resumes it
             await hold.end()
 
         task = asyncio.create_task(watch())
@@ -223,7 +224,7 @@ class ProcessCalls:
         return call.isolation
 
     def _folder(self, path: str) -> Path:
-        """A folder of the workspace, by the name that no link can change any more."""
+        """Resolves a folder of the workspace to a path without links."""
         folder = self._root.open_folder(path)
         try:
             return Path(f"/proc/self/fd/{folder}").readlink()
@@ -238,10 +239,10 @@ class ProcessCalls:
             process = await self._processes.wait(process.id, GRACE)
         return await self._processes.kill(process.id) if process.live else process
 
-    # -- its output ------------------------------------------------------------------------------
+    # -- output ----------------------------------------------------------------------------------
 
     async def _poll(self, call: tool_schemas.PollProcess, caller: Caller) -> ToolResult:
-        """With `wait_ms` it waits only if the caller was shown all there is."""
+        """Polls a process. With `wait_ms` it waits only if the caller was shown all output."""
         process = await self._processes.get(call.process_id, exact=False)
         shown = self._shown.get((caller.owner, process.id), _Shown())
         is_new = process.stdout_bytes > shown.stdout or process.stderr_bytes > shown.stderr
@@ -260,7 +261,7 @@ class ProcessCalls:
     async def _tail(
         self, process: WorkspaceProcess, wanted: tool_schemas.OutputTail
     ) -> output_reader.OutputLines:
-        """A thread takes longer to start than a few KB take to be read."""
+        """Reads the end of the output; in a thread only if it is long enough to be worth it."""
         path = self._processes.folder(process.id) / wanted.src
         if max(process.stdout_bytes, process.stderr_bytes) <= FEW_BYTES:
             return output_reader.tail(path, wanted.n, self._secrets)
@@ -310,7 +311,7 @@ class ProcessCalls:
 
 
 def _lost(process: WorkspaceProcess) -> Refused:
-    """Of a server that is gone, in the same folder."""
+    """The error for a process of an earlier server in the same folder."""
     why = f": {process.why}" if process.why else ""
     return Refused(
         f"process {process.id} was lost with the server that ran it; it is {process.status}{why}",

@@ -1,4 +1,4 @@
-"""What a call that takes long reports meanwhile to the client that waits for it."""
+"""Progress reports of a long tool call to the waiting client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY = 2.0  # seconds
 
 
 class ProgressReport:
-    """Of one call. It counts seconds from the beginning of the call, so it only ever grows."""
+    """Progress of one call, in seconds since its start, so that it only increases."""
 
     def __init__(self, send: SendProgress | None) -> None:
         self._send = send
@@ -33,7 +33,7 @@ class ProgressReport:
 
     @contextlib.asynccontextmanager
     async def while_waiting(self, text: str) -> AsyncIterator[None]:
-        """Sends the text again and again: a client that hears nothing may give up."""
+        """Sends the text repeatedly: a client without progress may time out."""
 
         async def repeat() -> None:
             while True:

@@ -1,4 +1,4 @@
-"""The workspace's tools as a session offers them: announced to the agent, served, taken back."""
+"""Offers the workspace tools of a session: adds their MCP server, serves and closes it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ _RELAY = Path(__file__).parents[2] / "mcp" / "stdio_relay.py"
 
 
 class ToolOffer:
-    """`serve` speaks with whoever comes; None where the session is served another way.
-    `is_served` says of another session whether somebody runs it."""
+    """Workspace tools of one session.
+
+    `serve` handles a connection; None if the session is served another way. `is_served` returns
+    whether a process runs another session.
+    """
 
     def __init__(
         self,
@@ -48,7 +51,7 @@ class ToolOffer:
         self._reception: PrivateSocketServer | None = None
 
     def announced(self, spec: SessionSpec) -> SessionSpec:
-        """The agent starts a relay as one of its MCP servers."""
+        """Adds the relay as an MCP server that the agent starts."""
         words = ["-I", "-S", str(_RELAY), str(self._socket)]
         server = {"command": sys.executable, "args": words}
         return replace(spec, servers={**spec.servers, SERVER: server})

@@ -1,4 +1,4 @@
-"""A session's workspace at work: each call judged by the policy, done, and told in the log."""
+"""Runs workspace tool calls of a session: requests approval, executes and logs each call."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ from tillerman.workspace.tools.tool_schemas import ToolCallArguments, read_call
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
 SHOWN = 20  # processes in the overview
-QUOTED = 2_000  # characters of a refusal, which may quote what was asked
-DEEPEST = 64  # dicts and lists inside each other, in the arguments of a call
+QUOTED = 2_000  # characters of a refusal, which may quote the input
+DEEPEST = 64  # nested dicts and lists in the arguments of a call
 EVERYBODY = Caller()
 ASK_USER = "go on without it, or ask the user, whose `[[rules]]` can allow it"
 WAITING = "waits for approval: `tillerman requests list` shows it to the user"
@@ -64,7 +64,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ToolCallResult(msgspec.Struct, frozen=True):
-    """`text` is for the model, `data` the same for programs."""
+    """The result of a call: `text` for the model, `data` for programs."""
 
     outcome: Outcome
     text: str
@@ -82,7 +82,7 @@ class ToolCallResult(msgspec.Struct, frozen=True):
 
 
 class ToolRunner:
-    """Open it with `open`. Calls may come at once, and from several clients."""
+    """Created by `open`. Calls may be concurrent, and from several clients."""
 
     def __init__(
         self,
@@ -121,8 +121,10 @@ class ToolRunner:
         enforcement: SessionEnforcement,
         is_served: IsServed,
     ) -> ToolRunner:
-        """`processes`, `records`, `exports` and `locks` are folders. What ran before is found
-        again."""
+        """Finds processes of an earlier server.
+
+        `processes`, `records`, `exports` and `locks` are folders.
+        """
         place = ProcessPlace(cwd, processes, records, supervision, judged=enforcement)
         found = await Processes.open(session, table, place, secrets.redact_text)
         path_locks = await asyncio.to_thread(_open_locks, locks)
@@ -148,15 +150,16 @@ class ToolRunner:
         self._files.root.close()
 
     def admits(self, pid: int) -> bool:
-        """A command must not call for another with less around it."""
+        """Refuses processes of these tools: a command must not start another with less
+        isolation."""
         return not self._processes.started(pid)
 
     def clean(self, text: str) -> str:
-        """As it may be told: without what is secret."""
+        """Redacts secrets."""
         return self._secrets.redact_text(text)
 
     async def overview(self, caller: Caller = EVERYBODY) -> str:
-        """Where it is, what is in it, two levels deep, and what runs."""
+        """Describes the workspace: its path, its tree two levels deep, its running processes."""
         listing = await asyncio.to_thread(self._files.list_directory, ".", 2)
         running = self.processes(caller, "live")[:SHOWN]
         parts = [
@@ -173,10 +176,10 @@ class ToolRunner:
     def processes(
         self, caller: Caller = EVERYBODY, status: str = "all"
     ) -> Sequence[WorkspaceProcess]:
-        """Newest first."""
+        """Lists the caller's processes, newest first."""
         return self._process_calls.list(caller, status)
 
-    # -- a call ----------------------------------------------------------------------------------
+    # -- calls -----------------------------------------------------------------------------------
 
     async def call(
         self,
@@ -189,7 +192,7 @@ class ToolRunner:
     ) -> ToolCallResult:
         report = ProgressReport(progress)
         call_id = f"{SERVER}-{os.urandom(4).hex()}"
-        if _is_too_deep(arguments):  # nobody could log it
+        if _is_too_deep(arguments):  # too deep to be logged
             self._begin(call_id, None, "MCP", tool, {})
             why = f"the arguments of {tool} are nested deeper than {DEEPEST} levels"
             return self._end(
@@ -242,7 +245,7 @@ class ToolRunner:
         )
 
     def _end(self, call_id: str, parent: str | None, done: ToolCallResult) -> ToolCallResult:
-        """What goes to the model is as clean as what is kept."""
+        """Logs the end of a call; redacts the result for the model like the stored one."""
         done = ToolCallResult(
             done.outcome,
             self.clean(done.text),
@@ -266,7 +269,7 @@ class ToolRunner:
         call_id: str,
         ask: Ask | None,
     ) -> ToolCallArguments:
-        """The call as it may be done: a person or a rule may have changed it."""
+        """Requests approval; returns the call, which a user or a rule may have changed."""
         name = f"{SERVER}.{call.name}"
         request = PermissionRequested(
             request_id=os.urandom(8).hex(),
@@ -285,7 +288,7 @@ class ToolRunner:
         check_placeholders(changed, self._secrets)
         return changed
 
-    # -- what it does ----------------------------------------------------------------------------
+    # -- execution -------------------------------------------------------------------------------
 
     async def _do(
         self,

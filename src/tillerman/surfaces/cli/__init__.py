@@ -1,1 +1,1 @@
-"""The command line. Whatever is heavy is imported by the command that needs it."""
+"""The command line. Heavy modules are imported lazily by the command that needs them."""

@@ -1,4 +1,4 @@
-"""The log file of `--debug`: what the program itself does, for a person who looks for a fault."""
+"""Debug log file of `--debug`, with secrets redacted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class _Discreet(logging.Formatter):
-    """Writes no secret, whatever an exception quotes."""
+    """Redacts secrets from log records, including those quoted in exceptions."""
 
     def __init__(self, given: Iterable[str]) -> None:
         from tillerman.supervision.environment import asked_for, secrets_of
@@ -26,7 +26,7 @@ class _Discreet(logging.Formatter):
 
 
 def start(given: Iterable[str] = ()) -> None:
-    """`given`: the words of `--env`."""
+    """Starts logging. `given` are the `--env` arguments, whose values may be secrets."""
     from tillerman.paths import find_paths
 
     folder = find_paths().logs

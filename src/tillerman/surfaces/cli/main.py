@@ -1,4 +1,4 @@
-"""From words to an exit code: finds the command, runs it, and tells what went wrong."""
+"""CLI entry point: parses arguments, runs the command, reports errors, returns the exit code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ANYWHERE = ("hook", "schema")  # commands that need no current folder
 
 
 def main(words: list[str], head: Prestart | None = None) -> int:
-    """`head`: a warden that starts already, for `run`."""
+    """Runs the CLI. `head` is a warden process that was started early for `run`."""
     try:
         code = _guarded(words, head)
         sys.stdout.flush()
@@ -37,7 +37,7 @@ def main(words: list[str], head: Prestart | None = None) -> int:
     except BrokenPipeError:
         _forget_output()
         return BROKEN_PIPE
-    except OSError as error:  # the last of it would not go out
+    except OSError as error:  # the final flush failed
         return _lost_output(error)
 
 
@@ -63,7 +63,7 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
         return CANCELLED
     except BrokenPipeError:
         raise
-    except SystemExit as leaving:  # argparse, after its help
+    except SystemExit as leaving:  # raised by argparse after --help
         return int(leaving.code or 0)
     except Exception as error:
         if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
@@ -79,7 +79,7 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
 
 
 def _of_the_machine(error: OSError) -> tuple[str, str] | None:
-    """Message and hint of an error that is in the user's files and not in tillerman."""
+    """Message and hint for an error in the user's files or disk, not a bug in tillerman."""
     if not isinstance(error.filename, str) or error.errno not in _NO_ROOM + _REFUSED + _TOO_MUCH:
         return None
     from tillerman.paths import find_paths
@@ -106,7 +106,7 @@ def complain(message: str, hint: str = "") -> None:
         sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
     except OSError:
-        pass  # nobody listens
+        pass  # stderr is closed
 
 
 def _run(options: Namespace) -> int:
@@ -140,6 +140,6 @@ def _traceback() -> None:
 
 
 def _forget_output() -> None:
-    """Python flushes stdout once more at its end, and would complain again."""
+    """Redirects stdout to /dev/null, since Python flushes it again at exit and would fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

@@ -1,4 +1,4 @@
-"""The harness, or as much of it as is needed, opened for one command."""
+"""Opens the harness or the agent administration for one CLI command."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ async def harness(options: Namespace, cwd: Path | str = ".") -> AsyncIterator[Ha
 
 
 def command(work: Work) -> Callable[[Namespace], int]:
-    """A command that is asked of the harness, as the command line calls it."""
+    """Wraps a function of harness and options as a CLI command."""
 
     async def run(options: Namespace) -> int:
         async with harness(options) as found:
             return await work(found, options)
 
     def started(options: Namespace) -> int:
-        import asyncio  # a wrong option is told without it
+        import asyncio  # lazy: not needed to report an invalid option
 
         return asyncio.run(run(options))
 
@@ -52,7 +52,7 @@ def command(work: Work) -> Callable[[Namespace], int]:
 
 
 def management(options: Namespace) -> tuple[AgentAdmin, Config]:
-    """For what is asked of agents alone: it needs no store, and mends none."""
+    """Opens only the agent administration, without opening or repairing the store."""
     from tillerman.config import find_paths, load
     from tillerman.harness.agent_admin import AgentAdmin
 
@@ -64,7 +64,7 @@ def management(options: Namespace) -> tuple[AgentAdmin, Config]:
 
 
 def row(harness: Harness, session: str, folder: Path | None = None) -> SessionRow:
-    """By its id, the beginning of it, or `last`: the newest of the folder."""
+    """Finds a session by its id, a prefix of it, or `last`: the newest of the folder."""
     try:
         return harness.sessions.catalog.get(session, cwd=str(folder or Path.cwd()))
     except SessionNotFound:
@@ -76,16 +76,19 @@ def row(harness: Harness, session: str, folder: Path | None = None) -> SessionRo
 
 
 def preset(harness: Harness, session: str) -> str:
-    """By which its requests are judged."""
+    """The approval preset of a session."""
     return str(harness.find(session).settings.get("approve") or harness.config.approve)
 
 
 def resumable(harness: Harness, agent: str) -> bool:
-    """An agent that cannot resume by itself is told what was before; a recording cannot go on."""
+    """False for replay agents and unknown agents.
+
+    Agents that cannot resume natively receive a summary of the history instead.
+    """
     name = agent if agent.startswith("acp:") else agent.partition(":")[0]
     try:
         harness.agent(name)
-    except Exception:  # a third party's module may be gone, or fail in any way
+    except Exception:  # a third-party module may be missing or raise anything
         return False
     return name != "replay"
 

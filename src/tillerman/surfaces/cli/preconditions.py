@@ -1,4 +1,4 @@
-"""What must hold before any command can work: readable arguments, a home, a current folder."""
+"""Checks before any command runs: UTF-8 arguments, home folder, current folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def check_arguments(words: Sequence[str]) -> None:
     for place, word in enumerate(words, start=1):
         try:
             word.encode()
-        except UnicodeEncodeError:  # Python decodes such bytes to lone surrogates
+        except UnicodeEncodeError:  # Python decodes invalid bytes to lone surrogates
             shown = os.fsencode(word).decode("utf-8", "backslashreplace")
             raise UsageError(
                 f"argument {place} is not UTF-8: {shown}",
@@ -33,7 +33,7 @@ def check_current_folder() -> None:
 
 
 def met(words: Sequence[str]) -> bool:
-    """Whether anything may be started before the command itself checks them."""
+    """Whether an agent process may be started early, before the command checks again."""
     from tillerman.paths import find_paths
 
     try:

@@ -1,1 +1,1 @@
-"""What people see at a terminal, whichever surface shows it: phrases, Markdown, diffs, dialogs."""
+"""Rendering shared by the CLI and the TUI: formatting, Markdown, diffs, dialogs, tables."""

@@ -1,4 +1,4 @@
-"""What is known of an agent, in words: its state, who is signed in, what would make it ready."""
+"""Formats an agent's status: state, signed-in account and next steps to make it ready."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def signed_in(one: AgentStatus) -> str:
 
 
 def status(one: AgentStatus) -> tuple[str, str, str]:
-    """Its row in a list of all."""
+    """One row of the agent list."""
     return one.name, state(one), signed_in(one) or _to_do(one)
 
 
 def details(one: AgentStatus, about: Mapping[str, str]) -> Iterator[str]:
-    """Who is signed in, or how to; then what the agent tells about itself."""
+    """The account or how to sign in, followed by the details the agent reports about itself."""
     if who := signed_in(one):
         yield f"signed in {formatting.one_line(who)}"
     yield from next_steps([one])
@@ -54,7 +54,10 @@ def details(one: AgentStatus, about: Mapping[str, str]) -> Iterator[str]:
 
 
 def next_steps(found: Iterable[AgentStatus]) -> Iterator[str]:
-    """What would make them ready, a line each; one program may be behind several agents."""
+    """Next steps to make the agents ready, one per line.
+
+    Agents that share a program share its install line.
+    """
     behind: dict[str, list[str]] = {}
     for one in found:
         if one.problem:

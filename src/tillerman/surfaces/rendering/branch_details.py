@@ -1,4 +1,4 @@
-"""What there is to tell of a branch besides its breadcrumb, in a few lines."""
+"""Formats the branch state that the breadcrumb omits: changed files, commits, failing checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is asked in place: one permission, or the questions of an agent."""
+"""Permission and question dialogs: key handling and rendering, shared by the CLI and the TUI."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from tillerman.surfaces.rendering.special_keys import (
     UP,
 )
 
-EDIT = "edit"  # what a key press may ask of the view, besides an answer
-ALL_EDITS = "all edits"  # allow this, and set the preset to edits
-ANY = 100_000  # lines: as many as there are
+EDIT = "edit"  # returned by `press`: open the editor
+ALL_EDITS = "all edits"  # returned by `press`: allow this, and set the preset to edits
+ANY = 100_000  # no limit on lines
 _SCROLLS = {UP: -1, DOWN: 1, PAGE_UP: -10, PAGE_DOWN: 10}
 _DIGITS = "123456789"
 
 
 class TextLine:
-    """A line of text being typed."""
+    """A single-line text input."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -59,7 +59,7 @@ class TextLine:
 
 
 class Keys:
-    """What each key does; a line ends only between two of them."""
+    """The list of keys and their labels, wrapped only between entries."""
 
     def __init__(self) -> None:
         self._parts: list[Text] = []
@@ -79,13 +79,13 @@ class Keys:
 
 @dataclass
 class Scroll:
-    """Which of the lines that do not fit is the first to be seen."""
+    """Scroll position: index of the first visible line."""
 
     top: int = 0
 
 
 class _Fitted:
-    """As many lines as there is room for; those with the keys are always among them."""
+    """Fits the content into the available lines; the key list is always visible."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Fitted:
 
 
 class PermissionDialog:
-    """`approve` is the preset that it is asked under."""
+    """Dialog for one permission request. `approve` is the active preset."""
 
     def __init__(
         self, request: PermissionRequested, folder: Path | None = None, approve: str = "ask"
@@ -130,7 +130,7 @@ class PermissionDialog:
         self._complaint = ""
 
     def press(self, key: str) -> Answer | str | None:
-        """An answer, EDIT, or None while there is more to type."""
+        """Handles a key. Returns an answer, EDIT or ALL_EDITS, or None if more input is needed."""
         self._complaint = ""
         if self._reason:
             return self._type_reason(self._reason, key)
@@ -160,7 +160,7 @@ class PermissionDialog:
         return None
 
     def edited(self, text: str) -> Answer | None:
-        """What came back from the editor."""
+        """Parses the input that the editor returned; None if it is invalid or unchanged."""
         try:
             input = msgspec.json.decode(text, type=dict)
         except msgspec.MsgspecError as error:
@@ -174,28 +174,28 @@ class PermissionDialog:
 
     @property
     def nested(self) -> bool:
-        """Escape leads back to the question; else it is nothing to it."""
+        """True if Escape returns to the main question; otherwise Escape has no effect."""
         return self._reason is not None or self._always is not None or self._whole
 
     @property
     def typing(self) -> bool:
-        """Letters are words now, and no keys."""
+        """True while letters are text input and not key commands."""
         return self._reason is not None
 
     @property
     def complaint(self) -> str:
-        """Why the last thing that was typed was not taken."""
+        """Why the last input was rejected."""
         return self._complaint
 
     @property
     def allowed(self) -> Answer:
-        """What goes with all edits of the session."""
+        """The answer sent together with ALL_EDITS."""
         option = self._keys.get("y")
         return Answer(option.id if option else "allow")
 
     @property
     def _offers_edits(self) -> bool:
-        """Where it would spare a question: elsewhere a rule or a guard asks."""
+        """True for an edit or a plan under preset ask: elsewhere a rule or guard asks anyway."""
         edits = self.request.tool in WRITES or self._preview.plan
         return bool(edits) and self._approve == "ask"
 
@@ -205,7 +205,7 @@ class PermissionDialog:
     def draw(
         self, most: Callable[[], int] = lambda: ANY, dark: bool | None = None
     ) -> RenderableType:
-        """In at most so many lines, without its frame; `dark` is the ground, where it is known."""
+        """Renders in at most `most()` lines; `dark` is the terminal background, None if unknown."""
         request = self.request
         parts: list[RenderableType] = [transcript_blocks.title(formatting.revealed(request.title))]
         if request.reason and request.reason.strip() != self._preview.plan:
@@ -222,7 +222,7 @@ class PermissionDialog:
         )
 
     def _lower(self) -> Iterator[RenderableType]:
-        """What is always seen."""
+        """The part that is always visible."""
         if self._complaint:
             yield Text(formatting.one_line(self._complaint), style="red")
         if self._reason:
@@ -272,9 +272,10 @@ _AFTER_PLAN = {
 
 
 def _option_keys(options: Sequence[Option]) -> dict[str, Option]:
-    """y and n for the first of each kind, digits for whatever else it offers.
+    """Maps keys to options: y and n for the first of each kind, digits for the others.
 
-    Not for its own "always", which would write files of the agent's: `Always` is ours.
+    Skips the agent's native "always" option, which would write the agent's own files; `Always`
+    replaces it.
     """
     keys: dict[str, Option] = {}
     letters = {"allow": "y", "deny": "n"}
@@ -290,7 +291,7 @@ def _option_keys(options: Sequence[Option]) -> dict[str, Option]:
 
 
 class Always:
-    """The rule that would be remembered, shown before anybody says for how long."""
+    """Previews the rule to be remembered and lets the user choose its scope."""
 
     def __init__(self, request: PermissionRequested, folder: Path | None) -> None:
         self._request = request
@@ -315,7 +316,7 @@ class Always:
             keys.add("p", f"in this project ({formatting.one_line(str(self._project), 40)})")
         keys.add("d", f"{'allow' if self.denies else 'deny'} it instead")
         keys.add("esc", "back")
-        assert rule is not None  # the dialog opens for nothing else
+        assert rule is not None  # `press` opens this only if there is a rule
         return Group(Text(formatting.always(rule), style="bold"), keys)
 
 
@@ -336,7 +337,7 @@ class QuestionDialog:
 
     @property
     def typing(self) -> bool:
-        """Letters are words now, and no keys."""
+        """True while letters are text input and not key commands."""
         return self._now.line is not None
 
     def press(self, key: str) -> Answer | None:
@@ -363,7 +364,7 @@ class QuestionDialog:
     def draw(
         self, most: Callable[[], int] = lambda: ANY, dark: bool | None = None
     ) -> RenderableType:
-        """In at most so many lines, without its frame."""
+        """Renders the current question in at most `most()` lines."""
         now = self._now
         question = now.question
         parts: list[RenderableType] = [Text(clean(question.text).strip(), style="bold")]

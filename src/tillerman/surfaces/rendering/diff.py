@@ -1,4 +1,4 @@
-"""A file's change in its own colours: side by side where there is room, else in one."""
+"""Renders a diff with syntax highlighting, side by side on wide terminals, otherwise unified."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tillerman.core.events import Diff
 from tillerman.core.terminal_sanitizer import reveal
 from tillerman.sessions.export.patch import hunks
 
-SIDE_BY_SIDE = 110  # columns from which two sides have room
-SPARED = 4  # lines that are not worth a word about them
-LONGEST = 500  # characters of a line that are shown
+SIDE_BY_SIDE = 110  # minimum columns for the side-by-side layout
+SPARED = 4  # if at most this many lines would be hidden, all are shown
+LONGEST = 500  # maximum characters shown per line
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)")
 _ADDED = Style(bgcolor="#12361f")
 _REMOVED = Style(bgcolor="#43191c")
@@ -28,7 +28,7 @@ _REMOVED_LIGHT = Style(bgcolor="#fbdcdc")
 
 @dataclass(frozen=True)
 class DiffLine:
-    """One line of a change; a side that does not have it has no number for it."""
+    """One line of a diff; its number is None on a side that does not contain it."""
 
     kind: str  # " ", "+", "-", or "@" for a gap
     text: str
@@ -39,9 +39,9 @@ class DiffLine:
 def difference(
     change: Diff, width: int, limit: int, *, dark: bool | None = True, whole: bool = False
 ) -> RenderableType:
-    """`dark` is the ground that there is; None: it is not known, and nothing is painted on it.
+    """Renders a diff. `dark` is the terminal background; None if unknown: no background is painted.
 
-    `whole`: a line that is too long is wrapped, for who decides about it.
+    `whole` wraps long lines instead of truncating them, for a user who has to approve the change.
     """
     lines = list(_numbered(change, None if whole else LONGEST))
     left_out = len(lines) - limit
@@ -61,7 +61,7 @@ def difference(
 def _numbered(change: Diff, longest: int | None) -> Iterator[DiffLine]:
     old, new, first = 1, 1, True
     lines = hunks(change, context=2)
-    for line in (reveal(line).replace("\n", "␊") for line in lines):  # once they are counted
+    for line in (reveal(line).replace("\n", "␊") for line in lines):  # after hunks are computed
         mark, text = line[:1], line[1:][:longest].expandtabs(4)
         if found := _HUNK.match(line):
             old, new = int(found[1]), int(found[2])
@@ -82,7 +82,7 @@ def _numbered(change: Diff, longest: int | None) -> Iterator[DiffLine]:
 
 
 class _Paint:
-    """Code in its colours, on the ground of what became of the line."""
+    """Highlights code and picks the background color by line kind."""
 
     def __init__(self, lexer: str | None, dark: bool | None) -> None:
         self._lexer = lexer if dark is not None else None
@@ -100,7 +100,7 @@ class _Paint:
 
 @lru_cache(maxsize=4_096)
 def _highlighted(text: str, lexer: str, dark: bool) -> Text:
-    """By itself: a line within a long string may be taken for code, which does no harm."""
+    """Highlights each line alone: a line inside a long string may be colored as code."""
     from rich.syntax import Syntax
 
     theme = "ansi_dark" if dark else "ansi_light"
@@ -155,14 +155,14 @@ def _side(line: DiffLine | None, paint: _Paint, side: str) -> tuple[Text, Text]:
         return Text(" "), Text(line.text, style="dim")
     ground = paint.grounds.get(line.kind, Style())
     code = _marked(line, paint)
-    code.pad_right(400)  # so that the ground reaches the edge; what is too long is cut there
+    code.pad_right(400)  # extends the background to the edge; the rest is cropped
     code.overflow = "crop"
     code.stylize_before(ground)
     return Text(f"{getattr(line, side)} ", style=ground), code
 
 
 def _pairs(lines: Sequence[DiffLine]) -> Iterator[tuple[DiffLine | None, DiffLine | None]]:
-    """What went, beside what came in its place."""
+    """Pairs removed lines with the added lines that replace them."""
     removed: list[DiffLine] = []
     added: list[DiffLine] = []
 

@@ -1,4 +1,4 @@
-"""Short texts for people: numbers, times, files, how a turn went. All of it safe to print."""
+"""Formats short texts: numbers, durations, file changes, turn summaries. Output is sanitized."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def one_line(text: str, limit: int = 0) -> str:
     return line if not limit or len(line) <= limit else line[: limit - 1] + "…"
 
 
-# As titles are made: code in one pair of backticks, or several with a comma or `in` between them.
+# The form of titles: code in one pair of backticks, or in several joined by a comma or `in`.
 _MARKED = re.compile(r"[^`]*`[^`]+`(?:(?:, | in )`[^`]+`)*[^`]*")
 
 
 def spans(text: str) -> list[str]:
-    """A line, cut where code begins and ends; backticks that are part of the code stay in it."""
+    """Splits a line at its code spans; backticks that are part of the code are preserved."""
     line = one_line(text)
     return line.split("`") if _MARKED.fullmatch(line) else [line]
 
 
 def unmarked(text: str) -> str:
-    """A line without the backticks that only mark code."""
+    """Removes the backticks that mark code."""
     return "".join(spans(text))
 
 
 def revealed(text: str) -> str:
-    """For a person who decides: what a terminal would hide stands there by its number."""
+    """Escapes control characters as \\uXXXX, for a user who has to approve the text."""
     if clean(text) == text:
         return text
     return "".join(c if clean(c) == c else f"\\u{ord(c):04x}" for c in text)
@@ -90,7 +90,7 @@ def ago(at: str) -> str:
 
 
 def until(since: str, seconds: float) -> str:
-    """By the clock of who reads it."""
+    """End time in the local time zone."""
     end = (datetime.fromisoformat(since) + timedelta(seconds=seconds)).astimezone()
     return f"until {end:%H:%M:%S} ({duration(seconds)})"
 
@@ -104,14 +104,14 @@ def files(changes: Sequence[FileChange], left_out: int) -> str:
 
 
 def summary(outcome: TurnOutcome) -> str:
-    """How the turn went, in one line."""
+    """One-line summary of a turn."""
     parts = [f"{STATES[outcome.reason]} {outcome.reason}"]
     if outcome.seconds is not None:
         parts.append(duration(outcome.seconds))
     if usage := outcome.usage:
         parts.append(f"{count(usage.input_tokens)} in, {count(usage.output_tokens)} out")
         if usage.cost_usd is not None:
-            about = "≈ " if usage.priced else ""  # tillerman worked it out, the agent did not tell
+            about = "≈ " if usage.priced else ""  # estimated, not reported by the agent
             parts.append(about + money(usage.cost_usd))
     if outcome.files or outcome.files_left_out:
         parts.append(files(outcome.files, outcome.files_left_out))
@@ -119,7 +119,7 @@ def summary(outcome: TurnOutcome) -> str:
 
 
 def failure(outcome: TurnOutcome) -> list[str]:
-    """What went wrong and what to do, a line each."""
+    """Error and hint lines of a failed turn."""
     if outcome.failure is None:
         return []
     lines = [f"error: {one_line(outcome.failure.message)}"]
@@ -151,7 +151,7 @@ def left_open(session: str) -> str:
 
 
 def always(rule: Rule, where: str = "") -> str:
-    """What would be remembered, in one line, before it is."""
+    """One-line preview of a rule to be remembered."""
     return f"always: {one_line(revealed(rule.told))}{where and ' '}{one_line(where)}"
 
 
@@ -164,7 +164,7 @@ def asked(request: PermissionRequested | QuestionAsked) -> str:
 
 
 def answered(event: RequestAnswered) -> str:
-    """How a request was settled, as far as somebody wants to know."""
+    """Describes how a request was resolved, and by whom."""
     words = {"allow": "allowed", "deny": "denied"}.get(event.answer.option, event.answer.option)
     if event.answer.answers:
         words = ", ".join(event.answer.answers.values())

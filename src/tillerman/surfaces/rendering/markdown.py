@@ -1,4 +1,4 @@
-"""An agent's Markdown as terminal text: no box, no blank edge, and no letter left out."""
+"""Renders Markdown as terminal text without boxes or margins, and without losing characters."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tillerman.surfaces.rendering.markdown_text import (
 )
 
 _HEADINGS = {"h1": "bold underline"}
-_NARROW = 2  # columns: as wide as one character may be
+_NARROW = 2  # columns: maximum width of one character
 
 
 class Markdown:
-    """Laid out for each width; text that the parser would lose letters of is shown as written."""
+    """Lays out Markdown for any width; if parsing would lose characters, shows the source text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -42,7 +42,7 @@ class Markdown:
 
 
 def _parsed(text: str) -> list[Token] | None:
-    """None where letters would be lost: cells beyond a table's head, nesting that is too deep."""
+    """Parses the text. None if characters would be lost: surplus table cells, too deep nesting."""
     try:
         tokens = parser().parse(text)
         plain = without_entities(text)
@@ -54,18 +54,18 @@ def _parsed(text: str) -> list[Token] | None:
 
 @dataclass
 class _Container:
-    """A quote, a list, or an item of one."""
+    """A block quote, a list or a list item."""
 
     closed_by: str
-    first: str = ""  # to the left of its first line
-    rest: str = ""  # of its other lines, as wide
+    first: str = ""  # prefix of its first line
+    rest: str = ""  # prefix of its other lines, of the same width
     style: str = ""
-    tight: bool = False  # a list whose items stand close together
-    begun: bool = False  # a line of it is drawn
+    tight: bool = False  # a list without blank lines between items
+    begun: bool = False  # a line of it has been drawn
 
 
 class _Layout:
-    """One pass over the flat tokens, with a stack of the containers that are open."""
+    """Lays out the flat token list in one pass, with a stack of open containers."""
 
     def __init__(self, console: Console, tokens: Sequence[Token], width: int) -> None:
         self._console = console
@@ -98,7 +98,7 @@ class _Layout:
                 return _Container(closed_by, "▌ ", "▌ ", "dim")
             case "bullet_list_open" | "ordered_list_open":
                 return _Container(closed_by, tight=self._is_tight(at))
-            case "list_item_open":  # numbered as it is written, whatever a browser would count
+            case "list_item_open":  # numbered as in the source; no renumbering
                 mark = f" {token.info}{token.markup} " if token.info else " • "
                 return _Container(closed_by, mark, " " * cell_len(mark))
             case _:
@@ -111,7 +111,7 @@ class _Layout:
         return all(paragraph.hidden for paragraph in own)
 
     def _is_close(self) -> bool:
-        """The next block follows the last one without a blank line."""
+        """True if the next block follows without a blank line."""
         lists = [one for one in self._open if "list_close" in one.closed_by]
         return bool(lists) and lists[-1].tight and lists[0].begun
 
@@ -125,7 +125,7 @@ class _Layout:
                 return kind in ("fence", "code_block", "hr", "table_open")
 
     def _placed(self, at: int) -> Iterator[Text]:
-        """A leaf, with its containers' marks to the left; above it where they leave no room."""
+        """Draws a leaf after its containers' prefixes; too wide prefixes go on lines above it."""
         first, rest = self._left()
         if first.cell_len > self._width // 2:
             yield from self._wrapped(first, self._width)
@@ -144,7 +144,7 @@ class _Layout:
         return first, rest
 
     def _gap(self) -> Text:
-        """The bar of a quote goes on between two blocks of it."""
+        """The line between two blocks, with the bars of open block quotes."""
         gap = Text()
         for one in self._open:
             gap.append(one.rest if one.begun else "", one.style)

@@ -1,4 +1,4 @@
-"""The Markdown that agents write, parsed so that nothing a terminal would not show is markup."""
+"""Configures the Markdown parser: HTML and link definitions stay visible text."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-NESTING = 100  # blocks inside blocks; deeper ones are shown as they were written
+NESTING = 100  # maximum depth of nested blocks; deeper ones are shown as source text
 
 
 class _Parser(MarkdownIt):
-    """Links stay as they are written: none of them is followed."""
+    """Leaves URLs unchanged: no link is opened."""
 
     def normalizeLink(self, url: str) -> str:
         return url
@@ -25,13 +25,16 @@ class _Parser(MarkdownIt):
 
 @cache
 def parser() -> MarkdownIt:
-    """HTML and link definitions are no markup here: a terminal would show nothing of them."""
+    """CommonMark with tables and strikethrough.
+
+    HTML and link reference definitions are off, since a terminal would show nothing for them.
+    """
     parser = _Parser("commonmark", {"html": False, "maxNesting": NESTING})
     return parser.enable(["table", "strikethrough"]).disable("reference")
 
 
 def last_block(text: str) -> int:
-    """The number of the line with which its last block begins that is in no other one."""
+    """Line number at which the last top-level block begins."""
     tokens: list[Token] = []
     parser().block.parse(text, parser(), {}, tokens)
     return max((token.map[0] for token in tokens if token.level == 0 and token.map), default=0)

@@ -1,4 +1,4 @@
-"""An agent's words as they stream: whole Markdown blocks are sealed, the rest is the tail."""
+"""Splits streamed Markdown into complete blocks and an unfinished tail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tillerman.core.terminal_sanitizer import ControlCharRevealer
 from tillerman.surfaces.rendering.markdown_parser import last_block
 
-TAIL_CAP = 32_768  # characters; a block that never ends is let go in parts
+TAIL_CAP = 32_768  # characters; a longer block is emitted in parts
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 _ITEM = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s|$)")
 
@@ -16,23 +16,23 @@ _ITEM = re.compile(r"\s*(?:[-+*]|\d{1,9}[.)])(?:\s|$)")
 @dataclass(frozen=True, slots=True)
 class Block:
     text: str
-    verbatim: bool = False  # a part of one that was too long: its markup means nothing
+    verbatim: bool = False  # part of an oversized block: not rendered as Markdown
 
 
 class MarkdownStream:
-    """Blocks end where Markdown ends them, so each can be laid out without the others."""
+    """Splits at Markdown block boundaries, so that each block can be rendered independently."""
 
     def __init__(self) -> None:
         self._revealer = ControlCharRevealer()
-        self._block: list[str] = []  # whole lines
+        self._block: list[str] = []  # complete lines
         self._line = ""
         self._size = 0
-        self._fence = ""  # the bars that opened one, outside of lists
-        self._listed = False  # a line began as an item of a list does
-        self._verbatim = False  # a part of this block was let go
+        self._fence = ""  # marker of the open code fence, outside lists
+        self._listed = False  # a line started a list item
+        self._verbatim = False  # a part of this block was emitted
 
     def feed(self, chunk: str) -> list[Block]:
-        """The blocks that these words complete."""
+        """Appends a chunk and returns the blocks it completes."""
         text = self._revealer.feed(chunk)
         sealed: list[Block] = []
         *lines, rest = text.split("\n")
@@ -45,12 +45,12 @@ class MarkdownStream:
         return sealed
 
     def tail(self, lines: int) -> str:
-        """The last lines of what is not sealed yet."""
+        """The last lines of the unfinished text."""
         return "\n".join([*self._block[-lines:], self._line][-lines:])
 
     @property
     def size(self) -> int:
-        """Characters that are not sealed yet."""
+        """Number of characters in the unfinished text."""
         return self._size + len(self._line)
 
     def end(self) -> list[Block]:
@@ -77,13 +77,13 @@ class MarkdownStream:
         self._size += len(line) + 1
 
     def _note(self, line: str) -> None:
-        """What the line means for where the block ends."""
+        """Updates the list and fence state that decides where the block ends."""
         self._listed = self._listed or _ITEM.match(line) is not None
         if not self._listed and (bars := _FENCE.match(line)):
             self._fence = bars[1]
 
     def _is_new_block(self, line: str) -> bool:
-        """Not a part of the list, or of what followed it without a blank line."""
+        """True if the line starts a block after the list, not a continuation of it."""
         if not self._block or self._block[-1].strip():
             return False
         if _ITEM.match(line) or line.startswith(("  ", "\t", " \t")):

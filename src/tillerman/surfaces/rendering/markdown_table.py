@@ -1,4 +1,4 @@
-"""A table of Markdown: columns as wide as there is room for; no cell is cut."""
+"""Renders Markdown tables: column widths fit the terminal, cells wrap instead of being cut."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from rich.text import Text
 
 from tillerman.surfaces.rendering.markdown_text import inline_text
 
-GAP = 2  # cells between two columns
-NARROWEST = 6  # cells of a column; where they do not fit, the cells stand below each other
+GAP = 2  # cells between columns
+NARROWEST = 6  # minimum column width in cells; if it does not fit, cells are stacked
 
 
 class Table:
     def __init__(self, console: Console, tokens: Sequence[Token]) -> None:
-        """From its opening token on."""
+        """`tokens` start at the table's opening token."""
         self._console = console
         self._rows: list[list[Text]] = []
-        self._right: list[bool] = []  # columns that are aligned so
+        self._right: list[bool] = []  # right-aligned columns
         for at, token in enumerate(tokens):
             if token.type == "table_close":
                 break
@@ -27,7 +27,7 @@ class Table:
                 self._rows.append([])
             elif token.type in ("th_open", "td_open"):
                 cell = inline_text(tokens[at + 1].children or ())
-                cell.expand_tabs(4)  # before it is measured
+                cell.expand_tabs(4)  # before measuring
                 cell.style = "bold" if token.type == "th_open" else ""
                 self._rows[-1].append(cell)
                 if token.type == "th_open":
@@ -44,7 +44,7 @@ class Table:
         return [*lines[:head], rule, *lines[head:]]
 
     def _widths(self, room: int) -> list[int] | None:
-        """As wide as the cells; where there is less room, the widest columns give way."""
+        """Cell widths, shrinking the widest columns to fit; None if the table does not fit."""
         wanted = [
             max(1, *(row[at].cell_len for row in self._rows)) for at in range(len(self._right))
         ]

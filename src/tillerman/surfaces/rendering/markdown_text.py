@@ -1,4 +1,4 @@
-"""Text of Markdown: the words inside a block with their styles, code in its colours."""
+"""Renders inline Markdown as styled text, highlights code, and finds characters lost in parsing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]
 
 
 def inline_text(tokens: Iterable[Token]) -> Text:
-    """A line break stays one, a link tells where it leads."""
+    """Styled text of inline tokens; keeps line breaks and appends link targets."""
     text = Text()
     styles: list[str] = []
     links: list[tuple[int, Token]] = []
@@ -49,7 +49,7 @@ def inline_text(tokens: Iterable[Token]) -> Text:
 
 
 def _target(token: Token, name: str, shown: str) -> str:
-    """Where a link leads, and its title; nothing that its own words say already."""
+    """Link target and title, omitting a URL equal to the link text."""
     url = reveal(str(token.attrs.get(name, "")))
     title = reveal(str(token.attrs.get("title", "")))
     parts = [] if url.removeprefix("mailto:") == shown else [url]
@@ -60,7 +60,7 @@ def _target(token: Token, name: str, shown: str) -> str:
 
 
 def highlighted(code: str, info: str) -> Text:
-    """Foregrounds alone: the ground is the screen's."""
+    """Highlights code with foreground colors only, keeping the terminal background."""
     language = info.split(maxsplit=1)[0] if info else "text"
     syntax = Syntax("", language, theme="ansi_dark", background_color="default")
     text = Text(code.expandtabs(4))
@@ -70,12 +70,12 @@ def highlighted(code: str, info: str) -> Text:
 
 
 def without_entities(source: str) -> str:
-    """The same blocks: letters of an entity may be markup or not, which only a parser knows."""
+    """Masks entities: only a parser knows whether their letters are text or markup."""
     return _ENTITY.sub("¶", source)
 
 
 def missing_letters(source: str, tokens: Sequence[Token]) -> Counter[str]:
-    """Letters and digits of the source that no token holds: they are never markup."""
+    """Letters and digits of the source that no token contains. They are never markup."""
     written = Counter(filter(str.isalnum, source))
     written.subtract(char for part in _contents(tokens) for char in part)
     return +written
@@ -87,7 +87,7 @@ def _contents(tokens: Iterable[Token]) -> Iterator[str]:
             yield from _contents(token.children)
         else:
             yield token.content
-        if token.markup != "autolink":  # which leads where its words say
+        if token.markup != "autolink":  # whose target equals its text
             yield from (str(token.attrs.get(name, "")) for name in ("href", "src", "title"))
         if token.type in ("fence", "list_item_open"):
             yield token.info

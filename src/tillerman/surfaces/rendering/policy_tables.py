@@ -1,4 +1,4 @@
-"""Rules and what they decide, as lines and rows for people."""
+"""Formats policy rules and explained decisions as table rows and lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tillerman.core.permission import Explanation, Rule, Step
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.rendering.formatting import one_line
 
-Style = Callable[[str, str], str]  # a colour and a text -> the text in it
+Style = Callable[[str, str], str]  # (color, text) -> colored text
 
 ADVICE = (
     "Rules judge a call before it runs. Unless a rule is enforced, a program can do the same in"
@@ -21,7 +21,7 @@ _COLORS = {"allow": "green", "deny": "red", "ask": "yellow", "rewrite": "cyan"}
 
 
 def rows(rules: Sequence[Rule], notes: Mapping[int, str]) -> Iterator[tuple[str, ...]]:
-    """A project that nobody trusts may have written them."""
+    """Table rows of the rules, sanitized, since an untrusted project may have written them."""
     for rule in rules:
         yield one_line(rule.name), clean(rule.told), notes.get(id(rule), ""), one_line(rule.source)
 

@@ -1,4 +1,4 @@
-"""What a request would change: files as they stand, with their line numbers; a plan as Markdown."""
+"""Previews what a permission request would change: diffs of files, or the plan as Markdown."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tillerman.surfaces.rendering import formatting, transcript_blocks
 from tillerman.surfaces.rendering.diff import difference
 from tillerman.surfaces.rendering.markdown import Markdown
 
-READ_CAP = 2 * 1024 * 1024  # bytes of a file that is compared with what it would become
-LINES = 2_000  # of one file's change
+READ_CAP = 2 * 1024 * 1024  # bytes; a larger file is not compared
+LINES = 2_000  # maximum lines per file diff
 CONTEXT = 3
 
 
 class _Unreadable(Exception):
-    """Why a file cannot be compared, in the words for people."""
+    """Why a file cannot be compared; the message is shown to the user."""
 
 
 class Preview:
-    """Read once: what is approved is what was seen."""
+    """Preview of a request. Files are read once, so that the user approves what was shown."""
 
     def __init__(self, request: PermissionRequested, folder: Path | None) -> None:
         self._request = request
@@ -45,7 +45,7 @@ class Preview:
 
 
 def plan_of(request: PermissionRequested | QuestionAsked) -> str:
-    """The plan that is to be approved; empty if it is something else."""
+    """The plan to approve; empty for other requests."""
     if isinstance(request, QuestionAsked) or request.tool != "ExitPlanMode":
         return ""
     plan = request.input.get("plan")
@@ -57,7 +57,7 @@ class _File:
         self._edit = edit
         self._alone = alone
         self._note = ""
-        self._hunks: list[str] | None = None  # None: it cannot be shown in its place
+        self._hunks: list[str] | None = None  # None: no diff against the file is possible
         if folder is not None:
             try:
                 self._compare(_standing(folder / edit.path))
@@ -98,7 +98,7 @@ class _File:
             yield from self._unplaced()
 
     def _unplaced(self) -> Iterator[RenderableType]:
-        """Without numbers, which nobody knows."""
+        """Diffs without line numbers, which are unknown here."""
         for step in self._edit.steps:
             match step:
                 case Replacement(old=old, new=new):
@@ -114,7 +114,7 @@ class _File:
 
 
 class _Lines:
-    """For the width that there is."""
+    """Renders a diff for the available width."""
 
     def __init__(self, change: Diff, dark: bool | None) -> None:
         self._change = change
@@ -126,10 +126,10 @@ class _Lines:
 
 
 def _standing(path: Path) -> str | None:
-    """The text of a file; None where there is none."""
+    """Text of the existing file; None if there is no file."""
     try:
         found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # reading a pipe could take for ever
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe could block forever
             raise _Unreadable("there is something else than a file already")
         if found.st_size > READ_CAP:
             raise _Unreadable(f"a file of {formatting.size(found.st_size)}, too large to compare")

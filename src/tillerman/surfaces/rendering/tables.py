@@ -1,4 +1,4 @@
-"""Lists for people, as rows of cells with their heads: models, modes, MCP servers, sessions."""
+"""Table rows and headers for lists: models, modes, MCP servers, MCP tools, sessions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def models(listed: Mapping[str, Sequence[Model]]) -> Iterator[tuple[str, ...]]:
 
 
 def shipped(listed: Mapping[str, Sequence[Model]]) -> bool:
-    """One of them at least, which is to be told."""
+    """True if any model is from the shipped table, which needs a footnote."""
     return any(model.shipped for models in listed.values() for model in models)
 
 
@@ -66,12 +66,12 @@ def session_state(row: SessionRow) -> str:
 
 
 def what(row: SessionRow) -> str:
-    """A session's title, or how it began."""
+    """Session title, or its first prompt."""
     return formatting.one_line(row.title or row.prompt or "", 60)
 
 
 def title(text: str) -> str:
-    """As it is kept, like everything else: on one line, without the secrets of this environment."""
+    """Session title as stored: one line, with the environment's secrets redacted."""
     from tillerman.core.errors import UsageError
     from tillerman.supervision.environment import secrets_of
     from tillerman.supervision.secrets import Secrets
@@ -86,7 +86,7 @@ def title(text: str) -> str:
 
 
 def snippet(found: str) -> list[str]:
-    """Of a search, on one line: every second part is what was searched for."""
+    """Splits a search snippet; every second part is a match."""
     begin, end = "\x02", "\x03"
     parts = found.replace(end, begin).split(begin)
     return [formatting.one_line(f"|{part}|")[1:-1] for part in parts]
@@ -115,5 +115,5 @@ def _lives(process: int | None) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is there, and somebody else's
+        pass  # exists, but belongs to another user
     return True

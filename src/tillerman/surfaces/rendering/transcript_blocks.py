@@ -1,4 +1,4 @@
-"""One piece of the screen each: a call, a diff, a plan, a notice, a message. All of it cleaned."""
+"""Rich renderables of transcript parts: tool call, diff, plan, notice, message. Sanitized."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tillerman.surfaces.rendering.markdown import Markdown
 from tillerman.surfaces.rendering.markdown_stream import Block
 from tillerman.surfaces.rendering.turn_outcome import TurnOutcome
 
-MARKDOWN_CAP = 16_384  # characters of one block; more than that is shown as it is
+MARKDOWN_CAP = 16_384  # characters; a larger block is shown as plain text
 DIFF_LINES = 40
 OUTPUT_LINES = 6
 
@@ -35,7 +35,7 @@ _STEP_MARKS = {"pending": "☐", "in_progress": "◐", "completed": "☑"}
 
 
 def message(block: Block) -> RenderableType:
-    """A sealed block of an agent's words; its control characters were revealed before."""
+    """A complete block of agent text; control characters have been revealed before."""
     if block.verbatim or len(block.text) > MARKDOWN_CAP:
         return Text(block.text, overflow="fold")
     return Padding(Markdown(block.text), (0, 0, 1, 0))
@@ -49,7 +49,7 @@ def thought(text: str, lines: int = 3) -> RenderableType:
 
 
 def title(text: str) -> Text:
-    """What stands in backticks is code."""
+    """Styles the code in backticks."""
     line = Text()
     for number, part in enumerate(formatting.spans(text)):
         line.append(part, style="cyan" if number % 2 else "")
@@ -88,11 +88,11 @@ def _details(tool: str, outcome: str, content: Sequence[Content]) -> Iterator[Re
             case ToolText(text=text) if tool == "Bash" or outcome != "completed":
                 yield _output(text)
             case _:
-                pass  # what was read is the agent's business
+                pass  # text that was read is not shown
 
 
 def _output(text: str) -> Text:
-    """The end of what a command printed: that is where the errors are."""
+    """The last lines of command output, where errors usually are."""
     lines = clean(text).rstrip().splitlines()
     hidden = len(lines) - OUTPUT_LINES
     shown = [f"… {hidden} lines", *lines[-OUTPUT_LINES:]] if hidden > 0 else lines
@@ -102,9 +102,9 @@ def _output(text: str) -> Text:
 
 
 def diff(change: Diff, limit: int = DIFF_LINES, *, heads: bool = True) -> RenderableType:
-    """`heads` tell the numbers of lines, where they are those of the file.
+    """Renders a diff. `heads` shows the hunk headers, if the line numbers are those of the file.
 
-    Without them it is for who decides: no line is cut.
+    Without them the diff is for approval and no line is truncated.
     """
     texts = {name: clean(getattr(change, name) or "") for name in ("old", "new")}
     given = change.patch if change.patch is None else clean(change.patch)
@@ -144,7 +144,7 @@ def plan(steps: Sequence[PlanStep]) -> RenderableType:
 
 
 def plan_text(text: str) -> RenderableType:
-    """A plan that was presented, in the words of the agent."""
+    """A presented plan, rendered as Markdown."""
     return Padding(Markdown(reveal(text)), (0, 0, 1, 2))
 
 
@@ -165,7 +165,7 @@ def prompt(text: str) -> RenderableType:
 
 
 def account(text: str) -> RenderableType:
-    """Its agent reads all of it; a person was there."""
+    """Handoff summary, shown only as a line count: the text is for the agent."""
     lines = len(text.splitlines())
     return Text(f"it gets an account of what was before, of {lines} lines", style="dim")
 

@@ -1,4 +1,4 @@
-"""What each turn of this run came to: its end, its numbers, its exit code."""
+"""Collects the outcome of each turn: end reason, usage, changed files, exit code."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ class _Turn:
 
 
 class Outcomes:
-    """Watches entries; keeps of a running turn only what its outcome needs."""
+    """Builds turn outcomes from log entries; stores only what the outcomes need."""
 
     def __init__(self) -> None:
         self.ended: list[TurnOutcome] = []
         self._open: dict[int, _Turn] = {}
-        self._late = False  # background work was ended by a limit
+        self._late = False  # a limit stopped background work
 
     @property
     def exit_code(self) -> int:
-        """Of the first turn that went wrong; a turn still open was cut off."""
+        """Exit code of the first failed turn; 1 if no turn ended."""
         codes = [outcome.exit_code for outcome in self.ended]
         if not codes:
             return 1
         return next((code for code in codes if code), TIMED_OUT if self._late else 0)
 
     def note(self, page: Sequence[Entry]) -> list[TurnOutcome]:
-        """The turns that end on this page."""
+        """Processes a page of entries and returns the turns that ended in it."""
         before = len(self.ended)
         for entry in page:
             if type(entry.event) in _TELLING and entry.event.parent is None:
@@ -97,7 +97,7 @@ class Outcomes:
 
 
 def seconds_between(start: str, end: str) -> float:
-    """Never negative: a clock may be set back in between."""
+    """Never negative, since the clock may be set back meanwhile."""
     spent = datetime.fromisoformat(end) - datetime.fromisoformat(start)
     return max(0.0, spent.total_seconds())
 

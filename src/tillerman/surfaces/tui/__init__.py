@@ -1,1 +1,1 @@
-"""The terminal interface."""
+"""The terminal interface (Textual)."""

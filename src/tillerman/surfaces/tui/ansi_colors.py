@@ -1,4 +1,4 @@
-"""The colours that a program printed, as styles: they are read here, and never sent on."""
+"""Converts ANSI color sequences in program output to Rich styles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def colored(text: str) -> Text:
-    """Other sequences than those for colours are shown."""
+    """Styled text; all other escape sequences are revealed as text."""
     if "\x1b[" not in text:
         return Text(reveal(text))
     shown = Text()

@@ -1,4 +1,4 @@
-"""The terminal interface: sessions as tabs, drawn from their logs."""
+"""The Textual app: opens the harness, shows sessions in tabs, handles keys, signals and quit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 NARROWEST = 16  # cells
-_OF_ONE = ("agent", "model", "mode")  # wishes that are no other session's
+_OF_ONE = ("agent", "model", "mode")  # options that are not copied to other sessions
 
 
 def _palette() -> type[Provider]:
@@ -67,22 +67,22 @@ class TillermanApp(App[int]):
         self._session = session
         self._wishes = wishes or {}
         self._harness: Harness | None = None
-        self.failure: TillermanError | None = None  # why it could not be opened
+        self.failure: TillermanError | None = None  # why the harness could not be opened
         self._leaving = asyncio.Event()
         self._open = asyncio.Event()
         self._opened_panes = 1
         self._tabs = Tabs()
-        self._going: set[SessionPane] = set()  # panes that are being closed
+        self._going: set[SessionPane] = set()  # panes that are closing
         self._asked_to_leave = False
-        self._code = 0  # to exit with
+        self._code = 0  # exit code
         self._farewells: set[asyncio.Task[None]] = set()
-        self.reports: dict[str, AgentStatus] = {}  # what agents told of themselves, as far as asked
-        self._welcome: Welcome | None = None  # once the harness is open
+        self.reports: dict[str, AgentStatus] = {}  # agent status by name, as far as queried
+        self._welcome: Welcome | None = None  # set when the harness is open
         themes.dress(self, themes.usual(cwd))
         self._filters.insert(0, OutputSanitizer())
 
     def get_driver_class(self) -> type[Driver]:
-        """One that sleeps while nothing happens, where that is known how."""
+        """Uses `QuietDriver`, which does not poll, instead of Textual's `LinuxDriver`."""
         found = super().get_driver_class()
         if found.__name__ != "LinuxDriver":
             return found
@@ -91,7 +91,7 @@ class TillermanApp(App[int]):
         return QuietDriver
 
     def _fatal_error(self) -> None:
-        """As Textual's, without what the variables hold: it may be anybody's text."""
+        """Like Textual's, but without local variables, which may contain untrusted text."""
         from rich.segment import Segments
         from rich.traceback import Traceback
 
@@ -107,7 +107,7 @@ class TillermanApp(App[int]):
         yield KeyLine({"cancel", "repo-action"})
 
     def on_resize(self, event: events.Resize) -> None:
-        """A narrower terminal shows a part: nothing can be laid out in no cell at all."""
+        """Clamps the width, since layouts fail with zero cells; a narrower terminal is cropped."""
         width, height = event.size
         event.size = event.virtual_size = Size(max(width, NARROWEST), height)
 
@@ -118,7 +118,7 @@ class TillermanApp(App[int]):
         self._heed_signals()
         self.call_after_refresh(self.run_worker, self._serve(), exclusive=True, group="harness")
 
-    # -- the harness -------------------------------------------------------------------------------
+    # -- harness -----------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
         try:
@@ -128,7 +128,7 @@ class TillermanApp(App[int]):
             self.exit(error.exit_code)
 
     async def _keep_open(self) -> None:
-        """Opens the harness once the first picture is on the screen, and keeps it to the end."""
+        """Opens the harness after the first frame and holds it open until the app exits."""
         import tillerman
         from tillerman.surfaces.tui.conversation.welcome import Welcome
         from tillerman.surfaces.tui.session_controller import SessionController
@@ -175,11 +175,11 @@ class TillermanApp(App[int]):
             pane.conversation.redraw()
 
     def _heed_signals(self) -> None:
-        """Who ends the program, or its terminal, ends what runs here; a second SIGTERM, at once."""
+        """SIGTERM and SIGHUP end the running sessions and exit; a second SIGTERM exits at once."""
 
         def end(number: int) -> None:
             self._code = 128 + number
-            insists = self._leaving.is_set() and number == signal.SIGTERM  # a hangup comes twice
+            insists = self._leaving.is_set() and number == signal.SIGTERM  # SIGHUP may arrive twice
             if insists or not self._open.is_set():
                 self.exit(self._code)
             self._leaving.set()
@@ -205,7 +205,7 @@ class TillermanApp(App[int]):
 
     @property
     def pane(self) -> SessionPane:
-        """The one that is seen."""
+        """The visible pane."""
         current = self.query_one(ContentSwitcher).visible_content
         assert isinstance(current, SessionPane)
         return current
@@ -216,11 +216,14 @@ class TillermanApp(App[int]):
 
     @property
     def folder(self) -> Path:
-        """That of the pane that is seen."""
+        """Working directory of the visible pane."""
         return self.pane.channel.cwd if self.pane.channel else self._cwd
 
     async def open_pane(self, row: SessionRow | None = None, **wishes: Any) -> SessionPane:
-        """In a tab of its own, or in the one that shows it already; an empty one makes room."""
+        """Opens a session in a new tab, or switches to the tab that shows it.
+
+        An empty tab is replaced.
+        """
         from tillerman.surfaces.tui.session_controller import SessionController
 
         harness = await self.opened()
@@ -245,7 +248,7 @@ class TillermanApp(App[int]):
         return pane
 
     def show_pane(self, id: str) -> None:
-        """One that is being closed meanwhile stays out of sight."""
+        """Switches to a pane, unless it is closing."""
         if id not in {pane.id for pane in self.panes if pane not in self._going}:
             return
         self.query_one(ContentSwitcher).current = id
@@ -257,7 +260,7 @@ class TillermanApp(App[int]):
         self._show_tabs()
 
     async def close_pane(self, pane: SessionPane) -> None:
-        """What runs here ends; what runs elsewhere is only left."""
+        """Closes a tab. Sessions run here are ended; sessions run elsewhere are only detached."""
         if pane in self._going or (pane.blank and len(self.panes) == 1):
             return
         self._going.add(pane)
@@ -284,7 +287,7 @@ class TillermanApp(App[int]):
         await self._remove(pane)
 
     async def _remove(self, pane: SessionPane) -> None:
-        """Its session is closed behind it: that may take a while."""
+        """Removes the pane and closes its session in the background, as that may take a while."""
         if pane.channel:
             task = asyncio.create_task(pane.channel.close())
             self._farewells.add(task)
@@ -297,7 +300,7 @@ class TillermanApp(App[int]):
         return self._tabs.of(self.panes, self.pane)
 
     def retitle(self) -> None:
-        """Somebody may have renamed a session."""
+        """Reloads the titles, since a session may have been renamed."""
         self._tabs.retitle()
         self._show_tabs()
 
@@ -314,7 +317,7 @@ class TillermanApp(App[int]):
         self._attempt(self._new_tab(), "tabs")
 
     async def _new_tab(self) -> None:
-        """With the agent of the session that was seen."""
+        """Opens a tab with the agent of the visible session."""
         await self.opened()
         channel = self.pane.channel
         row = channel.row if channel else None
@@ -340,7 +343,7 @@ class TillermanApp(App[int]):
         if number <= len(panes := self.panes):
             self.show_pane(panes[number - 1].id or "")
 
-    # -- what is chosen ----------------------------------------------------------------------------
+    # -- pickers -----------------------------------------------------------------------------------
 
     def action_pick_agent(self) -> None:
         self._attempt(picker_actions.agent(self), "choosing")
@@ -376,23 +379,23 @@ class TillermanApp(App[int]):
         self.run_worker(attempt(), group=group, exclusive=group == "choosing")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """In a dialog all keys but the last are its own; a word is deleted before a tab is."""
+        """Disables pane keys in dialogs, and closing a tab while ctrl+w deletes a word."""
         if action in OF_PANES and isinstance(self.screen, ModalScreen):
             return False
         if action == "close_tab":
             return not (self.pane.box.has_focus and self.pane.box.text)
         return True
 
-    # -- what is said ------------------------------------------------------------------------------
+    # -- prompts and commands ----------------------------------------------------------------------
 
     def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
-        """To the session that it was typed for, though another may be seen by now."""
+        """Sends the prompt to the session it was typed for, even if another is visible now."""
         pane = next((pane for pane in self.panes if pane.box is message.box), None)
         if pane:
             self.run_worker(self._take(pane, message), group="said")
 
     async def _take(self, pane: SessionPane, message: PromptBox.Submitted) -> None:
-        """Once the harness is open; keys count meanwhile."""
+        """Waits for the harness without blocking key input."""
         await self._open.wait()
         if message.text.startswith("/") and pane.is_command(message.text):
             pane.box.attachments.add(message.files)
@@ -402,7 +405,7 @@ class TillermanApp(App[int]):
             pane.box.attachments.add(message.files)
             pane.shell(message.text)
         else:
-            meant = message.text.lstrip()  # a space before a slash: it is the agent's
+            meant = message.text.lstrip()  # a space before the slash: for the agent
             text = meant if meant.startswith("/") else message.text
             pane.prompt(text, message.files, message.when_busy)
 
@@ -414,7 +417,7 @@ class TillermanApp(App[int]):
     def action_cancel_turn(self) -> None:
         self.pane.cancel()
 
-    # -- the repository ----------------------------------------------------------------------------
+    # -- repository --------------------------------------------------------------------------------
 
     @on(BreadcrumbBar.ActionWanted)
     def action_repo_action(self) -> None:
@@ -431,7 +434,7 @@ class TillermanApp(App[int]):
         self.query_one(BreadcrumbBar).copy_link()
 
     def on_session_pane_waits(self, message: SessionPane.Waits) -> None:
-        """Only who does not see it is called."""
+        """Notifies only if the user does not see the pane."""
         if self._harness and not (self.app_focus and message.pane is self.pane):
             from tillerman.surfaces.tui.bell import call
 
@@ -439,7 +442,7 @@ class TillermanApp(App[int]):
 
     def on_session_pane_changed(self, message: SessionPane.Changed) -> None:
         if self._leaving.is_set():
-            return  # what would tell how it stands may be closed by now
+            return  # its session may be closed already
         self._tabs.mark(message.pane, seen=message.pane is self.pane)
         if len(self.panes) > 1:
             self._show_tabs()

@@ -1,4 +1,4 @@
-"""Keys that count wherever one is on the main screen."""
+"""Key bindings of the main screen."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KEYS = (
     Binding("ctrl+p", "command_palette", "Commands", id="palette", show=False, priority=True),
 )  # fmt: skip
 
-# In a dialog these are its own.
+# Actions disabled in a dialog, which has its own bindings.
 OF_PANES = frozenset({
     "cancel_turn", "pick_agent", "pick_model", "pick_mode", "pick_approval", "next_approval",
     "pick_theme", "browse_sessions", "mcp_panel", "new_tab", "close_tab", "next_tab",

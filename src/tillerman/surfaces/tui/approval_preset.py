@@ -1,4 +1,4 @@
-"""What a session does without asking: chosen by /approve, or by a key that goes round."""
+"""Approval presets of a session: the /approve picker and the key that cycles through them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 if TYPE_CHECKING:
     from tillerman.surfaces.tui.session_pane import SessionPane
 
-PLAN = "plan"  # a mode rather than a preset: nothing is changed before the plan is approved
+PLAN = "plan"  # a mode rather than a preset: no changes before the plan is approved
 WORDS = {
     "ask": "reads go on, everything else is asked",
     "edits": "reads and edits in the workspace go on, everything else is asked",
@@ -25,7 +25,7 @@ WORDS = {
     "none": "no tool is allowed",
 }
 ROUND = ("ask", "edits", "auto", PLAN)
-PATIENCE = 2.0  # seconds in which the log tells of it
+PATIENCE = 2.0  # seconds until the log reports the change
 
 
 class ApprovalPicker(Picker):
@@ -44,12 +44,12 @@ def current(pane: SessionPane) -> str:
 
 
 def plans(pane: SessionPane) -> bool:
-    """Its agent has such a mode."""
+    """Whether the agent supports modes."""
     return "modes" in capabilities(channel_of(pane).harness.agent(agent_of(pane)))
 
 
 async def choose_next(pane: SessionPane) -> None:
-    """Each press counts, though the log may not tell of the one before yet."""
+    """Cycles to the next preset. Uses the last choice if the log does not report it yet."""
     async with pane.choosing:
         words = [word for word in ROUND if word != PLAN or plans(pane)]
         now = _just_chosen(pane) or current(pane)
@@ -74,7 +74,7 @@ async def _choose(pane: SessionPane, word: str) -> None:
     channel = channel_of(pane)
     try:
         await channel.configure(approve=preset, mode=mode)
-    except Unsupported:  # it takes another one only when it starts
+    except Unsupported:  # the agent accepts it only at start
         refuse_while_busy(pane)
         await channel.close()
         await channel.configure(approve=preset, mode=mode)

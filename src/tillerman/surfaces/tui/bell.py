@@ -1,4 +1,4 @@
-"""Calls a person who does not look: an agent waits for an answer."""
+"""Desktop notification and terminal bell when an agent waits for an answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BELL = "\a"
 
 
 def call(app: App[int], how: str, text: str) -> None:
-    """`how` as config `screen.notify` has it: `desktop` rings the bell too, for those without."""
+    """Notifies the user. `how` is `screen.notify`; `desktop` also rings the bell as a fallback."""
     driver = app._driver
     if how == "none" or driver is None or app.is_headless:
         return
@@ -26,7 +26,7 @@ def call(app: App[int], how: str, text: str) -> None:
 
 
 def _wrapped(sequence: str) -> str:
-    """tmux hands on what is wrapped for it, where that is allowed."""
+    """Wraps the sequence for tmux, which passes it through if configured to."""
     if "TMUX" not in os.environ:
         return sequence
     doubled = sequence.replace("\x1b", "\x1b\x1b")

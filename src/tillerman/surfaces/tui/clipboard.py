@@ -1,4 +1,4 @@
-"""What of a conversation is worth copying: the last message, or the last code in it."""
+"""Finds the text to copy from a conversation: the last message, or its last code block."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def last_code(transcript: Transcript) -> str:
 
 
 def _messages(transcript: Transcript) -> Iterator[str]:
-    """Newest first, as a person read them."""
+    """Sanitized messages, newest first."""
     for turn in reversed(transcript.turns):
         for block in reversed(turn.blocks):
             if isinstance(block, Message) and (text := clean(block.text).strip()):

@@ -1,4 +1,4 @@
-"""A session written down as a file that was not there."""
+"""Exports a session to a new file; never overwrites an existing one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def usual_name(row: SessionRow, format: Format, number: int = 1) -> str:
 
 
 def write(log: EventLog, row: SessionRow, format: Format, path: Path) -> int:
-    """Its size."""
+    """Returns the size in bytes."""
     try:
         return _write(log, row, format, path)
     except FileExistsError:
@@ -31,7 +31,7 @@ def write(log: EventLog, row: SessionRow, format: Format, path: Path) -> int:
 
 
 def write_into(log: EventLog, row: SessionRow, format: Format, folder: Path) -> Path:
-    """By the first of its usual names that is free."""
+    """Uses the first default name that does not exist yet."""
     for number in count(1):
         path = folder / usual_name(row, format, number)
         try:

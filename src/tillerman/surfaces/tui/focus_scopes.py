@@ -1,4 +1,4 @@
-"""Where keys count: what can have the focus at once, by screen."""
+"""Focus scopes: the widgets whose key bindings are active together, by screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of many names somebody means, by a few letters of it, in time that grows with the name."""
+"""Fuzzy matching of names by a few letters, in time linear in the name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def match(query: str, name: str) -> tuple[float, tuple[int, ...]] | None:
-    """How well it fits, and which of its letters were meant; None: it does not."""
+    """Score and matched letter positions; None if there is no match."""
     score, places = 0.0, set[int]()
     for word in query.lower().split():
         found = _word(word, name.lower())
@@ -17,11 +17,11 @@ def match(query: str, name: str) -> tuple[float, tuple[int, ...]] | None:
             return None
         score += found[0]
         places |= set(found[1])
-    return score - len(name) / 10_000, tuple(sorted(places))  # of two alike the shorter one
+    return score - len(name) / 10_000, tuple(sorted(places))  # prefer the shorter of equal matches
 
 
 def best(query: str, things: Iterable[T], name: Callable[[T], str]) -> list[T]:
-    """Those that fit, best first; all of them as they are if nothing is asked for."""
+    """Matching items, best first; all of them in order for an empty query."""
     if not query.strip():
         return list(things)
     found = [(match(query, name(thing)), thing) for thing in things]
@@ -31,7 +31,7 @@ def best(query: str, things: Iterable[T], name: Callable[[T], str]) -> list[T]:
 
 
 def _word(word: str, name: str) -> tuple[float, range | list[int]] | None:
-    """Best where a word begins with it, then anywhere, then in pieces; the earlier the better."""
+    """Scores word prefixes highest, then substrings, then scattered letters; earlier is better."""
     at = _at_start(word, name)
     if at is not None:
         return 4.0 - at / (at + 10), range(at, at + len(word))
@@ -44,7 +44,7 @@ def _word(word: str, name: str) -> tuple[float, range | list[int]] | None:
 
 
 def _at_start(word: str, name: str) -> int | None:
-    """Where it stands at the beginning of a word."""
+    """Index at which `word` starts a word of `name`."""
     at = name.find(word)
     while at >= 0:
         if at == 0 or not name[at - 1].isalnum():
@@ -54,7 +54,7 @@ def _at_start(word: str, name: str) -> int | None:
 
 
 def _scattered(word: str, name: str) -> list[int] | None:
-    """Its letters in their order: as early as can be, then drawn together from the last one."""
+    """Positions of the letters in order, earliest end first, then packed together backwards."""
     at = -1
     for letter in word:
         at = name.find(letter, at + 1)

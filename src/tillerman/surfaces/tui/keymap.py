@@ -1,4 +1,4 @@
-"""Keys of the config: which of them mean nothing, and which mean two things."""
+"""Validates the configured key map: unknown actions and conflicting keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.dom import DOMNode
 
 
 def problems(keys: Mapping[str, str], places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[str]:
-    """`places`: whose bindings count at once, such as all of the main screen."""
+    """Error messages. `places` groups widgets whose bindings are active together."""
     known = {id for nodes in places.values() for node in nodes for id, _ in _bindings(node)}
     told = [f"no key does {name!r}" for name in keys if name not in known]
     for nodes in places.values():
@@ -18,7 +18,7 @@ def problems(keys: Mapping[str, str], places: Mapping[str, tuple[type[DOMNode], 
 
 
 def told(node: DOMNode, *ids: str) -> str:
-    """What these keys do, as they are now: `⏎ choose · esc close`."""
+    """Describes the current keys of these actions: `⏎ choose · esc close`."""
     app = node.app
     known = {binding.id: binding for _, binding in node._bindings}
     parts = []
@@ -30,7 +30,7 @@ def told(node: DOMNode, *ids: str) -> str:
 
 
 def bindings(places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[Binding]:
-    """All that a key does, each once."""
+    """All bindings, each once."""
     found = {
         binding.id: binding
         for nodes in places.values()
@@ -42,7 +42,7 @@ def bindings(places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[Binding]:
 
 
 def _clashes(keys: Mapping[str, str], nodes: tuple[type[DOMNode], ...]) -> Iterator[str]:
-    """Only those that the config makes: what ships may share a key on purpose."""
+    """Conflicts caused by the config; default bindings may share a key on purpose."""
     users: dict[str, set[str]] = {}
     for node in nodes:
         for id, key in _bindings(node):

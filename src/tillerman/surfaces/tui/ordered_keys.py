@@ -1,4 +1,4 @@
-"""Keys that are obeyed in the order they were typed, wherever the focus went meanwhile."""
+"""Mixin that handles keys in typing order across focus changes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from textual.widgets import Input
 if TYPE_CHECKING:
     from textual.widget import Widget as _Base
 else:
-    _Base = object  # the first base that is a widget gives its looks and whether it has the focus
+    _Base = object  # the first widget base decides the style and whether it can have the focus
 
 
 class OrderedKeys(_Base):
-    """Mixed into what has the focus by turns: by itself, a key is heard by the screen only after
-    the next ones were given to whoever had the focus before, and a letter may do anything there."""
+    """Forwards keys to the widget that has the focus now, and runs bindings synchronously.
+
+    Without it, the screen handles a key only after later keys were delivered to the widget that had
+    the focus before, where a letter may trigger any action.
+    """
 
     async def _on_key(self, event: events.Key) -> None:
         focused = self.screen.focused
@@ -26,7 +29,7 @@ class OrderedKeys(_Base):
             _taken(event)
 
     async def _obey(self, key: str) -> bool:
-        """What the widget itself or its screen does by this key."""
+        """Runs the binding of the widget or its screen for this key."""
         for node in (self, self.screen):
             bindings = node._bindings.copy()
             bindings.apply_keymap(self.app._keymap)

@@ -1,4 +1,4 @@
-"""The last look at each line before the terminal gets it: nothing on the screen is obeyed."""
+"""Sanitizes each screen line before it is written: no control characters, no links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tillerman.core.terminal_sanitizer import reveal
 
 
 class OutputSanitizer(LineFilter):
-    """Whoever drew it, whatever it was given: a line is text, and its links lead nowhere."""
+    """Line filter applied to the output of all widgets."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         return [_checked(segment) for segment in segments]

@@ -1,4 +1,4 @@
-"""What a person chooses for the session that is seen, asked in pickers and then done."""
+"""Opens pickers for the visible session and applies the choice: agent, model, mode, theme."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def theme(app: TillermanApp) -> None:
 
 
 async def keep_theme(app: TillermanApp, name: str) -> None:
-    """For this screen, and for the next."""
+    """Applies the theme and stores it in the config."""
     import asyncio
 
     from tillerman.config.config_commands import set_value
@@ -108,7 +108,7 @@ async def servers(app: TillermanApp) -> None:
 
 
 async def sure(app: TillermanApp, question: str, what: str, *, yes: str, no: str = "stay") -> bool:
-    """Asked before something is lost."""
+    """Asks for confirmation before something is lost."""
     from rich.text import Text
 
     from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
@@ -118,7 +118,7 @@ async def sure(app: TillermanApp, question: str, what: str, *, yes: str, no: str
 
 
 async def _carry_out(app: TillermanApp, line: str) -> None:
-    """As if it was typed: what a command does is done, and told, in one way."""
+    """Runs a slash command as if typed, so that each action has one implementation."""
     from tillerman.surfaces.tui.commands import carry_out
 
     await carry_out(app, line)

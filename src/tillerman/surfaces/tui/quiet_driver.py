@@ -1,4 +1,4 @@
-"""The terminal, read without polling: a screen at rest wakes nobody."""
+"""Textual driver that reads the terminal without polling, so that an idle screen uses no CPU."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 
-ESCAPE_PATIENCE = 0.1  # seconds in which what follows an escape belongs to it
+ESCAPE_PATIENCE = 0.1  # seconds to wait for the rest of an escape sequence
 
 
 class _Bell(Event):
-    """An event that a selector can wait for."""
+    """A threading event that a selector can wait for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class _Bell(Event):
 
 
 class _Parser(XTermParser):
-    """Alt with a digit is a key, not the letter that one terminal of macOS means by it."""
+    """Reports Alt+digit as a key, not as the character that a macOS terminal means by it."""
 
     def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[Key]:
         if len(sequence) == 2 and sequence[0] == "\x1b" and sequence[1] in digits:
@@ -45,7 +45,7 @@ class _Parser(XTermParser):
 
 
 class _Output:
-    """A terminal that may vanish while it is written to."""
+    """Ignores write errors, since the terminal may be closed at any time."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -61,7 +61,7 @@ class _Output:
 
 
 class QuietDriver(LinuxDriver):
-    """Textual's own looks ten times a second whether it is to end."""
+    """Replaces Textual's driver, which polls its exit event ten times a second."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -79,7 +79,7 @@ class QuietDriver(LinuxDriver):
                 ready = {key.fd for key, _ in selector.select(patience)}
                 patience = None
                 if self.fileno in ready:
-                    if not (data := self._read()):  # the terminal is gone
+                    if not (data := self._read()):  # the terminal was closed
                         selector.unregister(self.fileno)
                         os.kill(os.getpid(), signal.SIGHUP)
                     elif text := decode(data):

@@ -1,4 +1,4 @@
-"""The next step of the branch: asked for, confirmed, and done by commands or by the agent."""
+"""Runs the next action of the branch after confirmation: commands, or a prompt to the agent."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from tillerman.surfaces.tui.bars.branch_bar import BreadcrumbBar
     from tillerman.surfaces.tui.session_pane import SessionPane
 
-SHOWN_PROMPT = 500  # lines; the box scrolls
-SHOWN_OUTPUT = 60  # lines of what a command said
+SHOWN_PROMPT = 500  # lines; the dialog scrolls
+SHOWN_OUTPUT = 60  # lines of command output
 
 
 class RepositoryAction:
-    """For one session: what comes of it is told there, whichever is looked at meanwhile."""
+    """Runs for one session and reports there, even if another tab is visible."""
 
     def __init__(self, bar: BreadcrumbBar, pane: SessionPane) -> None:
         self._bar = bar
@@ -73,7 +73,7 @@ class RepositoryAction:
         what: RenderableType = Group(*(_command(one) for one in ready.commands))
         yes = "run this"
         if ready.prompt:
-            first = Text(f"{formatting.one_line(source)}\n", style="dim")  # who wrote what is sent
+            first = Text(f"{formatting.one_line(source)}\n", style="dim")  # source of the prompt
             what, yes = Group(first, _shown_prompt(ready.prompt)), "send it to the agent"
         else:
             notes.append(source)
@@ -82,7 +82,7 @@ class RepositoryAction:
         return bool(confirmed)
 
     async def _same(self, crumb: Breadcrumb) -> None:
-        """What was confirmed was for the branch as it was then."""
+        """Raises if the branch changed since the confirmation."""
         before, now = crumb.repository, await read_repository(crumb.repository.top)
         if (before.branch, before.state.commit) != (now.branch, now.state.commit):
             raise TillermanError(
@@ -122,7 +122,7 @@ def _shown_prompt(prompt: str) -> Text:
 
 
 def _output(said: CommandOutput) -> Text:
-    """Both streams: git tells what it did on the one for errors."""
+    """Combines stdout and stderr, since git reports its progress on stderr."""
     text = b"\n".join(part.strip() for part in (said.out, said.err) if part.strip())
     lines = text.decode("utf-8", "replace").splitlines()
     shown = colored("\n".join(lines[-SHOWN_OUTPUT:])) if lines else Text("(it said nothing)")

@@ -1,4 +1,4 @@
-"""Where the branch of a folder stands, kept fresh: git at each change, GitHub more seldom."""
+"""Refreshes the branch status: reads git on each file change, queries GitHub less often."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tillerman.workspace.git.repository_watch import FolderWatch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EVERY = 30.0  # seconds after which it is looked at again, whatever happened
-REST = 4  # times as long as a look took: a repository that takes long is looked at less often
-KEPT = 600.0  # seconds in which a pull request is shown that GitHub no longer confirms
+EVERY = 30.0  # seconds between refreshes without changes
+REST = 4  # minimum pause between refreshes, as a multiple of the refresh time
+KEPT = 600.0  # seconds an unconfirmed pull request is shown
 REMEMBERED = 32  # branches
-_PASSING = ("slow", "rate_limited", "failed")  # reasons that say nothing of the pull request
+_PASSING = ("slow", "rate_limited", "failed")  # temporary errors
 ASKING = PullRequestUnavailable("slow", "GitHub is being asked")
 
 News = PullRequest | PullRequestUnavailable | None
@@ -33,24 +33,24 @@ News = PullRequest | PullRequestUnavailable | None
 
 @dataclass(frozen=True)
 class RepositorySnapshot:
-    """What there is to show."""
+    """The status to show."""
 
-    crumb: Breadcrumb | None = None  # None: there is no repository
-    trouble: str = ""  # why that is so, where there should be one
-    doubt: PullRequestUnavailable | None = None  # why the pull request may be out of date
+    crumb: Breadcrumb | None = None  # None: no repository
+    trouble: str = ""  # error, if there should be a repository
+    doubt: PullRequestUnavailable | None = None  # why the pull request may be stale
 
 
 @dataclass(frozen=True)
 class _Heard:
     news: News
-    asked: float  # when
-    stood: Hashable  # where the branch was then
-    pull: PullRequest | None = None  # the last that was heard of
+    asked: float  # monotonic time
+    stood: Hashable  # branch state at that time
+    pull: PullRequest | None = None  # last known
     pull_at: float = 0.0
 
 
 class RepositoryWatch:
-    """One for the screen: whichever folder is looked at, `gh` is asked by one that counts."""
+    """Watches one folder at a time; one instance per screen, so that `gh` calls are limited."""
 
     def __init__(
         self,
@@ -60,15 +60,15 @@ class RepositoryWatch:
         self.github = GitHub(environment)
         self._tell = tell
         self._stirred = asyncio.Event()
-        self._doubted = 0.0  # what was heard before that no longer counts
+        self._doubted = 0.0  # results older than this are stale
         self._heard: dict[tuple[Path, str | None], _Heard] = {}
         self._current: Repository | None = None
-        self._wanted: tuple[Repository, float] | None = None  # to be asked of, and since when
-        self._asking: tuple[Repository, float] | None = None  # of what, as long as a call runs
+        self._wanted: tuple[Repository, float] | None = None  # next query, and its start time
+        self._asking: tuple[Repository, float] | None = None  # running query, and its start time
         self._asker: asyncio.Task[None] | None = None
 
     async def follow(self, folder: Path) -> None:
-        """Until it is cancelled."""
+        """Watches the folder until cancelled."""
         self._current = None
         watch: tuple[Path, FolderWatch | None] | None = None
         try:
@@ -80,7 +80,7 @@ class RepositoryWatch:
                         watch[1].close()
                     watch = (top, await _watch(top))
                     if watch[1]:
-                        continue  # what happened since the look was not heard yet
+                        continue  # changes before the watch was armed were missed
                 with suppress(TimeoutError):
                     took = time.monotonic() - began
                     await asyncio.wait_for(self._stirred.wait(), min(EVERY, REST * took))
@@ -90,12 +90,12 @@ class RepositoryWatch:
                 watch[1].close()
 
     def stir(self) -> None:
-        """Something was done: git and GitHub are asked again."""
+        """Refreshes git and GitHub after an action."""
         self._doubted = time.monotonic()
         self._stirred.set()
 
     async def now(self, folder: Path) -> Breadcrumb:
-        """As it is at this moment, GitHub included."""
+        """The current status, including a fresh GitHub query."""
         repository = await read_repository(folder)
         began = time.monotonic()
         news = await self.github.pull_request(repository)
@@ -111,7 +111,7 @@ class RepositoryWatch:
     # -- git ---------------------------------------------------------------------------------------
 
     async def _look(self, folder: Path) -> Path:
-        """The folder to be watched for what comes next."""
+        """Refreshes the status and returns the folder to watch."""
         self._stirred.clear()
         began = time.monotonic()
         try:
@@ -143,7 +143,7 @@ class RepositoryWatch:
     # -- GitHub ------------------------------------------------------------------------------------
 
     def _is_due(self, repository: Repository, now: float) -> bool:
-        """A call that runs will tell, if nothing has changed since it began."""
+        """False if a recent result or a running query covers the current branch state."""
         if self._asking and _key(self._asking[0]) == _key(repository):
             stood, asked = _stands(self._asking[0]), self._asking[1]
         elif heard := self._heard.get(_key(repository)):
@@ -153,7 +153,7 @@ class RepositoryWatch:
         return asked <= self._doubted or stood != _stands(repository) or now - asked >= EVERY
 
     def _ask(self, repository: Repository, began: float) -> None:
-        """Now, or once the call that is under way has ended; only the newest wish counts."""
+        """Starts a query, or schedules it after the running one; only the newest is kept."""
         self._wanted = (repository, began)
         if self._asker is None or self._asker.done():
             self._asker = asyncio.ensure_future(self._asks())
@@ -201,7 +201,7 @@ def _key(repository: Repository) -> tuple[Path, str | None]:
 
 
 def _stands(repository: Repository) -> Hashable:
-    """Another one when GitHub may have another answer."""
+    """Branch state that affects GitHub's answer; a new query is needed when it changes."""
     state = repository.state
     return state.commit, state.upstream, state.ahead, state.behind, repository.remote_url
 

@@ -1,4 +1,4 @@
-"""Turns what is drawn with Rich into lines of the screen."""
+"""Renders Rich renderables to Textual strips."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RichLineRenderer:
 
 
 def _harmless(segments: Iterable[Segment]) -> list[Segment]:
-    """Once more, whoever drew it: a line of the screen is text and nothing else."""
+    """Sanitizes again: drops control segments and reveals control characters."""
     return [
         Segment(reveal(text).replace("\n", " ").replace("\t", "    "), style)
         for text, style, control in segments

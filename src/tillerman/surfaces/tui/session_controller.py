@@ -1,4 +1,4 @@
-"""A session as one tab has it: begun with its first prompt, gone on with, or run elsewhere."""
+"""Controls the session of a tab: started by the first prompt, resumed, or attached elsewhere."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tillerman.surfaces.tui.conversation.welcome import AgentSearch
 
 SURFACE = "terminal"
-TAIL = 1_500  # entries that are read when a session is opened; the rest when somebody looks
+TAIL = 1_500  # entries read when a session is opened; older ones on scrolling
 
 
 class SessionController:
-    """Wishes count until the session is there; from then on its log and its row say what is."""
+    """Options apply until the session runs; then its log and its row are authoritative."""
 
     def __init__(
         self,
@@ -37,10 +37,10 @@ class SessionController:
         self.harness = harness
         self.cwd = Path(row.cwd) if row else cwd
         self.wishes = wishes  # agent, model, mode, approve
-        self._search = search  # who begins it, where nobody is named
+        self._search = search  # finds the agent if none is given
         self._id = row.id if row else None
         self._session: Session | AttachedSession | None = None
-        self._deciding = asyncio.Lock()  # who runs it is found out, or it is begun: once
+        self._deciding = asyncio.Lock()  # held while the owner is looked up or the session starts
 
     @property
     def id(self) -> str | None:
@@ -49,7 +49,7 @@ class SessionController:
 
     @property
     def row(self) -> SessionRow | None:
-        """None before the first prompt, and when somebody has deleted it."""
+        """None before the first prompt, and after the session was deleted."""
         try:
             return self.harness.find(self._id) if self._id else None
         except SessionNotFound:
@@ -57,28 +57,28 @@ class SessionController:
 
     @property
     def agent(self) -> str | None:
-        """Who begins it, as far as that is known."""
+        """The agent that will start the session, if known."""
         return self.wishes.get("agent") or (self._search.agent if self._search else None)
 
     @property
     def ours(self) -> bool:
-        """This process runs it."""
+        """True if this process runs the session."""
         return isinstance(self._session, Session)
 
     @property
     def running(self) -> bool:
-        """Somebody runs it, here or elsewhere."""
+        """True if any process runs the session."""
         return self._session is not None
 
     @property
     def starting(self) -> bool:
-        """It is about to run: what is said to it now counts from then on."""
+        """True while the session starts; input sent now is applied afterwards."""
         return self._deciding.locked()
 
-    # -- what was, and what happens ----------------------------------------------------------------
+    # -- entries -----------------------------------------------------------------------------------
 
     def tail(self) -> tuple[int, int]:
-        """Numbers of the entry before the first that is read at once, and of the last."""
+        """Sequence numbers before the first entry to read at once, and of the last entry."""
         if self._id is None:
             return 0, 0
         last = self.harness.sessions.log.last_seq(self._id)
@@ -89,7 +89,7 @@ class SessionController:
         return self.harness.sessions.log.since(self._id, since, until - since)
 
     async def live(self, since: int) -> AsyncIterator[Sequence[Entry]]:
-        """What comes after `since`; ends when nobody runs the session."""
+        """Pages of entries after `since`; ends when no process runs the session."""
         session = await self._found()
         if session is None:
             return
@@ -99,13 +99,13 @@ class SessionController:
             self._session = None
 
     async def _found(self) -> Session | AttachedSession | None:
-        """Whoever runs it."""
+        """The running session, attaching to another process if needed; None if none runs it."""
         async with self._deciding:
             if self._session is None and self._id and await self.harness.sessions.is_run(self._id):
                 self._session = self.harness.attach(self._id)
             return self._session
 
-    # -- what is said to it ------------------------------------------------------------------------
+    # -- control -----------------------------------------------------------------------------------
 
     async def prompt(
         self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
@@ -149,20 +149,20 @@ class SessionController:
         mode: Mode | None = None,
         approve: Preset | None = None,
     ) -> None:
-        """Of a session that nobody runs now it is kept for when it goes on."""
+        """Applies settings now, or stores them for the next start of the session."""
         given = {"model": model, "mode": mode, "approve": approve}
         given = {name: value for name, value in given.items() if value is not None}
         async with self._deciding:
             session = self._session
         if session:
             await session.configure(model=model, mode=mode, approve=approve)
-            self.wishes = {**self.wishes, **dict.fromkeys(given)}  # its log has it
+            self.wishes = {**self.wishes, **dict.fromkeys(given)}  # now in its log
         else:
             self.wishes |= given
 
     @property
     def approve(self) -> str:
-        """The preset by which its requests are judged, or will be."""
+        """The current or future approval preset of the session."""
         row = self.row
         kept = row.settings.get("approve") if row else None
         wished = None if self.running and kept else self.wishes.get("approve")
@@ -170,7 +170,7 @@ class SessionController:
 
     @property
     def config(self) -> Config:
-        """As it counts in the folder of the session."""
+        """Config in effect in the session's folder."""
         if self.cwd == self.harness.cwd or not self.cwd.is_dir():
             return self.harness.config
         from tillerman.config import load
@@ -178,11 +178,11 @@ class SessionController:
         return load(self.cwd, paths=self.harness.paths)
 
     def choose(self, agent: str) -> None:
-        """Who begins it; a model that was wished for is another's."""
+        """Selects the agent that starts the session; resets the model of the previous agent."""
         self.wishes = {**self.wishes, "agent": agent, "model": None}
 
     async def hand_over(self, agent: str) -> None:
-        """Another agent goes on with the session; the next prompt tells it what to do."""
+        """Hands the session over to another agent; the next prompt gives it the task."""
         assert self._id is not None
         async with self._deciding:
             if isinstance(self._session, Session):

@@ -1,4 +1,4 @@
-"""One session on the screen: its conversation, what it asks, and the box to speak to it."""
+"""Pane of one session: conversation, request prompt and prompt box."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from tillerman.surfaces.tui.prompt.shell_command import ShellLine
     from tillerman.surfaces.tui.session_controller import SessionController
 
-FRAME = 0.05  # seconds between two paints at least
+FRAME = 0.05  # minimum seconds between frames
 SPIN = 0.125
-PAGE = 500  # entries of the past that are read at once
+PAGE = 500  # history entries read at once
 
 
 class SessionPane(Vertical):
@@ -50,14 +50,14 @@ class SessionPane(Vertical):
     """
 
     class Changed(Message):
-        """What the status bar tells of it may be another now."""
+        """The status shown in the status bar may have changed."""
 
         def __init__(self, pane: SessionPane) -> None:
             super().__init__()
             self.pane = pane
 
     class Waits(Message):
-        """An agent asks something."""
+        """An agent waits for an answer."""
 
         def __init__(self, pane: SessionPane, title: str) -> None:
             super().__init__()
@@ -71,19 +71,19 @@ class SessionPane(Vertical):
         self._conversation = ConversationView()
         self._request = RequestPrompt(folder)
         self.box = PromptBox(folder)
-        self._first = 0  # number of the entry before the oldest that is shown
-        self._last = 0  # of the newest
+        self._first = 0  # sequence number before the oldest shown entry
+        self._last = 0  # of the newest shown entry
         self._follower: Worker[None] | None = None
-        self._reading = False  # more of the past
-        self._editor: InputEditor | None = None  # while an input is changed
+        self._reading = False  # reading more history
+        self._editor: InputEditor | None = None  # while an input is edited
         self._last_paint = 0.0
         self._paint_due: asyncio.TimerHandle | None = None
         self._spinner: Timer | None = None
-        self._starting = False  # a prompt waits for its agent
-        self._shell: ShellLine | None = None  # the last one that was run here
-        self.told: ConversationBlock | None = None  # the last card
+        self._starting = False  # a prompt waits for the agent to start
+        self._shell: ShellLine | None = None  # the last shell command run here
+        self.told: ConversationBlock | None = None  # the last command block
         self.choosing = asyncio.Lock()
-        self.chosen = ("", 0.0)  # the last approval, and when
+        self.chosen = ("", 0.0)  # last approval preset, and when
         self.box.commands = self._commands
 
     def compose(self) -> ComposeResult:
@@ -97,16 +97,16 @@ class SessionPane(Vertical):
         if self.channel:
             self.begin(self.channel)
 
-    # -- the session -------------------------------------------------------------------------------
+    # -- session -----------------------------------------------------------------------------------
 
     @property
     def folder(self) -> Path:
-        """Where its agent works."""
+        """Working directory of the agent."""
         return self.channel.cwd if self.channel else self._folder
 
     @cached_property
     def outline(self) -> BlockList:
-        """Not before the first picture: nothing of it is in there."""
+        """Imported lazily, since the first frame does not need it."""
         from tillerman.surfaces.tui.conversation.blocks import BlockList
 
         return BlockList()
@@ -121,19 +121,19 @@ class SessionPane(Vertical):
 
     @property
     def blank(self) -> bool:
-        """Nothing was said or typed in it yet."""
+        """True if it has no session, no blocks and no typed text."""
         begun = self.channel is not None and self.channel.id is not None
         return not begun and not self.box.text and not self.outline.pieces
 
     @property
     def busy(self) -> bool:
-        """There is something to cancel."""
+        """True if there is something to cancel."""
         by_person = self._shell is not None and self._shell.running
         return by_person or self._starting or self.transcript.busy
 
     @property
     def titled(self) -> str:
-        """What its session is called, or how it began."""
+        """Session title, or its first prompt."""
         row = self.channel.row if self.channel else None
         turns = self.transcript.turns
         said = next((turn.prompt for turn in turns[:1] if turn.prompt), None)
@@ -141,11 +141,11 @@ class SessionPane(Vertical):
         return formatting.one_line(words or "", 60)
 
     def take_focus(self) -> None:
-        """Where the next key belongs."""
+        """Focuses an open request if no text is typed, else the prompt box."""
         (self._request if self._request.request and not self.box.text else self.box).focus()
 
     def begin(self, channel: SessionController) -> None:
-        """Shows the end of what was, and follows what comes."""
+        """Shows the last entries and follows new ones."""
         self.channel = channel
         self.box.belong(channel.cwd, partial(prompts_of, channel.harness, channel.cwd))
         self._conversation.reopen(self.outline)
@@ -157,13 +157,13 @@ class SessionPane(Vertical):
             self._follow(channel)
 
     def renew(self, channel: SessionController) -> None:
-        """Another session in place of this one."""
+        """Replaces the session."""
         self.workers.cancel_group(self, "follow")
         del self.outline
         self.begin(channel)
 
     async def hand_over(self, agent: str) -> None:
-        """Another agent goes on with the session."""
+        """Hands the session over to another agent."""
         assert self.channel is not None
         await self.channel.hand_over(agent)
         self._follow(self.channel)
@@ -193,7 +193,7 @@ class SessionPane(Vertical):
         self.take_focus()
 
     async def _read_past(self, channel: SessionController, whole: bool) -> None:
-        """Folded anew, since what came later may depend on it; keys are heard between two pages."""
+        """Rebuilds all blocks, as later ones may depend on earlier ones; yields between pages."""
         from tillerman.surfaces.tui.conversation.blocks import BlockList
 
         first = 0 if whole else max(0, 2 * self._first - self._last)
@@ -216,7 +216,7 @@ class SessionPane(Vertical):
         self._attempt(self._prompt(text, files, when_busy))
 
     async def _prompt(self, text: str, files: Sequence[File], when_busy: WhenBusy) -> None:
-        """To the session that is here by now: a command before it may have changed that."""
+        """Prompts the current session, since an earlier command may have replaced it."""
         channel = self.channel
         assert channel is not None
         self._starting = not channel.running
@@ -234,11 +234,11 @@ class SessionPane(Vertical):
         self._conversation.action_end()
 
     def cancel(self) -> None:
-        """What the person runs here, else the agent's turn."""
+        """Cancels the user's shell command, else the agent's turn."""
         if self._shell and self._shell.running:
             self._shell.cancel()
         elif self.channel:
-            if queued := self._queue:  # they go with the turn
+            if queued := self._queue:  # cancelled with the turn
                 self.box.give_back("\n\n".join(queued))
             self._attempt(self.channel.cancel())
 
@@ -247,7 +247,7 @@ class SessionPane(Vertical):
             try:
                 await work
             except RequestNotOpen:
-                pass  # somebody else was first; the log tells who
+                pass  # answered elsewhere; the log says by whom
             except Exception as error:
                 self.complain(error)
 
@@ -289,7 +289,7 @@ class SessionPane(Vertical):
         if answer:
             self._attempt(self._answer(dialog.request.request_id, answer))
 
-    # -- the box -----------------------------------------------------------------------------------
+    # -- prompt box --------------------------------------------------------------------------------
 
     def on_prompt_box_complaint(self, message: PromptBox.Complaint) -> None:
         self.complain(message.error)
@@ -310,7 +310,7 @@ class SessionPane(Vertical):
         return is_command(text, self.transcript.commands)
 
     def shell(self, line: str) -> None:
-        """`!cmd` runs it, `!!cmd` hands over what it said as well, `!!` what the last one said."""
+        """`!cmd` runs a command, `!!cmd` also sends its output, `!!` sends the last output."""
         assert self.channel is not None
         over = line.startswith("!!")
         command = line.lstrip("!").strip()
@@ -340,7 +340,7 @@ class SessionPane(Vertical):
         if over and not shell.cancelled:
             self.prompt(shell.handed_over())
 
-    # -- notices of tillerman itself -------------------------------------------------------------
+    # -- command output ----------------------------------------------------------------------------
 
     def tell(
         self, card: CommandBlock, instead: ConversationBlock | None = None
@@ -350,7 +350,7 @@ class SessionPane(Vertical):
         return self.told
 
     def complain(self, error: Exception, instead: ConversationBlock | None = None) -> None:
-        """Whatever went wrong, the other sessions go on."""
+        """Shows an error in this pane; other sessions are not affected."""
         from rich.text import Text
 
         from tillerman.surfaces.tui.conversation import command_output
@@ -365,10 +365,10 @@ class SessionPane(Vertical):
             body.append(f"\n{formatting.one_line(hint)}")
         self.tell(CommandBlock("It did not work", body), instead)
 
-    # -- the screen --------------------------------------------------------------------------------
+    # -- drawing -----------------------------------------------------------------------------------
 
     def _stir(self) -> None:
-        """Something is to be painted: at once after a rest, else with the next frame."""
+        """Schedules a redraw: at once if idle, else with the next frame."""
         if self._paint_due is None:
             wait = max(0.0, self._last_paint + FRAME - time.monotonic())
             self._paint_due = asyncio.get_running_loop().call_later(wait, self._paint)
@@ -382,7 +382,7 @@ class SessionPane(Vertical):
                 self._conversation.show()
                 self._ask()
                 self.box.tell(self.transcript.busy, self._queue)
-        except Exception as error:  # the loop would keep it to itself
+        except Exception as error:  # the event loop would only log it
             self.app._handle_exception(error)
             return
         self._last_paint = time.monotonic()
@@ -432,7 +432,7 @@ class SessionPane(Vertical):
             working = "works in the background"
         begins = channel.agent if channel else None
         agent = row.agent if row else transcript.agent or begins or "no agent yet"
-        told = transcript.model if agent == transcript.agent else None  # else it is another's
+        told = transcript.model if agent == transcript.agent else None  # else it is another agent's
         return SessionStatus(
             agent=agent,
             model=wished.get("model") or told or (row.model if row else None),

@@ -1,4 +1,4 @@
-"""The sessions that are kept, as a browser wants them: by pages and by words."""
+"""Queries stored sessions for the session browser: pages and full-text search."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from tillerman.store.session_row import SessionRow
 
 PAGE = 100
-HITS = 400  # of a search; several may be of one session
+HITS = 400  # limit of search hits; several may be of one session
 
 
 @dataclass(frozen=True)
 class SessionHit:
     row: SessionRow
-    waits: bool = False  # for a person's answer
-    snippet: tuple[str, ...] = ()  # every second part is what was searched for
+    waits: bool = False  # has an open request
+    snippet: tuple[str, ...] = ()  # every second part is a match
 
 
 class SessionQuery:
-    """All but `rename` may take a while: they are for a thread of their own."""
+    """Blocking queries, to be run in a thread, except `rename`."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
     def page(self, folder: Path | None, offset: int = 0) -> tuple[list[SessionHit], bool]:
-        """Newest first; and whether that was the last of them."""
+        """One page, newest first, and whether it is the last one."""
         cwd = None if folder is None else str(folder)
         rows = self._sessions.catalog.list(cwd=cwd, limit=PAGE, offset=offset)
         waiting = self._waiting()
         return [SessionHit(row, row.id in waiting) for row in rows], len(rows) < PAGE
 
     def search(self, words: str, folder: Path | None) -> tuple[list[SessionHit], bool]:
-        """The best, each session once: those with such a title, then by the line that fits best."""
+        """Best matches, each session once: title matches first, then by the best text hit."""
         named = {row.id: row for row in self._sessions.catalog.titled(words, limit=HITS)}
         hits = self._sessions.search.search(words, limit=HITS)
         snippets: dict[str, str] = {}
@@ -51,7 +51,7 @@ class SessionQuery:
             try:
                 row = named.get(session) or self._sessions.catalog.get(session)
             except SessionNotFound:
-                continue  # it was deleted just now
+                continue  # deleted meanwhile
             if folder is None or row.cwd == str(folder):
                 snippet = tuple(tables.snippet(snippets.get(session, "")))
                 found.append(SessionHit(row, row.id in waiting, snippet))

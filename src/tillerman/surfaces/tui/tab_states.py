@@ -1,4 +1,4 @@
-"""How each open session stands, as its tab tells it."""
+"""Tracks the state and title of each tab."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tillerman.surfaces.tui.session_pane import SessionPane
 
 
 class Tabs:
-    """Told of every change of a pane, many times a second while one streams."""
+    """Updated on every pane change, many times a second while one streams."""
 
     def __init__(self) -> None:
         self._busy: set[SessionPane] = set()
-        self._unseen: set[SessionPane] = set()  # those that came to an end while nobody looked
-        self._titles: dict[SessionPane, tuple[object, str]] = {}  # with what each was made from
+        self._unseen: set[SessionPane] = set()  # finished while not visible
+        self._titles: dict[SessionPane, tuple[object, str]] = {}  # with their cache keys
 
     def of(self, panes: Sequence[SessionPane], seen: SessionPane) -> list[Tab]:
         return [
@@ -22,7 +22,7 @@ class Tabs:
         ]
 
     def mark(self, pane: SessionPane, seen: bool) -> None:
-        """As it stands now."""
+        """Updates the state of a pane."""
         busy = bool(pane.transcript.busy and pane.channel and pane.channel.running)
         if seen:
             self._unseen.discard(pane)
@@ -36,7 +36,7 @@ class Tabs:
         self._titles.pop(pane, None)
 
     def retitle(self) -> None:
-        """Somebody may have renamed a session."""
+        """Clears the cached titles, since a session may have been renamed."""
         self._titles.clear()
 
     def _state(self, pane: SessionPane) -> State:
@@ -47,7 +47,7 @@ class Tabs:
         return "finished" if pane in self._unseen else ""
 
     def _title(self, pane: SessionPane) -> str:
-        """The store is asked only where another may be in it."""
+        """Cached title; queries the store only when it may have changed."""
         made_from = (len(pane.transcript.turns), pane.transcript.title, pane.channel)
         known = self._titles.get(pane)
         if known is None or known[0] != made_from:

@@ -1,4 +1,4 @@
-"""How the terminal interface is coloured: two themes of its own, beside Textual's."""
+"""Color themes of the terminal interface: two built-in themes besides Textual's."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ OWN = (DARK, LIGHT)
 
 
 def _colors(ground: str, ink: str, normal: str, bright: str) -> TerminalTheme:
-    """Each: black, red, green, yellow, blue, magenta, cyan, white."""
+    """Rows in the order black, red, green, yellow, blue, magenta, cyan, white."""
     rows = [[Color.parse(color).rgb for color in row.split()] for row in (normal, bright)]
     return TerminalTheme(Color.parse(ground).rgb, Color.parse(ink).rgb, *rows)
 
 
-# What a conversation calls red or cyan.
+# ANSI palette of the conversation.
 DARK_COLORS = _colors(
     "#16191d",
     "#d7dbe0",
@@ -116,7 +116,7 @@ LIGHT_COLORS = _colors(
 
 
 def dress(app: App[Any], name: str = DEFAULT) -> None:
-    """As it is painted first."""
+    """Registers the themes and sets the initial one."""
     for theme in OWN:
         app.register_theme(theme)
     app.ansi_theme_dark, app.ansi_theme_light = DARK_COLORS, LIGHT_COLORS
@@ -124,17 +124,17 @@ def dress(app: App[Any], name: str = DEFAULT) -> None:
 
 
 def usual(folder: Path) -> str:
-    """The config's, before all else is opened: a light screen must not begin dark."""
+    """Configured theme, loaded before the harness, so that a light screen does not start dark."""
     from tillerman.config import load
 
     try:
         return load(folder).screen.theme
-    except TillermanError:  # which is told by whoever opens the harness
+    except TillermanError:  # reported when the harness is opened
         return DEFAULT
 
 
 def choose(app: App[Any], name: str) -> list[str]:
-    """What there is to tell of it."""
+    """Sets the theme; returns error messages."""
     if name not in app.available_themes:
         known = ", ".join(sorted(app.available_themes))
         return [f"there is no theme {formatting.one_line(name)!r}: {known}"]

@@ -1,1 +1,1 @@
-"""The checks of `tillerman doctor`."""
+"""Checks run by `tillerman doctor`."""

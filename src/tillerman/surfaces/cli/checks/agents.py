@@ -1,4 +1,4 @@
-"""Whether each agent is there, of a version that was tested, and signed in."""
+"""Doctor checks of agents: installed, tested version, signed in, and passed environment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def agents(management: AgentAdmin, config: Config, patience: float) -> lis
 
 
 def _finding(one: AgentStatus, needed: bool) -> Finding:
-    """Bad is what the config chose, where none of its choice works."""
+    """Level bad if the agent is configured and none of the configured agents works."""
     parts = [f"{one.name}: {state(one)}"]
     if one.installed and one.installed.path:
         parts.append(f"{one.installed.version or 'of unknown version'} at {one.installed.path}")
@@ -83,14 +83,14 @@ def _beside(one: AgentStatus, node: str | None) -> Iterator[Finding]:
 
 
 def _engine(one: AgentStatus) -> str | None:
-    """The oldest Node that the package of the agent's program asks for."""
+    """Minimum Node version from the `package.json` of the agent's program."""
     if not (one.installed and one.installed.path):
         return None
     program = Path(one.installed.path).resolve()
     try:
         with program.open("rb") as file:
             if b"node" not in file.read(64).split(b"\n")[0]:
-                return None  # a program that runs by itself
+                return None  # a native executable
         for folder in program.parents:
             package = folder / "package.json"
             if package.is_file():
@@ -103,13 +103,13 @@ def _engine(one: AgentStatus) -> str | None:
 
 
 async def environment(management: AgentAdmin) -> list[Finding]:
-    """Names alone: what is in them is nobody's business."""
+    """Lists variable names only, never values."""
     usual = child_environment(dict.fromkeys(os.environ, ""), (), ()).variables
     findings = [Finding("environment", "ok", f"every agent gets: {_listed(usual)}")]
     for name in management.names():
         try:
             agent = management.agent(name)
-        except Exception:  # told as a finding about the agent
+        except Exception:  # reported by the check of agents
             continue
         if own := management.environment(agent).keys() - usual.keys():
             findings.append(Finding("environment", "ok", f"{name} also gets: {_listed(own)}"))

@@ -1,4 +1,4 @@
-"""What tillerman keeps on disk: its store, its config, and what was left behind."""
+"""Doctor checks of files on disk: store, config, leftover processes and orphaned folders."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tillerman.core.errors import TillermanError
 from tillerman.surfaces.cli.checks.finding import Finding
 from tillerman.surfaces.rendering import formatting
 
-CHECKED_BY_ITSELF = 256 * 10**6  # bytes of a store that is read as a whole without being asked to
-SCARCE = 10**9  # bytes of free space
-LARGE = 10**9  # bytes of files that nobody may have looked at
+CHECKED_BY_ITSELF = 256 * 10**6  # bytes; a larger store is verified only with --full
+SCARCE = 10**9  # bytes of free disk space
+LARGE = 10**9  # bytes of files per folder
 ELSEWHERE = "make it writable, or set TILLERMAN_HOME to a folder that is"
 
 
@@ -56,7 +56,7 @@ def _health(path: Path, full: bool) -> Finding:
 
 
 def leftovers(paths: Paths) -> Iterator[Finding]:
-    """Also ends the processes that dead sessions left: any start of tillerman does."""
+    """Also kills the processes of dead sessions, as every start of tillerman does."""
     from tillerman.supervision.client.warden_client import sweep
 
     for folder in dict.fromkeys((paths.state, paths.cache, paths.sockets)):
@@ -81,7 +81,7 @@ def leftovers(paths: Paths) -> Iterator[Finding]:
 
 
 def unwritable(path: Path) -> str:
-    """Why it can neither be written nor made, as the kernel says; nothing where it can."""
+    """Why the path cannot be written or created; empty if it can."""
     there = next(place for place in (path, *path.parents) if os.path.lexists(place))
     if there != path and not there.is_dir():
         return f"{there} is not a folder"
@@ -94,7 +94,7 @@ def unwritable(path: Path) -> str:
 
 
 def _folder(folder: Path) -> Iterator[Finding]:
-    """Others must not read what agents said, nor reach the sockets."""
+    """Other users must not read the logs or connect to the sockets."""
     try:
         mode = folder.stat().st_mode
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def _space(folder: Path) -> Finding:
 
 
 def _orphans(paths: Paths) -> Iterator[Finding]:
-    """Long outputs of sessions that are gone."""
+    """Spill folders of deleted sessions."""
     from tillerman.store.database import Database
 
     if not (paths.spill.is_dir() and paths.store.exists()):
@@ -138,7 +138,7 @@ def _size(folder: Path) -> int:
         try:
             sizes += file.lstat().st_size
         except OSError:
-            continue  # it went away meanwhile
+            continue  # removed meanwhile
     return sizes
 
 

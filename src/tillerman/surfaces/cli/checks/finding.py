@@ -1,4 +1,4 @@
-"""What a check of this machine found, and how checks are run: side by side, none for ever."""
+"""Findings of doctor checks, and the runner that executes checks concurrently with timeouts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Check = Callable[[], Coroutine[Any, Any, Iterable[Finding]]]
 
 
 async def all_of(checks: dict[str, tuple[Check, float | None]]) -> list[Finding]:
-    """In the order of the checks; each with its limit in seconds, or None."""
+    """Findings in the order of the checks. Each check has a timeout in seconds, or None."""
     ran = (_bounded(about, check, limit) for about, (check, limit) in checks.items())
     return [finding for found in await asyncio.gather(*ran) for finding in found]
 
@@ -37,12 +37,12 @@ async def _bounded(about: str, check: Check, limit: float | None) -> list[Findin
         return [Finding(about, "bad", f"could not be checked within {limit:g} s")]
     except TillermanError as error:
         return [Finding(about, "bad", error.message, error.hint)]
-    except Exception as error:  # one broken thing must not hide the others
+    except Exception as error:  # one failing check must not hide the others
         return [Finding(about, "bad", f"could not be checked: {type(error).__name__}: {error}")]
 
 
 async def aside(work: Callable[[], Iterable[Finding]]) -> list[Finding]:
-    """In a thread that nobody waits for at the end: a disk that hangs must not hold us up."""
+    """Runs `work` in a daemon thread, so that a hanging disk cannot block the exit."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[list[Finding]] = loop.create_future()
 
@@ -59,7 +59,7 @@ async def aside(work: Callable[[], Iterable[Finding]]) -> list[Finding]:
             result, error = list(work()), None
         except BaseException as caught:
             result, error = None, caught
-        with suppress(RuntimeError):  # nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(target=run, daemon=True).start()

@@ -1,4 +1,4 @@
-"""What this machine offers: programs, levels of supervision and of isolation."""
+"""Doctor checks of the machine: programs, supervision, kernel enforcement and isolation levels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOLDS = {
     "medium": "no file, process or network outside the workspace (Landlock, seccomp)",
     "high": "a machine of its own, read-only but for the workspace (bubblewrap)",
 }
-_PROBE = 5.0  # seconds for a program that only says its version
+_PROBE = 5.0  # seconds; timeout of `--version` commands
 
 
 async def programs() -> list[Finding]:
@@ -70,7 +70,7 @@ async def supervision(config: Config) -> list[Finding]:
 
 
 async def enforcement(config: Config) -> list[Finding]:
-    """What of the rules the kernel holds on this machine."""
+    """Which policy rules the kernel enforces on this machine."""
     from tillerman.surfaces import rule_enforcement
 
     found = []
@@ -91,7 +91,7 @@ async def enforcement(config: Config) -> list[Finding]:
 
 
 async def isolation() -> list[Finding]:
-    """How far a command can be kept from the machine; each level is tried out, none is assumed."""
+    """Available isolation levels; each level is actually tried."""
     from tillerman.supervision.isolation import LEVELS, refusal
 
     found = []
@@ -104,7 +104,7 @@ async def isolation() -> list[Finding]:
 
 
 async def _output(*words: str) -> str | None:
-    """What a small program says; None if it fails, or does not end in time."""
+    """Output of a small program; None if it fails or times out."""
     child = await asyncio.create_subprocess_exec(
         *words,
         env={"PATH": os.environ.get("PATH", os.defpath)},

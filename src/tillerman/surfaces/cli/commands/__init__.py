@@ -1,1 +1,1 @@
-"""One module for each command."""
+"""Commands of the CLI, one module per command."""

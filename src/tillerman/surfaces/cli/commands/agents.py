@@ -1,4 +1,4 @@
-"""`tillerman agents`: who can be driven, and what each of them can do."""
+"""`tillerman agents`: lists agents, their state, versions and capabilities."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def _agents(options: Namespace) -> int:
     if chosen := next((one for one in own if one.name == options.who), None):
         return _tell_profile(chosen, options)
     if options.who:
-        management.agent(options.who)  # which says so when there is none
+        management.agent(options.who)  # raises if it is unknown
     names = [options.who] if options.who else management.names()
     answers = (await ask_all(names, management.report)).values()
     found = [one for one in answers if isinstance(one, AgentStatus)]

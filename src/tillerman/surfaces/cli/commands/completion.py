@@ -1,4 +1,4 @@
-"""`tillerman completion SHELL`: a script made from the parser, so it cannot fall behind."""
+"""`tillerman completion SHELL`: generates shell completion scripts from the argument parser."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tillerman.surfaces.cli.views.output import say
 
 
 class CommandNode(NamedTuple):
-    """A point of the command tree, and the words that may follow there."""
+    """A node of the command tree, and the words that may follow it."""
 
     path: str  # "", "sessions", "sessions list"
-    words: list[tuple[str, str]]  # with what each is for
-    values: dict[str, list[str]]  # option -> what it takes
-    files: list[str]  # options that take a file or folder
+    words: list[tuple[str, str]]  # with their help texts
+    values: dict[str, list[str]]  # option -> choices
+    files: list[str]  # options that take a path
 
 
 def completion(options: Namespace) -> int:
@@ -37,12 +37,12 @@ def _agents() -> list[str]:
 
     try:
         return list(available(load(Path.cwd()).agents))
-    except TillermanError:  # a shell that starts must not complain of it
+    except TillermanError:  # must not print errors at shell startup
         return list(available())
 
 
 def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Iterator[CommandNode]:
-    """`names`: of the agents there are."""
+    """Walks the parser tree. `names` are the known agents."""
     words: list[tuple[str, str]] = []
     values: dict[str, list[str]] = {}
     files: list[str] = []
@@ -70,7 +70,7 @@ def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Ite
 
 
 def _steps(places: list[CommandNode]) -> Iterator[tuple[str, str]]:
-    """`place word` and the place that it leads to."""
+    """Yields `parent/word` keys and the path of the node each leads to."""
     for place in places:
         if place.path:
             parent, _, name = place.path.rpartition(" ")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tillerman.config import Config
     from tillerman.config.project_trust import ProjectFolder
 
-SHOWN_BYTES = 8_192  # of a file that is to be trusted
+SHOWN_BYTES = 8_192  # shown of each file before trusting
 
 
 def show(options: Namespace) -> int:

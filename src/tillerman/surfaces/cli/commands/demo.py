@@ -1,4 +1,4 @@
-"""`tillerman demo`: a turn with the embedded agent, its stored session, and a replay of it."""
+"""`tillerman demo`: runs a turn with the embedded agent, shows the session and replays it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tillerman.surfaces.cli.views.view import View
 
 PROMPT = "Write a program that greets me, and try it out."
-A_MOMENT = 1.0  # seconds before the demo answers for nobody
-PATIENCE = 5.0  # and for a person who may be reading
+A_MOMENT = 1.0  # seconds before the demo answers without a keyboard
+PATIENCE = 5.0  # seconds before it answers if a user is present
 
 
 def demo(options: Namespace) -> int:
@@ -47,7 +47,7 @@ async def _demo(options: Namespace, folder: Path) -> int:
             style("dim", f'tillerman run -a mock --approve edits "{PROMPT}"'),
             "",
         )
-        scene = ViewContext(folder, resumable=False, prompts=True)  # its folder goes away
+        scene = ViewContext(folder, resumable=False, prompts=True)  # the folder is temporary
         first = await harness.start("mock", cwd=folder, approve="edits", title="tillerman demo")
         code = await _turn(options, first, scene, keyboard=True)
         await first.close()
@@ -101,7 +101,7 @@ async def _view(
 
 
 class Helper:
-    """Answers in place of a person who does not."""
+    """Answers permission requests that the user leaves unanswered."""
 
     def __init__(self, session: Session, view: View, patience: float) -> None:
         self._session = session
@@ -120,7 +120,7 @@ class Helper:
         from tillerman.core.events import Answer
 
         await asyncio.sleep(self._patience)
-        with suppress(RequestNotOpen):  # policy or a person was quicker
+        with suppress(RequestNotOpen):  # answered by the policy or the user before
             self._session.answer(request.request_id, Answer("allow"), surface="the demo")
 
 

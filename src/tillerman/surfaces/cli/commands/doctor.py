@@ -1,4 +1,4 @@
-"""`tillerman doctor`: looks at everything a session depends on, and says how to mend it."""
+"""`tillerman doctor`: checks everything a session depends on, and suggests fixes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tillerman.surfaces.cli.checks.finding import Finding, all_of, aside
 from tillerman.surfaces.cli.views.output import Style, colored, say, say_json
 
 QUICK = 10.0  # seconds
-ROUNDS = 4  # of slow agents, at most
+ROUNDS = 4  # maximum batches of slow agents
 
 
 def doctor(options: Namespace) -> int:
     if options.gate is not None:
-        from tillerman.surfaces.cli.commands.doctor_gate import gate  # it brings a web server
+        from tillerman.surfaces.cli.commands.doctor_gate import gate  # lazy: loads a web server
 
         return gate(options)
     findings = asyncio.run(_findings(options))
@@ -37,7 +37,7 @@ async def _findings(options: Namespace) -> list[Finding]:
     paths = find_paths()
     try:
         config = load(Path.cwd(), paths=paths)
-    except TillermanError:  # a finding by itself; the rest goes by the defaults
+    except TillermanError:  # reported by the config check; use the defaults
         config = Config(paths=paths)
     management = AgentAdmin(config, paths)
     rest = ROUNDS * max(options.wait, QUICK)

@@ -1,4 +1,4 @@
-"""`tillerman doctor --gate`: before which calls the installed agents ask, found out by canaries."""
+"""`tillerman doctor --gate`: probes before which tool calls the installed agents ask."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLORS = {"enforced": "green", "advisory": "yellow", "none": "red"}
 
 
 def gate(options: Namespace) -> int:
-    """1 when an agent asks about less than tillerman claims for it."""
+    """Exit code 1 if an agent asks for fewer tool classes than declared in its info."""
     management, _ = open_harness.management(options)
     proofs = asyncio.run(_proofs(management, options.gate))
     short = {proof.agent: _short(management, proof) for proof in proofs}
@@ -47,7 +47,7 @@ def gate(options: Namespace) -> int:
 
 async def _proofs(management: AgentAdmin, wanted: str) -> list[GateReport]:
     if wanted:
-        management.agent(wanted)  # which says so when there is none
+        management.agent(wanted)  # raises if it is unknown
     names = [wanted] if wanted else _with_programs(management)
     told = await ask_all(names, management.report)
     found = [one for one in told.values() if isinstance(one, AgentStatus) and one.present]
@@ -73,7 +73,7 @@ async def _proofs(management: AgentAdmin, wanted: str) -> list[GateReport]:
 
 
 def _problem(told: AgentStatus | TillermanError) -> str:
-    """Why it is not known whether it is there."""
+    """Why it is unknown whether the agent is installed; empty if it is known."""
     if isinstance(told, TillermanError):
         return told.message
     return "" if told.installed else told.problem or ""
@@ -84,7 +84,7 @@ def _with_programs(management: AgentAdmin) -> list[str]:
 
 
 def _short(management: AgentAdmin, proof: GateReport) -> list[ToolClass]:
-    """Of the classes that it has tools of."""
+    """Declared tool classes that the probe found not enforced."""
     claims = management.agent(proof.agent).info.asks
     return [kind for kind, hold in proof.holds.items() if kind in claims and hold != "enforced"]
 

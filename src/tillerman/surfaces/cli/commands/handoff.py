@@ -1,4 +1,4 @@
-"""`tillerman handoff`: another agent goes on with a session."""
+"""`tillerman handoff`: continues a session with another agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tillerman hook`: what an installed hook runs. One call of an agent, judged by the policy."""
+"""`tillerman hook`: run by an installed hook; decides one tool call of an agent by the policy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from tillerman.core.permission import DecisionContext, Policy
     from tillerman.hooks.dialects.payload_codec import HookEvent
 
-LONGEST = 20  # seconds: a CLI that waits for longer than its own limit lets the call run
+LONGEST = 20  # seconds; must be below the CLI's hook timeout, after which the call runs
 _PROJECT = ("CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR")
 
 
 def hook(options: Namespace) -> int:
-    """Whatever goes wrong is a deny."""
+    """Prints the decision. Any error results in a denial."""
     signal.signal(signal.SIGALRM, _too_late)
     signal.alarm(LONGEST)
     try:
@@ -76,7 +76,7 @@ def _context(agent: str, project: Path, cwd: Path) -> DecisionContext:
 
 
 def _places(named: Path | None, event: HookEvent) -> tuple[Path, Path]:
-    """The project, and where the agent works."""
+    """The project root and the agent's working directory."""
     told = str(getattr(event, "cwd", "") or next(iter(getattr(event, "workspace_roots", ())), ""))
     by_variable = next((os.environ[name] for name in _PROJECT if os.environ.get(name)), "")
     project = named or Path(by_variable or told or ".")

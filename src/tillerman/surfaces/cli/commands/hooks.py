@@ -1,4 +1,4 @@
-"""`tillerman hooks`: adds the policy to the CLIs that people run themselves, and removes it."""
+"""`tillerman hooks`: installs and removes policy hooks in agent CLIs that users run directly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def install(options: Namespace) -> int:
         raise UsageError("no agent is named", hint=f"those with hooks: {', '.join(AGENTS)}")
     journal, project = _journal(), _project()
     for agent in options.agents:
-        load(agent)  # an unknown one is told before anything is written
+        load(agent)  # raises for an unknown agent before anything is written
     for agent in options.agents:
         hooks = planned(agent, project, _scope(options) or "project", version=_version(agent))
         put_in(hooks, journal)
@@ -117,7 +117,7 @@ def _journal() -> BackupJournal:
 
 
 def _version(agent: str) -> str | None:
-    """Of the CLI, which may not know every event; None if it is not there to be asked."""
+    """Version of the CLI, which may lack some hook events; None if it is not installed."""
     from tillerman.config import load as load_config
     from tillerman.harness.agent_admin import AgentAdmin
 

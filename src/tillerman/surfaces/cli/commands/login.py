@@ -1,4 +1,4 @@
-"""`tillerman login` and `tillerman logout`: an agent's own command, on the user's own terminal."""
+"""`tillerman login` and `tillerman logout`: run the agent's native sign-in command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tillerman mcp`: the MCP servers that agents keep for the user."""
+"""`tillerman mcp`: lists, adds, removes and toggles the MCP servers configured in agents."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def disable(management: AgentAdmin, agent: str, options: Namespace) -> int
     return 0
 
 
-# -- what is added ---------------------------------------------------------------------------------
+# -- server config ---------------------------------------------------------------------------------
 
 
 def _config(options: Namespace) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _read(file: Path) -> str:
 
 
 def _variable(word: str) -> tuple[str, str]:
-    """`NAME` takes the value from here, so that it stands in no shell's history."""
+    """`NAME` alone reads the value from the environment, to keep it out of the shell history."""
     name, equals, value = word.partition("=")
     if not equals and name not in os.environ:
         raise UsageError(f"--env {name}: no such variable here", hint="--env NAME=VALUE")

@@ -1,4 +1,4 @@
-"""`tillerman mcp serve`: the workspace's tools for any MCP client."""
+"""`tillerman mcp serve`: serves the workspace tools to any MCP client, on stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -77,8 +77,10 @@ async def _work(options: Namespace, harness: Harness, session: Session) -> None:
 
 
 def _refuse_files() -> None:
-    """A client is at the other end of a pipe, a socket or a terminal; what is closed was made
-    /dev/null when the program began."""
+    """Requires a pipe, socket or terminal on stdin and stdout, since a client must be connected.
+
+    Streams that were closed at program start have been replaced with /dev/null.
+    """
     for number, name in ((0, "input"), (1, "output")):
         mode = os.fstat(number).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)):

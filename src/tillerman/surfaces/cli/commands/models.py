@@ -1,4 +1,4 @@
-"""`tillerman models`: the models of one agent, or of all."""
+"""`tillerman models`: lists the models of one agent or of all agents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _models(options: Namespace) -> int:
 
 
 async def _all(management: AgentAdmin) -> dict[str, Sequence[Model]]:
-    """An agent that is not installed is none that was asked for."""
+    """Models of all agents; agents that are not installed are skipped silently."""
     listed: dict[str, Sequence[Model]] = {}
     answers = await ask_all(management.lists_models(), management.models)
     for name, answer in answers.items():

@@ -1,4 +1,4 @@
-"""`tillerman policy`: check rules, explain a decision, test what is expected of them."""
+"""`tillerman policy`: checks rules, explains a decision, and runs policy test cases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tillerman.surfaces.rule_enforcement import of_decision
 
 
 def check(options: Namespace) -> int:
-    """A file of its own, or all that counts in this folder."""
+    """Lists the rules of a file, or those in effect in this folder."""
     if options.file:
         rules = _rules_of(options.file)
         tighter: tuple[Rule, ...] = ()
@@ -60,7 +60,7 @@ def explain(options: Namespace) -> int:
 
 
 def test(options: Namespace) -> int:
-    """1 when one of the cases is decided otherwise than it says."""
+    """Exit code 1 if any case is decided differently than expected."""
     cwd = Path.cwd()
     config = load(cwd)
     groups = read_cases(options.file)
@@ -90,7 +90,7 @@ def test(options: Namespace) -> int:
 
 
 def judged(group: Group, config: Config, cwd: Path) -> Iterator[tuple[PolicyTestCase, Decision]]:
-    """Each case as `explain` would tell it."""
+    """Decides each case the same way as `explain`."""
     if group.rules is None:
         policy = policy_explain.policy(config, cwd, group.approve)
     else:
@@ -101,7 +101,7 @@ def judged(group: Group, config: Config, cwd: Path) -> Iterator[tuple[PolicyTest
         yield case, policy.explain(request, context).decision
 
 
-# -- what is judged --------------------------------------------------------------------------------
+# -- input -----------------------------------------------------------------------------------------
 
 
 def _call(options: Namespace) -> tuple[str, dict[str, Any]]:
@@ -118,7 +118,7 @@ def _rules_of(path: Path) -> tuple[Rule, ...]:
     return rules
 
 
-# -- how it is told --------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 
 
 def _told(found: Explanation, verbose: bool) -> dict[str, Any]:

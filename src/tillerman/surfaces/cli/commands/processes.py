@@ -1,4 +1,4 @@
-"""`tillerman ps`, `tillerman logs` and `tillerman kill`: the shell commands of all workspaces."""
+"""`tillerman ps`, `logs` and `kill`: list, read and stop shell commands of all workspaces."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 HEAD = ("PROCESS", "SESSION", "STATUS", "BEGAN", "OUTPUT", "COMMAND")
 CHUNK = 256 << 10
-_ENDING = 1.0  # seconds in which the end of a process that is gone is written down
-# Before 6.6 Linux does not tell of what is moved into a file without passing through a program.
+_ENDING = 1.0  # seconds to wait until the end of a process is recorded
+# Poll interval in seconds: before Linux 6.6 inotify does not report data spliced into a file.
 _UNTOLD = 1.0
 
 
@@ -104,7 +104,7 @@ async def kill(harness: Harness, options: Namespace) -> int:
     )
 
 
-# -- which -----------------------------------------------------------------------------------------
+# -- lookup ----------------------------------------------------------------------------------------
 
 
 def _find(harness: Harness, named: str) -> WorkspaceProcess:
@@ -131,7 +131,7 @@ def _ended(process: WorkspaceProcess) -> TillermanError:
 
 
 async def _settle(harness: Harness) -> None:
-    """What ended while nobody looked after it is not shown as running."""
+    """Records processes that ended unsupervised, so that they are not listed as running."""
     from tillerman.workspace.processes.process_records import settle
 
     await settle(harness.sessions.processes, harness.paths.processes, harness.paths.spawns)
@@ -142,7 +142,7 @@ def _folder(harness: Harness, process: WorkspaceProcess) -> Path:
 
 
 def _now(harness: Harness, process: WorkspaceProcess) -> WorkspaceProcess:
-    """As its folder tells: whoever runs its session may be gone, and has not written it down."""
+    """Refreshes the row from the process folder: the session's owner may have died before."""
     if not process.live:
         return process
     from msgspec.structs import replace
@@ -169,7 +169,7 @@ def _now(harness: Harness, process: WorkspaceProcess) -> WorkspaceProcess:
     return replace(process, status=status, code=code, signal=end.exit.signal, ended_at=ended_at)
 
 
-# -- how it looks ----------------------------------------------------------------------------------
+# -- formatting ------------------------------------------------------------------------------------
 
 
 def _cells(row: WorkspaceProcess) -> tuple[str, ...]:
@@ -201,11 +201,11 @@ def _for_programs(harness: Harness, row: WorkspaceProcess) -> dict[str, Any]:
     return told | {"folder": str(_folder(harness, row))}
 
 
-# -- what it wrote ---------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
 
 
 class _Stream:
-    """One of its files, on its way out: as it is for programs, without control for a terminal."""
+    """Copies an output file to a stream; sanitizes control characters if it is a terminal."""
 
     def __init__(self, path: Path, out: IO[str], lines: int | None) -> None:
         from tillerman.workspace.processes.output_reader import last_lines
@@ -219,11 +219,11 @@ class _Stream:
             self._at = last_lines(path, lines)
 
     def pump(self) -> None:
-        """All that is there by now."""
+        """Copies everything written so far."""
         try:
             file = self.path.open("rb")
         except FileNotFoundError:
-            return  # not yet begun, or removed after a day
+            return  # not created yet, or removed after a day
         with file:
             file.seek(self._at)
             while piece := file.read(CHUNK):
@@ -241,11 +241,11 @@ class _Stream:
 async def _follow(
     harness: Harness, process: WorkspaceProcess, streams: list[_Stream]
 ) -> WorkspaceProcess:
-    """Until it has ended; told by the system of each change, so that nothing is asked in vain."""
+    """Copies output until the process ends. Waits on inotify instead of polling."""
     from tillerman.workspace.protection.inotify import MODIFY, NAMES, Inotify
 
     folder = _folder(harness, process)
-    if process.status == "starting":  # which takes some milliseconds, if its server lives
+    if process.status == "starting":  # takes milliseconds if its owner is alive
         await asyncio.sleep(_ENDING)
         process = _find(harness, process.id)
     with Inotify() as alarm, _end_of(process) as gone:
@@ -255,7 +255,7 @@ async def _follow(
                 with suppress(FileNotFoundError):
                     alarm.add(str(path), mask)
             process = _now(harness, harness.sessions.processes.get(process.id) or process)
-            for stream in streams:  # after that look: its last words are there when it has ended
+            for stream in streams:  # after the status, so that the last output is included
                 stream.pump()
             if not process.live or not folder.exists():
                 return process
@@ -280,7 +280,7 @@ async def _either(news: Coroutine[Any, Any, bool], gone: asyncio.Event) -> None:
 
 @contextmanager
 def _end_of(process: WorkspaceProcess) -> Iterator[asyncio.Event]:
-    """Set when it is gone, also where nobody is left to write that down."""
+    """Event that is set when the process exits, even if no supervisor is left to record it."""
     from tillerman.supervision.linux.process_table import find
 
     gone, loop, held = asyncio.Event(), asyncio.get_running_loop(), -1

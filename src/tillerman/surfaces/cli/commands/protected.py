@@ -1,4 +1,4 @@
-"""`tillerman protected`: changes of protected names that were undone, and how to restore them."""
+"""`tillerman protected`: lists reverted changes of protected names and restores them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def take_back(options: Namespace) -> int:
 
 
 def _found() -> list[tuple[Path, Item]]:
-    """Newest first."""
+    """Quarantined changes, newest first."""
     return list(reversed(list(items(find_paths().quarantine))))
 
 

@@ -1,4 +1,4 @@
-"""`tillerman repo`: where a branch stands on its way to be merged, and the next step there."""
+"""`tillerman repo`: shows the branch, pull request and merge status, and runs the next action."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ async def _session(options: Namespace, crumb: Breadcrumb, found: FoundSkill, pro
 
 
 def _pass_on(said: bytes, stream: Any) -> None:
-    """Comments of strangers are in it: nothing of it moves a cursor."""
+    """Prints command output sanitized, since it may contain comments of other users."""
     if text := clean(said.decode("utf-8", "replace")).rstrip():
         stream.write(f"{text}\n")
         stream.flush()

@@ -1,4 +1,4 @@
-"""`tillerman requests`: open requests of all sessions, their answers, and remembered rules."""
+"""`tillerman requests`: lists and answers open requests of all sessions; remembered rules."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class OpenRequestRow:
     session: str
     opened_at: str
     request: PermissionRequested | QuestionAsked
-    resting: bool = False  # nobody runs its session
+    resting: bool = False  # no process runs its session
 
     @property
     def name(self) -> str:
@@ -103,7 +103,7 @@ async def _answer(options: Namespace, changed: dict[str, Any] | None) -> int:
 
 
 def _confirm(harness: Harness, found: OpenRequestRow, given: Answer, options: Namespace) -> None:
-    """The rule is shown before anybody writes it."""
+    """Shows the rule to be remembered and asks for confirmation."""
     from tillerman.sessions.permissions.open_requests import checked
     from tillerman.sessions.permissions.project_rules import for_project, project_of
     from tillerman.sessions.permissions.session_rules import remembered_rule
@@ -111,7 +111,7 @@ def _confirm(harness: Harness, found: OpenRequestRow, given: Answer, options: Na
     given = checked(found.request, given)
     assert isinstance(found.request, PermissionRequested)
     rule, where = remembered_rule(found.request, given), "in this session"
-    assert rule is not None  # `checked` refuses what cannot be remembered
+    assert rule is not None  # `checked` rejects requests without a rule
     if given.remember == "project":
         folder = harness.find(found.session).cwd
         rule, where = for_project(rule, folder), f"in this project ({project_of(folder)})"
@@ -135,7 +135,7 @@ def _composed(
     if options.option == "deny":
         return Answer("deny", note=options.note)
     words = list(options.choose)
-    if options.option != "allow":  # the answer itself
+    if options.option != "allow":  # the option is the answer text
         words.insert(0, options.option)
     if len(words) != len(request.questions):
         texts = "; ".join(formatting.one_line(question.text) for question in request.questions)
@@ -159,9 +159,9 @@ async def _waiting(harness: Harness) -> list[OpenRequestRow]:
 
 
 def _find(waiting: list[OpenRequestRow], name: str) -> OpenRequestRow:
-    """By `SESSION/ID`, where the session may be cut short, or by an id that only one has.
+    """Finds a request by `SESSION/ID`, with an abbreviated session, or by a unique id.
 
-    An agent may put into an id what no terminal shows, so it is also found by what is shown of it.
+    An agent may put control characters into an id, so the sanitized id is accepted too.
     """
     found = [one for one in waiting if one.is_called(name, one.request.request_id)]
     found = found or [one for one in waiting if one.is_called(name, clean(one.request.request_id))]
@@ -179,7 +179,7 @@ def _kind(one: OpenRequestRow) -> str:
     return one.request.tool if isinstance(one.request, PermissionRequested) else "Question"
 
 
-# -- what is remembered ----------------------------------------------------------------------------
+# -- remembered rules ------------------------------------------------------------------------------
 
 
 def remembered(options: Namespace) -> int:

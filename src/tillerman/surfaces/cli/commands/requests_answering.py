@@ -1,4 +1,4 @@
-"""Where one person serves the requests of all sessions: lines above, the oldest to answer below."""
+"""Interactive view that answers the requests of all sessions: event lines and a dialog."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tillerman.surfaces.rendering.dialogs import EDIT, Dialog, PermissionDialog,
 if TYPE_CHECKING:
     from tillerman.harness.harness import Harness
 
-Key = tuple[str, str]  # session and request id
+Key = tuple[str, str]  # (session id, request id)
 
 
 class RequestQueueView:
@@ -37,7 +37,7 @@ class RequestQueueView:
         self._lines = RequestLines()
         self._waiting: dict[Key, PermissionRequested | QuestionAsked] = {}
         self._dialog: Dialog | None = None
-        self._at: Key | None = None  # whom the dialog is about
+        self._at: Key | None = None  # the request shown in the dialog
 
     async def serve(self, changes: AsyncIterator[Change]) -> None:
         self._keyboard.open()
@@ -48,7 +48,7 @@ class RequestQueueView:
             async for change in changes:
                 self._take(change)
                 if listening.done():
-                    listening.result()  # which raises why
+                    listening.result()  # raises its error
         finally:
             listening.cancel()
             self._live.update(Text(""))
@@ -69,7 +69,7 @@ class RequestQueueView:
         self._draw()
 
     def _choose(self) -> None:
-        """The oldest that is still open; somebody else may have answered it."""
+        """Selects the oldest open request if the current one was answered elsewhere."""
         if self._at in self._waiting:
             return
         self._at = next(iter(self._waiting), None)
@@ -121,7 +121,7 @@ class RequestQueueView:
         try:
             await self._harness.attach(session).answer(request_id, answer, surface="terminal")
         except RequestNotOpen:
-            pass  # somebody was quicker: it is told in a moment
+            pass  # answered elsewhere; the event follows
         except TillermanError as error:
             if asked:
                 self._waiting[at] = asked

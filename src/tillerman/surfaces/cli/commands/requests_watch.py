@@ -1,4 +1,4 @@
-"""`tillerman requests watch`: the requests of all sessions as they come and go."""
+"""`tillerman requests watch`: prints or answers the requests of all sessions as they arrive."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def _print_entries(changes: AsyncIterator[Change]) -> None:
     told: set[tuple[str, int]] = set()
     async for change in changes:
         entry = change.entry
-        if (entry.session, entry.seq) not in told:  # it is told again when its session rests
+        if (entry.session, entry.seq) not in told:  # repeated when its owner exits
             told.add((entry.session, entry.seq))
             await asyncio.to_thread(write, sys.stdout, json_safe(encode(entry)).decode() + "\n")
 
@@ -55,7 +55,7 @@ async def _print_lines(changes: AsyncIterator[Change]) -> None:
 
 
 class RequestLines:
-    """Each change in a line or two, safe to print."""
+    """Formats each change as one or more sanitized lines."""
 
     def __init__(self) -> None:
         self._asked: dict[tuple[str, str], str] = {}

@@ -1,4 +1,4 @@
-"""`tillerman run`: one prompt, and all that follows until the agent is idle."""
+"""`tillerman run`: sends one prompt and follows the session until the agent is idle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tillerman.surfaces.cli.views.keyboard import Keyboard
     from tillerman.surfaces.cli.views.view import ViewContext
 
-GOODBYE = 5.0  # seconds for a cancelled turn to end, when nobody reads any more
+GOODBYE = 5.0  # seconds for a cancelled turn to end after the output pipe broke
 
 
 def run(options: Namespace) -> int:
@@ -41,7 +41,7 @@ def run(options: Namespace) -> int:
 
 
 def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> Prestart | None:
-    """The agent starts while asyncio, the store and all the rest are still being loaded."""
+    """Starts the agent process early, while asyncio, the store and other modules are loading."""
     from tillerman.config import load
 
     config = load(folder)
@@ -146,7 +146,7 @@ def _row(harness: Harness, options: Namespace, folder: Path) -> SessionRow:
 
 
 async def _worktree(harness: Harness, folder: Path, name: str) -> tuple[Path, list[str]]:
-    """The folder to work in, and what to tell about it."""
+    """Creates a worktree; returns the folder to work in and notices about it."""
     from tillerman.workspace.git.worktree import create
 
     tree = await create(folder, harness.paths.state / "worktrees", name or None)

@@ -1,4 +1,4 @@
-"""`tillerman schema`: the JSON schema of what `--json` prints, made from the types themselves."""
+"""`tillerman schema`: prints the JSON schema of `--json` output, generated from the types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def document() -> str:
         [Entry, Item], ref_template="#/$defs/{name}"
     )
     for part in parts.values():
-        if "description" in part:  # a docstring, which Python 3.13 has without its indentation
+        if "description" in part:  # a docstring; Python 3.13 strips its indentation
             part["description"] = cleandoc(part["description"])
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

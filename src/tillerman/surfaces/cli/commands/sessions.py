@@ -1,4 +1,4 @@
-"""`tillerman sessions`: list, show, follow, steer, search, export, fork, rename and delete them."""
+"""`tillerman sessions`: list, show, follow, prompt, search, export, fork, rename and delete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tillerman.store.session_row import SessionRow
     from tillerman.surfaces.cli.views.view import View
 
-PAGE = 200  # entries that are shown at once
+PAGE = 200  # entries per page
 
 
 @open_harness.command
@@ -159,7 +159,7 @@ async def delete(harness: Harness, options: Namespace) -> int:
     return 0
 
 
-# -- parts -----------------------------------------------------------------------------------------
+# -- helpers ---------------------------------------------------------------------------------------
 
 
 def _still_view(options: Namespace, *, resumable: bool) -> View:
@@ -185,7 +185,7 @@ def _row(harness: Harness, options: Namespace) -> SessionRow:
 
 
 def _for_screen(piece: bytes) -> bytes:
-    """A document is the log as it is; a terminal gets a sign for each control of an agent's."""
+    """Reveals control characters for a terminal; files and pipes get the unmodified log."""
     from tillerman.core.terminal_sanitizer import reveal
 
     return reveal(piece.decode("utf-8", "replace")).encode()

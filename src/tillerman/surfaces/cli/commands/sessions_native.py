@@ -1,4 +1,4 @@
-"""`tillerman sessions native`, `import` and `create`: sessions that agents store themselves."""
+"""`tillerman sessions native`, `import` and `create`: sessions stored by the agents themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tillerman.harness.harness import Harness
 
 HEAD = ("NATIVE ID", "WHEN", "SESSION", "WHAT")
-_MOST = 100_000  # of our own sessions, to find theirs among
+_MOST = 100_000  # limit of tillerman sessions searched for native ids
 Work = Callable[["Harness", str, Namespace], Coroutine[Any, Any, int]]
 
 
@@ -82,7 +82,7 @@ async def _adopt(
 
 
 def _named(listed: Sequence[NativeSession], name: str, agent: str) -> NativeSession:
-    """By its id, or the beginning of it."""
+    """Finds a native session by its id or a unique prefix of it."""
     found = [one for one in listed if one.native_id == name] or [
         one for one in listed if one.native_id.startswith(name)
     ]

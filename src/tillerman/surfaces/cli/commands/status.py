@@ -1,4 +1,4 @@
-"""`tillerman status`: who is signed in to which agent, and how to sign in to the others."""
+"""`tillerman status`: shows which agents are signed in, and how to sign in to the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def status(options: Namespace) -> int:
 async def _status(options: Namespace) -> int:
     management, _ = open_harness.management(options)
     if options.who:
-        management.agent(options.who)  # which says so when there is none
+        management.agent(options.who)  # raises if it is unknown
         report, about = await management.full_report(options.who)
         found = [_document(report, about)]
     else:

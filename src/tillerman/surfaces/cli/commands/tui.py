@@ -1,4 +1,4 @@
-"""`tillerman tui`, and `tillerman` alone: the terminal interface."""
+"""`tillerman tui`, and `tillerman` without arguments: opens the terminal interface."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def open_screen(options: Namespace) -> int:
     wishes = {"agent": options.agent, **run_options.limits(options)}
     from tillerman.surfaces.tui.app import TillermanApp
 
-    gc.freeze()  # what is loaded stays; a screen makes garbage in circles for as long as it is open
+    gc.freeze()  # loaded modules are never garbage; a long-lived screen creates reference cycles
     gc.set_threshold(2_000, 10, 10)
     app = TillermanApp(folder, session=options.session, wishes=wishes)
     code = app.run()

@@ -1,1 +1,1 @@
-"""Parses arguments: commands, options, errors."""
+"""Argument parsing: commands, options, validation errors."""

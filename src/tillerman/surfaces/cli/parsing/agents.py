@@ -1,4 +1,4 @@
-"""The commands and options about agents and this machine."""
+"""Argument definitions of agents, models, status, login, mcp and doctor."""
 
 from __future__ import annotations
 

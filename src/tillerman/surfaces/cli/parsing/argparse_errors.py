@@ -1,4 +1,4 @@
-"""Turns words into options: argparse with our errors, suggestions and optional values."""
+"""Extends argparse: one-line errors, suggestions, and options with optional values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 from tillerman.core.errors import UsageError
 from tillerman.surfaces.did_you_mean import suggestion
 
-SUMMARY = "--json-summary"  # how `--json=summary` is spelled for argparse
+SUMMARY = "--json-summary"  # internal spelling of `--json=summary` for argparse
 
-# A value that could be the prompt counts as one unless it looks like what the option takes.
+# The next argument is the option's value only if it matches this pattern; else it is the prompt.
 _OPTIONAL = {
     "--resume": (re.compile(r"[\w-]+"), "last"),
     "--worktree": (re.compile(r"[\w./-]+"), ""),
@@ -22,7 +22,7 @@ _OPTIONAL = {
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and what was probably meant."""
+    """Reports errors in one line with a suggestion."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("formatter_class", _Help)
@@ -32,7 +32,7 @@ class ArgumentParser(argparse.ArgumentParser):
         raise UsageError(message, hint=f"`{self.prog} --help` tells how it is used")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """argparse would leave out what cannot be written, and exit 0."""
+        """Raises on write errors; argparse would ignore them and exit with 0."""
         if message:
             (file or sys.stderr).write(message)
 
@@ -53,13 +53,15 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def _format_action(self, action: argparse.Action) -> str:
         text = super()._format_action(action)
         if isinstance(action, argparse._SubParsersAction):
-            text = "".join(text.splitlines(keepends=True)[1:])  # its `{run,sessions,…}` line
+            text = "".join(text.splitlines(keepends=True)[1:])  # drops the `{run,…}` line
         return text
 
 
 def _columns() -> int:
-    """argparse makes a formatter for every option, and would load `shutil` and three compressors
-    to know how wide it is."""
+    """Terminal width without `shutil`, whose import loads three compression modules.
+
+    argparse creates a formatter for every option.
+    """
     if (asked := os.environ.get("COLUMNS", "")).isdecimal() and int(asked):
         return int(asked)
     try:
@@ -73,7 +75,7 @@ def parse(parser: ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     _check_options_before_commands(parser, words)
     options, unknown = parser.parse_known_args(list(_spelled_out(words)))
     if unknown and not unknown[0].startswith("-") and getattr(options, "words", "") is None:
-        options.words = unknown.pop(0)  # argparse gives up on it once an option stands before it
+        options.words = unknown.pop(0)  # argparse rejects it after an option
     if unknown:
         _refuse(getattr(options, "parser", parser), unknown[0])
     if rest:
@@ -82,7 +84,7 @@ def parse(parser: ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
 
 
 def _cut(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """`mcp add NAME --env X -- COMMAND`: argparse takes words only if no option is among them."""
+    """Splits `mcp add NAME --env X -- COMMAND` at `--`, which argparse cannot do after options."""
     if list(words[:2]) != ["mcp", "add"] or "--" not in words:
         return words, ()
     end = words.index("--")
@@ -112,7 +114,7 @@ def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
 
 
 def _check_options_before_commands(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """argparse would take the value of an option that it does not know for a command."""
+    """Rejects unknown options early: argparse would treat their values as commands."""
     rest = iter(words)
     while commands := subcommands(parser):
         word = next(rest, "--")
@@ -128,7 +130,7 @@ def _check_options_before_commands(parser: argparse.ArgumentParser, words: Seque
 
 
 def _spelled_out(words: Sequence[str]) -> Iterator[str]:
-    """Options whose value may be left out must not eat the prompt that follows them."""
+    """Keeps options with an optional value from consuming the prompt that follows them."""
     for place, word in enumerate(words):
         if word == "--":
             yield from words[place:]

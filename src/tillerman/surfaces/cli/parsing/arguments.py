@@ -1,4 +1,4 @@
-"""The parts that commands are put together from: groups, common options, kinds of values."""
+"""Building blocks of the argument parser: command groups, common options, value types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ N = TypeVar("N", int, float)
 
 @cache
 def everywhere() -> ArgumentParser:
-    """Options that stand before or after the command."""
+    """Options accepted before or after the command."""
     parser = ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), help="auto: on a terminal, without NO_COLOR"
@@ -99,7 +99,7 @@ def _sentence(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """An empty one is a variable that somebody forgot to set, not a wish for the default."""
+    """Rejects an empty name: it is an unset shell variable, not a request for the default."""
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty")
     return text
@@ -136,7 +136,7 @@ def port(text: str) -> int:
 
 
 def client_name(text: str) -> str:
-    """It is also the name of a file."""
+    """Validates a client name, which is also a file name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
         raise argparse.ArgumentTypeError(f"letters, digits, `.`, `_` and `-`: {text!r}")
     return text

@@ -1,4 +1,4 @@
-"""The commands and options about hooks."""
+"""Argument definitions of `hooks` and `hook`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands and options of `tillerman`, as data for parsing, help and completion."""
+"""Builds the argument parser: commands and options for parsing, help and completion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODES = ("agent", "plan", "ask")
 SHELLS = ("bash", "zsh", "fish")
 
 
-_PARTS = {  # where commands are made -> which
+_PARTS = {  # builder function -> commands it defines
     "parser:run": ("run",),
     "parser:handoff": ("handoff",),
     "tui:tui": ("tui",),
@@ -49,8 +49,10 @@ _PARTS = {  # where commands are made -> which
 
 
 def build(only: str = "") -> ArgumentParser:
-    """All commands, or just the part that has this one: to make all takes as long as many a
-    command does its work."""
+    """Builds all commands, or only the part that defines `only`.
+
+    Building all of them takes as long as many commands run.
+    """
     parser = ArgumentParser(
         prog="tillerman",
         description="One harness for every coding agent.",

@@ -1,4 +1,4 @@
-"""The commands and options about the policy."""
+"""Argument definitions of `policy`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands and options about shell commands of workspaces."""
+"""Argument definitions of `ps`, `logs` and `kill`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _one_process(commands: Any, word: str, handler: str, help: str) -> argparse.
 
 
 def _signal(text: str) -> signal.Signals:
-    """By name, with SIG or without, or by number."""
+    """Parses a signal by name, with or without SIG, or by number."""
     try:
         if text.isdecimal():
             return signal.Signals(int(text))

@@ -1,4 +1,4 @@
-"""The commands and options about protected names."""
+"""Argument definitions of `protected`."""
 
 from __future__ import annotations
 

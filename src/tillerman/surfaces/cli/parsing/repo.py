@@ -1,4 +1,4 @@
-"""The commands and options about where a repository stands."""
+"""Argument definitions of `repo`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `run` is asked to do: words, files and settings, read and checked before anything runs."""
+"""Reads and validates the `run` options: prompt, attachments, session options, limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tillerman.core.errors import UsageError
 from tillerman.surfaces import prompt_files
 from tillerman.surfaces.json_argument import json_object
 
-STDIN_PATIENCE = 3.0  # seconds; a pipe that nobody writes to must not stop a prompt
+STDIN_PATIENCE = 3.0  # seconds; an idle pipe on stdin must not block the prompt
 
 
 def prompt_text(options: Namespace) -> str:
@@ -37,12 +37,12 @@ def prompt_text(options: Namespace) -> str:
 
 
 def attachments(paths: list[Path]) -> list[tuple[str, str, bytes]]:
-    """Name, mime type and bytes of each."""
+    """Name, MIME type and bytes of each attached file."""
     return [prompt_files.read(path, f"--attach {path}") for path in paths]
 
 
 def wishes(options: Namespace) -> dict[str, Any]:
-    """What the session is asked for; what was not said is left to the config."""
+    """Session options that were given; all others are left to the config."""
     for folder in options.add_dir:
         _folder(folder, "--add-dir")
     said: dict[str, Any] = {
@@ -69,7 +69,7 @@ def wishes(options: Namespace) -> dict[str, Any]:
 
 
 def limits(options: Namespace) -> dict[str, Any]:
-    """What one who goes on with a task is asked for, of what there are options for."""
+    """Options for continuing a task, as far as the command defines them."""
     names = (
         "model", "mode", "approve", "max_turns", "max_cost", "max_tokens", "timeout",
         "request_timeout",
@@ -84,11 +84,11 @@ def working_folder(options: Namespace) -> Path:
     return Path(options.cwd).resolve()
 
 
-# -- parts -----------------------------------------------------------------------------------------
+# -- helpers ---------------------------------------------------------------------------------------
 
 
 def _taken(options: Namespace) -> str:
-    """A prompt of one word looks like the value of the option before it."""
+    """Hint for a one-word prompt that was parsed as the value of the option before it."""
     if options.prompt is None and options.worktree:
         word = options.worktree
         return f'{word!r} was taken for the name of the worktree: --worktree= "{word}" prompts it'
@@ -98,7 +98,7 @@ def _taken(options: Namespace) -> str:
 
 
 def _piped() -> str:
-    """Standard input, unless it is a terminal or a pipe that stays silent."""
+    """Text from standard input; empty if it is a terminal, a folder or an idle pipe."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:  # closed
@@ -116,7 +116,7 @@ def _text_or_file(text: str | None) -> str | None:
 
 
 def _servers(given: list[str]) -> dict[str, Any]:
-    """As MCP clients write them: `{"mcpServers": {NAME: {…}}}`, or only the inner object."""
+    """Parses MCP servers: `{"mcpServers": {NAME: {…}}}`, or only the inner object."""
     servers: dict[str, Any] = {}
     for one in given:
         source = one if one.lstrip().startswith("{") else _read(Path(one), "--mcp-config")

@@ -1,4 +1,4 @@
-"""The command that opens the terminal interface; `tillerman` alone does so too."""
+"""Argument definitions of `tui`, the terminal interface."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Output of commands: live screen, plain text, JSON lines."""
+"""Output of commands: live screen, plain text, JSON lines, tables."""

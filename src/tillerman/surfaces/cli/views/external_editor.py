@@ -1,4 +1,4 @@
-"""The user's own editor, for a text of a few lines."""
+"""Opens the user's editor ($VISUAL, $EDITOR) on a short text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def edit(text: str) -> str:
-    """What the text is after the user saved it; the same when the editor failed."""
+    """Returns the saved text; unchanged if the editor failed."""
     command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     with tempfile.TemporaryDirectory(prefix="tillerman-") as folder:
         path = Path(folder, "input.json")

@@ -1,4 +1,4 @@
-"""The last thing an agent said itself, held until its turn ends; a long one is held on disk."""
+"""Collects the agent's final message of a turn; spools a long one to disk."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ BLOCK = 64 * 1024
 
 
 class FinalText:
-    """As `core.result.final_text`, for somebody who sees the events pass by."""
+    """Incremental version of `core.result.final_text`, fed with events."""
 
     def __init__(self) -> None:
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 (lives as long as we)
-        self._starts: dict[str, int] = {}  # message id -> where it begins
-        self._acted = False  # a call began after what was said
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 (lives as long as self)
+        self._starts: dict[str, int] = {}  # message id -> start offset
+        self._acted = False  # a tool call started after the last message
 
     def note(self, event: Event) -> None:
         if event.parent is not None:
@@ -39,11 +39,11 @@ class FinalText:
                 self._acted = True
 
     def take(self) -> Iterator[str]:
-        """In pieces, with a sign for each control; ends with a newline unless it is empty."""
+        """Yields the text with control characters revealed; ends with a newline unless empty."""
         revealer = ControlCharRevealer()
         decoder = codecs.getincrementaldecoder("utf-8")("surrogatepass")
         self._file.seek(0)
-        held = ""  # blank ends: only what something follows is given out
+        held = ""  # trailing newlines, emitted only before further text
         while data := self._file.read(BLOCK):
             text = held + revealer.feed(decoder.decode(data))
             body = text.rstrip("\n")
@@ -62,7 +62,7 @@ class FinalText:
         self._acted = False
 
     def _withdraw(self, message_id: str) -> None:
-        """The last message, as it nearly always is, or one with all that was said since."""
+        """Removes a message, and the messages after it, if any."""
         start = self._starts.pop(message_id, None)
         if start is not None:
             self._file.seek(start)

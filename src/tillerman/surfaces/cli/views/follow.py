@@ -1,4 +1,4 @@
-"""Shows a session until it rests: picks the view, tells what waits, minds Ctrl-C."""
+"""Follows a session until it is idle: selects the view, reports open requests, handles Ctrl-C."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tillerman.surfaces.rendering import formatting
 
 SHOW_CURSOR = b"\x1b[?25h"
 _log = logging.getLogger("tillerman")
-PATIENCE = 0.5  # seconds in which the policy, or another terminal, has answered
+PATIENCE = 0.5  # seconds for the policy or another terminal to answer first
 
 
 async def open_view(
@@ -39,7 +39,7 @@ async def open_view(
         return PlainView(resumable=scene.resumable)
     await asyncio.to_thread(
         __import__, "tillerman.surfaces.cli.views.live_view"
-    )  # Rich, while the agent starts
+    )  # loads Rich while the agent starts
     from tillerman.surfaces.cli.views.live_view import LiveView
 
     color = colored(options, sys.stdout)
@@ -55,7 +55,7 @@ def find_keyboard(options: Namespace) -> Keyboard | None:
 async def watch(
     pages: AsyncIterator[Sequence[Entry]], view: View, helper: NoticeView | None = None
 ) -> None:
-    """`pages` must be closable, as an async generator is."""
+    """Shows all pages. `pages` must have `aclose`, as an async generator does."""
     async with aclosing(pages):  # type: ignore[type-var]
         async for page in pages:
             _log.debug("entries %d to %d", page[0].seq, page[-1].seq)
@@ -65,13 +65,13 @@ async def watch(
 
 
 class NoticeView(Protocol):
-    """Somebody who looks at what was shown."""
+    """An observer of the shown entries."""
 
     def note(self, page: Sequence[Entry]) -> None: ...
 
 
 class WaitNotice:
-    """Says where to answer a request that nobody can answer here."""
+    """Reports how to answer a request from another terminal, if there is no keyboard here."""
 
     def __init__(self, view: View, session: str, limit: float | None) -> None:
         self._view = view
@@ -104,7 +104,7 @@ class WaitNotice:
 def interruptible(
     cancel: Callable[[], Coroutine[Any, Any, None]], view: View, keyboard: Keyboard | None
 ) -> Iterator[None]:
-    """A signal cancels the turn; one more, and the program leaves at once."""
+    """The first signal cancels the turn; a second one exits at once."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -115,10 +115,10 @@ def interruptible(
         if keyboard:
             keyboard.restore()
             os.write(1, SHOW_CURSOR)
-        os._exit(CANCELLED)  # the warden ends the agent when we are gone
+        os._exit(CANCELLED)  # the warden ends the agent after our exit
 
     def interrupt() -> None:
-        if not (keyboard and keyboard.away):  # else it was meant for the editor
+        if not (keyboard and keyboard.away):  # else it is for the editor
             end()
 
     signals = {signal.SIGINT: interrupt, signal.SIGTERM: end, signal.SIGHUP: end}
@@ -140,7 +140,7 @@ async def _cancel(cancel: Callable[[], Coroutine[Any, Any, None]], view: View) -
 
 
 async def paged(entries: AsyncIterator[Entry]) -> AsyncIterator[list[Entry]]:
-    """Entries that are there at once come together."""
+    """Groups entries that are available at the same time into pages."""
     page: list[Entry] = []
     following = asyncio.ensure_future(anext(entries, None))
     try:

@@ -1,4 +1,4 @@
-"""For programs: one entry a line, a page in one write, and nothing else on standard output."""
+"""JSON output: one entry per line on standard output, one write per page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EntriesView:
     async def show(self, page: Sequence[Entry]) -> None:
         self.outcomes.note(page)
         if lines := self._lines(page):
-            # In a thread: a reader that pauses must not stop the session it reads of.
+            # In a thread: a slow reader must not block the session.
             await asyncio.to_thread(_write_all, b"".join(lines))
 
     async def tell(self, text: str) -> None:
@@ -55,5 +55,5 @@ def _write_all(data: bytes) -> None:
     while left:
         try:
             left = left[os.write(1, left) :]
-        except BlockingIOError:  # whoever gave us this pipe has set it so
+        except BlockingIOError:  # the pipe was set to non-blocking by our parent
             select.select([], [1], [])

@@ -1,4 +1,4 @@
-"""The keys of a terminal, one at a time and unseen; its state is given back whatever happens."""
+"""Reads single keys from the terminal without echo, and restores the terminal mode."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAME = {"\n": ENTER, "\b": BACKSPACE}
 _CONTROLS = frozenset({ENTER, BACKSPACE, CLEAR})
 _WHOLE = frozenset({ESCAPE, UP, DOWN, PAGE_UP, PAGE_DOWN})
 _APPLICATION = {"\x1bOA": UP, "\x1bOB": DOWN}
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\x1b])")  # those among other keys
+_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|[^\x1b])")  # escape sequences amid text
 
 
 class Keyboard:
@@ -39,14 +39,14 @@ class Keyboard:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._keys: deque[str] = deque()
         self._waiting: asyncio.Future[None] | None = None
-        self.away = False  # another program has the terminal
+        self.away = False  # another program uses the terminal
 
     @classmethod
     def find(cls) -> Keyboard | None:
-        """None when no person can type: no terminal, or the program runs in the background."""
+        """None if no user can type: there is no terminal, or the program runs in the background."""
         fd, own = 0, False
         try:
-            if not sys.stdin.isatty():  # the prompt came through it
+            if not sys.stdin.isatty():  # stdin carries the prompt
                 fd, own = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC), True
             if os.tcgetpgrp(fd) == os.getpgrp():
                 return cls(fd, own=own)
@@ -60,7 +60,7 @@ class Keyboard:
         self._quiet()
         loop = asyncio.get_running_loop()
         loop.add_reader(self._fd, self._read)
-        loop.add_signal_handler(signal.SIGCONT, self._quiet)  # a shell had the terminal meanwhile
+        loop.add_signal_handler(signal.SIGCONT, self._quiet)  # the shell may have changed the mode
 
     def close(self) -> None:
         loop = asyncio.get_running_loop()
@@ -87,12 +87,12 @@ class Keyboard:
             asyncio.get_running_loop().add_reader(self._fd, self._read)
 
     def forget(self) -> None:
-        """What was typed before a question was seen is no answer to it."""
+        """Discards keys typed before a question was shown."""
         termios.tcflush(self._fd, termios.TCIFLUSH)
         self._keys.clear()
 
     async def key(self) -> str:
-        """A character, a control of those above, or a text that was pasted."""
+        """The next key: a character, a control key, or a pasted text."""
         while not self._keys:
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
@@ -100,7 +100,7 @@ class Keyboard:
 
     def _quiet(self) -> None:
         mode = termios.tcgetattr(self._fd)
-        mode[3] &= ~(termios.ICANON | termios.ECHO)  # ISIG stays: Ctrl-C is a signal
+        mode[3] &= ~(termios.ICANON | termios.ECHO)  # ISIG stays set: Ctrl-C is a signal
         mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
         termios.tcsetattr(self._fd, termios.TCSANOW, mode)
 
@@ -109,7 +109,7 @@ class Keyboard:
             data = os.read(self._fd, 4096)
         except OSError:
             data = b""
-        if not data:  # the terminal is gone
+        if not data:  # the terminal was closed
             asyncio.get_running_loop().remove_reader(self._fd)
         self._keys.extend(_keys(self._decoder.decode(data)))
         if self._waiting and not self._waiting.done():
@@ -117,7 +117,7 @@ class Keyboard:
 
 
 def _keys(text: str) -> Iterator[str]:
-    """Each key; what came in one go with others was pasted, and stays one text."""
+    """Splits input into keys; several printable characters at once are one pasted text."""
     text = _APPLICATION.get(text, text)
     if text in _WHOLE:
         yield text

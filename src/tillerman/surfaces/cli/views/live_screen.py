@@ -1,4 +1,4 @@
-"""The screen of a session: what is finished goes up for good, what still moves stays below."""
+"""Screen model of a session: finished blocks scroll up, the changing part stays below."""
 
 from __future__ import annotations
 
@@ -57,31 +57,31 @@ class LiveScreen:
         approve: str = "ask",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.approve = approve  # the preset that counts now
+        self.approve = approve  # the current preset
         self.outcomes = Outcomes()
         self.finished: list[RenderableType] = []
-        self.requests: dict[str, PermissionRequested | QuestionAsked] = {}  # the open ones
-        self._prompts = prompts  # somebody else's: this terminal did not type them
+        self.requests: dict[str, PermissionRequested | QuestionAsked] = {}  # open requests
+        self._prompts = prompts  # show prompts, since they were typed elsewhere
         self._resumable = resumable
         self._clock = clock
         self._message: tuple[str, MarkdownStream] | None = None
         self._thoughts: dict[str | None, tuple[str, TerminalSanitizer, list[str]]] = {}  # by parent
-        self._calls: dict[str, tuple[ToolStarted, str, float]] = {}  # with its time, twice
+        self._calls: dict[str, tuple[ToolStarted, str, float]] = {}  # call, start, clock
         self._depths: dict[str, int] = {}
         self._plan: tuple[PlanStep, ...] = ()
         self._background: tuple[BackgroundTask, ...] = ()
         self._busy = "starting"
         self._session = ""
-        self._strange = 0  # lines of this turn that were not understood
+        self._strange = 0  # unrecognized lines of this turn
 
-    # -- what moves --------------------------------------------------------------------------------
+    # -- changing part -----------------------------------------------------------------------------
 
     @property
     def moving(self) -> bool:
         return bool(self._busy)
 
     def below(self) -> RenderableType | None:
-        """Redrawn at each refresh, so it is short."""
+        """The part redrawn at each refresh; kept short."""
         parts: list[RenderableType] = []
         spin = SPINNER[int(self._clock() * 10) % len(SPINNER)]
         if self._message:
@@ -101,7 +101,7 @@ class LiveScreen:
             parts.append(Text(f"{spin} {self._busy}{strange}", style="dim"))
         return Group(*parts) if parts else None
 
-    # -- what happened -----------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def add(self, entry: Entry) -> None:
         self._session = entry.session
@@ -173,7 +173,7 @@ class LiveScreen:
         return pieces
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """Flushes everything at the end of the session."""
         self._rest_all()
         self._tell_strange()
         if self.outcomes.ended and self._resumable:
@@ -186,7 +186,7 @@ class LiveScreen:
             self.finished.append(Text(f"i {formatting.strange(self._strange)}", style="dim"))
             self._strange = 0
 
-    # -- words -------------------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
     def _say(self, event: MessageChunk) -> None:
         if self._message is None or self._message[0] != event.message_id:
@@ -195,7 +195,7 @@ class LiveScreen:
         self.finished += [pieces.message(block) for block in self._message[1].feed(event.text)]
 
     def _think(self, event: ThoughtChunk | MessageChunk) -> None:
-        """A subagent's messages are shown like thoughts: they are not said to the user."""
+        """Shows messages of a subagent like thoughts, since they are not addressed to the user."""
         thought = self._thoughts.get(event.parent)
         if thought is None or thought[0] != event.message_id:
             self._rest(event.parent)
@@ -203,16 +203,16 @@ class LiveScreen:
         thought[2].append(thought[1].feed(event.text))
 
     def _withdraw(self, message_id: str) -> None:
-        """What went up cannot be taken back; what did not is dropped."""
+        """Drops the unfinished part of a withdrawn message; finished blocks cannot be removed."""
         if self._message and self._message[0] == message_id:
             self._message = None
         kept = {who: one for who, one in self._thoughts.items() if one[0] != message_id}
         self._thoughts = kept
 
     def _rest(self, speaker: str | None = None) -> None:
-        """What this one was saying is whole: it says or does something else now.
+        """Flushes the text of an agent or subagent, since it is complete.
 
-        A subagent beside the agent does not interrupt it.
+        A subagent that runs in parallel does not interrupt its parent.
         """
         if self._message and speaker is None:
             self.finished += [pieces.message(block) for block in self._message[1].end()]
@@ -226,7 +226,7 @@ class LiveScreen:
         for speaker in (None, *self._thoughts):
             self._rest(speaker)
 
-    # -- deeds -------------------------------------------------------------------------------------
+    # -- tool calls and turns ----------------------------------------------------------------------
 
     def _retitle(self, event: ToolUpdated) -> None:
         if event.title and event.call_id in self._calls:
@@ -237,7 +237,7 @@ class LiveScreen:
 
     def _finish(self, entry: Entry, event: ToolFinished) -> None:
         call, at, _ = self._calls.pop(event.call_id, (None, entry.at, 0.0))
-        depth = self._depths.get(event.call_id, 0)  # kept: a subagent may work on afterwards
+        depth = self._depths.get(event.call_id, 0)  # not removed: a subagent may continue
         seconds = seconds_between(at, entry.at) if call else None
         self.finished.append(
             pieces.finished(call, event.call_id, event.outcome, event.content, seconds, depth)
@@ -245,7 +245,7 @@ class LiveScreen:
 
     def _answered(self, entry: Entry, event: RequestAnswered) -> None:
         asked = self.requests.pop(event.request_id, None)
-        if asked and asked.call_id in self._calls:  # the wait for a person is not the call's time
+        if asked and asked.call_id in self._calls:  # exclude the waiting time from the call's time
             self._calls[asked.call_id] = (self._calls[asked.call_id][0], entry.at, self._clock())
         if asked is None or (event.by == "policy" and event.answer.option == "allow"):
             return
@@ -255,7 +255,7 @@ class LiveScreen:
         self.finished.append(line)
 
     def _change_plan(self, steps: tuple[PlanStep, ...]) -> None:
-        """The whole of a new plan; of a known one what changed in it."""
+        """Shows a new plan in full, or the changed steps of a known plan."""
         known = [step.text for step in self._plan] == [step.text for step in steps]
         changed = tuple(step for step in steps if step not in self._plan) if known else steps
         self._plan = steps

@@ -1,4 +1,4 @@
-"""The live screen: draws a session as it happens, and asks the person in front of it."""
+"""Live terminal view: draws a session as it runs and shows dialogs for its requests."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tillerman.surfaces.rendering.dialogs import (
 )
 from tillerman.surfaces.rendering.turn_outcome import Outcomes
 
-INTERVAL = 0.05  # seconds between two refreshes at least
+INTERVAL = 0.05  # minimum seconds between refreshes
 SPIN = 0.1
-BACKLOG = 200  # finished pieces; more wait until these are painted
+BACKLOG = 200  # finished blocks; `show` blocks above this
 
 
 class LiveView:
@@ -54,9 +54,9 @@ class LiveView:
         )  # fmt: skip
         self._keyboard = keyboard
         self._dialog: Dialog | None = None
-        self._seen: Dialog | None = None  # the one that is on the screen
+        self._seen: Dialog | None = None  # the dialog drawn on the screen
         self._given: set[str] = set()  # requests answered here
-        self._stirred = asyncio.Event()  # there is something to paint
+        self._stirred = asyncio.Event()  # there is something to draw
         self._painted = asyncio.Event()
         self._closing = asyncio.Event()
         self._screen = asyncio.Lock()
@@ -84,7 +84,7 @@ class LiveView:
             await self._painted.wait()
         for task in self._tasks:
             if task.done():
-                task.result()  # which raises why: the terminal is gone
+                task.result()  # raises its error: the terminal is closed
 
     async def tell(self, text: str) -> None:
         self._drawing.finished.append(Text(text, style="yellow"))
@@ -94,7 +94,7 @@ class LiveView:
         self._closing.set()
         self._stirred.set()
         for task in self._tasks:
-            if task is not self._painter:  # which ends after the picture it is at
+            if task is not self._painter:  # it ends after the current frame
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._drawing.end()
@@ -106,10 +106,10 @@ class LiveView:
             if self._keyboard:
                 self._keyboard.close()
 
-    # -- painting ----------------------------------------------------------------------------------
+    # -- drawing -----------------------------------------------------------------------------------
 
     async def _keep_painting(self) -> None:
-        """In a thread: a terminal that stands still must not stop the session."""
+        """Draws in a thread: a blocked terminal must not block the session."""
         try:
             while not self._closing.is_set():
                 async with self._screen:
@@ -121,7 +121,7 @@ class LiveView:
                 await _wait(self._stirred, SPIN - INTERVAL if self._drawing.moving else None)
                 self._stirred.clear()
         finally:
-            self._painted.set()  # nobody waits for one who is gone
+            self._painted.set()  # releases `show`, which may be waiting
 
     def _below(self) -> RenderableType | None:
         dialog = self._dialog.draw(self._room) if self._dialog else None
@@ -130,18 +130,18 @@ class LiveView:
         return Group(*shown) if shown else None
 
     def _room(self) -> int:
-        """Lines of a dialog within its frame, so that its keys are seen below what moves."""
+        """Maximum lines of a dialog inside its frame, so that its keys stay visible."""
         return max(6, self._console.size.height - 8)
 
     def _paint(self, pieces: Sequence[RenderableType], below: RenderableType | None) -> None:
         self._live.update(below if below is not None else Text(""), refresh=not pieces)
         if pieces:
-            self._console.print(Group(*pieces))  # which draws what is below again
+            self._console.print(Group(*pieces))  # also redraws the part below
 
-    # -- asking ------------------------------------------------------------------------------------
+    # -- dialogs -----------------------------------------------------------------------------------
 
     def _choose_dialog(self) -> None:
-        """The oldest request that is still open; somebody else may have answered it."""
+        """Selects the oldest open request, if the current one was answered elsewhere."""
         if self._keyboard is None:
             return
         open_here = {id: one for id, one in self._drawing.requests.items() if id not in self._given}
@@ -158,7 +158,7 @@ class LiveView:
             key = await keyboard.key()
             dialog = self._dialog
             if dialog is None or dialog is not self._seen:
-                continue  # nobody can mean what they have not seen
+                continue  # ignore keys typed before the dialog was drawn
             reply = dialog.press(key)
             if reply == EDIT and isinstance(dialog, PermissionDialog):
                 reply = await self._edit(keyboard, dialog)
@@ -192,7 +192,7 @@ class LiveView:
             if inspect.isawaitable(sent):
                 await sent
         except RequestNotOpen:
-            pass  # somebody was quicker; the log says who
+            pass  # answered elsewhere; the log says by whom
         except TillermanError as error:
             self._given.discard(request_id)
             await self.tell(f"error: {error.message}")

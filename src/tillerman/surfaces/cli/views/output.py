@@ -1,4 +1,4 @@
-"""Writing for programs and people: whole pieces, tables, JSON; quiet when nobody reads."""
+"""Output helpers for commands: lines, tables, JSON, warnings, colors, confirmation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def say(*lines: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    """One document for programs, readable by people too."""
+    """Prints one indented JSON document."""
     import msgspec
 
     data = msgspec.json.format(msgspec.json.encode(value), indent=2)
@@ -50,7 +50,7 @@ def colored(options: Namespace, stream: IO[str]) -> bool:
 
 
 class Style:
-    """A few colours for lists; the live view has Rich."""
+    """ANSI colors for lists; the live view uses Rich."""
 
     def __init__(self, on: bool) -> None:
         self._on = on
@@ -70,7 +70,7 @@ def table(
     *,
     wrap: bool = False,
 ) -> str:
-    """Columns as wide as needed; the last one takes what is left, and is cut or wrapped there."""
+    """Formats a table; the last column gets the remaining width and is truncated or wrapped."""
     import textwrap
 
     from rich.cells import cell_len, set_cell_size
@@ -95,14 +95,14 @@ def table(
 
 
 def width() -> int:
-    """Of the terminal; a pipe gets lines that nothing cuts."""
+    """Terminal width; unlimited for a pipe."""
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
 
 
 def confirmed(question: str) -> bool:
-    """Asks the person at the terminal; nobody there means no."""
+    """Asks for confirmation at the terminal; False if there is none."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     write(sys.stderr, f"{clean(question)} [y/N] ")

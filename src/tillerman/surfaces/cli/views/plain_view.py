@@ -1,4 +1,4 @@
-"""For pipes and files: the answer on standard output, progress on standard error."""
+"""Plain text view for pipes and files: answer on standard output, progress on standard error."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PlainView:
         await self._write(sys.stderr, [*formatting.failure(outcome), formatting.summary(outcome)])
 
     def _answer(self, outcome: TurnOutcome) -> None:
-        """Answers are paragraphs: an agent that wakes by itself has another one."""
+        """Prints the answer; a blank line separates it from the answer of an earlier turn."""
         pieces = _document(outcome.output) if outcome.output is not None else self._text.take()
         for number, piece in enumerate(pieces):
             sys.stdout.write("\n" if self._answered and not number else "")

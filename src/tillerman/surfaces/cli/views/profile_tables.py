@@ -1,4 +1,4 @@
-"""How profiles are shown: as rows beside the agents, and one by one."""
+"""Formats agent profiles as table rows and in detail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAD = ("PROFILE", "AGENT", "MODEL", "WHAT")
 
 
 def found(config: Config, cwd: Path, agents: Sequence[str]) -> list[Profile | InvalidProfile]:
-    """Those of this folder and of the user; one that is called as an agent is never asked for."""
+    """Profiles of the project and the user; one named like an agent is marked invalid."""
     return [_shadowed(one, agents) for one in profiles(config.paths, cwd)]
 
 

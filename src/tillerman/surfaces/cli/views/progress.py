@@ -1,4 +1,4 @@
-"""Asks many agents, and shows on a terminal whom it still waits for."""
+"""Queries many agents, showing on a terminal which have not answered yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 async def ask_all(
     names: Sequence[str], ask: Callable[[str], Awaitable[T]]
 ) -> dict[str, T | TillermanError]:
-    """In the order of the names, with what went wrong in place of an answer."""
+    """Results in the order of `names`; a failed query yields its error instead."""
     line = _Line(names)
     line.show()
     try:

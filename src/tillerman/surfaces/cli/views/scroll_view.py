@@ -1,4 +1,4 @@
-"""A session as text that only grows: the live screen's pieces without the part that moves."""
+"""Append-only session view: the finished blocks of the live screen without the changing part."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ScrollView:
         await self._print(self._drawing.take())
 
     def _questions(self) -> list[RenderableType]:
-        """What still waits for an answer, once."""
+        """Open requests that have not been printed yet."""
         new = {id: one for id, one in self._drawing.requests.items() if id not in self._asked}
         self._asked |= new.keys()
         return [transcript_blocks.asked(request) for request in new.values()]
@@ -59,5 +59,5 @@ class ScrollView:
         with self._console.capture() as capture:
             for piece in shown:
                 self._console.print(piece)
-        # Rich fills its lines with blanks, which nobody wants in a file.
+        # Rich pads lines with blanks.
         write(sys.stdout, "".join(f"{line.rstrip(' ')}\n" for line in capture.get().splitlines()))

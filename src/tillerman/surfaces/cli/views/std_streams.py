@@ -1,4 +1,4 @@
-"""Standard streams that can be relied upon, whatever they were when the program began."""
+"""Repairs the standard streams at program start, and checks for an interactive terminal."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import sys
 
 
 def mend_streams() -> None:
-    """Standard streams that are closed lead nowhere, and a character that has no code is a `?`.
+    """Opens closed standard streams on /dev/null and replaces unencodable characters with `?`.
 
-    Left closed, their numbers would go to the next files opened: printing would write to the store.
+    Otherwise the next opened files would get their descriptors, and printing would write to the
+    store.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -25,7 +26,7 @@ def mend_streams() -> None:
 
 
 def terminal() -> bool:
-    """Somebody sits in front of one that can show more than lines."""
+    """True if all standard streams are a terminal that supports cursor control."""
     streams = (sys.stdin, sys.stdout, sys.stderr)
     try:
         seen = all(stream is not None and stream.isatty() for stream in streams)

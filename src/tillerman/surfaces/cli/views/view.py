@@ -1,4 +1,4 @@
-"""What `run` and `follow` show a session through: JSON lines, plain text, or a live screen."""
+"""View protocol of `run` and `follow`: implemented by JSON lines, plain text and live screen."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class View(Protocol):
     @property
     def outcomes(self) -> Outcomes: ...
     async def show(self, page: Sequence[Entry]) -> None: ...
-    async def tell(self, text: str) -> None: ...  # a word of our own, beside the session
+    async def tell(self, text: str) -> None: ...  # a message from tillerman
     async def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
 class ViewContext:
-    """What a view knows of its session beforehand."""
+    """What a view knows about its session in advance."""
 
-    folder: Path  # where its agent works
-    resumable: bool  # it can be gone on with later
-    prompts: bool = False  # show them too, because somebody else wrote them
-    approve: str = "ask"  # the preset when it begins
+    folder: Path  # the agent's working directory
+    resumable: bool  # the session can be resumed later
+    prompts: bool = False  # show prompts too, since they were typed elsewhere
+    approve: str = "ask"  # the preset at the start
 
 
 class ReachableSession(Protocol):
-    """A session that can be answered, whoever runs it."""
+    """A session that can be answered, in this process or another."""
 
     @property
     def id(self) -> str: ...

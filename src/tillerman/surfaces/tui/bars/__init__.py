@@ -1,1 +1,1 @@
-"""The bars around the conversation: branch, status, tabs, keys."""
+"""Bars around the conversation: branch, status, tabs, keys."""

@@ -1,4 +1,4 @@
-"""The bar that tells where the branch stands on its way to be merged, and offers the next step."""
+"""Branch bar: shows branch, pull request and merge status, and offers the next action."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tillerman.surfaces.tui.session_pane import SessionPane
     from tillerman.workspace.branch.status import Breadcrumb, Color
 
-# On dark ground and on light.
+# (on dark background, on light background)
 COLORS: dict[Color, tuple[str, str]] = {
     "grey": ("#a3a9b0", "#5c636b"),
     "amber": ("#f2b643", "#8a5800"),
@@ -32,12 +32,12 @@ COLORS: dict[Color, tuple[str, str]] = {
     "purple": ("#b898f5", "#6a3fc0"),
     "dark grey": ("#7d838a", "#7a8087"),
 }
-NARROW = 70  # cells; a screen that has fewer has none to spare for a column
-SHORTLY = 2.0  # seconds that a word below the bar stands there
+NARROW = 70  # cells; a narrower screen has no room for a column
+SHORTLY = 2.0  # seconds a notification is shown
 
 
 class BreadcrumbBar(Widget):
-    """Takes no room outside a repository."""
+    """Hidden outside a repository."""
 
     DEFAULT_CSS = """
     BreadcrumbBar {
@@ -52,10 +52,10 @@ class BreadcrumbBar(Widget):
     """
 
     class ActionWanted(Message):
-        """Somebody clicked on the next step."""
+        """The user clicked on the next action."""
 
     class Settled(Message):
-        """It is there now, or gone."""
+        """The bar was shown or hidden."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,10 +68,10 @@ class BreadcrumbBar(Widget):
         self._acting = False
         self._over_action = False
 
-    # -- what it follows ---------------------------------------------------------------------------
+    # -- watching ----------------------------------------------------------------------------------
 
     def begin(self, place: str, folder: Path) -> None:
-        """Looks at the repository from now on; `place` is what config says."""
+        """Starts watching the repository; `place` is the configured position."""
         from tillerman.surfaces.tui.repository_refresh import RepositoryWatch
 
         self.repository = RepositoryWatch(self.show)
@@ -80,7 +80,7 @@ class BreadcrumbBar(Widget):
         self.follow(folder)
 
     def follow(self, folder: Path) -> None:
-        """The folder of the session that is seen now."""
+        """Watches the folder of the visible session."""
         if self.repository is None or folder == self._folder:
             return
         self._folder = folder
@@ -95,7 +95,7 @@ class BreadcrumbBar(Widget):
         await self.repository.follow(self._folder)
 
     def place(self, place: str) -> None:
-        """Somewhere else from now on."""
+        """Moves the bar to another position."""
         folder, self._folder = self._folder, None
         self._place = place
         self.settle()
@@ -108,7 +108,7 @@ class BreadcrumbBar(Widget):
         if self.repository:
             await self.repository.close()
 
-    # -- what it shows -----------------------------------------------------------------------------
+    # -- rendering ---------------------------------------------------------------------------------
 
     @property
     def crumb(self) -> Breadcrumb | None:
@@ -123,12 +123,12 @@ class BreadcrumbBar(Widget):
         self.refresh()
 
     def say(self, doing: str) -> None:
-        """What goes on for somebody who wanted the next step; nothing: it is done."""
+        """Shows the progress of the next action; empty when it is done."""
         self._doing = doing
         self.refresh()
 
     def settle(self) -> None:
-        """A column gives way where the screen is narrow."""
+        """Applies the position; a column becomes a line on a narrow screen."""
         place = self._place
         if place in ("left", "right") and self.app.size.width < NARROW:
             place = "top"
@@ -191,10 +191,10 @@ class BreadcrumbBar(Widget):
             )
         return Text("\n".join(lines)) if lines else None
 
-    # -- what can be done --------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------
 
     def act(self, pane: SessionPane) -> None:
-        """The next step, for the session's folder; one at a time."""
+        """Runs the next action for the session's folder; one at a time."""
         if self.repository is None or self._acting:
             return
         from tillerman.surfaces.tui.repository_action import RepositoryAction
@@ -209,7 +209,7 @@ class BreadcrumbBar(Widget):
             self._acting = False
 
     def copy_link(self) -> None:
-        """Of the pull request."""
+        """Copies the URL of the pull request."""
         pull = self.crumb.pull_request if self.crumb else None
         if pull and pull.url:
             from tillerman.surfaces.rendering import formatting
@@ -221,7 +221,7 @@ class BreadcrumbBar(Widget):
             told = "The branch has no pull request that is known."
             self.notify(told, severity="warning", timeout=SHORTLY)
 
-    # -- the mouse ---------------------------------------------------------------------------------
+    # -- mouse -------------------------------------------------------------------------------------
 
     def on_click(self, event: events.Click) -> None:
         if self._is_action(event):
@@ -253,7 +253,7 @@ class BreadcrumbBar(Widget):
 
 
 class BreadcrumbFrame(Container):
-    """What a session needs, with the bar at one of its edges."""
+    """Contains the session pane, with the bar docked at one edge."""
 
     DEFAULT_CSS = """
     BreadcrumbFrame { height: 1fr; }

@@ -1,4 +1,4 @@
-"""The breadcrumb in the room there is: what matters least is shortened, then left out."""
+"""Fits the breadcrumb into the available width by shortening and dropping parts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tillerman.workspace.branch.status import Breadcrumb
 from tillerman.workspace.files.file_names import shown
 
 Kind = Literal["name", "branch", "status", "number", "action", "note", "between"]
-READABLE = 12  # cells of a branch's name that tell which one it is
+READABLE = 12  # minimum cells of a recognizable branch name
 LEAST = 6
-_USUAL = ("no_remote", "not_github", "no_branch")  # nothing is wrong, and nothing to be told
+_USUAL = ("no_remote", "not_github", "no_branch")  # normal states without a message
 _BRIEF = {"no_gh": "gh is not installed", "signed_out": "gh auth login"}
 _NEXT = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 
@@ -33,7 +33,7 @@ class Part:
 
 
 def in_line(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
-    """Never longer than the room; what is being done stands where the next step did."""
+    """Parts of a single line that fits the width; `doing` replaces the next action."""
     if seen.crumb is None:
         return [Part("note", shortened(seen.trouble, room))] if seen.trouble else []
     line: list[Part] = []
@@ -45,7 +45,7 @@ def in_line(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
 
 
 def stacked(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
-    """A line for each."""
+    """One part per line, for a column."""
     if seen.crumb is None:
         return in_line(seen, room)
     parts = [part for part in _parts(seen.crumb, doing) if part.kind != "between"]
@@ -56,7 +56,7 @@ def stacked(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
 
 
 def notes(seen: RepositorySnapshot) -> list[str]:
-    """Why GitHub tells nothing and what to do, from the longest to the shortest."""
+    """Why GitHub data is missing and what to do, from the longest text to the shortest."""
     news = seen.doubt or (seen.crumb.no_news if seen.crumb else None)
     if news is None or news.why in _USUAL:
         return []
@@ -75,7 +75,7 @@ def _told(news: PullRequestUnavailable) -> Iterator[str]:
 
 
 def _lines(whole: list[Part], notes: list[str], room: int) -> Iterator[list[Part]]:
-    """From all that there is to the status alone."""
+    """Candidate lines, from the complete one to the status alone."""
     for note in notes:
         yield [*whole, Part("note", f"  {note}")]
     yield whole
@@ -121,7 +121,7 @@ def _with_branch(parts: list[Part], room: int, least: int) -> list[Part]:
 
 
 def shortened(text: str, room: int) -> str:
-    """Its end is kept as well as its start: branches that begin alike differ there."""
+    """Truncates in the middle, since branch names with a common prefix differ at the end."""
     if cell_len(text) <= room:
         return text
     if room < 3:

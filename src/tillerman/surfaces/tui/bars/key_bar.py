@@ -1,4 +1,4 @@
-"""The last line: the keys that count now, as many as there is room for."""
+"""Key bar: the active key bindings, as many as fit on one line."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ DISPENSABLE = (
     "agent",
     "quit",
     "repo-action",
-)  # the first goes first
-PALETTE = "palette"  # leads to all others, so it stays, at the right
+)  # dropped in this order
+PALETTE = "palette"  # always visible at the right, since it lists all other actions
 
 
 class KeyLine(Widget):
-    """None is cut in half: the ones that matter least give way."""
+    """Drops the least important keys instead of truncating."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
@@ -51,7 +51,7 @@ class KeyLine(Widget):
         self.refresh()
 
     def leave_out(self, ids: Collection[str]) -> None:
-        """Keys with which there is nothing to do now."""
+        """Hides keys that have no effect now."""
         if frozenset(ids) != self._pointless:
             self._pointless = frozenset(ids)
             self.refresh()
@@ -82,7 +82,7 @@ class KeyLine(Widget):
         return left, right
 
     def _bindings_now(self) -> Iterable[Binding]:
-        """Each once, though several keys may do it."""
+        """Active bindings, each once, even if several keys trigger it."""
         seen: set[str | None] = set()
         for _, binding, enabled, _ in self.screen.active_bindings.values():
             wanted = binding.show or binding.id == PALETTE

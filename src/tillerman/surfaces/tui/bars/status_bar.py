@@ -1,4 +1,4 @@
-"""The line that tells who works, on what, and what it took so far."""
+"""Status bar: agent, model, mode, approval preset, activity, tokens and cost."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SessionStatus:
-    """What there is to tell of a session."""
+    """Status of a session, as shown in the bar."""
 
     agent: str
     model: str | None = None
     mode: str | None = None
-    approve: str = ""  # the preset
+    approve: str = ""  # approval preset
     session: str | None = None
     totals: Totals | None = None
     queued: int = 0
-    waiting: int = 0  # requests that nobody has answered
-    working: str = ""  # what goes on, and since when
+    waiting: int = 0  # unanswered requests
+    working: str = ""  # current activity
     elsewhere: bool = False  # another process runs it
 
 
-_PRESETS = {"auto": "yellow"}  # what the eye should meet
+_PRESETS = {"auto": "yellow"}  # highlighted presets
 
 
 class StatusBar(Widget):
@@ -50,7 +50,7 @@ class StatusBar(Widget):
             self.refresh()
 
     def render(self) -> RenderResult:
-        """What matters least goes first where there is little room."""
+        """Drops the least important parts if the width is not sufficient."""
         left, right = self._parts()
         room = self.size.width
         while right and left.cell_len + sum(part.cell_len + 3 for part in right) > room:
@@ -107,7 +107,7 @@ def _used(totals: Totals) -> list[Text]:
 
 
 def totals_of(transcript: Transcript, row: SessionRow | None) -> Totals:
-    """Of all turns, though only the last of them may have been read."""
+    """Totals of all turns, though only the last ones may be loaded."""
     totals = transcript.totals
     if row is None:
         return totals

@@ -1,4 +1,4 @@
-"""The sessions that are open, side by side on one line; it is there when there are two."""
+"""Tab bar: the open sessions; shown if there are at least two."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STYLES: dict[State, str] = {
     "waiting": "bold $text-warning",
     "finished": "$text-success",
 }
-LEAST, MOST = 12, 32  # cells of a label
+LEAST, MOST = 12, 32  # cells per label
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class TabBar(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._tabs: tuple[Tab, ...] = ()
-        self._first = 0  # of those there is room for
+        self._first = 0  # first visible tab
 
     @property
     def tabs(self) -> Sequence[Tab]:
@@ -65,7 +65,7 @@ class TabBar(Widget):
         self.refresh()
 
     def _shown(self) -> tuple[Sequence[Tab], int]:
-        """Those there is room for, the current one among them, and the cells of each."""
+        """Visible tabs including the current one, and the width of each."""
         room = max(self.size.width, LEAST)
         width = max(LEAST, min(MOST, room // max(1, len(self._tabs))))
         count = max(1, room // width)

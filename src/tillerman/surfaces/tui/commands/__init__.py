@@ -1,4 +1,4 @@
-"""Slash commands: a table, and how a line that begins with a slash is carried out."""
+"""Slash commands: the command table and the dispatcher."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _ROWS = (
 )  # fmt: skip
 COMMANDS: dict[str, Command] = {command.name: command for command in _ROWS}
 
-_NAME = re.compile(r"/[A-Za-z][\w:-]*")  # a path is none
+_NAME = re.compile(r"/[A-Za-z][\w:-]*")  # does not match a path
 
 
 def is_command(text: str, of_agent: tuple[str, ...] = ()) -> bool:
-    """Ours, or a slip; not what the agent has by itself, nor a path that a prompt begins with."""
+    """True for a known command or a typo; False for the agent's native commands and paths."""
     name = _first(text)
     if name in COMMANDS:
         return True
@@ -54,7 +54,7 @@ def is_command(text: str, of_agent: tuple[str, ...] = ()) -> bool:
 
 
 async def carry_out(app: TillermanApp, text: str) -> None:
-    """What goes wrong is told where it was typed."""
+    """Runs a command; errors are shown in the pane where it was typed."""
     pane = app.pane
     pane.conversation.action_end()
     before = pane.told

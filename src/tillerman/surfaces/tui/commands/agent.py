@@ -1,4 +1,4 @@
-"""/login, /logout, /status, /models, /model, /agent, /mode: what is asked of an agent."""
+"""/login, /logout, /status, /models, /model, /agent, /mode: agent commands."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def _sign(
     waiting: command_output.PendingOutput,
     outcome: Callable[[AgentAdmin, str], Awaitable[str]],
 ) -> None:
-    """The terminal is the agent's own meanwhile; sessions go on behind it."""
+    """Suspends the screen while the agent's command uses the terminal; sessions continue."""
     with waiting:
         try:
             with app.batch_update(), app.suspend():
@@ -76,7 +76,7 @@ async def _sign(
 
 
 async def _run(management: AgentAdmin, name: str, argv: Sequence[str]) -> TillermanError | None:
-    """What went wrong: a screen that is lent has to be taken back first."""
+    """Returns the error instead of raising, since the screen must be resumed first."""
     try:
         await sign_in.run(management, name, argv, sys.stdout)
     except TillermanError as error:
@@ -93,7 +93,7 @@ async def status(app: TillermanApp, words: str) -> None:
         await _status_of_all(app, management)
         return
     name = words or agent_of(pane)
-    management.agent(name)  # which says so when there is none
+    management.agent(name)  # raises if it is unknown
     with command_output.PendingOutput(
         pane, f"Status of {formatting.one_line(name)}", f"asking {name}"
     ) as waiting:
@@ -159,7 +159,7 @@ async def mode(app: TillermanApp, words: str) -> None:
 
 
 async def agent(app: TillermanApp, words: str) -> None:
-    """Before the first prompt another one begins; later another one goes on."""
+    """Selects the starting agent before the first prompt; later hands the session over."""
     if not words:
         app.action_pick_agent()
         return
@@ -169,7 +169,7 @@ async def agent(app: TillermanApp, words: str) -> None:
     channel = channel_of(pane)
     management = channel.harness.management
     name = select_agents(config_of(pane), words, None, channel.cwd).names[0]
-    management.agent(name)  # which says so when there is none
+    management.agent(name)  # raises if it is unknown
     shown = formatting.one_line(words)
     if channel.id is None:
         channel.choose(words)

@@ -1,4 +1,4 @@
-"""A slash command, and what most of them need to know."""
+"""The slash command type, and helpers shared by commands."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Run = Callable[["TillermanApp", str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Command:
-    name: str  # with its slash
-    argument: str  # "" where it takes none
+    name: str  # with the slash
+    argument: str  # "" if it takes none
     help: str
-    run: Run  # gets the words after the name
+    run: Run  # called with the text after the name
 
 
 def channel_of(pane: SessionPane) -> SessionController:
-    """Commands wait for the harness, so there is one."""
+    """The controller of the pane; set, since commands run after the harness is open."""
     assert pane.channel is not None
     return pane.channel
 
@@ -40,12 +40,12 @@ def row_of(pane: SessionPane) -> SessionRow:
 
 
 def config_of(pane: SessionPane) -> Config:
-    """As it counts in the folder of the session."""
+    """Config in effect in the session's folder."""
     return channel_of(pane).config
 
 
 def agent_of(pane: SessionPane) -> str:
-    """Who has the session, or will begin it."""
+    """The agent of the session, or the one that will start it."""
     channel = channel_of(pane)
     if row := channel.row:
         return row.agent

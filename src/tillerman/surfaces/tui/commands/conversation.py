@@ -1,4 +1,4 @@
-"""/diff, /cost, /copy: what a conversation came to."""
+"""/diff, /cost, /copy: file changes, usage and text of a conversation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tillerman.surfaces.tui.app import TillermanApp
     from tillerman.surfaces.tui.session_pane import SessionPane
 
-DIFF_LINES = 400  # of each file
+DIFF_LINES = 400  # per file
 _MARKS = {"added": "A", "modified": "M", "deleted": "D", "renamed": "R"}
 _STYLES = {"added": "green", "modified": "yellow", "deleted": "red", "renamed": "cyan"}
 _COST = ("TURN", "AGENT", "IN", "CACHED", "OUT", "COST", "TIME", "PROMPT")
@@ -75,7 +75,7 @@ def _diffs(turn: Turn) -> Iterator[Diff]:
 def _told(
     changes: Iterable[FileChange], diffs: Sequence[Diff], dark: Callable[[], bool]
 ) -> Iterator[RenderableType]:
-    """Each file with its edits; what a command changed is told by its numbers alone."""
+    """Each file with its edits; changes made by shell commands show only line counts."""
     rest = list(diffs)
     for change in changes:
         yield _head(change)
@@ -98,12 +98,12 @@ def _head(change: FileChange) -> Text:
 
 
 def _same(told: str, changed: str) -> bool:
-    """A call may name the file by its whole path."""
+    """True if both name the same file; a tool call may use its absolute path."""
     return told == changed or told.endswith(f"/{changed}")
 
 
 class _Edit:
-    """Drawn for the width that there is, and the theme."""
+    """Renders a diff for the current width and theme."""
 
     def __init__(self, change: Diff, dark: Callable[[], bool]) -> None:
         self._change = change
@@ -153,7 +153,7 @@ def _took(turn: Turn) -> tuple[str, ...]:
 
 
 def _together(pane: SessionPane) -> tuple[str, ...]:
-    """Of the whole session: turns that are not loaded count too."""
+    """Totals of the whole session, including turns that are not loaded."""
     row, totals = channel_of(pane).row, pane.transcript.totals
     told = row if row and row.input_tokens >= totals.input_tokens else totals
     return (

@@ -1,4 +1,4 @@
-"""/policy and /approve: the rules and the preset that count here."""
+"""/policy and /approve: policy rules, explained decisions and the approval preset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/theme, /help, /quit: the screen itself."""
+"""/theme, /help, /quit: commands of the screen itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def theme(app: TillermanApp, words: str) -> None:
-    """Kept in the user's config, as `tillerman config set screen.theme` does."""
+    """Sets the theme and stores it in the user's config, like `config set screen.theme`."""
     if not words:
         app.action_pick_theme()
         return
@@ -60,7 +60,7 @@ async def help(app: TillermanApp, words: str) -> None:
 
 
 def _keys(app: TillermanApp) -> Iterator[tuple[str, str]]:
-    """Of the main screen, as the config has them."""
+    """Keys of the main screen, with the configured key map applied."""
     from tillerman.surfaces.tui.focus_scopes import PLACES
 
     nodes = [node for name in ("prompt", "conversation", "request") for node in PLACES[name]]
@@ -73,7 +73,7 @@ def _keys(app: TillermanApp) -> Iterator[tuple[str, str]]:
 
 
 def _repeats(binding: Binding) -> bool:
-    """The second of many that do the same with another number."""
+    """True for all but the first of numbered bindings such as tabs."""
     return "(" in binding.action and not binding.action.endswith("(1)")
 
 

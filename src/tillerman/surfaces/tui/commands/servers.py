@@ -1,4 +1,4 @@
-"""/mcp: the MCP servers that an agent keeps for the user."""
+"""/mcp: lists and toggles the MCP servers of an agent, and lists their tools."""
 
 from __future__ import annotations
 

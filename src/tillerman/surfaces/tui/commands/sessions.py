@@ -1,4 +1,4 @@
-"""/new, /clear, /sessions, /resume, /fork, /export: sessions opened, copied and written down."""
+"""/new, /clear, /sessions, /resume, /fork, /export: session commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tillerman.store.session_row import SessionRow
     from tillerman.surfaces.tui.app import TillermanApp
 
-SHOWN = 20  # sessions that a card lists
+SHOWN = 20  # maximum sessions listed
 _BY_ENDING: dict[str, Format] = {ending: format for format, ending in ENDINGS.items()}
 
 
@@ -39,7 +39,7 @@ async def new(app: TillermanApp, words: str) -> None:
     wishes = {**channel.wishes, "model": None, "mode": None}
     if words:
         name = select_agents(config_of(pane), words, None, channel.cwd).names[0]
-        channel.harness.agent(name)  # which says so when there is none
+        channel.harness.agent(name)  # raises if it is unknown
         wishes["agent"] = words
     elif row := channel.row:
         wishes["agent"] = row.agent

@@ -1,1 +1,1 @@
-"""The conversation view: blocks, layout, diffs."""
+"""The conversation view: blocks, layout, viewport, diffs."""

@@ -1,4 +1,4 @@
-"""How each piece of a conversation looks."""
+"""Renders each kind of conversation block with Rich."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MARKS = {"completed": "●", "failed": "✗", "denied": "⊘", "cancelled": "⊘"}
 STYLES = {"completed": "green", "failed": "red", "denied": "yellow", "cancelled": "yellow"}
 FOLDED_LINES = 3  # of a failed command's output
-DIFF_LINES = 16  # of an edit, until it is unfolded
+DIFF_LINES = 16  # of an edit, while folded
 UNFOLDED_LINES = 2_000
 INDENT = 2
 
 
 @dataclass(frozen=True)
 class BlockStyle:
-    """What a piece is drawn for."""
+    """Rendering parameters of a block."""
 
     width: int
-    tick: int = 0  # moves what turns
+    tick: int = 0  # spinner position
     dark: bool = True
 
     def narrower(self, by: int) -> BlockStyle:
@@ -104,7 +104,7 @@ def _words(text: str, how: str = "") -> RenderableType:
 
 
 class _Barred:
-    """A bar to its left, as long as it is."""
+    """Draws a vertical bar to the left of the body."""
 
     def __init__(self, body: RenderableType, style: str = "cyan") -> None:
         self._body = body
@@ -233,7 +233,7 @@ def _input(call: ToolCallBlock) -> RenderableType:
 
 
 def _output(text: str, limit: int) -> Text:
-    """What a program printed: its colours are kept, and nothing else that it asked a terminal."""
+    """Command output with its colors; all other escape sequences are revealed."""
     lines = colored(text.rstrip()).split("\n")
     shown = Text("\n", style="dim").join(lines[-limit:])
     if len(lines) > limit:

@@ -1,4 +1,4 @@
-"""The transcript as pieces that are drawn one by one, each drawn anew only when it changed."""
+"""Splits the transcript into conversation blocks with cached rendering."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.strip import Strip
 
-TAIL_LINES = 400  # of a block that has not ended; the rest of it waits for its end
+TAIL_LINES = 400  # maximum lines shown of an unfinished block
 
 
 @dataclass(frozen=True, slots=True)
 class PromptBlock:
-    """A turn's prompt."""
+    """The prompt of a turn."""
 
     turn: Turn
 
 
 @dataclass(frozen=True, slots=True)
 class MessageBlock:
-    """A whole block of Markdown of a message."""
+    """A complete Markdown block of a message."""
 
     block: Sealed
 
 
 @dataclass(frozen=True, slots=True)
 class StreamingBlock:
-    """The rest of a message, as far as it has come."""
+    """The unfinished rest of a message."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEndBlock:
-    """How a turn went."""
+    """The outcome of a turn."""
 
     turn: Turn
 
 
 @dataclass(frozen=True, slots=True)
 class CommandBlock:
-    """What tillerman itself tells, beside the session: the answer to a slash command."""
+    """Output of tillerman itself, such as of a slash command; not part of the log."""
 
     title: str
     body: RenderableType
-    whole: RenderableType | None = None  # what it unfolds to, where that is more
+    whole: RenderableType | None = None  # content when unfolded, if more
 
 
 Thing = PromptBlock | MessageBlock | StreamingBlock | TurnEndBlock | CommandBlock | Block
@@ -71,13 +71,13 @@ Thing = PromptBlock | MessageBlock | StreamingBlock | TurnEndBlock | CommandBloc
 
 @dataclass(eq=False, slots=True)
 class ConversationBlock:
-    """One thing to see, drawn anew when its stamp is another."""
+    """A block on the screen; redrawn when its stamp changes."""
 
     thing: Thing
     stamp: Hashable = None
     unfolded: bool = False
-    drawn: tuple[int, list[Strip]] | None = None  # the width they were made for, and its lines
-    leads: bool = False  # to another call: the two stand close together
+    drawn: tuple[int, list[Strip]] | None = None  # (width, lines)
+    leads: bool = False  # another tool call follows without a blank line
 
     @property
     def foldable(self) -> bool:
@@ -91,15 +91,15 @@ class ConversationBlock:
 
 @dataclass(slots=True)
 class _Span:
-    """A turn's pieces, and where they begin among all."""
+    """The blocks of a turn, and the index of the first one."""
 
     start: int
     pieces: list[ConversationBlock] = field(default_factory=list)
-    moving: bool = True  # something of it may change without an entry of its own turn
+    moving: bool = True  # it may change without new entries of its turn
 
 
 class BlockList:
-    """The pieces of a transcript, in order; `refresh` brings them up to what was added."""
+    """The blocks of a transcript, in order; `refresh` updates them after `add`."""
 
     def __init__(self) -> None:
         self.pieces: list[ConversationBlock] = []
@@ -108,8 +108,8 @@ class BlockList:
         self._spans: dict[int, _Span] = {}
         self._known: dict[
             Hashable, tuple[object, ConversationBlock | _Speech]
-        ] = {}  # with what it shows
-        self._cards: dict[int, list[ConversationBlock]] = {}  # by the turn that they stand below
+        ] = {}  # (shown object, block)
+        self._cards: dict[int, list[ConversationBlock]] = {}  # by the turn they follow
 
     @property
     def transcript(self) -> Transcript:
@@ -123,7 +123,7 @@ class BlockList:
     def tell(
         self, card: CommandBlock, instead: ConversationBlock | None = None
     ) -> ConversationBlock:
-        """Shown where the conversation is now, or in another's place; it is no part of the log."""
+        """Shows a command block at the current end, or in place of `instead`. Not logged."""
         if instead:
             instead.thing, instead.drawn = card, None
             return instead
@@ -135,7 +135,7 @@ class BlockList:
         return piece
 
     def take_over(self, other: BlockList) -> None:
-        """The cards, and what was unfolded, of one that shows less of the same session."""
+        """Takes over command blocks and unfold states of a list with less of the same session."""
         self._cards = other._cards
         self._touched |= set(other._cards)
         self.refresh()
@@ -195,7 +195,7 @@ class BlockList:
 
 
 class _Speech:
-    """The pieces of a message: what is sealed stays, the rest is the tail."""
+    """The blocks of one message: the complete ones, and the streaming rest."""
 
     def __init__(self, message: Message) -> None:
         self._message = message
@@ -221,7 +221,7 @@ class _Speech:
 
 
 def is_silent(thing: Thing) -> bool:
-    """What the rules allowed without a word is not worth one."""
+    """True for requests that the policy allowed, which are not shown."""
     return (
         isinstance(thing, RequestBlock)
         and isinstance(thing.asked, PermissionRequested)
@@ -232,7 +232,7 @@ def is_silent(thing: Thing) -> bool:
 
 
 def _gather(pieces: Iterable[ConversationBlock]) -> None:
-    """Calls that follow each other are one group."""
+    """Groups consecutive tool calls."""
     seen = [piece for piece in pieces if not is_silent(piece.thing)]
     for piece, after in zip_longest(seen, seen[1:]):
         leads = after is not None and isinstance(after.thing, ToolCallBlock)
@@ -251,7 +251,7 @@ def _moves(block: Block) -> bool:
 
 
 def _stamp(block: Block, ended: bool, tick: int) -> Hashable:
-    """Another one whenever it looks different."""
+    """A value that changes whenever the rendering of the block changes."""
     match block:
         case Thought():
             return (len(block.text), ended)

@@ -1,4 +1,4 @@
-"""What answers to slash commands are made of: lines, tables, and one that is still awaited."""
+"""Output of slash commands: lines, tables, and pending results."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ E = TypeVar("E", bound=Exception)
 
 
 def lines(*said: str, style: str = "") -> Text:
-    """A line each, whoever wrote them."""
+    """Sanitized, one line each."""
     return Text("\n".join(map(formatting.one_line, said)), style=style)
 
 
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, folded: Sequence[str] = ()
 ) -> Table:
-    """Columns as wide as needed; the last one and `folded` take the lines that they need."""
+    """Formats a table; the last column and those in `folded` wrap."""
     made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", collapse_padding=True)
     for name in head:
         if name in (head[-1], *folded):
@@ -42,7 +42,7 @@ def table(
 
 
 class PendingOutput:
-    """A card that tells whom it waits for, until there is something to tell, or it goes wrong."""
+    """Command block that shows a waiting text until there is a result or an error."""
 
     def __init__(self, pane: SessionPane, title: str, waiting: str) -> None:
         self._pane = pane
@@ -68,14 +68,14 @@ _OURS = re.compile(r"\btillerman (?=(?:login|logout|models|status)\b)")
 
 
 def worded(error: E) -> E:
-    """What it advises to run is typed here with a slash."""
+    """Replaces `tillerman COMMAND` in hints with the slash command."""
     if isinstance(error, TillermanError):
         error.hint = _OURS.sub("/", error.hint)
     return error
 
 
 def unforeseen(error: Exception) -> tuple[str, str]:
-    """What went wrong within tillerman itself, and where."""
+    """Message and code location of an internal error."""
     from pathlib import Path
     from traceback import extract_tb
 

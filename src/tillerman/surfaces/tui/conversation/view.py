@@ -1,4 +1,4 @@
-"""The conversation: lines of a session's pieces, drawn where somebody looks, following the end."""
+"""Scrollable conversation view: renders visible blocks and follows the end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ConversationView(ScrollView, can_focus=True):
-    """An outline is changed by whoever follows the session; `show` brings it to the screen."""
+    """Renders a block list, which is updated by its owner; `show` redraws after updates."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "previous", "Previous", id="previous-piece", show=False),
@@ -41,10 +41,10 @@ class ConversationView(ScrollView, can_focus=True):
     """
 
     class Left(Message):
-        """Somebody has looked at it long enough: the keys go back to the box."""
+        """The user left the view: the focus returns to the prompt box."""
 
     class ReachedStart(Message):
-        """Somebody looks at the oldest line that is known here, or wants the very first."""
+        """The user scrolled to the oldest loaded line; `whole` requests the complete history."""
 
         def __init__(self, *, whole: bool = False) -> None:
             super().__init__()
@@ -55,23 +55,23 @@ class ConversationView(ScrollView, can_focus=True):
         self._outline: LaidOutBlock = Spacer()
         self._painter = RichLineRenderer()
         self._document = Viewport(self._outline, self._draw, 80)
-        self._following = True  # the end, until somebody scrolls away from it
-        self._steered = False  # the view is moved by us, and not by a person
+        self._following = True  # follow the end, until the user scrolls away
+        self._steered = False  # the view is scrolled by code, not by the user
         self._current: ConversationBlock | None = None
         self._greeting: RenderableType | None = None
-        self._greeted: tuple[int, list[Strip]] | None = None  # as wide as that
+        self._greeted: tuple[int, list[Strip]] | None = None  # (width, lines)
         self._base = Style.null()
         self.tick = 0
 
-    # -- what is shown -----------------------------------------------------------------------------
+    # -- content -----------------------------------------------------------------------------------
 
     def greet(self, greeting: RenderableType) -> None:
-        """Shown for as long as there is nothing else."""
+        """Sets the text shown while the conversation is empty."""
         self._greeting, self._greeted = greeting, None
         self.refresh()
 
     def show(self) -> None:
-        """After the outline was added to."""
+        """Redraws after the block list changed."""
         if self.size.width < 4:
             return
         self._outline.refresh(self.tick)
@@ -87,7 +87,7 @@ class ConversationView(ScrollView, can_focus=True):
         self.refresh()
 
     def bring(self, piece: ConversationBlock) -> None:
-        """One that is taller than the screen is read from its first line."""
+        """Scrolls a block into view; one taller than the screen is shown from its first line."""
         self.show()
         top = self._document.top_of(piece)
         if top is not None and len(self._document.lines_of(piece)) > self.size.height:
@@ -95,7 +95,10 @@ class ConversationView(ScrollView, can_focus=True):
             self._steer(top)
 
     def reopen(self, outline: LaidOutBlock, *, to_start: bool = False) -> None:
-        """The same session with more of its past; what was seen stays in sight, or the start is."""
+        """Replaces the block list with one that has more history; preserves the position.
+
+        `to_start` scrolls to the start instead.
+        """
         known = len(self._outline.pieces)
         self._outline = outline
         self._document = Viewport(outline, self._draw, self._inner_width)
@@ -113,7 +116,7 @@ class ConversationView(ScrollView, can_focus=True):
         self.refresh()
 
     def redraw(self) -> None:
-        """Everything anew, as after a change of theme."""
+        """Redraws everything, for example after a theme change."""
         for piece in self._outline.pieces:
             piece.drawn = None
         self._greeted = None
@@ -124,7 +127,7 @@ class ConversationView(ScrollView, can_focus=True):
         return self._following
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._base = self.rich_style  # dear, and the same for all lines
+        self._base = self.rich_style  # expensive, and the same for all lines
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -146,7 +149,7 @@ class ConversationView(ScrollView, can_focus=True):
         return strip.apply_offsets(0, line)
 
     def _greet_line(self, y: int) -> Strip:
-        """In the middle of the screen."""
+        """A line of the vertically centered greeting."""
         if self._greeting is None or self._document.height:
             return Strip.blank(0)
         width = min(76, self.size.width - 4)
@@ -168,7 +171,7 @@ class ConversationView(ScrollView, can_focus=True):
         self.refresh()
 
     def _draw(self, piece: ConversationBlock, width: int) -> list[Strip]:
-        from tillerman.surfaces.tui.conversation.block_styles import (  # loaded when first needed
+        from tillerman.surfaces.tui.conversation.block_styles import (  # lazy
             BlockStyle,
             draw,
         )
@@ -176,16 +179,16 @@ class ConversationView(ScrollView, can_focus=True):
         frame = BlockStyle(width, self.tick, dark=self.app.current_theme.dark)
         return self._painter.lines(draw(piece, frame), width)
 
-    # -- where somebody looks ----------------------------------------------------------------------
+    # -- scrolling ---------------------------------------------------------------------------------
 
     def on_resize(self, event: events.Resize) -> None:
         self._layout(self._inner_width)
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         super().watch_scroll_y(old, new)
-        self.vertical_scrollbar.position = new  # Textual's tells it only to one that is seen
+        self.vertical_scrollbar.position = new  # Textual updates only a visible scrollbar
         at_end = self._document.at_end and new >= self.max_scroll_y
-        if at_end or (new < old and not self._steered):  # who scrolls up wants to stay there
+        if at_end or (new < old and not self._steered):  # the user scrolled up
             self._following = at_end
         if self._steered:
             return
@@ -218,7 +221,7 @@ class ConversationView(ScrollView, can_focus=True):
         self.post_message(self.ReachedStart(whole=True))
 
     def scroll_page_up(self, **how: Any) -> None:
-        """At once: one that glides would stop where more is drawn above."""
+        """Scrolls without animation, which would stop where more blocks are added above."""
         super().scroll_page_up(**{**how, "animate": False})
 
     def scroll_page_down(self, **how: Any) -> None:
@@ -251,7 +254,7 @@ class ConversationView(ScrollView, can_focus=True):
         self.refresh()
 
     def _move(self, by: int) -> None:
-        """To the next one that can be unfolded; past the last, the view itself moves."""
+        """Selects the next foldable block; scrolls at either end."""
         choices = self._document.foldable()
         if self._current in choices:
             at = choices.index(self._current) + by
@@ -289,7 +292,7 @@ class ConversationView(ScrollView, can_focus=True):
         self.virtual_size = Size(self._inner_width, self._document.height)
 
     def _to_end(self) -> None:
-        """Also where the bar that shows it is not there yet."""
+        """Scrolls to the end, even if the scrollbar is not shown yet."""
         self._steer(self.max_scroll_y)
 
     def _steer(self, y: float) -> None:

@@ -1,4 +1,4 @@
-"""The part of the outline that is laid out: a window on its pieces, grown where somebody looks."""
+"""Viewport: the window of laid-out blocks, extended as the user scrolls."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     from tillerman.surfaces.tui.conversation.blocks import ConversationBlock
 
-MOST = 600  # lines of the window, while its end is followed
-KEPT = 3_000  # lines of it, while somebody scrolls
-BATCH = 60  # lines laid out at once when somebody scrolls past an end
+MOST = 600  # maximum lines while following the end
+KEPT = 3_000  # maximum lines while the user scrolls
+BATCH = 60  # lines laid out at once when scrolling past an end
 
 
 class LaidOutBlock(Protocol):
-    """Has pieces, in order."""
+    """Protocol of an ordered list of blocks."""
 
     @property
     def pieces(self) -> list[ConversationBlock]: ...
@@ -25,7 +25,7 @@ class LaidOutBlock(Protocol):
 
 
 class Spacer:
-    """What there is before a session is."""
+    """An empty block list, used before a session exists."""
 
     def __init__(self) -> None:
         self.pieces: list[ConversationBlock] = []
@@ -35,7 +35,7 @@ class Spacer:
 
 
 class Viewport:
-    """Only what is in the window has been drawn, so opening the longest session costs a screen."""
+    """Draws only blocks in the window, so that opening a long session costs one screen."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Viewport:
         self._draw = draw
         self._width = width
         self._window: list[ConversationBlock] = []
-        self._first = 0  # where the window begins among all pieces
-        self._tops = [0]  # where each piece begins, and where the last one ends
+        self._first = 0  # index of the first block in the window
+        self._tops = [0]  # start line of each block, and the total height
 
     @property
     def height(self) -> int:
@@ -63,7 +63,7 @@ class Viewport:
         return self._first + len(self._window) == len(self._outline.pieces)
 
     def end(self, height: int) -> None:
-        """Lays out the last lines alone."""
+        """Moves the window to the last lines."""
         pieces = self._outline.pieces
         first, lines = len(pieces), 0
         while first and lines < height:
@@ -72,11 +72,11 @@ class Viewport:
         self._open(first, len(pieces))
 
     def start(self, height: int) -> None:
-        """Lays out the first lines alone."""
+        """Moves the window to the first lines."""
         self.show_from(0, height)
 
     def rewidth(self, width: int, keep: tuple[ConversationBlock, int] | None, height: int) -> int:
-        """For another width: where the line of a piece is now that is to stay in sight."""
+        """Changes the width and returns the new line number of the line to keep in view."""
         if keep is None or keep[0] not in self._outline.pieces:
             self._width = width
             self.end(height)
@@ -89,7 +89,7 @@ class Viewport:
         return line
 
     def show_from(self, first: int, height: int) -> None:
-        """Lays out what follows the piece of this number, as much as fills the height."""
+        """Moves the window to start at this block index and fill the height."""
         pieces, last, lines = self._outline.pieces, first, 0
         while last < len(pieces) and lines < height:
             lines += len(self.lines_of(pieces[last]))
@@ -97,7 +97,7 @@ class Viewport:
         self._open(first, last)
 
     def follow(self) -> None:
-        """After new pieces: the window's end stays the end, and its start does not stay behind."""
+        """After an update: extends the window to the end and drops old lines at the start."""
         pieces = self._outline.pieces
         self._find_first()
         self._window = pieces[self._first :]
@@ -109,14 +109,14 @@ class Viewport:
             self._open(self._first + drop, len(pieces))
 
     def stay(self) -> None:
-        """After new pieces: the window shows what it showed, as it is now."""
+        """After an update: keeps the same blocks in the window."""
         count = len(self._window)
         self._find_first()
         self._window = self._outline.pieces[self._first : self._first + count]
         self._measure()
 
     def _find_first(self) -> None:
-        """Pieces before the window may have come or gone."""
+        """Corrects the start index after blocks before the window were added or removed."""
         pieces = self._outline.pieces
         kept = self._window[0] if self._window else None
         if kept is None or (self._first < len(pieces) and pieces[self._first] is kept):
@@ -124,7 +124,7 @@ class Viewport:
         self._first = pieces.index(kept) if kept in pieces else min(self._first, len(pieces))
 
     def before(self) -> int:
-        """Lays out some more above; how many lines came in."""
+        """Lays out more blocks above; returns the number of added lines."""
         added = 0
         pieces = self._outline.pieces
         while self._first and added < BATCH:
@@ -138,7 +138,7 @@ class Viewport:
         return added
 
     def after(self) -> int:
-        """Lays out some more below; how many lines went away above."""
+        """Lays out more blocks below; returns the number of lines dropped above."""
         added, pieces = 0, self._outline.pieces
         while not self.at_end and added < BATCH:
             piece = pieces[self._first + len(self._window)]
@@ -153,7 +153,7 @@ class Viewport:
         return lines
 
     def line(self, y: int) -> Strip | None:
-        """None also of a piece that became shorter, and was not measured anew yet."""
+        """None outside the window, and for a block that shrank and was not measured again yet."""
         found = self.place(y)
         if found is None:
             return None
@@ -161,7 +161,7 @@ class Viewport:
         return lines[found[1]] if found[1] < len(lines) else None
 
     def place(self, y: int) -> tuple[ConversationBlock, int] | None:
-        """The piece at a line, and which of its lines that is."""
+        """The block at a line, and the line number inside it."""
         if not 0 <= y < self.height:
             return None
         at = bisect_right(self._tops, y) - 1
@@ -179,7 +179,7 @@ class Viewport:
         return piece.drawn[1]
 
     def _open(self, first: int, last: int) -> None:
-        """The window on these pieces; what is out of it is drawn again when somebody looks."""
+        """Sets the window; discards the rendering of blocks outside of it."""
         window = self._outline.pieces[first:last]
         for piece in set(self._window).difference(window):
             piece.drawn = None

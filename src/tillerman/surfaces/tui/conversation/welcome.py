@@ -1,4 +1,4 @@
-"""What an empty conversation shows: who answers here, and how to get whom one misses."""
+"""Welcome screen of an empty conversation: the selected agent, or how to install one."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from tillerman.surfaces.tui.app import TillermanApp
     from tillerman.surfaces.tui.session_pane import SessionPane
 
-_NOBODY = frozenset({"mock", "replay", "codex-exec"})  # not meant when nobody is named
-RECENT = 20  # sessions of the folder that are looked through
-TOLD = 8  # agents that are told how to get
+_NOBODY = frozenset({"mock", "replay", "codex-exec"})  # never selected automatically
+RECENT = 20  # sessions of the folder that are searched
+TOLD = 8  # maximum agents listed with install steps
 
 
 def last_agent(harness: Harness, folder: Path) -> str | None:
-    """Who worked last in the folder."""
+    """The agent of the latest session in the folder."""
     known = frozenset(harness.agents()) - _NOBODY
     rows = harness.sessions.catalog.list(cwd=str(folder), limit=RECENT)
     return next((row.agent for row in rows if row.agent in known), None)
 
 
 class AgentSearch:
-    """Who is ready, asked in the background; decides who works where nobody is named.
+    """Queries agents in the background and selects the first ready one.
 
-    `agent` is whom to start with at once, `changed` is called with each report.
+    `agent` is used at once if given; `changed` is called after each report.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class AgentSearch:
 
     async def run(self) -> None:
         await query_agents.ask_all(self._names, self._report)
-        self._decided.set()  # nobody is ready
+        self._decided.set()  # no agent is ready
         self._changed()
 
     async def found(self) -> str:
@@ -79,7 +79,7 @@ class AgentSearch:
         self._changed()
 
     def _decide(self) -> None:
-        """The first in order, so that it is the same one each time."""
+        """Selects the first ready agent in order, so that the result is deterministic."""
         for name in self._names:
             report = self._known.get(name)
             if report is None:
@@ -106,16 +106,16 @@ class AgentSearch:
 
 
 class Welcome:
-    """Greets in each pane in which nothing was said yet."""
+    """Shows the welcome text in each empty pane."""
 
     def __init__(self, app: TillermanApp, harness: Harness, wishes: dict[str, Any]) -> None:
         self._app = app
         self._harness = harness
         self._wishes = wishes
-        self.search: AgentSearch | None = None  # where nobody was named
+        self.search: AgentSearch | None = None  # if no agent is given
 
     def begin(self, folder: Path) -> AgentSearch | None:
-        """Whom the person or the config names; else who worked here last, else who is ready."""
+        """Uses the given or configured agent, else the last one of the folder, else a ready one."""
         config, wishes = self._harness.config, self._wishes
         if not wishes.get("agent") and (wishes.get("model") or "agent" in config.sources):
             from tillerman.harness.agent_selection import select_agents
@@ -153,7 +153,7 @@ def _title() -> Text:
 
 
 def _ways(found: Iterable[AgentStatus]) -> Table:
-    """What to run for each, those first that are half there."""
+    """Next steps for each agent, installed ones first."""
     table = Table.grid(padding=(0, 2))
     first = sorted(found, key=lambda report: not report.present)
     for report in first[:TOLD]:

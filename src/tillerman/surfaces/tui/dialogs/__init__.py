@@ -1,1 +1,1 @@
-"""Dialogs and pickers."""
+"""Dialogs and pickers of the terminal interface."""

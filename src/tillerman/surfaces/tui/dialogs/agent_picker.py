@@ -1,4 +1,4 @@
-"""Who is to work: every agent with how ready it is, asked all at once and told as they answer."""
+"""Agent picker: lists agents with their status, queried concurrently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TONES = {"ready": "good", "not signed in": "warn", "broken": "bad", "not install
 
 
 class AgentPicker(Picker):
-    """`known` is what they told before: it is shown until they tell anew, and kept up to date."""
+    """Shows `known` until new results arrive, and updates it."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class AgentPicker(Picker):
         self.run_worker(self._ask([row.key for row in self._all]), exclusive=True)
 
     async def _ask(self, names: Sequence[str]) -> None:
-        """Ready ones are asked last: most likely they still are."""
+        """Queries agents known to be ready last, since their status rarely changes."""
         ready = {name for name, report in self._known.items() if report.ready}
         await query_agents.ask_all(sorted(names, key=lambda name: name in ready), self._report)
 

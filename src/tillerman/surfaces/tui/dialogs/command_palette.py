@@ -1,4 +1,4 @@
-"""What the command palette offers: all that a key does, slash commands, and open sessions."""
+"""Command palette entries: key actions, slash commands and open sessions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from tillerman.surfaces.tui.app import TillermanApp
 
 Work = Callable[[], Any]
-LAST = ("Cancel", "Quit")  # whoever opens it and presses enter wants neither
-HELP = {  # what a key's short name leaves out
+LAST = ("Cancel", "Quit")  # listed last, so that enter does not trigger them by accident
+HELP = {  # additional help for actions
     "cancel_turn": "what the agent, or a shell line, does now",
     "leave": "sessions can be resumed",
     "pick_agent": "who works, and who is ready to",
@@ -66,13 +66,13 @@ class TillermanCommands(Provider):
 
 
 def actions(app: TillermanApp) -> Iterator[PaletteEntry]:
-    """Of the app, each once, with the key that does it."""
+    """Actions of the app, each once, with their key."""
     offered = set()
     for key, binding in app._bindings:
         action = binding.action
         if action in offered or action == "command_palette" or not binding.description:
             continue
-        if "(" in action:  # one of many, such as the ninth tab
+        if "(" in action:  # a numbered action, such as a tab
             continue
         offered.add(action)
         own = binding.with_key(app._keymap.get(binding.id or "", key))

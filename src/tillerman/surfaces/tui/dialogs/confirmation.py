@@ -1,4 +1,4 @@
-"""Asks before something is done: what exactly, and yes or no."""
+"""Confirmation dialog: shows what will be done, and asks yes or no."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tillerman.surfaces.rendering import formatting
 
 
 class _Choice(Static):
-    """Can be clicked on."""
+    """A choice that can be clicked."""
 
     def __init__(self, key: str, words: str, action: str) -> None:
         super().__init__(Text.assemble((f" {key} ", "reverse"), f" {words}"))
@@ -30,7 +30,7 @@ class _Choice(Static):
 
 
 class Confirmation(ModalScreen[bool]):
-    """True if it was confirmed. Nothing else than the key for yes, or a click on it, does that."""
+    """Returns True only if the user pressed the key for yes, or clicked on it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Yes", id="confirm"),

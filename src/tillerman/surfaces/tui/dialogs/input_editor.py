@@ -1,4 +1,4 @@
-"""Where a person changes what an agent is about to do, before it is allowed."""
+"""Editor dialog for the input of a tool call before it is allowed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class InputEditor(ModalScreen[Answer | None]):
             yield Footer()
 
     def outdated(self) -> None:
-        """Somebody else has answered; what is written here can still be copied."""
+        """The request was answered elsewhere; the text can still be copied."""
         self._late = True
         self.query_one(".complaint", Static).update("it was answered elsewhere meanwhile")
 

@@ -1,4 +1,4 @@
-"""The MCP servers of an agent, the tools of each, and whether it uses them."""
+"""MCP panel: servers of an agent, their tools, enable and disable."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class McpPanel(ModalScreen[None]):
     def tell(self, text: str) -> None:
         self.query_one("#told", Static).update(text)
 
-    # -- what is asked of the agent ----------------------------------------------------------------
+    # -- agent queries -----------------------------------------------------------------------------
 
     def action_reload(self) -> None:
         self._attempt("asking …", self._load())

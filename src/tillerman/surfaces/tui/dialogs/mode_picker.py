@@ -1,4 +1,4 @@
-"""How freely an agent works: agent, plan or ask, as far as it can."""
+"""Mode picker: agent, plan or ask, as far as the agent supports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Picks the model of an agent: one that it lists, one that tillerman knows, or a typed one."""
+"""Model picker: models listed by the agent or the shipped table, or a typed name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list to choose from: rows in columns, a line that filters them, keys and the mouse."""
+"""Picker dialog: a list with columns, a filter input, keyboard and mouse selection."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui import fuzzy, keymap
 from tillerman.surfaces.tui.ordered_keys import OrderedKeys
 
-MOST = 300  # rows that are shown at once
-WIDEST = (36, 28)  # cells of a title and of a state
+MOST = 300  # maximum rows shown
+WIDEST = (36, 28)  # maximum cells of title and state
 TONES = {"good": "$text-success", "warn": "$text-warning", "bad": "$text-error", "": "$text-muted"}
 
 
 @dataclass(frozen=True)
 class PickerRow:
-    """What an agent, a file or a person called it may stand here as it is: it is cleaned."""
+    """One row; texts from agents, files or users are sanitized when drawn."""
 
-    key: str  # what is chosen by it
+    key: str  # returned when chosen
     title: str
     state: str = ""
     hint: str | Content = ""
-    tone: str = ""  # of the state: good, warn, bad
-    current: bool = False  # the one that counts now
-    off: bool = False  # it cannot be chosen, and the hint tells why
+    tone: str = ""  # color of the state: good, warn, bad
+    current: bool = False  # the value in use
+    off: bool = False  # cannot be chosen; the hint says why
     below: Content | None = None  # a second line
 
     @property
@@ -44,7 +44,7 @@ class PickerRow:
 
 
 class Rows(OrderedKeys, OptionList):
-    """What is highlighted stays so when the rows change."""
+    """Option list that preserves the highlight when its rows change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select", "Choose", id="choose-row"),
@@ -65,13 +65,13 @@ class Rows(OrderedKeys, OptionList):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self.columns: tuple[int, int] | None = None  # cells of title and state; None: as needed
+        self.columns: tuple[int, int] | None = None  # cells of title and state; None: automatic
         self._rows: list[PickerRow] = []
         self._query = ""
 
     @property
     def row(self) -> PickerRow | None:
-        """The one that is highlighted."""
+        """The highlighted row."""
         at = self.highlighted
         return self._rows[at] if at is not None and at < len(self._rows) else None
 
@@ -95,13 +95,13 @@ class Rows(OrderedKeys, OptionList):
             self.scroll_to(y=scroll, animate=False)
 
     def more(self, rows: Sequence[PickerRow]) -> None:
-        """At the end, under the columns as they are."""
-        widths = self._widths()  # of those that are there
+        """Appends rows with the current column widths."""
+        widths = self._widths()  # before the rows are added
         self._rows += rows
         self.add_options([Option(self._drawn(row, widths)) for row in rows])
 
     def put(self, row: PickerRow) -> None:
-        """In place of the one with its key; nothing moves."""
+        """Replaces the row with the same key in place."""
         at = next((at for at, one in enumerate(self._rows) if one.key == row.key), None)
         if at is None:
             return
@@ -150,7 +150,7 @@ def _fitted(text: str, width: int) -> Content:
 
 
 class Picker(ModalScreen[str | None]):
-    """Gives the key of the row that was chosen, or None."""
+    """Returns the key of the chosen row, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close", id="picker-close"),
@@ -206,9 +206,9 @@ class Picker(ModalScreen[str | None]):
         self.begin()
 
     def begin(self) -> None:
-        """It is on the screen."""
+        """Hook called when the picker is mounted."""
 
-    # -- the rows ----------------------------------------------------------------------------------
+    # -- rows --------------------------------------------------------------------------------------
 
     @property
     def query_text(self) -> str:
@@ -229,25 +229,25 @@ class Picker(ModalScreen[str | None]):
         self.query_one("#frame").border_title = Content(title)
 
     def fitting(self, query: str) -> list[PickerRow]:
-        """By their titles; after those, by how they stand."""
+        """Rows that match by title, followed by rows that match by title and state."""
         by_title = fuzzy.best(query, self._all, lambda row: row.title)
         named = {row.key for row in by_title}
         others = [row for row in self._all if row.key not in named]
         return by_title + fuzzy.best(query, others, lambda row: f"{row.title} {row.state}")
 
     def show_row(self, row: PickerRow) -> None:
-        """As it is known now."""
+        """Updates a row."""
         self._all = [row if one.key == row.key else one for one in self._all]
         self.list.put(row)
         if self.list.row and self.list.row.key == row.key:
             self.looked_at(row)
 
     def tell(self, text: str | Content) -> None:
-        """Below the list."""
+        """Shows a text below the list."""
         self.query_one("#told", Static).update(text)
 
     def looked_at(self, row: PickerRow) -> None:
-        """It is highlighted now."""
+        """Called when a row is highlighted."""
         self.tell(row.told)
 
     def chosen(self, row: PickerRow) -> None:
@@ -280,7 +280,7 @@ class Picker(ModalScreen[str | None]):
         self.action_choose()
 
     def on_click(self, event: events.Click) -> None:
-        if event.widget is self:  # beside it
+        if event.widget is self:  # outside the frame
             self.action_close()
 
     def action_move(self, how: str) -> None:
@@ -295,13 +295,13 @@ class Picker(ModalScreen[str | None]):
 
 
 class Line(OrderedKeys, Input):
-    """Where a few words are typed."""
+    """A single-line text input."""
 
-    BINDINGS: ClassVar[list[BindingType]] = []  # none beside those of any line
+    BINDINGS: ClassVar[list[BindingType]] = []  # only the inherited bindings
 
 
 def quiet_input(placeholder: str, *, id: str, value: str = "") -> Input:
-    """One that costs nothing while nobody types: its cursor does not blink."""
+    """Input without cursor blinking, so that an idle screen is not redrawn."""
     box = Line(value, placeholder=placeholder, id=id, compact=True, select_on_focus=False)
     box.cursor_blink = False
     return box

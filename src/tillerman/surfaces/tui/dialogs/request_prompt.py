@@ -1,4 +1,4 @@
-"""What an agent waits for, asked below its conversation; the oldest request first."""
+"""Request prompt below the conversation: shows the oldest open request and takes the answer."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     Asked = PermissionRequested | QuestionAsked
 
-GRACE = 0.3  # seconds: a key that comes sooner was pressed before anybody saw the request
-TWICE = 1.0  # seconds: within them the key of an answer was pressed twice, not typed for the box
+GRACE = 0.3  # seconds; an earlier key was pressed before the request was visible
+TWICE = 1.0  # seconds; the same key again is a double press, not text for the prompt box
 _KEYS = {
     "enter": ENTER, "backspace": BACKSPACE, "escape": ESCAPE, "ctrl+u": CLEAR,
     "up": UP, "down": DOWN, "pageup": PAGE_UP, "pagedown": PAGE_DOWN,
@@ -51,7 +51,7 @@ class RequestPrompt(Widget, can_focus=True):
             self.answer = answer
 
     class EditsAllowed(Message):
-        """This, and all edits of the session."""
+        """Allows this request and all edits of the session."""
 
         def __init__(self, request_id: str, answer: Answer) -> None:
             super().__init__()
@@ -59,14 +59,14 @@ class RequestPrompt(Widget, can_focus=True):
             self.answer = answer
 
     class EditWanted(Message):
-        """The person wants to change the input before it is allowed."""
+        """The user wants to edit the input before allowing it."""
 
         def __init__(self, dialog: PermissionDialog) -> None:
             super().__init__()
             self.dialog = dialog
 
     class TypedOn(Message):
-        """A key for the box: nobody can mean a request that they have not seen yet."""
+        """A key for the prompt box, since the request was not visible yet."""
 
         def __init__(self, typed: events.Key | events.Paste) -> None:
             super().__init__()
@@ -77,9 +77,9 @@ class RequestPrompt(Widget, can_focus=True):
         self._folder = folder
         self._since = 0.0
         self._last_key, self._last_answer = "", 0.0
-        self._passing = False  # keys go to the box, until that has the focus
+        self._passing = False  # keys go to the prompt box until it has the focus
         self._dialog: Dialog | None = None
-        self._answered = False  # and the log does not tell it yet
+        self._answered = False  # the log does not report it yet
         self._more = 0
 
     @property
@@ -87,15 +87,15 @@ class RequestPrompt(Widget, can_focus=True):
         return self._dialog.request if self._dialog else None
 
     def ask(self, waiting: list[Asked], approve: str) -> bool:
-        """The requests that are open now, oldest first; True if another one is asked from now.
+        """Updates the open requests, oldest first. True if a new one is shown.
 
-        `approve` is the preset that counts now.
+        `approve` is the current approval preset.
         """
         before, more = self.request, self._more
         now = waiting[0] if waiting else None
         self._more = max(0, len(waiting) - 1)
         if (now, self._more) == (before, more):
-            return False  # this is asked with every picture
+            return False  # called on every frame
         if now is not None and now != before:  # another session may use the same id
             from tillerman.surfaces.rendering.dialogs import dialog_for
 
@@ -110,17 +110,17 @@ class RequestPrompt(Widget, can_focus=True):
         return now is not None and now != before
 
     def take_keys(self) -> None:
-        """Without being asked to: whoever types may not have seen it yet."""
+        """Takes the focus without user action; keys count only after a grace period."""
         self._since, self._passing = time.monotonic(), False
         self.focus()
 
     @property
     def settled(self) -> bool:
-        """A key is meant for it."""
+        """True after the grace period, when keys are for this request."""
         return time.monotonic() >= self._since + GRACE
 
     def again(self) -> None:
-        """The answer was not taken."""
+        """The answer was rejected."""
         self._answered = False
 
     def render(self) -> RenderResult:
@@ -128,7 +128,7 @@ class RequestPrompt(Widget, can_focus=True):
         return self._dialog.draw(self._most, dark) if self._dialog else ""
 
     def _most(self) -> int:
-        """Lines within its frame."""
+        """Maximum lines inside the frame."""
         pane = self.parent
         height = pane.size.height if isinstance(pane, Widget) else 0
         return max(4, height * 6 // 10 - 2)
@@ -144,7 +144,7 @@ class RequestPrompt(Widget, can_focus=True):
             self._pass_on(event, key)
             return
         if key == ESCAPE and isinstance(self._dialog, PermissionDialog) and not self._dialog.nested:
-            return  # it cancels the turn
+            return  # bubbles up and cancels the turn
         if self._answered or self._passing or not self.settled:
             self._pass_on(event, key)
             return
@@ -164,7 +164,7 @@ class RequestPrompt(Widget, can_focus=True):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Escape leads back to the question, where it is not asked any more; else it cancels."""
+        """Enables Escape as "back" only in a nested state; otherwise it cancels the turn."""
         return self._is_nested if action == "back" else True
 
     def action_back(self) -> None:
@@ -183,8 +183,10 @@ class RequestPrompt(Widget, can_focus=True):
         self._answered, self._last_key, self._last_answer = True, key, time.monotonic()
 
     def _pass_on(self, event: events.Key, key: str) -> None:
-        """To the box, which was empty: a key that moves or ends something has nothing to do there
-        before a letter has been typed."""
+        """Forwards a key to the empty prompt box.
+
+        Non-printable keys are dropped until a letter was typed.
+        """
         event.stop()
         event.prevent_default()
         if key == self._last_key and time.monotonic() <= self._last_answer + TWICE:
@@ -197,7 +199,7 @@ class RequestPrompt(Widget, can_focus=True):
         self._passing = False
 
     def on_paste(self, event: events.Paste) -> None:
-        """Words where some are typed, else for the box; never keys."""
+        """Inserts pasted text into the dialog's text input, else forwards it to the prompt box."""
         event.stop()
         if self._dialog and self._dialog.typing:
             for key in event.text:

@@ -1,4 +1,4 @@
-"""All sessions, newest first or by what was said in them: resumed, forked, renamed, deleted."""
+"""Session browser: list, search, resume, fork, rename, delete and export sessions."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from tillerman.harness.harness import Harness
     from tillerman.store.session_row import SessionRow
 
-PAUSE = 0.05  # seconds without a further letter before it is searched for
-AHEAD = 40  # rows below the highlighted one that are there before somebody comes to them
+PAUSE = 0.05  # seconds to debounce the search
+AHEAD = 40  # rows below the highlight that are loaded in advance
 HEAD = ("WHEN", "AGENT", "TURNS", "COST")
 WIDTHS = (6, 9, 5, 7)  # cells of each
-BRIEF = 60  # columns below which only the first of them is told
-STATE = 9  # cells of the longest word for how one stands
+BRIEF = 60  # columns; below this only the first fact is shown
+STATE = 9  # cells of the longest state
 _TONES = {"waits": "warn", "running": "warn", "elsewhere": "warn", "here": "good", "failed": "bad"}
 
 
 class SessionBrowser(ModalScreen["SessionRow | None"]):
-    """Gives the session that is to be gone on with, or None. `here`: those that tabs show."""
+    """Returns the session to resume, or None. `here` are the sessions open in tabs."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "fork", "Fork", id="sessions-fork"),
@@ -75,9 +75,9 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         self._here = frozenset(here)
         self._everywhere = False
         self._shown: list[SessionHit] = []
-        self._whole = False  # there are no further ones
+        self._whole = False  # all rows are loaded
         self._growing = False
-        self._answered: Callable[[str], None] | None = None  # what is asked for below the list
+        self._answered: Callable[[str], None] | None = None  # callback of the open question
         self.list = Rows()
 
     def compose(self) -> ComposeResult:
@@ -98,7 +98,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         self._load()
 
     def on_resize(self) -> None:
-        """The titles get what the columns leave."""
+        """Gives the titles the width that the other columns leave."""
         widths = self._widths
         taken = sum(widths) + 2 * len(widths) + STATE + 2 + 5
         title = max(12, self.size.width - taken)
@@ -107,7 +107,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         self.query_one("#columns", Static).update(head + _columns(HEAD, widths).plain)
         self.list.fill([self._row(one) for one in self._shown])
 
-    # -- the list ----------------------------------------------------------------------------------
+    # -- list --------------------------------------------------------------------------------------
 
     @property
     def _widths(self) -> Sequence[int]:
@@ -118,7 +118,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         return self.query_one("#search", Input).value.strip()
 
     def _load(self, highlight: str | None = None) -> None:
-        """Anew; what was asked for before is not waited for."""
+        """Reloads the list; a running load is cancelled."""
         where = "all folders" if self._everywhere else formatting.one_line(str(self._folder))
         self.query_one("#heading", Static).update(f"Sessions of {where}")
         self._fill(highlight)
@@ -183,7 +183,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         return PickerRow(row.id, title, state, _columns(facts, self._widths), tone, below=below)
 
     def _state(self, found: SessionHit) -> str:
-        """What somebody may want to do something about, and nothing else."""
+        """State of a session, if it may require an action; otherwise empty."""
         if found.waits:
             return "waits"
         state = tables.session_state(found.row)
@@ -198,7 +198,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         row = self.list.row
         return next((one.row for one in self._shown if row and one.row.id == row.key), None)
 
-    # -- what is done with one ---------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------
 
     def action_resume(self) -> None:
         if row := self._chosen:
@@ -280,7 +280,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
 
         self.run_worker(attempt(), group="done")
 
-    # -- what is said below the list ---------------------------------------------------------------
+    # -- messages and questions --------------------------------------------------------------------
 
     def tell(self, text: str) -> None:
         self.query_one("#told", Static).update(text)
@@ -337,7 +337,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         self.set_focus(self.query_one("#search", Input))
 
     def action_back(self) -> None:
-        """One step: out of a question, out of a search, out of it all."""
+        """Closes the question, else clears or leaves the search, else closes the browser."""
         search = self.query_one("#search", Input)
         if self._answered:
             self._asked()
@@ -351,7 +351,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
 
 
 def _columns(cells: Sequence[str], widths: Sequence[int]) -> Content:
-    """The first two begin where the others do, numbers end there."""
+    """Aligns the first two columns left, the others right."""
     parts = [
         cell.rjust(width) if at > 1 else cell.ljust(width)
         for at, (cell, width) in enumerate(zip(cells, widths, strict=False))

@@ -1,4 +1,4 @@
-"""Themes, each shown on the whole screen while it is looked at."""
+"""Theme picker: previews the highlighted theme on the whole screen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 
 
 class ThemePicker(Picker):
-    """The theme from before comes back when none is chosen."""
+    """Restores the previous theme if none is chosen."""
 
     DEFAULT_CSS = """
     ThemePicker { align: right bottom; background: transparent; }

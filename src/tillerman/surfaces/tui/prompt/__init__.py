@@ -1,1 +1,1 @@
-"""The prompt box: text, files, completions, history."""
+"""The prompt box: text input, attachments, completions, history, shell commands."""

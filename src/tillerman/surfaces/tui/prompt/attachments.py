@@ -1,4 +1,4 @@
-"""Files that go with the next prompt: pasted, dropped or from the clipboard, shown as chips."""
+"""Attachments of the next prompt: pasted, dropped or from the clipboard, shown as chips."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tillerman.surfaces.rendering import formatting
 if TYPE_CHECKING:
     from tillerman.core.agent import File
 
-LONGEST_PATHS = 8_000  # characters of a paste that may be paths
-PATIENCE = 3.0  # seconds for a clipboard
+LONGEST_PATHS = 8_000  # characters; a longer paste is not checked for paths
+PATIENCE = 3.0  # seconds; timeout of clipboard programs
 
 
 class Attachments(Widget):
@@ -50,7 +50,7 @@ class Attachments(Widget):
             self._show()
 
     def drop(self, number: int = -1) -> bool:
-        """Takes one away, the last unless told; False if there is none."""
+        """Removes one, by default the last; False if there is none."""
         if not self._files:
             return False
         del self._files[number]
@@ -58,7 +58,7 @@ class Attachments(Widget):
         return True
 
     def take(self) -> Sequence[File]:
-        """All of them; none are left."""
+        """Returns all files and clears the list."""
         taken, self._files = tuple(self._files), []
         if taken:
             self._show()
@@ -82,11 +82,12 @@ class Attachments(Widget):
         return line.append("backspace takes the last away", style="dim")
 
 
-# -- what a terminal pastes when a file is dropped -------------------------------------------------
+# -- dropped files, which terminals paste as paths
+# --------------------------------------------------
 
 
 def dropped(text: str) -> list[Path]:
-    """The files that the text names and nothing else; none if it is any other text."""
+    """The files that the text consists of; empty for any other text."""
     text = text.strip()
     if not text or len(text) > LONGEST_PATHS or "\0" in text:
         return []
@@ -99,7 +100,7 @@ def dropped(text: str) -> list[Path]:
 
 
 def _readings(text: str) -> list[list[str]]:
-    """As one name, as names on lines of their own, and as a shell would read it."""
+    """Splits the text by lines, and by shell quoting rules."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     readings = [lines]
     with suppress(ValueError):
@@ -108,12 +109,12 @@ def _readings(text: str) -> list[list[str]]:
 
 
 def _path(word: str) -> Path | None:
-    """Absolute alone: a relative one is a word like any other."""
+    """Accepts only absolute paths; a relative one may be ordinary text."""
     if word.startswith("file://"):
         parts = urlsplit(word)
         word = unquote(parts.path) if parts.netloc in ("", "localhost", os.uname().nodename) else ""
     if word.startswith("~/"):
-        word = os.path.expanduser(word)  # noqa: PTH111 -- it stays as it is without a home
+        word = os.path.expanduser(word)  # noqa: PTH111 -- unchanged if there is no home
     return Path(word) if word.startswith("/") else None
 
 
@@ -124,9 +125,10 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-# -- the clipboard ---------------------------------------------------------------------------------
+# -- clipboard -------------------------------------------------------------------------------------
 
-# How to ask what is on it, and for an image on it; the first that is there is asked.
+# Program, arguments to list types, arguments to read an image, required display variable. The first
+# available program is used.
 _CLIPBOARDS: Sequence[tuple[str, Sequence[str], Sequence[str], str]] = (
     ("wl-paste", ("--list-types",), ("--no-newline", "--type", "image/png"), "WAYLAND_DISPLAY"),
     (
@@ -140,7 +142,7 @@ _CLIPBOARDS: Sequence[tuple[str, Sequence[str], Sequence[str], str]] = (
 
 
 async def clipboard_image(folder: Path) -> File | None:
-    """None when there is no image on it, or nobody to ask."""
+    """The image on the clipboard; None if there is none, or no clipboard program."""
     from tillerman.core.agent import File
     from tillerman.harness.agent_admin import DESKTOP
     from tillerman.supervision.environment import child_environment

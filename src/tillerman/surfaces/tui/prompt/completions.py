@@ -1,4 +1,4 @@
-"""What could be meant by the word at the cursor: a list above the prompt box, chosen from there."""
+"""Completion list above the prompt box for the word at the cursor."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ROWS = 8
 
 @dataclass(frozen=True)
 class Completion:
-    """A word that can be chosen, and what it is for."""
+    """A completion and its help text."""
 
     word: str
     help: str = ""
 
 
 class Completions(Widget):
-    """It never has the focus: the box tells it where the keys go."""
+    """Never has the focus: the prompt box forwards keys to it."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"completions--current"}
     DEFAULT_CSS = """
@@ -41,8 +41,8 @@ class Completions(Widget):
 
     def __init__(self, choose: Callable[[], None], room: Callable[[], int]) -> None:
         super().__init__()
-        self._choose = choose  # what is current, by the mouse
-        self._room = room  # lines above the box
+        self._choose = choose  # called on a click
+        self._room = room  # available lines above the box
         self._choices: Sequence[Completion] = ()
         self._note = ""
         self._at = 0
@@ -62,9 +62,9 @@ class Completions(Widget):
         return self._choices
 
     def offer(self, choices: Sequence[Completion], note: str = "") -> None:
-        """Closed where there is nothing to choose and nothing to tell."""
+        """Shows the choices; hidden if there are no choices and no note."""
         kept = self.current
-        moved = self._at > 0  # one that somebody went to stays chosen while it is there
+        moved = self._at > 0  # keep the selection only if the user moved it
         self._choices, self._note = choices, note
         self._at = choices.index(kept) if moved and kept in choices else 0
         self._top = 0
@@ -129,5 +129,5 @@ class Completions(Widget):
 
 
 def _shortened(word: str, room: int) -> str:
-    """The end of a path tells more than its beginning."""
+    """Truncates at the start, since the end of a path is more specific."""
     return word if len(word) <= room else f"…{word[len(word) - room + 1 :]}"

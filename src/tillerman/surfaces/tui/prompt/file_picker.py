@@ -1,4 +1,4 @@
-"""Finds files of a folder by a few letters of their paths, among those that git would keep."""
+"""Fuzzy search for files of a folder, excluding files ignored by git."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-MOST = 200_000  # paths that are known
-SECONDS = 20.0  # for looking at them all
-FRESH = 10.0  # seconds until the folder is looked at anew
-STEP = 0.3  # seconds after which what was found so far can be chosen from
+MOST = 200_000  # maximum indexed paths
+SECONDS = 20.0  # timeout of the walk
+FRESH = 10.0  # seconds until the index is refreshed
+STEP = 0.3  # seconds between partial results
 SHOWN = 50
 _STARTS = "/_-. "
-# At the cursor: `@` and a path, with quotes around one that has blanks.
+# `@` and a path at the cursor, quoted if it contains blanks.
 _REFERENCE = re.compile(r'(?:^|(?<=[\s(\[,]))@(?:"([^"]*)|([^\s"@]*))$')
 
 
 class Reference(NamedTuple):
-    """A path that is being written."""
+    """A file reference being typed."""
 
-    start: int  # of its `@` in the line
+    start: int  # column of its `@`
     query: str
 
 
 def reference(before: str) -> Reference | None:
-    """What stands before the cursor, if it is one."""
+    """The file reference that ends at the cursor, or None."""
     found = _REFERENCE.search(before)
     return found and Reference(found.start(), found[1] if found[1] is not None else found[2])
 
@@ -40,10 +40,10 @@ def written(path: str) -> str:
 
 @dataclass(slots=True)
 class _Paths:
-    """Shown and compared; folders end with a slash. They grow while somebody searches them."""
+    """The path index; folders end with a slash. It grows while it is searched."""
 
     shown: list[str] = field(default_factory=list)
-    compared: list[tuple[str, int]] = field(default_factory=list)  # and where its name begins
+    compared: list[tuple[str, int]] = field(default_factory=list)  # lowercase, start of name
 
     def add(self, path: str) -> None:
         lower = path.lower()
@@ -52,7 +52,7 @@ class _Paths:
 
 
 class FilePicker:
-    """Walks in a thread when it is first asked, and again when that was a while ago."""
+    """Walks the folder in a thread on first use, and again when the index is outdated."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -62,14 +62,14 @@ class FilePicker:
         self._news = asyncio.Event()
         self._asked = 0
         self._closed = False
-        self.cut = False  # there is more than is known
+        self.cut = False  # the index is incomplete
 
     @property
     def looking(self) -> bool:
         return self._walking is not None
 
     async def find(self, query: str) -> Sequence[str] | None:
-        """The best first; None when something else was asked meanwhile."""
+        """Best matches first; None if another query was started meanwhile."""
         self._asked += 1
         mine = self._asked
         self._look()
@@ -79,7 +79,7 @@ class FilePicker:
         ))  # fmt: skip
 
     async def more(self) -> None:
-        """Until more is known, or all of it."""
+        """Waits until the index has grown or is complete."""
         await self._news.wait()
         self._news.clear()
 
@@ -108,7 +108,7 @@ class FilePicker:
             self._news.set()
 
     def _fill(self, paths: _Paths, news: Callable[[], None]) -> bool:
-        """True if there is more. A name that cannot be written in a prompt is left out."""
+        """True if incomplete. Skips names that cannot be written in a prompt."""
         from tillerman.workspace.files.confined_root import ConfinedRoot
         from tillerman.workspace.files.refusal import Refused
         from tillerman.workspace.files.walk import DirectoryWalk
@@ -128,7 +128,7 @@ class FilePicker:
                         news()
                 return walk.late
         except Refused:
-            return False  # the folder is gone
+            return False  # the folder was removed
 
 
 def fits(path: str, query: str) -> bool:
@@ -155,7 +155,7 @@ def best(
 
 
 def _score(path: str, name: int, query: str) -> int | None:
-    """In one piece in its name, in one piece anywhere, or letter by letter in order."""
+    """Scores a substring of the name highest, then of the path, then letters in order."""
     if (at := path.find(query, name)) >= 0:
         begins = at == name or path[at - 1] in _STARTS
         return 1_000 + 300 * (at == name) + 100 * begins + 200 * (len(path) - at == len(query))

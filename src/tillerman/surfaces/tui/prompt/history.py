@@ -1,4 +1,4 @@
-"""What was asked in this folder before, newest first, as the log has it."""
+"""Prompt history of a folder, read from the session logs, newest first."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 SESSIONS = 50
 MOST = 1_000
-SECONDS = 2.0  # for reading logs; what was read by then is enough
+SECONDS = 2.0  # timeout; a partial history is sufficient
 
 
 def prompts_of(harness: Harness, folder: Path) -> list[str]:
-    """Reads the logs of the newest sessions of a folder; for a thread."""
+    """Reads the prompts from the newest sessions of a folder. Blocking; run it in a thread."""
     from tillerman.core.events import TurnStarted
 
     sessions, until = harness.sessions, time.monotonic() + SECONDS
@@ -43,7 +43,7 @@ def _typed(prompt: str | None) -> bool:
 
 
 class PromptHistory:
-    """Read when somebody first looks; what is sent from here comes before it."""
+    """Loaded on first use; prompts sent in this tab come first."""
 
     def __init__(self, load: Callable[[], Sequence[str]]) -> None:
         self._load = load
@@ -65,7 +65,7 @@ class PromptHistory:
 
 
 class HistoryCursor:
-    """One way through the history: the draft lies at its newer end."""
+    """Position in the history; the unsent draft is the newest entry."""
 
     def __init__(self, draft: str, past: Sequence[str]) -> None:
         self._stops = [draft, *(one for one in past if one != draft)]
@@ -80,7 +80,7 @@ class HistoryCursor:
         return self._at == 0
 
     def step(self, by: int) -> bool:
-        """False at either end."""
+        """Moves; False at either end."""
         if not 0 <= self._at + by < len(self._stops):
             return False
         self._at += by
@@ -88,6 +88,6 @@ class HistoryCursor:
 
 
 def matching(past: Sequence[str], query: str) -> list[str]:
-    """Those with all words of the query, in whatever order."""
+    """Prompts that contain all words of the query, in any order."""
     words = query.lower().split()
     return [one for one in past if all(word in one.lower() for word in words)]

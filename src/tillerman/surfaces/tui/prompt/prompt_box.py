@@ -1,4 +1,4 @@
-"""The box where a person writes what an agent is to do."""
+"""Prompt box: text input with completion, history, attachments and shell commands."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from tillerman.core.session_options import WhenBusy
 
 LINES = 10
-LONGEST_PASTE = 20_000  # characters; a longer one goes as a file
+LONGEST_PASTE = 20_000  # characters; a longer paste becomes an attachment
 PLACEHOLDER = "What is to be done?   @ file   ! shell   / command"
 _COMMAND = re.compile(r"/[^\s/]*")
 
-# Where the newer protocol for keys is not spoken, it comes as an escape and a return.
+# Terminals without the extended key protocol send alt+enter as escape and return.
 _known: dict[str, Any] = ANSI_SEQUENCES_KEYS  # type: ignore[assignment]
 _known.setdefault("\x1b\r", (SimpleNamespace(value="alt+enter"),))
 
 
 @dataclass(frozen=True)
 class _Word:
-    """What is being completed, and where it begins."""
+    """The word being completed, and its start."""
 
     kind: Literal["command", "file", "past"]
     query: str
@@ -53,7 +53,7 @@ class _Word:
 
 
 class PromptBox(TextArea):
-    """`commands` are completed after a slash, `history` is walked with the arrows."""
+    """Completes `commands` after a slash; the arrow keys walk through the prompt history."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send", id="send"),
@@ -91,7 +91,7 @@ class PromptBox(TextArea):
             self.when_busy = when_busy
 
     class Complaint(Message):
-        """Something could not be attached."""
+        """A file could not be attached."""
 
         def __init__(self, error: TillermanError) -> None:
             super().__init__()
@@ -108,24 +108,24 @@ class PromptBox(TextArea):
         self.commands: Callable[[], Sequence[Completion]] = tuple
         self.past = PromptHistory(tuple)
         self._files = FilePicker(folder)
-        self._word: _Word | None = None  # that the list is for
-        self._offered: _Word | None = None  # that it shows; a search takes a moment
-        self._left: _Word | None = None  # whose list was closed
+        self._word: _Word | None = None  # the word to complete
+        self._offered: _Word | None = None  # the word shown in the list; a search takes time
+        self._left: _Word | None = None  # the word whose list was closed
         self._walk: HistoryCursor | None = None
-        self._searching: str | None = None  # the draft, while the history is searched
+        self._searching: str | None = None  # the draft during a history search
         self._attaching = 0
         self._send_after: WhenBusy | None = None
         self._busy = False
         self._queued: Sequence[str] = ()
-        self._titles = ("", "")  # on its frame, above and below
+        self._titles = ("", "")  # border title and subtitle
 
     @property
     def above(self) -> Iterable[Widget]:
-        """What belongs above it, for whoever composes."""
+        """Widgets to compose above the box."""
         return self.completions, self.attachments
 
     def belong(self, folder: Path, load: Callable[[], Sequence[str]]) -> None:
-        """To a session of this folder, and to what was asked there before."""
+        """Sets the folder for file completion and the loader of the prompt history."""
         self.past.read_by(load)
         if folder != self._folder:
             self._folder = folder
@@ -136,11 +136,11 @@ class PromptBox(TextArea):
         self._files.close()
 
     def render_line(self, y: int) -> Strip:
-        """Textual wraps the placeholder also where there is no cell for it."""
+        """Avoids an error in Textual, which wraps the placeholder even at zero width."""
         return super().render_line(y) if self.content_size.width else Strip.blank(0)
 
     async def _on_key(self, event: events.Key) -> None:
-        """Its own keys are obeyed in the order they were typed; the app would hear them later."""
+        """Runs its bindings in typing order; the app would handle them later."""
         bindings = self._bindings.copy()
         bindings.apply_keymap(self.app._keymap)
         for binding in bindings.key_to_bindings.get(event.key, ()):
@@ -149,7 +149,7 @@ class PromptBox(TextArea):
                 event.prevent_default()
                 break
 
-    # -- what is said ------------------------------------------------------------------------------
+    # -- sending -----------------------------------------------------------------------------------
 
     def action_send(self) -> None:
         self._look()
@@ -179,13 +179,13 @@ class PromptBox(TextArea):
         self.post_message(self.Submitted(self, text, self.attachments.take(), when_busy))
 
     def give_back(self, text: str, files: Sequence[File] = ()) -> None:
-        """What could not be sent, unless something else was begun meanwhile."""
+        """Restores a prompt that could not be sent, unless new text was typed meanwhile."""
         if not self.text and not self.attachments.files:
             self._write(text)
             self.attachments.add(files)
 
     def tell(self, busy: bool, queued: Sequence[str]) -> None:
-        """Whether a turn runs, and what waits for its end."""
+        """Updates whether a turn is running, and the queued prompts."""
         if (busy, list(queued)) != (self._busy, list(self._queued)):
             self._busy, self._queued = busy, queued
             self._dress()
@@ -216,7 +216,7 @@ class PromptBox(TextArea):
             above = "shell, its output goes to the agent" if over else "shell"
         if self._queued:
             below = f"{len(self._queued)} queued: {formatting.one_line(self._queued[-1], 30)}"
-        if (above, below) != self._titles:  # each costs a picture
+        if (above, below) != self._titles:  # each assignment causes a redraw
             self._titles = (above, below)
             self.border_title, self.border_subtitle = above, Content(below)
 
@@ -233,7 +233,7 @@ class PromptBox(TextArea):
         self._close()
 
     def _look(self) -> None:
-        """Offers what the word at the cursor could become."""
+        """Updates the completions for the word at the cursor."""
         word = self._at_cursor()
         if word == self._word:
             return
@@ -299,13 +299,13 @@ class PromptBox(TextArea):
         self.completions.offer(choices, note)
 
     def action_complete(self) -> None:
-        """By the tabulator or the mouse."""
+        """Completes by tab or mouse click."""
         self._look()
         if not self._complete() and self._word is None:
             raise SkipAction
 
     def _complete(self, *, by_enter: bool = False) -> bool:
-        """True if that was all: a command that was chosen with enter is also sent."""
+        """Inserts the completion. False if the prompt is to be sent: a command chosen by enter."""
         chosen, word = self.completions.current, self._word
         if chosen is None or word is None or not self._meant(chosen, word):
             return False
@@ -323,7 +323,7 @@ class PromptBox(TextArea):
             case "file":
                 stays = chosen.word.endswith("/") and not by_enter
                 text = written(chosen.word)
-                if stays:  # what is in the folder is offered next
+                if stays:  # next, complete inside the folder
                     text = text.removesuffix('"')
                 else:
                     self._leave(word)
@@ -335,11 +335,11 @@ class PromptBox(TextArea):
         return True
 
     def _meant(self, chosen: Completion, word: _Word) -> bool:
-        """What is shown may still be for fewer letters than were typed."""
+        """True if the choice matches the typed text; the list may still show older results."""
         return word == self._offered or (word.kind == "file" and fits(chosen.word, word.query))
 
     def action_close(self) -> None:
-        """The list; the draft comes back when the history was searched."""
+        """Closes the list; restores the draft after a history search."""
         if self._searching is not None:
             draft, self._searching = self._searching, None
             self._write(draft)
@@ -382,7 +382,7 @@ class PromptBox(TextArea):
             draft = self.text
             past = await self.past.read()
             if self.text != draft:
-                return  # somebody wrote on meanwhile
+                return  # the text was edited meanwhile
             if self._walk is None or self._walk.text != draft:
                 self._walk = HistoryCursor(draft, past)
         if not self._walk.step(by):
@@ -427,7 +427,7 @@ class PromptBox(TextArea):
             self.move_cursor(result.end_location)
 
     def action_paste(self) -> None:
-        """An image of the desktop's clipboard, else what was copied here."""
+        """Attaches the image on the desktop clipboard, else pastes the copied text."""
 
         async def take() -> Sequence[File]:
             image = await clipboard_image(self._folder)

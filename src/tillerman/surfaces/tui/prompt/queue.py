@@ -1,4 +1,4 @@
-"""The prompts that wait for the running turn to end, as the log tells of them."""
+"""Queued prompts that wait for the running turn to end, derived from the transcript."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tillerman.core.transcript_blocks import TextBlock, Turn
 
-TURNS = 30  # that are looked at: each one takes one prompt from the queue
+TURNS = 30  # latest turns searched; each consumes one queued prompt
 
 
 def waiting(turns: Sequence[Turn]) -> list[str]:
-    """Oldest first. A turn that was cancelled took the queue with it."""
+    """Oldest first. A cancelled turn clears the queue."""
     queue: list[str] = []
     for turn in turns[-TURNS:]:
         if turn.prompt in queue:

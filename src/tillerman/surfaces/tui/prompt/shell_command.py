@@ -1,4 +1,4 @@
-"""A shell line of the person's own: run beside the agent, shown as it speaks, handed over."""
+"""Runs a shell command typed by the user, shows its output and sends it to the agent."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui.ansi_colors import colored
 
-MOST = 400_000  # characters that are kept of what it says, its end
+MOST = 400_000  # characters; only the end of longer output is stored
 SHOWN = 15  # lines
 UNFOLDED = 2_000
-WIDE = 1_000  # characters of a line, on the average
-OPENING = "I ran this in "  # of what is handed over: nobody has typed that
-REST = 0.02  # seconds between two reads: a flood is dropped, and not drawn
-HANDED = 60_000  # characters that the agent gets, the end
+WIDE = 1_000  # assumed average characters per line
+OPENING = "I ran this in "  # start of a prompt made from output, to exclude it from the history
+REST = 0.02  # seconds between reads, to limit redraws during heavy output
+HANDED = 60_000  # characters sent to the agent, from the end
 _QUIET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 
 
 class ShellLine:
-    """`tell` is called whenever there is something new to see."""
+    """`tell` is called when there is new output."""
 
     def __init__(self, command: str, folder: Path, tell: Callable[[], None]) -> None:
         self.command = command
@@ -46,7 +46,7 @@ class ShellLine:
         self._seconds: float | None = None
         self._said: deque[str] = deque()
         self._size = 0
-        self._breaks = 0  # lines that ended
+        self._breaks = 0  # number of line breaks
         self._stop = asyncio.Event()
 
     @property
@@ -62,7 +62,7 @@ class ShellLine:
         self._stop.set()
 
     async def run(self, records: Path) -> None:
-        """By the person's shell, with all that it needs of their environment; ends as a whole."""
+        """Runs in the user's shell with their environment; all its processes end with it."""
         from tillerman.supervision.client.warden_client import WardenClient
 
         warden = await WardenClient.start(records=records, marker=f"shell-{secrets.token_hex(4)}")
@@ -75,7 +75,7 @@ class ShellLine:
             except OSError as error:
                 raise UsageError(f"the line cannot be run: {error.strerror}") from None
             await self._hear(child.stdout, child.stderr, asyncio.create_task(child.wait()))
-            await child.kill()  # whatever it left running
+            await child.kill()  # remaining child processes
         finally:
             self._seconds = time.monotonic() - self._began
             await asyncio.shield(warden.close())
@@ -111,7 +111,7 @@ class ShellLine:
                 self.left_out += gone
             self._tell()
 
-    # -- how it looks, and what the agent gets -----------------------------------------------------
+    # -- rendering and prompt ----------------------------------------------------------------------
 
     @property
     def how(self) -> str:
@@ -155,7 +155,7 @@ class ShellLine:
         return "".join(reversed(last))[-most:]
 
     def handed_over(self) -> str:
-        """For the agent: the line, how it ended, and the end of what it said."""
+        """Prompt for the agent: the command, how it ended and the end of its output."""
         said = clean("\n".join(_lines(self.output)))
         cut = len(said) > HANDED or self.left_out
         said = said[-HANDED:]
@@ -168,7 +168,7 @@ class ShellLine:
 
 
 class _Whole:
-    """The same, with all its lines that are kept."""
+    """Renders all stored lines."""
 
     def __init__(self, line: ShellLine) -> None:
         self._line = line
@@ -178,6 +178,6 @@ class _Whole:
 
 
 def _lines(said: str) -> list[str]:
-    """What stands there in the end, where a line was written over several times."""
+    """Lines as finally displayed, with carriage returns applied."""
     text = said.replace("\r\n", "\n").rstrip()
     return [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")] if text else []
