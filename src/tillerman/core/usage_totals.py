@@ -6,7 +6,7 @@ from tillerman.core.events import UsageReported
 
 
 def added(before: UsageReported | None, now: UsageReported) -> UsageReported:
-    """Adds them; the context is that of the last report with one; cost is None if never reported."""
+    """The sum; the context is that of the last report with one; cost is None if never reported."""
     if before is None:
         return now
     costs = [usage.cost_usd for usage in (before, now) if usage.cost_usd is not None]

@@ -80,7 +80,7 @@ def located(request: PermissionRequested, start: str = "") -> tuple[str, ParsedS
     line, script = script_of(request, start)
     starts = start_directories(request)
     for one in starts:
-        line = f"cd {shlex.quote(one)} && {line}"  # being allowed in the workspace says nothing of there
+        line = f"cd {shlex.quote(one)} && {line}"  # a rule for the line alone must not match
     return line, _moved(script, starts)
 
 

@@ -223,7 +223,7 @@ def holding(found: PathLocation, tree: Tree | None, context: DecisionContext) ->
 def relative_directories(
     directories: Sequence[Directory], context: DecisionContext
 ) -> set[str | None]:
-    """The possible working directories relative to the workspace: "" is its root, None is unknown."""
+    """The possible working directories relative to the workspace: "" is its root, None unknown."""
     found: set[str | None] = set()
     for directory in directories:
         base = str(context.base or context.cwd)

@@ -181,7 +181,7 @@ def _between_stars(following: _Characters, followed: bool) -> _Characters | None
 
 
 def paths_may_meet(pattern: str, path: str) -> bool:
-    """Whether a path with placeholders could become one that the pattern matches, or one below it."""
+    """Whether a path with placeholders could become one that the pattern matches, or one below."""
     theirs = [_WILD.get(c, c) for c in path]
     ours = [c if plain else {"*": _NAMES, "?": _LETTER}.get(c, c) for c, plain in _characters(
         pattern.removesuffix("/"))]  # fmt: skip

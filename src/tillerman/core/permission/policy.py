@@ -176,7 +176,7 @@ def _first(
 
 
 def _oversteps(rule: Rule, act: PolicyAction) -> bool:
-    """Whether an answer goes too far: it overrides the guards only for the exact file it was about."""
+    """Whether an answer goes too far: it overrides the guards only for its exact file."""
     if rule.verdict != "allow" or act.kind != "file" or act.tool not in WRITES:
         return False
     guarded = any(spot.places & {"outside", "protected"} for spot in act.spots)

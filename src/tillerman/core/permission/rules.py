@@ -67,7 +67,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
     modes: frozenset[Mode] | None = None
     rewrite: str | dict[str, Any] | None = None  # the new command, or new fields of the input
     source: str = "tillerman"
-    directory: str | None = None  # only commands run there, relative to the workspace; "" is its root
+    directory: str | None = None  # only commands run there; relative to the workspace, "" is its root
     # commands with no other effects by the program table, on files in the workspace only
     effects: frozenset[Effect] | None = None
     spares: frozenset[Effect] = frozenset()  # commands with only these effects are exempt
@@ -280,7 +280,7 @@ def _certainty(match: RuleMatch) -> int:
 
 
 def _does_only(act: PolicyAction, effects: frozenset[Effect]) -> bool:
-    """Whether it is a command with no other effect, or a file that it reads, inside the workspace."""
+    """Whether it is a command with no other effect, or a file it reads, inside the workspace."""
     if any(spot.places & _ELSEWHERE for spot in act.spots):
         return False
     if act.kind == "command":
@@ -294,7 +294,7 @@ _OF_SHELL = frozenset({"Bash", "shell"})
 
 
 def _may_be(pattern: str, spot: PathLocation, context: DecisionContext) -> bool:
-    """Whether the pattern can match what is known only at run time: any file, or a glob's matches."""
+    """Whether the pattern can match what is only known at run time: any file, or a glob's match."""
     if pattern in ALL_PLACES or spot.expanded:
         return False  # a location knows all its possible places
     if not spot.wholes:

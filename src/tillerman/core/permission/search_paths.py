@@ -1,4 +1,4 @@
-"""Extracts the paths that a search tool reads from its input; an unknown field may name any path."""
+"""Extracts the paths that a search tool reads from its input; unknown fields may name any path."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def searched_tree(
 
 
 def _matcher(patterns: Sequence[str], agent: str) -> Callable[[str], bool] | None:
-    """Matches paths below the folder; a pattern without `/` applies to the file name, as in ripgrep."""
+    """Matches paths below the folder; a pattern without `/` matches file names, as in ripgrep."""
     wanted = [one.removeprefix("./") for one in patterns if not one.startswith("!")]
     left_out = _excluded(patterns) if agent in _EXCLUDING else None
     if not wanted and not left_out:

@@ -1,4 +1,4 @@
-"""Detects code execution by shell arithmetic: it evaluates a variable's value unless it is a number."""
+"""Detects code execution by shell arithmetic, which evaluates variable values that are not numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ArithmeticNames:
         self._made_up = False
 
     def count(self, text: str, *, computed: bool = False, made_up: bool = False) -> None:
-        """Records text in an arithmetic context. `computed`: part of it is the output of a program."""
+        """Records text in an arithmetic context. `computed`: a program prints part of it."""
         self._counted.update(_NAME.findall(text))
         if _ARGUMENT.search(text):
             self._counted.add(ARGUMENTS)
@@ -45,7 +45,7 @@ class ArithmeticNames:
             self._texts.update(self._texts & set(_NAME.findall(value)))
 
     def store(self, text: str) -> None:
-        """Records a key or an element of an array: code in it is returned where the array is listed."""
+        """Records a key or an element of an array: code in it is returned where these are listed."""
         if is_code(text):
             self._codes.add("an array")
 
@@ -67,7 +67,7 @@ class ArithmeticNames:
 
 
 def is_code(text: str) -> bool:
-    """Whether text contains a substitution: text when quoted, but code when arithmetic evaluates it."""
+    """Whether text contains a substitution: text when quoted, code when arithmetic evaluates it."""
     return "$(" in text or "`" in text or "${" in text
 
 

@@ -50,7 +50,7 @@ def _moved(call: BuiltinCall, found: Directories, target: str | None = None) -> 
         outside = call._replace(state=call.state.changed(directories=("",)))
         call.execution.note(outside, accesses=accesses)
     moved = call.state.moved(found)
-    if WORKING & call.state.variables.keys():  # if they are read-only, it changes the directory and fails
+    if WORKING & call.state.variables.keys():  # read-only: it moves, then fails
         return EvaluationOutcome(moved, join(call.state, moved))
     return EvaluationOutcome(moved, call.state)
 
