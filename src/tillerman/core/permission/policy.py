@@ -221,8 +221,7 @@ def _without_rewrite(judged: _Judged) -> _Judged:
     return judged._replace(decision=_instead(judged.rule, judged.decision))
 
 
-# -- combining the decisions on all actions
-# ---------------------------------------------------------
+# -- combining the decisions on all actions --------------------------------------------------------
 
 
 def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decision:

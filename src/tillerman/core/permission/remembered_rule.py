@@ -25,7 +25,7 @@ _rule = partial(Rule, ALWAYS, "allow", source="remembered")
 def rule_for(
     request: PermissionRequested, verdict: Literal["allow", "deny"] = "allow"
 ) -> Rule | None:
-    """The rule for requests like this one; `Rule.told` describes it. None: no narrow rule exists."""
+    """The rule for requests like this one; `Rule.told` describes it. None: there is none."""
     rule = _rule_for(request)
     if verdict == "allow" or rule is None:
         return rule

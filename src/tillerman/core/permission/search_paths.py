@@ -89,7 +89,7 @@ def _matcher(patterns: Sequence[str], agent: str) -> Callable[[str], bool] | Non
     return matched
 
 
-# -- searches that exclude files ------------------------------------------------------------------
+# -- searches that exclude files -------------------------------------------------------------------
 
 # Agents whose Grep passes `glob` to ripgrep, split at spaces and commas: `!` excludes files.
 _EXCLUDING = frozenset({"claude"})

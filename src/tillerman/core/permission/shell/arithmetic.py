@@ -1,4 +1,4 @@
-"""Detects code execution by shell arithmetic, which evaluates variable values that are not numbers."""
+"""Detects code execution by shell arithmetic, which evaluates values that are not numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ArithmeticNames:
             self._texts.update(self._texts & set(_NAME.findall(value)))
 
     def store(self, text: str) -> None:
-        """Records a key or an element of an array: code in it is returned where these are listed."""
+        """Records a key or an element of an array: listing the array may return code in it."""
         if is_code(text):
             self._codes.add("an array")
 

@@ -97,10 +97,7 @@ def _leave(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _escape(call: BuiltinCall) -> EvaluationOutcome:
-    """`return`, `break`, `continue`: execution continues after the function or loop from this state.
-
-    Outside of any, or with wrong arguments, they have no effect.
-    """
+    """`return`, `break`, `continue`: execution continues after the function or loop."""
     call.execution.note(call)
     call.execution.shell.escapes.append(call.state)
     return either(call.state)

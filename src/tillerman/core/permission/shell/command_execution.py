@@ -365,7 +365,7 @@ class CommandExecution(ProgramExecution):
             changes["environment"] = tuple(dict.fromkeys((*state.environment, f"{name}={text}")))
         return state.changed(**changes)
 
-    # -- used by builtins
+    # -- used by builtins ------------------------------------------------------------------------
 
     def script(self, text: str, state: ShellState, *, computed: bool = False) -> EvaluationOutcome:
         """Evaluates text that this shell itself runs."""

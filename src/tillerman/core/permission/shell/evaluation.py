@@ -70,7 +70,7 @@ def either(state: ShellState) -> EvaluationOutcome:
 
 
 class Evaluator:
-    """Evaluates syntax trees; `readings`: texts of the outer commands, for rules that deny those."""
+    """Evaluates syntax trees; `readings`: texts of the outer commands, for rules that deny them."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Evaluator:
         return outcome
 
     def finish(self) -> None:
-        """Evaluates what runs later or only when called: traps and functions that were not called."""
+        """Evaluates what runs later: traps, and functions that were not called."""
         anywhere = tuple(self.findings.directories)
         for script, state in self.traps:
             later = state.changed(directories=anywhere, positional=UNKNOWN_ARGUMENTS)
@@ -290,7 +290,7 @@ class Evaluator:
         body: Callable[[ShellState], tuple[ShellState | None, ShellState | None]],
         state: ShellState,
     ) -> EvaluationOutcome:
-        """`body` returns the state after an iteration, and the state in which the loop ends instead."""
+        """`body` returns the state after an iteration, and the one in which the loop ends instead."""
         escaped = len(self.escapes)
         self._loops += 1
         leaves: ShellState | None = None

@@ -65,7 +65,7 @@ class Lexer:
         # nesting in text that shells parse late: a syntax error in it stops them later
         self.deferred = 0
 
-    # -- implemented by a parser
+    # -- implemented by a parser -----------------------------------------------------------------
 
     def script_until(self, close: str) -> Script:
         raise NotImplementedError

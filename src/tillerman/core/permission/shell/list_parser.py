@@ -29,7 +29,7 @@ _SEPARATORS = {
 
 class ListParser(Lexer):
     def next_command(self) -> Script | None:
-        """One complete command, to the end of its line: the unit that a shell reads before running it."""
+        """One complete command, to the end of its line: the unit that a shell reads and runs."""
         self._skip_lines()
         if not self.peek():
             self.read_documents()

@@ -41,7 +41,7 @@ def through_links(
             found[replace(access, path=HOLE)] = None
             continue
         for link in links:
-            same = link.words == words and HOLE in link.target  # the same command, parsed for two shells
+            same = link.words == words and HOLE in link.target  # parsed for two shells
             made = link.place < place and not same
             rests = _rests(access, link) if made else set()
             starts = {link.target, posixpath.join(posixpath.dirname(link.name), link.target)}
@@ -55,7 +55,7 @@ def through_links(
 
 
 def _rests(access: FileAccess, link: Link) -> set[str]:
-    """The parts of the path below the link, from each directory from which the path goes through it."""
+    """The parts of the path below the link, from each directory where the path goes through it."""
     found: set[str] = set()
     for base, other in product(access.directories, link.directories):
         whole, name = _whole(base, access.path), _whole(other, link.name)

@@ -80,7 +80,7 @@ class ProgramExecution:
         self.findings = shell.findings
 
     def program(self, words: list[str], state: ShellState, context: CommandContext) -> None:
-        """Evaluates a program of this name, even if the shell has a builtin or function of that name."""
+        """Evaluates a program of this name, even if the shell has a builtin of that name."""
         if context.depth > _DEEPEST:
             raise UnparsableCommand("too many levels of nesting")
         if posixpath.basename(words[0]) in SHELLS and self._shell_program(words, state, context):
@@ -273,7 +273,7 @@ class ProgramExecution:
     def source_file(self, path: str, state: ShellState, index: int) -> None:
         self._runs_file(path, state, index, in_shell=True)
 
-    # -- recording of findings
+    # -- recording of findings -------------------------------------------------------------------
 
     def add(
         self,
@@ -332,7 +332,7 @@ class ProgramExecution:
 
 
 def _with_random_names(found: Invocation, state: ShellState) -> Invocation:
-    """Adds the random name of mktemp, below TMPDIR if that is set and no other directory is named."""
+    """Fills in the random name of mktemp, below TMPDIR if set and no other directory is named."""
     accesses = [replace(one, path=_RANDOM.sub(ANY, one.path)) for one in found.accesses]
     folder = state.variables.get("TMPDIR")
     if folder is not None:

@@ -11,7 +11,7 @@ from tillerman.core.permission.shell.programs.invocation import StdinSource
 from tillerman.core.permission.shell.syntax import FunctionDefinition
 
 Value = str | tuple[str, ...]  # of a variable; a tuple for an array
-Functions = dict[str, tuple[tuple[FunctionDefinition, ...], bool]]  # bodies; whether it is surely defined
+Functions = dict[str, tuple[tuple[FunctionDefinition, ...], bool]]  # bodies; if surely defined
 Directories = tuple[Directory, ...]
 
 MOST_DIRECTORIES = 12
