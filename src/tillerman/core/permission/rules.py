@@ -67,7 +67,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
     modes: frozenset[Mode] | None = None
     rewrite: str | dict[str, Any] | None = None  # the new command, or new fields of the input
     source: str = "tillerman"
-    directory: str | None = None  # where the commands run, relative to the workspace; "" is its root
+    directory: str | None = None  # where commands run, relative to the workspace; "" is its root
     # commands with no other effects by the program table, on files in the workspace only
     effects: frozenset[Effect] | None = None
     spares: frozenset[Effect] = frozenset()  # commands with only these effects are exempt

@@ -290,7 +290,7 @@ class Evaluator:
         body: Callable[[ShellState], tuple[ShellState | None, ShellState | None]],
         state: ShellState,
     ) -> EvaluationOutcome:
-        """`body` returns the state after an iteration, and the one in which the loop ends instead."""
+        """`body` returns the state after an iteration, and the one in which the loop ends."""
         escaped = len(self.escapes)
         self._loops += 1
         leaves: ShellState | None = None

@@ -39,7 +39,7 @@ def _named(text: str) -> Iterator[str]:
 
 
 def passed_commands(words: Sequence[str]) -> tuple[str, ...]:
-    """Commands that a program may run if it runs its arguments: from one of them on, or inside one."""
+    """Commands that a program may run if it runs its arguments: from one on, or inside one."""
     found: list[str] = []
     for at, word in enumerate(words[1:_MOST_WORDS], 1):
         if len(word) > _LONGEST_WORD:

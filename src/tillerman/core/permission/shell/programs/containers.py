@@ -1,4 +1,4 @@
-"""Program table: containers and clusters. Commands in them do not access local files, except mounts."""
+"""Program table: containers and clusters. Commands in them access no local files but mounts."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _MOVES = frozenset({"mv", "gmv"})
 
 
 def _arrivals(draft: InvocationDraft) -> None:
-    """Records targets: a file copied into a directory keeps its name; links may be made or copied."""
+    """Records targets: a file copied to a directory keeps its name; links may be made or copied."""
     parsed, marks = draft.parsed, draft.parsed.marks
     target = parsed.value("--target-directory")
     sources = parsed.operands if target is not None else parsed.operands[:-1]
@@ -48,7 +48,7 @@ def _holds_repository(source: str) -> bool:
 
 
 def _links(draft: InvocationDraft, sources: list[str], name: str) -> None:
-    """Records links that are created, copied or moved; a target is relative to the link's directory."""
+    """Records links that are created, copied or moved; targets are relative to the link's folder."""
     marks = draft.parsed.marks
     copies = draft.program in _MOVES or {"recursive", "links"} & marks
     for source in sources:

@@ -148,7 +148,7 @@ def _accesses(
     command: Sequence[str], starts: Sequence[str], only: tuple[str, ...], *, in_directory: bool
 ) -> tuple[FileAccess, ...] | None:
     """The accesses of the inner command, with `{}` for everything found below the start folders."""
-    from tillerman.core.permission.shell.programs.describe import describe  # a cycle: it describes find
+    from tillerman.core.permission.shell.programs.describe import describe  # import cycle
     from tillerman.core.permission.shell.programs.table import ROWS
 
     told: list[FileAccess] = []
