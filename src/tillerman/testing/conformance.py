@@ -112,7 +112,7 @@ def check_agent(
     for recording in found:
         check_decoding(agent, recording)
         _run(check_cuts(agent, recording, cuts))
-    for recording in sorted(found, key=lambda one: len(one.lines)):  # each path in the shortest recording
+    for recording in sorted(found, key=lambda one: len(one.lines)):  # each path in the shortest
         check_changes(agent, recording, seen)
     check_streams(agent, [line for recording in found for line in recording.lines], streams)
 
@@ -296,7 +296,7 @@ def _compare(recording: Recording, said: Sequence[Event | WireReply]) -> None:
 
 
 def _check_understood(recording: Recording, said: Sequence[Event | WireReply]) -> None:
-    """Requires recognized events: without expectations, a wire that ignores everything would pass."""
+    """Requires recognized events: without expectations, a wire that ignores all would pass."""
     for one in said:
         if isinstance(one, Unrecognized):
             _fail(f"{recording.name}: nobody understands {one.raw[:200]!r}: {one.why}")

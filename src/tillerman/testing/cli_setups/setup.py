@@ -1,4 +1,4 @@
-"""Base class of CLI test setups: connects an agent CLI to the scripted model and calls its tools."""
+"""Base class of CLI test setups: connects an agent CLI to the scripted model, calls its tools."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class CliSetup:
         return set()
 
     def servers(self, commands: dict[str, list[str]]) -> tuple[str, ...]:
-        """Arguments that configure MCP servers, before all others; if empty, they are passed by ACP."""
+        """Arguments that configure MCP servers, before all others; empty: they are passed by ACP."""
         return ()
 
     def shell(self, command: str, id: str | None = None) -> ModelToolCall:

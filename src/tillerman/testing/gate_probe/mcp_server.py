@@ -1,4 +1,4 @@
-"""MCP server for probes; its calls create a file: `speak`, and `peek`, which is marked read-only."""
+"""MCP server for gate probes; its calls create a file: `speak`, and `peek`, marked read-only."""
 
 import json
 import sys

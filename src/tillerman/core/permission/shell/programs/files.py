@@ -48,7 +48,7 @@ def _holds_repository(source: str) -> bool:
 
 
 def _links(draft: InvocationDraft, sources: list[str], name: str) -> None:
-    """Records links that are created, copied or moved; targets are relative to the link's folder."""
+    """Records links that are created, copied or moved; targets are relative to the link."""
     marks = draft.parsed.marks
     copies = draft.program in _MOVES or {"recursive", "links"} & marks
     for source in sources:

@@ -196,7 +196,7 @@ def _command(draft: InvocationDraft) -> None:
             draft.mention(rest[at : at + 1])
     if not rest or row.command is None:
         return
-    if ASSIGNMENT.match(rest[0]):  # no program has such a name, but a shell may read it as an assignment
+    if ASSIGNMENT.match(rest[0]):  # not a program name, but a shell may read it as an assignment
         draft.others += suffixes(draft.words)
     if row.shell:
         text = " ".join(rest).replace(HOLE, "$_")
