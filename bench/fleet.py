@@ -162,7 +162,7 @@ async def bare(fleet: Fleet, folder: Path) -> Cost:
         assert child.stdin and child.stdout
         child.stdin.write(b"go\n")
         child.stdin.flush()
-        child.stdout.readline()  # that it is ready
+        child.stdout.readline()  # the ready message
         loop.add_reader(child.stdout.fileno(), readable, child.stdout.fileno())
     gate.open()
     await over

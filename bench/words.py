@@ -1,4 +1,4 @@
-"""Generates numbered words with some Markdown; the highest number on a screen shows its progress."""
+"""Generates numbered words with some Markdown; the highest number on screen shows its progress."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ class AgentReady(_Event, frozen=True):
 
 
 class AgentExited(_Event, frozen=True):
-    """The agent's process has ended. Its open calls, requests and turn are ended right after."""
+    """The agent's process has ended. Everything that it left open is ended right after."""
 
     code: int | None = None
     signal: int | None = None

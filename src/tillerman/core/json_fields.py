@@ -84,7 +84,7 @@ def number(table: Table, key: str) -> float | None:
 
 
 def at(table: Any, *keys: str) -> Any:
-    """What is at the end of this path of keys, or None."""
+    """The value at this path of keys, or None."""
     for key in keys:
         if not isinstance(table, dict):
             return None

@@ -44,7 +44,7 @@ def _load(folder: Path, root: Path) -> Recording:
             case _:
                 parts[-1].append(line)
     events = folder / "events.jsonl"
-    both_ways = len(parts) > 1  # the wire's own tests cover what the host did meanwhile
+    both_ways = len(parts) > 1  # then the events depend on what the host did
     return Recording(
         name=str(folder.relative_to(root)),
         parts=tuple(tuple(part) for part in parts),

@@ -18,7 +18,7 @@ class Tmux:
     """A separate tmux server for one program: `with Tmux(folder) as terminal: terminal.run(…)`."""
 
     def __init__(self, folder: Path, columns: int = 100, lines: int = 30) -> None:
-        self._socket = str(folder / f"tmux{time.monotonic_ns()}")  # the previous one may still exist
+        self._socket = str(folder / f"tmux{time.monotonic_ns()}")  # the previous one may linger
         self._size = ("-x", str(columns), "-y", str(lines))
         self._code = Path(f"{self._socket}.code")
 
@@ -39,7 +39,7 @@ class Tmux:
         command = shlex.join(["env", "-i", "TERM=xterm-256color", *pairs, *words])
         where = ("-c", str(cwd))
         told = shlex.quote(str(self._code))
-        line = f"{command}; echo $? >{told}.; mv {told}. {told}"  # tmux does not always report the code
+        line = f"{command}; echo $? >{told}.; mv {told}. {told}"  # tmux does not always report it
         self._tmux("-f", os.devnull, "new-session", "-d", *where, *self._size, line)
 
     @property

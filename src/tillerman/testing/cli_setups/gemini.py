@@ -40,7 +40,7 @@ class GeminiSetup(CliSetup):
         return {".gemini/settings.json": json.dumps(_SETTINGS)}
 
     def age(self, home: Path, seconds: float) -> None:
-        """Also shifts the minute in the file's name and the times in the file, which it compares."""
+        """Also shifts the minute in the file name and the times in the file; both are compared."""
 
         def earlier(found: re.Match[str]) -> str:
             form = "%Y-%m-%dT%H:%M:%S.%fZ" if found[0].endswith("Z") else "%Y-%m-%dT%H-%M"

@@ -90,7 +90,7 @@ class CliSetup:
         return set()
 
     def servers(self, commands: dict[str, list[str]]) -> tuple[str, ...]:
-        """Arguments that configure MCP servers, before all others; empty: they are passed by ACP."""
+        """Arguments that configure MCP servers, before all others; empty: passed by ACP."""
         return ()
 
     def shell(self, command: str, id: str | None = None) -> ModelToolCall:

@@ -5,6 +5,7 @@ agent must do what it declares.
 """
 
 # in the order of the report
+# isort: off
 from tillerman.testing.conformance_cases.case import (
     CASES,
     ConformanceCase,

@@ -66,7 +66,7 @@ class Api(Protocol):
         """The status and the body of an HTTP error."""
 
     def dull_reply(self, request: ModelRequest) -> ModelMessage:
-        """An answer to a background request that fits its schema, distinct from the script's replies."""
+        """An answer to a background request that fits its schema, unlike the script's replies."""
 
     def count(self, body: Body) -> Body:
         """The answer to a token count request."""

@@ -1,4 +1,4 @@
-"""Small HTTP/1.1 server on loopback: keep-alive, chunked responses, deliberately cut connections."""
+"""Small HTTP/1.1 server on loopback: keep-alive, chunked responses, connections cut on purpose."""
 
 from __future__ import annotations
 
