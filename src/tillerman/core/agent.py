@@ -48,7 +48,7 @@ class SessionSpec(Struct, frozen=True):
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # MCP, by name
     allowed_tools: tuple[str, ...] = ()
     denied_tools: tuple[str, ...] = ()
-    only_tools: tuple[str, ...] = ()  # tillerman's names, enforced by its policy or the agent's list
+    only_tools: tuple[str, ...] = ()  # tillerman's names, enforced by policy or the agent's list
     output_schema: Mapping[str, Any] | None = None
     max_turns: int | None = None
     max_cost: float | None = None
