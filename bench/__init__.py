@@ -1,1 +1,1 @@
-"""Figures, each a ratio within one run: `python -m bench [NAME …]`."""
+"""Benchmarks, each a ratio within one run: `python -m bench [NAME …]`."""

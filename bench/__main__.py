@@ -1,4 +1,4 @@
-"""Runs the figures named on the command line, or all of them."""
+"""Runs the benchmarks named on the command line, or all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main(names: list[str]) -> None:
         if name not in FIGURES:
             raise SystemExit(f"no figure is called {name!r}; there are: {', '.join(FIGURES)}")
         module = import_module(f"bench.{name}")
-        sys.argv[1:] = []  # a figure run alone takes words of its own
+        sys.argv[1:] = []  # a benchmark run alone takes its own arguments
         print(f"\n# {(module.__doc__ or name).splitlines()[0]}", flush=True)
         module.main()
 

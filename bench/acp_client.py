@@ -1,7 +1,7 @@
-"""An ACP agent that floods: updates for a second of CPU, in our client and the public SDK's.
+"""ACP client throughput: updates per CPU second, tillerman against the public SDK.
 
-The SDK is no part of this environment: `ACP_SDK_PYTHON` names an interpreter that has
-`agent-client-protocol`, and without it only ours is told.
+The SDK is not part of this environment: `ACP_SDK_PYTHON` names an interpreter that has
+`agent-client-protocol`; without it only tillerman is measured.
 """
 
 from __future__ import annotations

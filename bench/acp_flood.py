@@ -1,4 +1,4 @@
-"""An ACP agent that answers a prompt with many words: `python acp_flood.py COUNT`."""
+"""ACP agent that answers a prompt with many updates: `python acp_flood.py COUNT`."""
 
 import json
 import sys

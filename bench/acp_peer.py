@@ -1,4 +1,4 @@
-"""The public SDK's client on the same flood; run by acp_client with an interpreter that has it."""
+"""ACP client of the public SDK on the same updates; run by acp_client with its interpreter."""
 
 import asyncio
 import sys
@@ -25,7 +25,7 @@ async def main(count: int) -> None:
         session = await agent.new_session(cwd="/", mcp_servers=[])
         begin = time.process_time()
         await agent.prompt(session_id=session.session_id, prompt=[text_block("go")])
-        while client.heard < count:  # noqa: ASYNC110 - each is a task of its own, some come late
+        while client.heard < count:  # noqa: ASYNC110 - each is a separate task, some are late
             await asyncio.sleep(0)
         print(count / (time.process_time() - begin))
 

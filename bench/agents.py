@@ -1,4 +1,4 @@
-"""Every real CLI by itself against `tillerman run --json`: the first words and the end of a turn.
+"""Every real CLI, bare against `tillerman run --json`: time to first text and end of a turn.
 
 python -m bench.agents [AGENT …]
 """
@@ -33,7 +33,7 @@ WITHIN = 60.0
 
 
 class LiveClaude(ClaudeSetup):
-    """By itself it would be silent until the end."""
+    """Streams its output; by default it prints nothing until the end."""
 
     free = (
         "--output-format=stream-json",
@@ -48,7 +48,7 @@ class Took(NamedTuple):
 
     words: float
     turn: float
-    left: float = 0.0  # until it ended, after the turn
+    left: float = 0.0  # from the end of the turn to the end of the process
 
 
 async def by_itself(actor: Actor, double: ModelDouble) -> Took:
@@ -106,7 +106,7 @@ async def measure(agent: str, folder: Path) -> tuple[list[Took], list[Took]]:
     async with ModelDouble({"turn": script}) as double:
         for round in range(ROUNDS + 1):
             each = await by_itself(actor, double), await by_tillerman(actor, double)
-            if round:  # the first one fills caches
+            if round:  # the first round fills caches
                 bare.append(each[0])
                 ours.append(each[1])
     return bare, ours

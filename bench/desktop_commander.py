@@ -1,4 +1,4 @@
-"""DesktopCommander at one version, installed into the user's cache folder: for comparison alone."""
+"""Installs DesktopCommander at one version into the user's cache folder, for comparison."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _DEFAULTS = """
 const { configManager } = await import(process.argv[1]);
 process.stdout.write(JSON.stringify(configManager.getDefaultConfig()));
 """
-# It asks for a newer one than every registry has.
+# It requires a newer version than every registry has.
 OVERRIDES = {"typedarray.prototype.slice": "1.0.5"}
 
 
 def command() -> list[str]:
-    """Installs it the first time; OSError where that cannot be done."""
+    """The command; installs it the first time. OSError if that fails."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         raise OSError("it needs Node.js with npm")
@@ -34,8 +34,11 @@ def command() -> list[str]:
 
 
 def prepared(home: Path) -> dict[str, str]:
-    """Its environment: a home of its own with its default settings, but that it sends nothing and
-    opens no browser. Without `SHELL` its default shell is /bin/sh, the fastest it has."""
+    """Its environment: a separate home with its default settings.
+
+    Except that it sends nothing and opens no browser. Without `SHELL` its default shell is
+    /bin/sh, the fastest it has.
+    """
     node, program = command()
     module = Path(program).with_name("config-manager.js")
     defaults = subprocess.run(

@@ -1,4 +1,4 @@
-"""The least Textual app: what any screen costs before it shows anything."""
+"""Minimal Textual app: the baseline cost of any screen."""
 
 from textual.app import App, ComposeResult
 from textual.widgets import Static

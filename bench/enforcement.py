@@ -1,4 +1,4 @@
-"""What it costs that denied commands are judged at execve: an exec, a session's start, a command.
+"""Cost of checking denied commands at execve: per exec, session start and command.
 
 python -m bench.enforcement
 """
@@ -28,7 +28,7 @@ RULES = [
     Rule("no-curl", "deny", commands=("curl *",)),
 ]
 PATH = os.environ.get("PATH", os.defpath)
-# spawns a program again and again, and prints the microseconds that each took
+# spawns a program repeatedly, and prints the microseconds that each took
 LOOP = """
 import os, sys, time
 words = sys.argv[1:]
@@ -70,7 +70,7 @@ async def execs(
 
 
 async def start(folder: Path, enforcement: Enforcement, into: Figures) -> None:
-    """A warden's first program, as an agent is."""
+    """The first program of a warden, as an agent is."""
     marker = os.urandom(6).hex()
     warden = await WardenClient.start(records=folder / "records", marker=marker)
     begin = time.perf_counter()
@@ -82,7 +82,7 @@ async def start(folder: Path, enforcement: Enforcement, into: Figures) -> None:
 async def command(
     warden: WardenClient, folder: Path, enforcement: Enforcement, into: Figures
 ) -> None:
-    """A command of the workspace's tools."""
+    """A command of the workspace tools."""
     made = Path(tempfile.mkdtemp(dir=folder))
     begin = time.perf_counter()
     job = await warden.run(
@@ -96,7 +96,7 @@ async def command(
     )
     await job.wait()
     into.setdefault("a workspace command", []).append((time.perf_counter() - begin) * 1000)
-    await asyncio.sleep(0.05)  # for the next one's spare
+    await asyncio.sleep(0.05)  # until the next keeper is prestarted
 
 
 async def measure(folder: Path) -> dict[bool, Figures]:

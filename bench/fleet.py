@@ -1,4 +1,4 @@
-"""50 agents at once, each with 200 events a second: nothing lost, what an event costs and how long.
+"""50 concurrent agents with 200 events per second each: losses, CPU per event, and latency.
 
 python -m bench.fleet [AGENTS [A_SECOND [SECONDS]]]
 """
@@ -37,7 +37,7 @@ CHILD = Path(__file__).with_name("fleet_child.py")
 
 class Fleet(NamedTuple):
     agents: int = 50
-    rate: int = 200  # events a second, of each
+    rate: int = 200  # events per second and agent
     seconds: int = 10
 
     @property
@@ -50,13 +50,13 @@ class Fleet(NamedTuple):
 
 
 class Cost(NamedTuple):
-    cpu: float  # seconds of this process, for all events
-    took: float  # seconds by the clock
+    cpu: float  # CPU seconds of this process, for all events
+    took: float  # wall-clock seconds
     events: int
 
 
 class Gate:
-    """Holds the programs back until all of them are there, and then takes the time."""
+    """Holds the programs until all of them are ready, then starts the clock."""
 
     def __init__(self, fleet: Fleet, folder: Path) -> None:
         path = folder / "gate"
@@ -78,7 +78,7 @@ class Gate:
 
 
 class FleetWire(MockWire):
-    """The mock's wire over a program that only says the time."""
+    """The mock's wire with a program that only prints the time."""
 
     command: list[str]
 
@@ -87,8 +87,10 @@ class FleetWire(MockWire):
 
 
 async def through_sessions(fleet: Fleet, folder: Path) -> tuple[Cost, list[int]]:
-    """From the pipes to the durable log and to a subscriber of each session; and the nanoseconds
-    from right before each write until its subscriber had it."""
+    """From the pipes to the durable log and to a subscriber of each session.
+
+    Also returns the nanoseconds from just before each write until its subscriber received it.
+    """
     gate = Gate(fleet, folder)
     FleetWire.command = gate.command
     agent = StdioAgent(load("mock").info, FleetWire)
@@ -132,14 +134,14 @@ async def through_sessions(fleet: Fleet, folder: Path) -> tuple[Cost, list[int]]
 
 
 async def _until_settled(session: Session) -> None:
-    """Its agent is there, and has the prompt."""
+    """Waits until its agent is ready and has the prompt."""
     async for entry in session.entries():
         if isinstance(entry.event, AgentReady):
             return
 
 
 async def bare(fleet: Fleet, folder: Path) -> Cost:
-    """The same programs, and a loop that decodes their lines as they come, and forgets them."""
+    """The same programs, with a loop that decodes their lines and discards them."""
     loop = asyncio.get_running_loop()
     gate = Gate(fleet, folder)
     pipe = subprocess.PIPE
@@ -160,7 +162,7 @@ async def bare(fleet: Fleet, folder: Path) -> Cost:
         assert child.stdin and child.stdout
         child.stdin.write(b"go\n")
         child.stdin.flush()
-        child.stdout.readline()  # that it is ready
+        child.stdout.readline()  # the ready message
         loop.add_reader(child.stdout.fileno(), readable, child.stdout.fileno())
     gate.open()
     await over
@@ -173,7 +175,7 @@ async def bare(fleet: Fleet, folder: Path) -> Cost:
 
 
 def in_memory(events: int, decode: Callable[[bytes], Any]) -> Cost:
-    """Lines as the programs write them, one after the other."""
+    """Decodes lines as the programs write them, one after the other."""
     line = b'{"type":"text","id":"m1.1","text":"%d "}'
     lines = [line % (time.monotonic_ns() + number) for number in range(events)]
     cpu, begin = time.process_time(), time.perf_counter()

@@ -1,7 +1,7 @@
-"""An agent of the fleet, in the mock's language: `python fleet_child.py GATE EVENTS A_SECOND`.
+"""Agent process of bench.fleet, in the mock's protocol: `fleet_child.py GATE EVENTS A_SECOND`.
 
-It begins when nobody holds the lock on the file GATE any more. Each piece of text is the monotonic
-clock in nanoseconds, taken right before it is written.
+It starts when the lock on the file GATE is released. Each chunk of text is the monotonic clock in
+nanoseconds, read just before it is written.
 """
 
 import fcntl
@@ -18,6 +18,6 @@ for number in range(events):
     if (early := begin + number / rate - time.monotonic()) > 0:
         time.sleep(early)
     os.write(1, b'{"type":"text","id":"m1.1","text":"%d "}\n' % time.monotonic_ns())
-time.sleep(0.5)  # what an end costs is another figure
+time.sleep(0.5)  # the cost of a turn's end is measured elsewhere
 os.write(1, b'{"type":"end","reason":"completed"}\n')
 os.read(0, 1 << 16)  # the end

@@ -1,4 +1,4 @@
-"""A hook's way to the harness and back, the shim's start included, against spawning `true`.
+"""Round trip of a hook to the harness, including the shim's start, against spawning `true`.
 
 python -m bench.hooks [SECONDS OF IDLENESS]
 """
@@ -42,8 +42,8 @@ async def main():
 
 asyncio.run(main())
 """
-# What a shim of `sh` and `nc -U` cannot do without: the folder's owner and mode, a nonce, a limit
-# on the time, and the conversation, for which `cat` stands here. It checks less than the others.
+# The minimum of a shim of `sh` and `nc -U`: the folder's owner and mode, a nonce, a time limit,
+# and the exchange, for which `cat` stands here. It checks less than the others.
 SH = """
 tokens=$(cat {folder}/key)
 [ "$(stat -c '%u %a' {folder})" = "{uid} 700" ] || exit 2
@@ -115,7 +115,7 @@ def tell(times: Mapping[str, list[float]]) -> None:
 
 
 def idle_calls(pid: int, seconds: float) -> list[str]:
-    """Every system call of a process, and of its threads, while nobody asks it."""
+    """Every system call of a process and its threads while it gets no requests."""
     strace = subprocess.Popen(
         ["strace", "-f", "-qq", "-p", str(pid)],
         stdin=subprocess.DEVNULL,
@@ -126,7 +126,7 @@ def idle_calls(pid: int, seconds: float) -> list[str]:
     time.sleep(seconds)
     strace.send_signal(signal.SIGINT)
     _, said = strace.communicate()
-    # the calls in which it was found and left are no wake-ups
+    # the calls in which strace attached and detached are not wake-ups
     return [line for line in said.splitlines() if "strace:" not in line and "detached" not in line]
 
 

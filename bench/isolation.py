@@ -1,4 +1,4 @@
-"""What a level of isolation costs: `true` under each, against a bare fork and exec of it."""
+"""Cost of isolation levels: `true` under each, against a bare fork and exec."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Textual's own Markdown stream, fed at a rate: `python -m bench.markdown_stream RATE SECONDS LOG`.
+"""Textual's Markdown stream at a fixed rate: `python -m bench.markdown_stream RATE SECONDS LOG`.
 
-What our screen is measured against. LOG gets the time of each word, as the log of a session has it.
+The baseline of bench.tui. LOG gets the timestamp of each word, as in the log of a session.
 """
 
 from __future__ import annotations

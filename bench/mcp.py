@@ -1,4 +1,4 @@
-"""The workspace server: calls against the bare SDK's and DesktopCommander's, relays, long output.
+"""MCP workspace server: calls against the bare SDK and DesktopCommander, relays, long output.
 
 python -m bench.mcp [calls] [relays] [output]
 """
@@ -27,7 +27,7 @@ from tillerman.workspace.processes.output_reader import tail
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10")) * 10
 STARTS = int(os.environ.get("BENCH_ROUNDS", "10"))
 RELAYS = 50
-MEASURED = 5  # SDK servers, of which 50 are reckoned
+MEASURED = 5  # SDK servers, extrapolated to 50
 LONG = 5 * 1024**3
 SHORT = 5 * 1024
 LIMIT_MB = 64
@@ -63,7 +63,7 @@ asyncio.run(main())
 
 @contextmanager
 def a_harness(place: Place) -> Iterator[list[str]]:
-    """The words that start a relay to one that is warm."""
+    """The command that starts a relay to a running harness."""
     socket = place.home.parent / "tools"
     process = subprocess.Popen(
         [sys.executable, "-c", HARNESS, place.workspace, socket],
@@ -107,7 +107,7 @@ def relays() -> None:
 
 
 def memory(argv: list[str], count: int, place: Place) -> float:
-    """MB that so many have of their own, and their part of what they share."""
+    """MB of proportional set size (PSS) of `count` processes."""
     with ExitStack() as stack:
         clients = [
             stack.enter_context(closing(Client(argv, place.env, place.workspace)))
@@ -133,7 +133,7 @@ def output() -> None:
 
 
 def tails(folder: Path) -> None:
-    """The long file is a hole but for its last lines: nobody has to read that far."""
+    """The long file is sparse except for its last lines: reading them must not scan the rest."""
     line = b"a line of output, as there are many\n"
     files = {"5 KB": folder / "short", "5 GB": folder / "long"}
     for path, size in zip(files.values(), (SHORT, LONG), strict=True):

@@ -1,4 +1,4 @@
-"""The smallest client of an MCP server on pipes: the same for whatever is measured."""
+"""Minimal MCP client on pipes, the same for every measured server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VERSION = "2025-06-18"
 
 
 class Client:
-    """Waits for each answer before it asks again."""
+    """Waits for each answer before the next request."""
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> None:
         self._process = subprocess.Popen(
@@ -40,7 +40,7 @@ class Client:
         self._send({"method": "notifications/initialized"})
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The result of a tool; what it refuses ends the figure."""
+        """The result of a tool; an error ends the benchmark."""
         result = self._request("tools/call", {"name": tool, "arguments": arguments})
         if result.get("isError"):
             raise SystemExit(f"{tool} {arguments}: {json.dumps(result)[:1000]}")

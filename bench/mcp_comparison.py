@@ -1,7 +1,7 @@
-"""Calls of the workspace server beside the same calls of DesktopCommander, one after the other.
+"""Compares calls of the workspace server with the same calls of DesktopCommander.
 
 Both servers run at ordinary priority in one workspace of 1,000 files, and one client drives them
-over stdio. Each call is measured up to its whole result.
+over stdio. Each call is measured up to its complete result.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from bench.mcp_workspace import Place
 
 FILES = 1_000
 FOLDER = "notes"
-MATCHING = 20  # every so many files holds the text that is searched for
-LINES = 40  # of a file; DesktopCommander advises to write no more than 50 at once
+MATCHING = 20  # one in this many files has the searched text
+LINES = 40  # per file; DesktopCommander advises to write at most 50 at once
 WARM_UP = 5  # rounds before the measured ones
-PAUSE = 0.02  # seconds between two calls, in which servers finish what follows an answer
+PAUSE = 0.02  # seconds between two calls, for servers to finish work after an answer
 WANTED = "a needle in the haystack"
 NAMED = "note-07*.txt"
 OUTPUT = "\nhi"
@@ -66,7 +66,7 @@ def compare(place: Place, rounds: int) -> None:
 
 
 def fill(workspace: Path) -> None:
-    """1,000 files of 40 lines in one folder, of which 50 hold the text that is searched for."""
+    """1,000 files of 40 lines in one folder, 50 of them with the searched text."""
     folder = workspace / FOLDER
     folder.mkdir()
     for number in range(FILES):
@@ -90,7 +90,7 @@ class Ours:
 
 
 class Theirs:
-    """Paths are absolute here."""
+    """DesktopCommander's calls; its paths are absolute."""
 
     def __init__(self, client: Client, workspace: Path) -> None:
         self._client = client
@@ -106,8 +106,11 @@ class Theirs:
         return str(self._workspace / FOLDER / name)
 
     def command(self) -> str:
-        """Its answer may come before the output does: then the output is asked for, once, since
-        DesktopCommander does not store what arrives after the end."""
+        """Runs a command; its answer may come before the output.
+
+        Then the output is requested once, because DesktopCommander does not store what arrives
+        after the end.
+        """
         text = self.call("start_process", command="echo hi", timeout_ms=10_000)
         if OUTPUT not in text:
             text = self.call("read_process_output", pid=_pid_in(text), timeout_ms=1_000)
@@ -119,8 +122,10 @@ class Theirs:
         return self.call("read_process_output", pid=self._process, offset=-10)
 
     def search(self, kind: str, pattern: str) -> str:
-        """Starts a search and asks for its results until it is complete. Lines around a match,
-        which it gives by default, are left out: ours has none either."""
+        """Starts a search and requests its results until it is complete.
+
+        Without the lines around a match, which are its default, because tillerman has none either.
+        """
         text = self.call(
             "start_search", path=self.path(), pattern=pattern, searchType=kind, contextLines=0
         )
@@ -192,7 +197,7 @@ def folder_rows(ours: Ours, theirs: Theirs) -> list[Row]:
 
 
 def file_rows(ours: Ours, theirs: Theirs) -> list[Row]:
-    """Each server has a file of its own that it writes and edits, and both the same content."""
+    """Each server writes and edits a separate file, with the same content."""
     note, edited = "note-500.txt", "edited.txt"
     text = "".join(f"a line with the number {number}\n" for number in range(LINES))
     for prefix in ("ours", "theirs"):
@@ -246,13 +251,13 @@ def text_of(result: dict[str, Any]) -> str:
 
 
 def spawn() -> str:
-    """A shell that does nothing, as cheap as this system starts one."""
+    """Starts a shell that does nothing, as cheaply as the system can."""
     os.waitpid(os.posix_spawn("/bin/sh", ["sh", "-c", "true"], {"PATH": os.defpath}), 0)
     return "true"
 
 
 def measure(rows: list[Row], rounds: int) -> dict[Row, tuple[list[float], list[float]]]:
-    """Both servers in turn, and which is first changes with each round."""
+    """Both servers alternate, and the first one changes with each round."""
     times: dict[Row, tuple[list[float], list[float]]] = {row: ([], []) for row in rows}
     for number in range(-WARM_UP, rounds):
         for row in rows:

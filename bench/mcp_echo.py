@@ -1,4 +1,4 @@
-"""An MCP server of the bare SDK, with one tool that says what it hears."""
+"""MCP server of the bare SDK with one echo tool."""
 
 from __future__ import annotations
 

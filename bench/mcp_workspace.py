@@ -1,4 +1,4 @@
-"""A workspace for measurements, and the servers that work in it."""
+"""Workspace for MCP benchmarks, and the servers that run in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ECHO = [sys.executable, "-m", "bench.mcp_echo"]
 
 
 class Place:
-    """A workspace with nothing in it but a repository, and a home."""
+    """A workspace with an empty repository, and a home."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder / "home"

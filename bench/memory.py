@@ -1,4 +1,4 @@
-"""Memory of a whole `tillerman run` under floods: its peak over an idle run must stay under 64 MB.
+"""Memory of a whole `tillerman run` under floods: peak over idle must stay under 64 MB.
 
 python -m bench.memory                 50 MB of each kind, and the longest lines that are decoded
 python -m bench.memory full            1 GB unbroken, 5 GB of lines, 1 GB of garbage, 300 MB of JSON
@@ -20,10 +20,10 @@ from typing import Any
 
 LIMIT_MB = 64
 FULL = {"unbroken": 1024, "lines": 5 * 1024, "garbage": 1024, "json": 300, "stderr": 1024}
-LOOK = 0.01  # seconds between two looks; the kernel keeps the peak itself
+LOOK = 0.01  # seconds between two samples; the kernel records the peak itself
 MB = 1024 * 1024
 
-Turn = Callable[[], list[dict[str, Any]]]  # made when it is played: some are large
+Turn = Callable[[], list[dict[str, Any]]]  # created when it is run: some are large
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Measured:
     code: int
     seconds: float
     peak_mb: float
-    disk_mb: float  # all that the run left behind
-    entries: list[dict[str, Any]]  # that were printed, when they were kept
+    disk_mb: float  # everything that the run left
+    entries: list[dict[str, Any]]  # the printed ones, if kept
 
 
 def run(turn: list[dict[str, Any]], *, keep: bool = False, **environment: str) -> Measured:
-    """One turn of the embedded agent in a process and a home of its own.
+    """One turn of the embedded agent in a separate process and home.
 
-    `keep` the entries that it prints, to look at them.
+    `keep`: return the entries that it prints.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -69,7 +69,7 @@ def run(turn: list[dict[str, Any]], *, keep: bool = False, **environment: str) -
 
 
 def _peak(process: subprocess.Popen[bytes]) -> float:
-    """Megabytes, as the kernel tells them until the process ends."""
+    """The peak in megabytes, as the kernel reports it until the process ends."""
     status = Path(f"/proc/{process.pid}/status")
     peak = 0
     while process.poll() is None:
@@ -86,19 +86,19 @@ def _entries(printed: Path) -> list[dict[str, Any]]:
 
 
 def result(text: str) -> dict[str, Any]:
-    """A line of the agent's that brings a tool's output."""
+    """A line of the agent with a tool's output."""
     content = [{"type": "text", "text": text}]
     said = {"type": "result", "call_id": "c1", "outcome": "completed", "content": content}
     return {"line": json.dumps(said, ensure_ascii=False)}
 
 
 def call(values: str) -> dict[str, Any]:
-    """A line of the agent's that calls a tool with these values, in JSON."""
+    """A line of the agent that calls a tool with these JSON values."""
     return {"line": f'{{"type":"call","id":"c1","tool":"x","input":{{"values":[{values}]}}}}'}
 
 
 PROSE = "A quick brown fox jumps over the lazy dog. "
-LONGEST: dict[str, Turn] = {  # what the line cap, 12 MB by default, lets through
+LONGEST: dict[str, Turn] = {  # within the line cap, 12 MB by default
     "a result of 11.9 MB": lambda: [result(PROSE * int(11.9 * MB / len(PROSE)))],
     "five of them": lambda: [result(PROSE * int(11.9 * MB / len(PROSE)))] * 5,
     "8 MB with one emoji": lambda: [result("\N{ROCKET}" + PROSE * int(8 * MB / len(PROSE)))],

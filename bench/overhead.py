@@ -32,7 +32,7 @@ def claude_program() -> str:
 
 
 def claude_environment(folder: Path, base_url: str) -> dict[str, str]:
-    """No variable of this machine's, and no way out but loopback."""
+    """No variable of this machine, and network access to loopback only."""
     return {
         "PATH": os.defpath,
         "HOME": str(folder),

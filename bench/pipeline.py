@@ -1,4 +1,4 @@
-"""A stream of Claude Code, from its pipe to the durable log and to `--json`, in events a second."""
+"""Throughput of a Claude Code stream, from its pipe to the durable log and `--json` (events/s)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tillerman.sessions.service import Sessions
 from tillerman.store.database import Database
 
 LINES = int(os.environ.get("BENCH_LINES", "200000"))
-PEER = Path(sys.prefix) / "bench"  # `make bench` installs it there
+PEER = Path(sys.prefix) / "bench"  # installed by `make bench`
 
 Figure = tuple[str, float]
 
@@ -56,7 +56,7 @@ def write_stream(path: Path) -> None:
 
 
 def read_raw(path: Path) -> float:
-    """Bytes through a pipe, and nothing done with them."""
+    """Bytes through a pipe, discarded."""
     with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as child:
         assert child.stdout
         begin = time.perf_counter()
@@ -74,7 +74,7 @@ def decode_all(path: Path, decode: Callable[[bytes], Any]) -> float:
 
 
 def peer_parser() -> Callable[[bytes], Any] | None:
-    """claude-agent-sdk's, without the rest of it."""
+    """The parser of claude-agent-sdk, without the rest of it."""
     if not PEER.exists():
         return None
     package = types.ModuleType("claude_agent_sdk")
@@ -89,7 +89,7 @@ def peer_parser() -> Callable[[bytes], Any] | None:
 
 
 class RecordedWire(ClaudeWire):
-    """Claude's wire over `cat`."""
+    """Claude's wire with `cat` as its program."""
 
     path: Path
 

@@ -1,4 +1,4 @@
-"""The least that can stand behind Claude's callback: allows every call as soon as it is asked.
+"""Minimal handler of Claude's callback: allows every call immediately.
 
 python -m bench.plain_callback CLAUDE PROMPT
 """

@@ -1,7 +1,7 @@
-"""What protected names cost a session: its start, and each tool call of its agent.
+"""Cost of protected names: at session start, and per tool call of its agent.
 
-With and without, by turns in one run: the mock agent in a repository of 300 folders and 200 refs.
-Other programs only make a run slower, so the fastest quarter of each is compared.
+With and without, alternating in one run: the mock agent in a repository of 300 folders and 200
+refs. Other programs only slow a run down, so the fastest quarter of each is compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tillerman.store.database import Database
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "20"))
 CALLS = 40
-START, CALL = 10.0, 1.0  # ms that they may cost more
+START, CALL = 10.0, 1.0  # allowed additional ms
 
 
 def prepare(root: Path) -> None:
@@ -97,7 +97,7 @@ async def measure(folder: Path) -> dict[str, list[tuple[float, float, float]]]:
     sessions = Sessions(paths, database)
     found: dict[str, list[tuple[float, float, float]]] = {"with": [], "without": []}
     try:
-        await one(sessions, root, folder)  # what is loaded once
+        await one(sessions, root, folder)  # warm-up
         for number in range(ROUNDS):
             for how in ("with", "without") if number % 2 else ("without", "with"):
                 with nullcontext() if how == "with" else without_protection():
@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def fastest(seconds: list[float]) -> float:
-    """The middle of the fastest quarter, in ms."""
+    """The median of the fastest quarter, in ms."""
     return median(sorted(seconds)[: max(1, len(seconds) // 4)]) * 1000
 
 

@@ -1,4 +1,4 @@
-"""Keeps the noise of other processes out of a figure, where that is permitted."""
+"""Real-time priority for benchmarks, where permitted, against the noise of other processes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ CORES = 2
 
 @contextmanager
 def first_in_line() -> Iterator[str]:
-    """This process and its children run on two cores, before all ordinary processes; gives the
-    words to say so."""
+    """Runs this process and its children on two cores, before all ordinary processes.
+
+    Yields a text that describes it.
+    """
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(cores)[:CORES])
     try:

@@ -1,4 +1,4 @@
-"""A second turn on a live session against the first, which starts the agent."""
+"""A second turn on a live session, against the first turn, which starts the agent."""
 
 from __future__ import annotations
 

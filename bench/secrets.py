@@ -1,4 +1,4 @@
-"""Redaction of 128 KB without a secret in it, whole and in chunks of 4 KB, in milliseconds."""
+"""Redaction time of 128 KB without a secret, whole and in chunks of 4 KB, in milliseconds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def in_chunks(secrets: Secrets, text: bytes) -> None:
 
 
 def least(work: Callable[[], object]) -> float:
-    """CPU time: other programs on the machine do not count."""
+    """The least CPU time: other programs on the machine do not count."""
 
     def took() -> float:
         begin = time.process_time()

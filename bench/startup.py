@@ -1,4 +1,4 @@
-"""`tillerman --version` against `python -c pass`."""
+"""Startup time: `tillerman --version` against `python -c pass`."""
 
 from __future__ import annotations
 

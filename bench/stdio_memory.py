@@ -22,7 +22,7 @@ from tillerman.core.events import Event, TurnEnded
 from tillerman.testing.test_host import PlainHost
 
 LIMIT_MB = 64
-LINE_CAP = 16 * 1024 * 1024  # what a session has by default
+LINE_CAP = 16 * 1024 * 1024  # the default of a session
 FULL = {"unbroken": 1024, "lines": 5 * 1024, "garbage": 1024, "json": 300, "stderr": 1024}
 
 
@@ -47,7 +47,7 @@ def rss_mb() -> float:
 
 
 class Peak:
-    """Watches the resident size from a thread, a hundred times a second."""
+    """Samples the resident set size from a thread, a hundred times a second."""
 
     def __init__(self) -> None:
         self.value = rss_mb()
@@ -68,7 +68,7 @@ class Peak:
 
 
 async def flood(kind: str, megabytes: int, folder: Path) -> Measured:
-    """A turn of the mock that floods; the consumer looks at each event and lets it go."""
+    """A flooding turn of the mock; the consumer inspects each event and discards it."""
     async with PlainHost.open(folder, line_cap=LINE_CAP) as host:
         conversation = await agent.open(SessionSpec(cwd=folder), host)
         heard = conversation.heard()

@@ -1,8 +1,8 @@
-"""How fast the store takes events and finds them again, as ratios measured in one run.
+"""Store throughput: append and read rates, as ratios measured in one run.
 
     python bench/store.py [EVENTS]
 
-Rates vary with the disk; the ratios are what to compare. The large store has EVENTS events.
+Rates vary with the disk; compare the ratios. The large store has EVENTS events.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tillerman.store.event_log import EventLog
 from tillerman.store.search import Search
 from tillerman.store.session_row import SessionRow
 
-BATCH = 256  # events that one read of an agent's pipe brings
+BATCH = 256  # events per read of an agent's pipe
 IN_FLIGHT = 8
 SMALL = 40_000
 AT = "2026-01-02T03:04:05.678Z"
@@ -60,7 +60,7 @@ def rate(count: int, work: Callable[[], None]) -> float:
 
 
 def raw_appends(folder: Path, events: int) -> None:
-    """The floor: the same bytes in one file, synced once for each batch."""
+    """The baseline: the same bytes in one file, synced once per batch."""
     record = (encode(EVENT) + LINE) * BATCH
     descriptor = os.open(folder / "raw", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for _ in range(events // BATCH):

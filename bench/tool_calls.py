@@ -1,6 +1,6 @@
-"""What tillerman adds to a tool call of real Claude, against `claude -p` with the tool allowed.
+"""Time that tillerman adds to a tool call of real Claude, against `claude -p` with it allowed.
 
-A call takes from one request that the model gets to the next.
+A call is measured from one request to the model to the next.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def script(file: Path) -> list[Step]:
 async def gaps(
     double: ModelDouble, name: str, argv: list[str], env: dict[str, str], cwd: Path
 ) -> list[float]:
-    """Seconds from one request of the model to the next, each with one tool call between."""
+    """Seconds from one request to the model to the next, with one tool call in between."""
     process = await asyncio.create_subprocess_exec(
         *argv,
         f"@@{name}@@ go",

@@ -1,9 +1,9 @@
-"""The terminal interface: lag of the screen over time, first paint, long sessions, rest.
+"""Terminal interface: lag of the screen, first paint, long sessions, wake-ups when idle.
 
 python -m bench.tui [lag] [start] [rest]
 
-The screen is that of a real terminal (tmux), looked at every few milliseconds. Lag is what passes
-from a word's time in the log until a screen with it, or a later one, was seen.
+The screen is that of a real terminal (tmux), sampled every few milliseconds. Lag is the time from
+a word's timestamp in the log until a screen with it, or a later one, was seen.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 TILLERMAN = [sys.executable, "-m", "tillerman", "tui", "-a", "mock"]
 RATES = (1_000, 5_000)
 SECONDS = int(os.environ.get("BENCH_SECONDS", "30"))
-LOOK = 0.02  # seconds between two looks
+LOOK = 0.02  # seconds between two samples
 KEY_EVERY = 0.5
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 LONG = 100_000  # entries
@@ -48,7 +48,7 @@ REST = int(os.environ.get("BENCH_REST", "60"))  # seconds
 
 @contextmanager
 def place() -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder with a project in it, and the variables of who is at home there."""
+    """A folder with a project, and the environment of a user with that home."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "project").mkdir()
@@ -110,7 +110,7 @@ def _textual(folder: Path, terminal: Tmux, env: dict[str, str], rate: int) -> st
     return _told(looks, keys, sizes, [float(line) for line in log.read_text().split()])
 
 
-Looks = list[tuple[float, int]]  # when, and the highest number that was seen
+Looks = list[tuple[float, int]]  # time, and the highest number on the screen
 
 
 def _watch(terminal: Tmux, count: int) -> tuple[Looks, list[float], list[int]]:
@@ -140,7 +140,7 @@ def _watch(terminal: Tmux, count: int) -> tuple[Looks, list[float], list[int]]:
 
 
 def _told(looks: Looks, keys: list[float], sizes: list[int], logged: list[float]) -> str:
-    """At a look that shows word n, the lag is the age of the oldest word that it does not show."""
+    """For a sample that shows word n, the lag is the age of the oldest word not shown."""
     lags = []
     for at, number in looks:
         due = bisect_right(logged, at) - 1
@@ -173,7 +173,7 @@ def _size(pid: int) -> int:
 
 
 def start() -> None:
-    """Rounds take turns: what else the machine does is shared."""
+    """Rounds alternate, so that other load affects both."""
     with place() as (folder, env):
         empty = [sys.executable, "-m", "bench.empty_app"]
         asyncio.run(_fill(folder, {"short": 20, "long": LONG}))
@@ -198,7 +198,7 @@ def start() -> None:
 
 
 def _seconds(words: list[str], env: dict[str, str], cwd: Path, seen: str = "") -> float:
-    """Until the terminal got these words, or any: nobody looks besides."""
+    """Seconds until the terminal received this text, or any; read directly, without tmux."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     begin = time.perf_counter()
@@ -222,7 +222,7 @@ def _seconds(words: list[str], env: dict[str, str], cwd: Path, seen: str = "") -
 
 
 async def _fill(folder: Path, sizes: dict[str, int]) -> None:
-    """Sessions with as many entries, by the names."""
+    """Creates sessions with that many entries, by name."""
     from tillerman.core.events import (
         Entry,
         MessageChunk,
@@ -280,7 +280,7 @@ def _store_path(folder: Path) -> Path:
 
 
 def rest() -> None:
-    """What wakes an open session that nobody touches."""
+    """Reports what wakes an idle open session."""
     with place() as (folder, env), Tmux(folder) as terminal:
         terminal.run(TILLERMAN, env, folder / "project")
         terminal.until("mock works in")
@@ -301,7 +301,7 @@ def rest() -> None:
 
 
 def _wakes(calls: list[str]) -> Iterator[tuple[float, str]]:
-    """When something was called after a second of silence, and the programs that were run then."""
+    """Timestamps of calls after a second without any, and the programs that were run then."""
     begun = last = float(calls[0].split()[1])
     programs: dict[float, list[str]] = {}
     woke = begun

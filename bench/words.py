@@ -1,4 +1,4 @@
-"""Numbered words with some Markdown: the highest number on the screen tells how far it is."""
+"""Generates numbered words with some Markdown; the highest number on screen shows its progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROUND = 8  # paragraphs, of which one is code and one a list
 
 
 def words(count: int) -> Iterator[str]:
-    """Each ends with a blank, so that it is one delta."""
+    """Words that each end with a blank, so that each is one delta."""
     for number in range(count):
         paragraph, place = divmod(number, PARAGRAPH)
         mark = f"#{number:06}"
@@ -28,5 +28,5 @@ def words(count: int) -> Iterator[str]:
 
 
 def last_number(screen: str) -> int | None:
-    """The highest that is seen."""
+    """The highest number on the screen."""
     return max((int(found) for found in _NUMBER.findall(screen)), default=None)

@@ -1,1 +1,1 @@
-"""What things are: events, the agent port, requests, errors. Pure: no I/O, no asyncio."""
+"""Core types: events, agent protocol, permission policy, errors. Pure: no I/O, no asyncio."""

@@ -1,4 +1,4 @@
-"""The port: what tillerman asks of a coding agent, and what an agent may ask of tillerman."""
+"""Agent protocol: interfaces between tillerman and a coding agent (Agent, Conversation, Host)."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ Mode = Literal["agent", "plan", "ask"]
 class AgentInfo(Struct, frozen=True):
     name: str
     title: str
-    can: frozenset[str] = frozenset()  # words of core/capabilities.py that show in no method
+    can: frozenset[str] = frozenset()  # names of core/capabilities.py that no method implies
     binary: str | None = None  # None: nothing to install
     install: str = ""  # the command that installs it
     variables: tuple[str, ...] = ()  # its credentials and endpoints; `NAME` or `PREFIX_*`
-    tested: tuple[str, str] | None = None  # oldest and newest version that the suite has run
-    sign_in: str = ""  # how, where no command does it: "set GEMINI_API_KEY"
-    prompted: bool = True  # False: it speaks by itself, and nobody can speak to it
-    asks: frozenset[ToolClass] = frozenset()  # of every call of these classes, before it runs
-    runs_tools: bool = True  # False: it has no tools of its own, so there is nothing to ask about
-    efforts: tuple[str, ...] = ()  # the levels that it knows; none: it refuses others by itself
-    preset_at_launch: bool = False  # it withholds tools by the preset, and only when it starts
+    tested: tuple[str, str] | None = None  # oldest and newest version that the test suite ran
+    sign_in: str = ""  # how to sign in where no command does it: "set GEMINI_API_KEY"
+    prompted: bool = True  # False: it runs by itself and accepts no prompts
+    asks: frozenset[ToolClass] = frozenset()  # approval is requested for all calls of these classes
+    runs_tools: bool = True  # False: it has no native tools, so it never requests approval
+    efforts: tuple[str, ...] = ()  # the levels it accepts; empty: the agent itself rejects others
+    preset_at_launch: bool = False  # it withholds tools according to the preset, only at start
 
 
 class SessionSpec(Struct, frozen=True):
-    """How a conversation is opened. An agent refuses what it cannot do with `Unsupported`."""
+    """Options for opening a conversation. An agent raises `Unsupported` for what it cannot do."""
 
     cwd: Path
     model: str | None = None
     mode: Mode = "agent"
-    approve: str = "ask"  # the preset, for an agent that cannot ask and so must hold itself back
-    accept_advisory: bool = False  # though what the preset says will not hold for this agent
+    approve: str = "ask"  # the preset, for an agent that cannot ask and so must restrict itself
+    accept_advisory: bool = False  # start although the preset is not enforced for this agent
     resume: str | None = None  # AgentReady.native_id of an earlier conversation
-    fork: bool = False  # with resume: leave the earlier one as it is
+    fork: bool = False  # with resume: leave the earlier conversation unchanged
     effort: str | None = None
     system: str | None = None
     folders: tuple[Path, ...] = ()
     servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # MCP, by name
     allowed_tools: tuple[str, ...] = ()
     denied_tools: tuple[str, ...] = ()
-    only_tools: tuple[str, ...] = ()  # ours, held by our policy: for who asks, or takes a list
+    only_tools: tuple[str, ...] = ()  # tillerman's names, enforced by policy or the agent's list
     output_schema: Mapping[str, Any] | None = None
     max_turns: int | None = None
     max_cost: float | None = None
-    flags: tuple[str, ...] = ()  # extra words for its command line
+    flags: tuple[str, ...] = ()  # extra command-line arguments
     options: Mapping[str, Any] = field(default_factory=dict)  # [agents.NAME] of the config
 
 
 class File(NamedTuple):
-    """A file that goes with a prompt."""
+    """A file attached to a prompt."""
 
     name: str
     mime: str
@@ -70,15 +70,15 @@ class Prompt(Struct, frozen=True):
 
 
 class DecodedLine(NamedTuple):
-    """What one line of the agent meant. Replies have been sent already."""
+    """The events decoded from one line of the agent's output. Replies have been sent already."""
 
     raw: bytes | None
     events: Sequence[Event]
-    kept: Sequence[bytes] = ()  # what goes to the store's attachments
+    kept: Sequence[bytes] = ()  # bytes for the store's attachments
 
 
 class Exit(NamedTuple):
-    """How a process ended: one of the two is set."""
+    """The exit status of a process: either `code` or `signal` is set."""
 
     code: int | None
     signal: int | None
@@ -96,23 +96,23 @@ class Child(Protocol):
     stdout: int
     stderr: int
 
-    async def wait(self) -> Exit: ...  # of the process itself, whoever still holds its pipes
-    def signal(self, number: int) -> None: ...  # to the process alone
-    async def kill(self) -> None: ...  # the whole tree; returns when it is gone
+    async def wait(self) -> Exit: ...  # of the process itself, even with open pipes
+    def signal(self, number: int) -> None: ...  # to this process only
+    async def kill(self) -> None: ...  # the whole process tree; returns when it has ended
 
 
 class Spill(Protocol):
-    """A capped file for what is too long for an event. What it keeps is redacted."""
+    """A size-capped file for output too long for an event. Its content is redacted."""
 
     def write(self, data: bytes) -> None: ...
     def close(self) -> str: ...  # its name in the session's spill folder
 
 
 class SecretFile(NamedTuple):
-    """A word of a command line, or a variable, that names a file.
+    """A command-line argument or environment variable whose value is written to a private file.
 
-    The word is `flag` and the file's path: every user can read command lines. The file is the
-    user's alone, and gone with the session.
+    The argument becomes `flag` followed by the file's path, because every user can read command
+    lines. Only the user can read the file, and it is removed with the session.
     """
 
     flag: str
@@ -120,28 +120,28 @@ class SecretFile(NamedTuple):
 
 
 class SecretFolder(NamedTuple):
-    """As a `SecretFile`, of several: the word is `flag` and the path of the folder they are in."""
+    """Like `SecretFile` for several files: the argument is `flag` plus the path of their folder."""
 
     flag: str
-    files: Mapping[str, bytes]  # by their path in it
+    files: Mapping[str, bytes]  # by path relative to the folder
 
 
 Word = str | SecretFile | SecretFolder
 
 
 class Host(Protocol):
-    """What a session lends to its conversation."""
+    """The services that a session provides to its conversation."""
 
     @property
-    def level(self) -> str: ...  # of supervision
+    def level(self) -> str: ...  # the supervision level
     @property
     def line_cap(self) -> int: ...  # bytes; a longer line is spilled, not decoded
     def find(self, binary: str) -> str | None: ...
-    def variable(self, name: str) -> str | None: ...  # of the environment its programs get
+    def variable(self, name: str) -> str | None: ...  # of the environment of the started programs
     def spill(self) -> Spill: ...
-    def report(self, notice: Notice) -> None: ...  # for the log, before there is a conversation
-    def put(self, path: Path, content: bytes) -> bool: ...  # False: something is there already
-    def take_back(self) -> None: ...  # what was put and is still the same; also at the end
+    def report(self, notice: Notice) -> None: ...  # to the log, before there is a conversation
+    def put(self, path: Path, content: bytes) -> bool: ...  # writes a file; False: it exists
+    def take_back(self) -> None: ...  # removes unchanged files of `put`; also at the end
     async def spawn(
         self,
         argv: Sequence[Word],
@@ -149,27 +149,27 @@ class Host(Protocol):
         cwd: Path,
         env: Mapping[str, Word] = {},
         stdin: bool = True,
-        enforced: bool = True,  # False: a command of the user's own, which no rule is for
+        enforced: bool = True,  # False: a command of the user, which no rule applies to
     ) -> Child: ...
     @property
     def patience(self) -> float | None: ...  # seconds until an open request is denied
 
 
 class Conversation(Protocol):
-    """One live connection to an agent: events come out, verbs go in."""
+    """One live connection to an agent: emits events, accepts prompts, answers and cancels."""
 
     @property
-    def asks(self) -> frozenset[ToolClass]: ...  # as `AgentInfo`, of what was really started
+    def asks(self) -> frozenset[ToolClass]: ...  # like `AgentInfo.asks`, for this process
     def heard(self) -> AsyncIterator[Sequence[DecodedLine]]: ...  # ends after AgentExited
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
-        """Raises `SessionBusy` if the agent woke just now, and `Unsupported` for a file.
+        """Raises `SessionBusy` if the agent has just started a turn, `Unsupported` for a file.
 
-        By the call itself, not when awaited: only in between is a new turn told to anybody.
+        The call itself raises, not the await: the new turn is reported only between the two.
         """
         ...
 
-    async def steer(self, prompt: Prompt) -> None: ...  # within the turn; SessionBusy: it is over
+    async def steer(self, prompt: Prompt) -> None: ...  # within the turn; SessionBusy: it has ended
     async def answer(self, request_id: str, answer: Answer) -> None: ...
     async def cancel(self) -> None: ...  # the running turn; a TurnEnded follows
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None: ...

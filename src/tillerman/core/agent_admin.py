@@ -1,4 +1,4 @@
-"""What an agent may tell besides prompting: it has the method, or it has not."""
+"""Agent administration protocols: install, account, models, sessions and MCP servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Installed(Struct, frozen=True):
     binary: str
     path: str | None  # None: not installed
     version: str | None
-    command: str  # that installs it
+    command: str  # the command that installs it
 
 
 class Account(Struct, frozen=True):
@@ -51,7 +51,7 @@ class NativeSession(Struct, frozen=True):
 
 class McpServer(Struct, frozen=True):
     name: str
-    status: str  # the agent's word: connected, disabled, needs approval, …
+    status: str  # the agent's own term: connected, disabled, needs approval, …
     command: str = ""  # or its URL
 
 
@@ -62,23 +62,23 @@ class McpTool(Struct, frozen=True):
 
 
 class CommandResult(NamedTuple):
-    exit: Exit  # code 124: it was ended by the limit
+    exit: Exit  # code 124: ended by the time limit
     stdout: bytes
     stderr: bytes
 
 
-# Says bytes, is sent each line that came back, and returns what was found out. Without I/O.
+# Yields bytes to send, receives each line of the response, returns the result. No I/O.
 Dialog = Generator[bytes, bytes, T]
 
 
 class RunCommand(Protocol):
-    """Runs a program of the agent's, supervised and bounded, in the user's home.
+    """Runs a program of the agent, supervised and with limits, in the user's home folder.
 
-    Not in a project: its settings could name programs that nobody has trusted yet.
+    Not in a project folder: project settings could name programs that are not trusted yet.
     """
 
     def find(self, binary: str) -> str | None: ...
-    def variable(self, name: str) -> str | None: ...  # of the environment it runs programs in
+    def variable(self, name: str) -> str | None: ...  # of the environment of the programs
 
     async def __call__(
         self,
@@ -97,7 +97,7 @@ class RunCommand(Protocol):
         env: Mapping[str, str] = {},
         limit: float = 20,
     ) -> T:
-        """The program is ended when the dialog returns; `AgentError`: it said too little."""
+        """Ends the program when the dialog returns; `AgentError`: its output was incomplete."""
         ...
 
 
@@ -115,7 +115,7 @@ class TellsAuth(Protocol):
 class TellsAbout(Protocol):
     async def about(
         self, run: RunCommand
-    ) -> Mapping[str, str]: ...  # plan, endpoint, …: what it tells
+    ) -> Mapping[str, str]: ...  # plan, endpoint, …: what the agent reports
 
 
 @runtime_checkable
@@ -125,7 +125,7 @@ class TellsModels(Protocol):
 
 @runtime_checkable
 class SignsIn(Protocol):
-    """The words to run on the user's terminal: signing in is between them and the agent."""
+    """The command to run on the user's terminal: sign-in is between the user and the agent."""
 
     def login(self) -> Sequence[str]: ...
 
@@ -148,7 +148,7 @@ class CreatesSessions(Protocol):
 @runtime_checkable
 class TellsHistory(Protocol):
     async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
-        """What was said and done in it: `UserMessage(how="imported")`, chunks, tools; no turns."""
+        """The session's events: `UserMessage(how="imported")`, chunks, tools; no turns."""
         ...
 
 
@@ -164,9 +164,9 @@ class ListsServerTools(Protocol):
 
 @runtime_checkable
 class ChangesServers(Protocol):
-    """For the user, not for a project. `config`: command, args, env; or type, url, headers.
+    """User scope, not project. `config`: command, args, env; or type, url, headers.
 
-    Command lines are read by every user: a secret goes by `SecretFile`, stdin or the agent's file.
+    Every user can read command lines: pass a secret by `SecretFile`, stdin or the agent's file.
     """
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None: ...

@@ -1,4 +1,4 @@
-"""The words for what an agent can do: some it says, some show in the methods it has."""
+"""Names of agent capabilities: some are declared by the agent, some follow from its methods."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CAPABILITIES = {
     "server-switch": "enables and disables MCP servers",
 }
 
-REPORTS_COST = frozenset({"cost", "limits"})  # one of these: a limit on cost needs no price
+REPORTS_COST = frozenset({"cost", "limits"})  # with one of these, a cost limit needs no price table
 
 
 def capabilities(agent: Agent) -> frozenset[str]:

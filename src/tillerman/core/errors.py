@@ -1,29 +1,29 @@
-"""Errors a caller handles, each with a next step.
+"""Exceptions for callers, each with an exit code and a hint for the next step.
 
 TillermanError
-├── UsageError                 wrong words in a call or on the command line
+├── UsageError                 wrong arguments in a call or on the command line
 ├── ConfigError                a config file or value is wrong
 ├── AgentError                 names the agent
 │   ├── AgentNotInstalled
 │   ├── AgentUnknown
-│   ├── GateOpen               it would not ask before it acts
-│   ├── NotUsable              not installed, not signed in, or it did not say
+│   ├── GateNotEnforced        the agent would act without approval
+│   ├── NotUsable              not installed, not signed in, or its state is unknown
 │   └── Unsupported            this agent cannot do that
 ├── SessionError
 │   ├── SessionNotFound
-│   ├── SessionBusy            another process owns it, or a turn is under way
-│   ├── PromptRefused          by the user's own check
+│   ├── SessionBusy            another process owns it, or a turn is running
+│   ├── PromptRefused          by the user's prompt check
 │   ├── PromptWithdrawn        cancelled before its turn began
 │   └── RequestNotOpen         already answered, or never asked
 ├── StoreError
 │   ├── StoreNewer             written by a newer tillerman
 │   ├── StoreDamaged
-│   ├── StoreReadOnly          it can be read, and not be written
+│   ├── StoreReadOnly          readable but not writable
 │   └── StorageFull
-├── SupervisionUnavailable     a level was asked for that this machine cannot give
-└── IsolationUnavailable       the same, of how far a command is kept from the machine
+├── SupervisionUnavailable     this machine does not support the requested supervision level
+└── IsolationUnavailable       this machine does not support the requested isolation level
 
-What a reader of the log must see is an event (`TurnEnded(reason="failed")`), not an exception.
+A failure that belongs in the log is an event (`TurnEnded(reason="failed")`), not an exception.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Unsupported(AgentError):
 
 
 class GateNotEnforced(AgentError):
-    """What the policy says would not hold for this agent."""
+    """The approval policy would not be enforced for this agent."""
 
     exit_code = 4
 

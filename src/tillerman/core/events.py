@@ -1,4 +1,4 @@
-"""The event union: every fact of a session as frozen data, with its JSON encoding."""
+"""Defines all session events as frozen structs, with their JSON encoding and decoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Cut(_Part, frozen=True):
-    """What was left out of a text, and where the whole of it is."""
+    """The part omitted from a truncated text, and the file that holds the full text."""
 
     left_out: int  # bytes
     spill: str | None = None  # file name under the session's spill folder
@@ -28,7 +28,7 @@ class Text(_Part, frozen=True, tag="text"):
 
 
 class Diff(_Part, frozen=True, tag="diff"):
-    """One file's change: a unified hunk text where the agent gives it, else old and new."""
+    """The change of one file: a unified diff if the agent provides one, else old and new text."""
 
     path: str
     patch: str | None = None
@@ -38,7 +38,7 @@ class Diff(_Part, frozen=True, tag="diff"):
 
 class Image(_Part, frozen=True, tag="image"):
     mime: str
-    hash: str  # sha256 of the bytes, kept in the store's attachments
+    hash: str  # sha256 of the bytes, which are in the store's attachments
 
 
 Content = Text | Diff | Image
@@ -50,7 +50,7 @@ class PlanStep(_Part, frozen=True):
 
 
 class BackgroundTask(_Part, frozen=True):
-    """Work the agent left running: the session is not idle while one is open."""
+    """Work that the agent left running: the session is not idle while a task is open."""
 
     task_id: str
     title: str = ""
@@ -66,7 +66,7 @@ class FileChange(_Part, frozen=True):
 
 
 class Option(_Part, frozen=True):
-    """One way to answer a permission request."""
+    """One of the possible answers to a permission request."""
 
     id: str
     label: str
@@ -90,13 +90,13 @@ class Question(_Part, frozen=True):
 
 
 class Answer(_Part, frozen=True):
-    """What was said to a request: an option's id, and what goes with it."""
+    """The answer to a request: the id of the chosen option and its parameters."""
 
     option: str  # Option.id; "allow" or "deny" where the agent offers no others
-    note: str | None = None  # told to the agent with a deny
-    input: dict[str, Any] | None = None  # changed input, with an allow
+    note: str | None = None  # sent to the agent with a denial
+    input: dict[str, Any] | None = None  # changed input, with an approval
     answers: dict[str, str] | None = None  # question text -> chosen label(s) or free text
-    remember: Literal["session", "project"] | None = None  # as a rule, for what is like it
+    remember: Literal["session", "project"] | None = None  # store as a rule for similar requests
 
 
 class Attachment(_Part, frozen=True):
@@ -107,12 +107,12 @@ class Attachment(_Part, frozen=True):
 
 
 class Enforced(_Part, frozen=True):
-    """How far a session is held to something: by the kernel, by restoring it, or not at all."""
+    """How a restriction is enforced: by the kernel, by restoring changes, or not at all."""
 
     what: Literal["protected names", "denied paths", "denied commands"]
     state: Literal["enforced", "restored", "advisory"]
     why: str = ""
-    paths: tuple[str, ...] = ()  # or patterns; none: all that no other row names
+    paths: tuple[str, ...] = ()  # or patterns; empty: everything that no other row names
 
 
 # -- events --------------------------------------------------------------------------------------
@@ -123,11 +123,11 @@ def _tag(name: str) -> str:
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=_tag):
-    parent: str | None = None  # the tool call that a subagent works inside
+    parent: str | None = None  # the tool call in which a subagent runs
 
 
 class AgentStarted(_Event, frozen=True):
-    """The agent's process runs, and this is what ends it for sure, and what it is held to."""
+    """The agent's process has started, with its supervision level and enforced restrictions."""
 
     agent: str
     version: str | None = None
@@ -136,15 +136,15 @@ class AgentStarted(_Event, frozen=True):
 
 
 class AgentReady(_Event, frozen=True):
-    """The agent told its own session id, which resumes it."""
+    """The agent has reported its native session id, which resumes the session."""
 
     native_id: str
     model: str | None = None
-    version: str | None = None  # the agent's own, if it tells
+    version: str | None = None  # the agent's version, if it reports one
 
 
 class AgentExited(_Event, frozen=True):
-    """The agent's process is gone. What it left open is ended right after."""
+    """The agent's process has ended. Everything that it left open is ended right after."""
 
     code: int | None = None
     signal: int | None = None
@@ -160,11 +160,11 @@ class TurnStarted(_Event, frozen=True):
 class TurnEnded(_Event, frozen=True):
     reason: Literal["completed", "failed", "cancelled"]
     failure: Failure | None = None
-    result: Any = None  # structured output, when a schema was asked for
+    result: Any = None  # structured output, when a schema was requested
 
 
 class UserMessage(_Event, frozen=True):
-    """Words for the agent that are not a turn's prompt; a handoff's are ours."""
+    """Text sent to the agent that is not a turn's prompt; tillerman writes that of a handoff."""
 
     text: str
     how: Literal["steer", "queued", "imported", "shell", "handoff", "repair"]
@@ -181,19 +181,19 @@ class ThoughtChunk(_Event, frozen=True):
 
 
 class MessageWithdrawn(_Event, frozen=True):
-    """The chunks of this message no longer count: the agent starts it over."""
+    """The chunks of this message are void: the agent starts the message again."""
 
     message_id: str
 
 
 class PlanChanged(_Event, frozen=True):
-    steps: tuple[PlanStep, ...]  # the whole plan each time
+    steps: tuple[PlanStep, ...]  # the complete plan each time
 
 
 class ToolStarted(_Event, frozen=True):
     call_id: str
-    tool: str  # our vocabulary, core/tools.py
-    name: str  # the agent's own word
+    tool: str  # name in the vocabulary of core/tools.py
+    name: str  # the agent's native tool name
     title: str
     input: dict[str, Any] = msgspec.field(default_factory=dict)
     paths: tuple[str, ...] = ()
@@ -212,7 +212,7 @@ class ToolFinished(_Event, frozen=True):
 
 
 class BackgroundChanged(_Event, frozen=True):
-    tasks: tuple[BackgroundTask, ...]  # all that run now; empty: none
+    tasks: tuple[BackgroundTask, ...]  # all running tasks; empty: none
 
 
 class PermissionRequested(_Event, frozen=True):
@@ -223,8 +223,8 @@ class PermissionRequested(_Event, frozen=True):
     paths: tuple[str, ...] = ()
     call_id: str | None = None
     options: tuple[Option, ...] = (ALLOW, DENY)
-    reason: str = ""  # why the agent asks, in its words
-    changeable: bool = True  # it can be allowed with another input
+    reason: str = ""  # why the agent asks, in its own text
+    changeable: bool = True  # can be approved with changed input
 
 
 class QuestionAsked(_Event, frozen=True):
@@ -237,25 +237,25 @@ class RequestAnswered(_Event, frozen=True):
     request_id: str
     answer: Answer
     by: Literal["policy", "person", "timeout", "withdrawn"]
-    surface: str | None = None  # where the person was, or which rule decided
-    waits: bool = False  # nobody ran the session: it is for whoever asks the same again, once
+    surface: str | None = None  # the surface where the person answered, or the rule that decided
+    waits: bool = False  # the session was not running: used once, for the next request like it
 
 
 class UsageReported(_Event, frozen=True):
-    """What was used since the last report; those of one turn add up to what the turn used.
+    """Usage since the last report; the reports of a turn add up to the turn's usage.
 
-    One that tells of a single call of the model says so: `begun` tells only the context that the
-    call reads, its tokens are in a later report; `done` tells what the call used.
+    A report about a single model call sets `call`: `begun` gives only the context that the call
+    reads, its tokens come in a later report; `done` gives what the call used.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
     cost_usd: float | None = None
-    priced: str | None = None  # the agent told no cost: date of the prices it was worked out by
+    priced: str | None = None  # agent reported no cost: date of the prices used to compute it
     context_used: int | None = None
     context_limit: int | None = None
-    call: Literal["begun", "done"] | None = None  # None: of several, or the agent does not say
+    call: Literal["begun", "done"] | None = None  # None: several calls, or not reported
 
 
 class SettingsChanged(_Event, frozen=True):
@@ -263,12 +263,12 @@ class SettingsChanged(_Event, frozen=True):
     mode: str | None = None
     commands: tuple[str, ...] | None = None
     title: str | None = None
-    approve: str | None = None  # the preset that requests are judged by
-    forgotten: str | None = None  # a rule that the session remembered, as people are told it
+    approve: str | None = None  # the preset that decides requests
+    forgotten: str | None = None  # a remembered rule that was removed, as text for people
 
 
 class FilesChanged(_Event, frozen=True):
-    """What the turn changed on disk, whoever did it."""
+    """The files that changed on disk during the turn, by any process."""
 
     files: tuple[FileChange, ...]
     left_out: int = 0
@@ -281,15 +281,15 @@ class Notice(_Event, frozen=True):
         "subagent", "session", "files", "version", "handoff", "policy",
     ]  # fmt: skip
     text: str
-    failure: Failure | None = None  # of a retry: what the agent tries again after
+    failure: Failure | None = None  # of a retry: the failure that caused it
 
 
 class Unrecognized(_Event, frozen=True):
-    """A line nobody understood, kept: tomorrow's agent must not break today's log."""
+    """A line that could not be decoded; stored, so that newer agents do not break the log."""
 
     raw: str
     why: str = ""
-    length: int | None = None  # of the whole line, when raw is only its beginning
+    length: int | None = None  # of the whole line, when `raw` is only its beginning
     sha256: str | None = None
     spill: str | None = None
 
@@ -304,7 +304,7 @@ Event = (
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with its place in a session's log."""
+    """An event with its position in a session's log."""
 
     session: str
     seq: int  # from 1, no gaps
@@ -323,7 +323,7 @@ encode = _encoder.encode
 
 
 def decode_event(data: bytes | str) -> Event:
-    """A stored tag or shape this version does not know decodes to `Unrecognized`."""
+    """Decodes an event; a tag or shape unknown to this version becomes `Unrecognized`."""
     try:
         return _event_decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Why a turn failed, as data that both a reader of the log and a caller can act on."""
+"""Failure kinds of a turn, with retry advice and exit codes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FailureKind = Literal[
     "refused",
     "api_error",
     "stream_broken",
-    "history_lost",  # the agent no longer has the conversation that it was to resume
-    "agent_failed",  # the agent said so itself
+    "history_lost",  # the agent no longer has the conversation to resume
+    "agent_failed",  # reported by the agent itself
     "agent_crashed",  # it ended without a result
     "timed_out",
     "turn_limit",
@@ -26,11 +26,11 @@ FailureKind = Literal[
     "token_limit",
     "schema_mismatch",  # the answer is not what the output schema asks for
     "denied",  # stopped by policy, gate or isolation
-    "gate_bypassed",  # a tool ran, or could have, without the answer that it needs
+    "gate_bypassed",  # a tool ran, or could have run, without the required approval
     "harness_died",  # written at the next start for a turn left open
 ]
 
-BY_STATUS: dict[int, FailureKind] = {  # of the upstream API; any other is an `api_error`
+BY_STATUS: dict[int, FailureKind] = {  # status of the upstream API; any other is an `api_error`
     401: "not_signed_in",
     402: "billing",
     403: "not_signed_in",
@@ -47,13 +47,13 @@ NO_RETRY_HELPS: frozenset[FailureKind] = frozenset(
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: FailureKind
     message: str
-    status: int | None = None  # of the upstream API
+    status: int | None = None  # HTTP status of the upstream API
     retry_after: float | None = None  # seconds
     hint: str = ""  # what to do next
 
 
 def history_lost(message: str) -> Failure:
-    """The agent cannot resume its own conversation; a session starts it anew with its own log."""
+    """The agent cannot resume its conversation; the session restarts it with the log's history."""
     hint = "the agent no longer has this conversation: start a new session"
     return Failure(kind="history_lost", message=message, hint=hint)
 

@@ -1,4 +1,4 @@
-"""A message read as if every field could be missing, or of another type than it should be."""
+"""Lenient reading of JSON objects: any field may be missing or have the wrong type."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _decoder = msgspec.json.Decoder()
 
 
 def parse(line: bytes) -> Table | str:
-    """The line's object, or why it is none."""
+    """The JSON object of the line, or an error text."""
     try:
         value = _decoder.decode(line)
     except RecursionError:
         return "nested too deeply"
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        try:  # lone surrogates and NaN, which JavaScript writes and strict JSON forbids
+        try:  # lone surrogates and NaN: JavaScript writes them, strict JSON forbids them
             value = storable(json.loads(line.decode("utf-8", "replace")))
         except RecursionError:
             return "nested too deeply"
@@ -31,7 +31,7 @@ def parse(line: bytes) -> Table | str:
 
 
 def storable(value: Any, depth: int = _DEEPEST) -> Any:
-    """The value with all that our own JSON cannot carry as text instead."""
+    """The value with everything that the log's JSON cannot represent converted to text."""
     match value:
         case str():
             return value.encode("utf-8", "replace").decode() if not value.isascii() else value
@@ -71,7 +71,7 @@ def strings(table: Table, key: str) -> list[str]:
 
 
 def count(table: Table, key: str) -> int:
-    """A count that fits the log; anything else is 0."""
+    """A non-negative integer below 2**63; anything else is 0."""
     value = table.get(key)
     return value if type(value) is int and 0 <= value < 2**63 else 0
 
@@ -84,7 +84,7 @@ def number(table: Table, key: str) -> float | None:
 
 
 def at(table: Any, *keys: str) -> Any:
-    """What is at the end of this path of keys, or None."""
+    """The value at this path of keys, or None."""
     for key in keys:
         if not isinstance(table, dict):
             return None

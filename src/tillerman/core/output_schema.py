@@ -1,4 +1,4 @@
-"""An answer that is to be JSON of a given schema: how it is asked for, and read from a text."""
+"""Requests an answer that matches a JSON schema, and parses it from the agent's text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FENCED = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTAL
 
 class AnswerFormat(Struct, frozen=True):
     schema: Mapping[str, Any]
-    repair: bool = False  # an agent whose answer does not fit is asked once more
+    repair: bool = False  # ask the agent once more if its answer does not match
 
 
 class NoJson(ValueError):
@@ -23,7 +23,7 @@ class NoJson(ValueError):
 
 
 def read_answer(text: str) -> Any:
-    """The value that the text is, or that its only fenced block holds. Raises `NoJson`."""
+    """The JSON value of the text, or of its only fenced code block. Raises `NoJson`."""
     try:
         return _value(text)
     except ValueError as error:
@@ -37,7 +37,7 @@ def read_answer(text: str) -> Any:
 
 
 def request_for(schema: Mapping[str, Any]) -> str:
-    """For an agent that cannot be given a schema."""
+    """The instruction for an agent that has no schema option."""
     return (
         "Your final answer must be one JSON value that is valid against the JSON Schema below: "
         f"no other words, no code block around it.\n\n{json.dumps(dict(schema))}"
@@ -49,7 +49,7 @@ def repair_request(problem: str, schema: Mapping[str, Any]) -> str:
 
 
 def _value(text: str) -> Any:
-    """`NaN` and infinite numbers are no JSON, though Python reads them."""
+    """Parses strict JSON: rejects `NaN` and infinite numbers, which Python accepts."""
     try:
         return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except RecursionError:

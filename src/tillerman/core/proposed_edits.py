@@ -1,4 +1,4 @@
-"""The edits that a call would make, whatever its agent calls their parts, and files with them."""
+"""Extracts the file edits of a tool call from any agent's field names, and applies them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Replacement(Struct, frozen=True):
 
 
 class Hunk(Struct, frozen=True):
-    """Lines in place of others; `line` is where the agent says that they stand, from 1."""
+    """Lines that replace others; `line` is their position according to the agent, from 1."""
 
     old: tuple[str, ...]
     new: tuple[str, ...]
@@ -36,7 +36,7 @@ class Hunk(Struct, frozen=True):
 
 
 class Insertion(Struct, frozen=True):
-    line: int  # after this one
+    line: int  # inserted after this line
     text: str
 
 
@@ -52,21 +52,21 @@ Step = Replacement | Hunk | Insertion | Whole | Deletion
 
 
 class FileEdit(Struct, frozen=True):
-    """`moved`: what the file is called afterwards."""
+    """The edits of one file; `moved` is its new path after a rename."""
 
     path: str
     steps: tuple[Step, ...]
     moved: str | None = None
 
     def applied(self, text: str | None) -> str | None:
-        """The file afterwards; `None` stands for no file. `ValueError`: it does not fit."""
+        """The file's new content; `None` means no file. `ValueError`: the edit does not match."""
         for step in self.steps:
             text = _applied(step, text)
         return text
 
 
 def edits_of(tool: str, input: Mapping[str, Any], paths: Sequence[str] = ()) -> list[FileEdit]:
-    """Empty for a call that does not show what it changes."""
+    """The edits of a call; empty if the call does not show what it changes."""
     named = next((input[key] for key in _PATHS if isinstance(input.get(key), str)), "")
     path = named or next(iter((*paths, *paths_of(input))), "")
     patch = _text(input, _PATCHES)
@@ -96,7 +96,7 @@ def _step(tool: str, input: Mapping[str, Any]) -> Step | None:
 
 
 def _of_list(listed: list[Any], path: str) -> list[FileEdit]:
-    """Several edits in one call, of one file or each of its own."""
+    """Several edits in one call, of one file or with one file each."""
     steps: dict[str, list[Step]] = {}
     for one in listed:
         if not isinstance(one, dict) or (step := _step("Edit", one)) is None:
@@ -113,7 +113,7 @@ def _text(input: Mapping[str, Any], keys: Sequence[str]) -> str | None:
 
 
 def _of_patch(patch: str) -> Iterator[FileEdit]:
-    """Of the form that begins with `*** Begin Patch` and names a file before its changes."""
+    """Parses the format that begins with `*** Begin Patch` and names a file before its changes."""
     kind, path, moved, lines = "", "", None, list[str]()
     for line in [*patch.split("\n"), "*** End Patch"]:
         found = _FILE.fullmatch(line.rstrip())
@@ -179,9 +179,9 @@ def _applied(step: Step, text: str | None) -> str | None:
 
 
 def _with_hunk(hunk: Hunk, text: str) -> str:
-    """Where its lines stand nearest to where it says; blanks at its end may be of the patch."""
+    """Applies the hunk at the match nearest to its line; trailing blank lines are optional."""
     lines = text.split("\n")
-    if not hunk.old:  # it comes after the line that it names, or at the end
+    if not hunk.old:  # inserted after the line it names, or at the end
         at = min(hunk.line, len(lines) - 1) if hunk.line else len(lines) - 1
         return "\n".join([*lines[:at], *hunk.new, *lines[at:]])
     for spare in range(_blanks(hunk) + 1):
@@ -203,6 +203,6 @@ def _blanks(hunk: Hunk) -> int:
 
 
 def _lines(text: str) -> list[str]:
-    """With their ends; only a newline ends one, as for editors and git."""
+    """The lines with their line ends; only a newline ends a line, as in editors and git."""
     parts = text.split("\n")
     return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])

@@ -1,14 +1,14 @@
-"""Names of files that start programs or instruct agents, wherever in a workspace they lie.
+"""Names of protected files in a workspace: files that start programs or configure agents.
 
-Apart from the policy, since every session needs them before its agent starts.
+Separate from the policy, because every session needs them before its agent starts.
 """
 
 from __future__ import annotations
 
 import unicodedata
 
-# Files that start programs or loosen an agent. All of `.git`: its config and hooks are commands,
-# and a `.git` file can point at others.
+# Files that start programs or relax an agent's restrictions. All of `.git`: its config and hooks
+# are commands, and a `.git` file can point at others.
 PROTECTED = frozenset({
     ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".agents", ".mcp.json",
     ".copilot", ".windsurf", ".continue", ".roo", ".cline", ".kiro", ".junie", ".zed", ".amp",
@@ -28,7 +28,7 @@ PROTECTED = frozenset({
 PROTECTED_PREFIX = ".env"
 _PROTECTED_IN = {".github": frozenset({"workflows", "actions", "hooks", "agents"})}
 
-# Files that steer an agent by words.
+# Files that hold instructions for agents.
 INSTRUCTIONS = frozenset({
     "agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md",
     ".cursorrules", ".windsurfrules", ".clinerules", "copilot-instructions.md",
@@ -36,7 +36,7 @@ INSTRUCTIONS = frozenset({
 
 
 def is_protected(names: list[str], *, removed: bool = False) -> bool:
-    """`names`: the parts of a path, plain. To take away a folder takes away what is in it."""
+    """Whether a path is protected, by its `plain` parts. Removing a folder removes its content."""
     for at, name in enumerate(names):
         if name in PROTECTED or name.startswith(PROTECTED_PREFIX):
             return True
@@ -48,12 +48,12 @@ def is_protected(names: list[str], *, removed: bool = False) -> bool:
 
 
 def is_significant(name: str) -> bool:
-    """Whether a path can be protected for the sake of this part, plain."""
+    """Whether this `plain` part can make a path protected."""
     return name in PROTECTED or name in _PROTECTED_IN or name.startswith(PROTECTED_PREFIX)
 
 
 def plain(name: str) -> str:
-    """A name as the laxest file system compares it: no case, no invisible characters."""
+    """Normalizes a name as the most lenient file system does: no case, no invisible characters."""
     if name.isascii() and name.isprintable():
         return name.lower().rstrip(" .") or name
     visible = "".join(c for c in name if unicodedata.category(c) != "Cf")

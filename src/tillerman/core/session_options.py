@@ -1,6 +1,6 @@
-"""The options of a session: the values that each may have, checked alike for every surface.
+"""Session options: allowed values of each, validated the same way for every interface.
 
-An unknown word in an option that restricts an agent must never be taken for "no restriction".
+An unknown value of an option that restricts an agent must never mean "no restriction".
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tillerman.core.errors import UsageError
 Preset = Literal["ask", "edits", "auto", "readonly", "none"]
 Isolation = Literal["high", "medium", "basic"]  # strictest first
 Supervision = Literal["auto", "namespace", "cgroup", "subreaper", "group"]
-WhenBusy = Literal["queue", "refuse", "steer"]  # what becomes of a prompt within a turn
-Remember = Literal["session", "project"]  # where an answer becomes a rule
+WhenBusy = Literal["queue", "refuse", "steer"]  # what happens to a prompt during a turn
+Remember = Literal["session", "project"]  # where an answer is stored as a rule
 Handoff = Literal["never", "limits", "always"]
 RateLimit = Literal["switch", "wait"]
 Enforced = Literal["on", "auto", "off"]  # strictest first
@@ -28,7 +28,7 @@ Protected = Literal["mounts", "auto", "watch"]  # strictest first
 
 
 class ResumeOptions(TypedDict, total=False):
-    """What a session that goes on may be started with. None means: not given."""
+    """The options for resuming a session. None means: not given."""
 
     approve: Preset | None
     accept_advisory: bool | None
@@ -74,7 +74,7 @@ class _Values(Struct, frozen=True):
 
 
 def check_options(given: Mapping[str, object]) -> None:
-    """Raises `UsageError` for the first option that is unknown, or has a value it cannot have."""
+    """Raises `UsageError` for the first option that is unknown or has an invalid value."""
     for name, value in given.items():
         values = OPTIONS.get(name)
         if values is None:
@@ -87,7 +87,7 @@ def check_options(given: Mapping[str, object]) -> None:
 
 
 def check_required(**given: object) -> None:
-    """As `check_options`, where None is not a value either."""
+    """Like `check_options`, but None is not allowed."""
     check_options(given)
     for name, value in given.items():
         if value is None:

@@ -1,7 +1,7 @@
-"""Whether a title of an agent's is made of the user's words, or of words that were added to them.
+"""Detects session titles that an agent made from added text instead of the user's prompt.
 
-Many agents call a conversation after the beginning of its first prompt, before which an account of
-an earlier conversation or an attached file may stand.
+Many agents name a conversation after the beginning of its first prompt, which may be preceded by a
+summary of an earlier conversation or an attached file.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from tillerman.core.agent import File, Prompt
 from tillerman.core.handoff_summary import EARLIER, UNFINISHED
 
 _OPENINGS = (EARLIER, UNFINISHED, '<file name="')
-LONGEST = 20_000  # characters of a file that are looked through
-_LEAST = 8  # characters of a title that say where it comes from
+LONGEST = 20_000  # characters of a file that are searched
+_LEAST = 8  # minimum characters of a title to identify its source
 
 
 def added_words(prompt: Prompt, sent: str = "") -> str:
-    """What goes to an agent with the user's words: `sent`, and the texts of files."""
+    """The text sent to an agent besides the user's prompt: `sent`, and the texts of files."""
     return "\n".join([sent, *_texts(prompt.files)])
 
 
@@ -31,7 +31,7 @@ def is_of_added_words(title: str, prompt: str, added: str) -> bool:
 
 
 def _begins_alike(words: str, opening: str) -> bool:
-    """A title may be cut short."""
+    """Compares the beginnings only, because a title may be truncated."""
     return words.startswith(opening) or (len(words) >= _LEAST and opening.startswith(words))
 
 

@@ -1,7 +1,7 @@
-"""The coarser view for scripts (`--json=summary`): whole messages, calls, permissions, results.
+"""Summary events for scripts (`--json=summary`): whole messages, calls, permissions, results.
 
-A message is told when the next block begins beside it, its turn ends, or the call it was said in
-ends. What was told cannot be taken back: a message withdrawn later than that stays.
+A message is emitted when the next block begins beside it, its turn ends, or the call that contains
+it ends. An emitted message stays, even if the agent withdraws it later.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tillerman.core.turn_result import Result, result
 class _Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     session: str
     turn: int
-    parent: str | None = None  # the call that a subagent works inside
+    parent: str | None = None  # the call in which a subagent runs
 
 
 class TextSummary(_Item, frozen=True, tag="text"):
@@ -70,12 +70,12 @@ class ToolError(_Item, frozen=True, tag="tool_error"):
 
 
 class Permission(_Item, frozen=True, tag="permission"):
-    """Told twice: when it is asked, and when it is answered (then with `answer` and `by`)."""
+    """Emitted twice: when requested, and when answered (then with `answer` and `by`)."""
 
     request_id: str
     tool: str
     title: str = ""
-    questions: tuple[Question, ...] = ()  # instead of a title, where the agent asks for words
+    questions: tuple[Question, ...] = ()  # instead of a title, where the agent asks questions
     call_id: str | None = None
     answer: Answer | None = None
     by: str | None = None
@@ -104,7 +104,7 @@ Item = (
 
 @dataclass(slots=True)
 class _Speech:
-    """A message under way."""
+    """A message in progress."""
 
     kind: type[TextSummary] | type[Thinking]
     message_id: str
@@ -113,7 +113,7 @@ class _Speech:
 
 
 class Summary:
-    """Takes entries as they arrive, gives items as they become whole."""
+    """Receives entries as they arrive and returns items as they become complete."""
 
     def __init__(self) -> None:
         self._fold = Fold()
@@ -126,7 +126,7 @@ class Summary:
         return list(self._items(entry))
 
     def close(self) -> list[Item]:
-        """What was said and never ended: the log stopped in the middle."""
+        """The unfinished messages of a log that stopped in the middle."""
         return [item for parent in list(self._speeches) for item in self._tell(parent)]
 
     def _items(self, entry: Entry) -> Iterator[Item]:
@@ -223,7 +223,7 @@ class Summary:
     def _end_turn(self, event: TurnEnded, place: dict[str, Any]) -> Iterator[Item]:
         for parent in list(self._speeches):
             if parent not in self._calls or event.reason != "completed":
-                yield from self._tell(parent)  # an open call works on in the background
+                yield from self._tell(parent)  # an open call continues in the background
         if event.failure:
             yield Error(**place, message=event.failure.message, failure=event.failure)
         turn = self._fold.transcript.turn(place["turn"])

@@ -1,11 +1,11 @@
-"""Text from an agent, made harmless for a terminal: no control, no hidden character is left."""
+"""Removes control sequences and invisible characters from text for a terminal."""
 
 from __future__ import annotations
 
 import re
 
 # The body of an OSC, DCS, APC, PM or SOS ends at its terminator, and also at the end of the line:
-# one that is never terminated must not hide all that follows.
+# an unterminated one must not hide all text that follows.
 _BODY = r"[^\x07\x18\x1a\x1b\x9c\r\n]*"
 _CSI = r"[0-?]*[ -/]*"
 _SEQUENCE = (
@@ -27,19 +27,19 @@ _CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 _DIRTY = re.compile(rf"[{_CONTROL}{_INVISIBLE}\u2028\u2029\ud800-\udfff]")
 _PARTS = re.compile(
     r"(?P<newline>\r\n?|[\u2028\u2029])"
-    r"|(?P<broken>[\ud800-\udfff])"  # half a character: no terminal can be sent one
+    r"|(?P<broken>[\ud800-\udfff])"  # a lone surrogate cannot be sent to a terminal
     rf"|{_SEQUENCE}|[{_CONTROL}{_INVISIBLE}]"
 )
 
 
-# What JSON may hold as it is, and a terminal obeys: DEL, C1, and what turns the direction of text.
+# Valid in JSON but interpreted by a terminal: DEL, C1, and bidi control characters.
 _OBEYED = re.compile(
     rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])"
 )
 
 
 def json_safe(data: bytes) -> bytes:
-    """The same JSON, with those characters as escapes: it means the same, and moves no cursor."""
+    """Escapes those characters: equivalent JSON that no terminal interprets."""
     if data.isascii() and b"\x7f" not in data:
         return data
     return _OBEYED.sub(lambda one: b"\\u%04x" % ord(one[0].decode()), data)
@@ -53,10 +53,10 @@ def clean(text: str) -> str:
 
 
 class TerminalSanitizer:
-    """Cleans text that comes in pieces; what comes out does not depend on where it was cut."""
+    """Sanitizes streamed text; the output does not depend on where the input was split."""
 
     def __init__(self) -> None:
-        self._carry = ""  # a short sequence that stands for the unfinished one
+        self._carry = ""  # a short equivalent of the unfinished sequence
         self._after_return = False
 
     def feed(self, text: str) -> str:
@@ -88,7 +88,7 @@ def _replacement(part: re.Match[str]) -> str:
 
 
 def _shortest(unfinished: re.Match[str]) -> str:
-    """A sequence in the same state as this one: a flood without an end takes no memory."""
+    """A short sequence with the same parser state, so that an endless one takes no memory."""
     text = unfinished.group()
     match unfinished.lastgroup:
         case "csi":
@@ -99,7 +99,7 @@ def _shortest(unfinished: re.Match[str]) -> str:
             return "\x1b]" + unfinished["ending"]
 
 
-# What a person should see of text that a terminal would obey: a sign in its place.
+# Visible symbols shown to a person in place of characters that a terminal would interpret.
 _SIGNS = (
     {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
     | {0x7F: 0x2421}
@@ -114,9 +114,9 @@ _SIGNS = (
 
 
 def reveal(text: str) -> str:
-    """The text with a sign for each control, escape and bidi character: seen, and not obeyed.
+    """Replaces each control, escape and bidi character by a visible symbol.
 
-    What only shapes its neighbours, as the joiners of emoji do, is left out.
+    Characters that only shape their neighbours, such as the joiners of emoji, are removed.
     """
     if _DIRTY.search(text) is None:
         return text
@@ -124,7 +124,7 @@ def reveal(text: str) -> str:
 
 
 class ControlCharRevealer:
-    """Reveals text that comes in pieces; a line's end may be cut in two."""
+    """Reveals streamed text; a line ending may be split between two chunks."""
 
     def __init__(self) -> None:
         self._carry = ""
@@ -135,5 +135,5 @@ class ControlCharRevealer:
         return reveal(text[: len(text) - len(self._carry)])
 
     def end(self) -> str:
-        """A carriage return that nothing followed."""
+        """Flushes a carriage return at the end of the text."""
         return reveal(self._carry)

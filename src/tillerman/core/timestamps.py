@@ -1,4 +1,4 @@
-"""How a moment is written in the log, in the store and in lists: RFC 3339 in UTC."""
+"""Formats timestamps for the log, the store and lists: RFC 3339 in UTC."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Literal
 
 
 def rfc3339(moment: datetime, to: Literal["seconds", "milliseconds"] = "milliseconds") -> str:
-    """Of a moment in UTC."""
+    """Formats a UTC datetime."""
     return moment.isoformat(timespec=to).removesuffix("+00:00") + "Z"

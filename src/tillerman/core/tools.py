@@ -1,4 +1,4 @@
-"""One vocabulary for the tools of all agents, and the one-line title of a call."""
+"""Common tool names for all agents, tool classes, and one-line titles of calls."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ TOOLS = (
 READS = frozenset({"Read", "LS", "Glob", "Grep", "SemSearch"})
 WRITES = frozenset({"Write", "Edit", "MultiEdit", "Delete", "Rename", "NotebookEdit"})
 
-# What is judged apart, and asked about apart by agents.
+# Classes that the policy decides separately, and that agents request approval for separately.
 ToolClass = Literal["read", "write", "shell", "network", "mcp"]
 _OF_THE_LOOP = frozenset({"TodoWrite", "Task", "ExitPlanMode", "Question"})
-# Of an agent's own mind: its tools, its subagents, its aims.
+# Internal to an agent: its tools, its subagents, its goals.
 _INWARD = frozenset({
     "ToolSearch", "ListAgents", "StructuredOutput", "TaskGet", "TaskList", "TaskOutput", "Skill",
     "Goal", "Topic",
@@ -42,7 +42,7 @@ _VERBS = {
 
 
 def class_of(tool: str) -> ToolClass | None:
-    """None for what touches nothing by itself. A tool that nobody knows is somebody's server's."""
+    """The class of a tool; None if it has no effect by itself. An unknown tool counts as MCP."""
     if tool in READS:
         return "read"
     if tool in WRITES or tool == "SaveMemory":
@@ -55,7 +55,7 @@ def class_of(tool: str) -> ToolClass | None:
 
 
 def paths_of(input: Mapping[str, Any]) -> tuple[str, ...]:
-    """The files that a call names."""
+    """The file paths that a call names."""
     found = [input[key] for key in _PATH_KEYS if isinstance(input.get(key), str)]
     edits = input.get("edits")
     if isinstance(edits, list):
@@ -64,7 +64,7 @@ def paths_of(input: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def title(tool: str, input: Mapping[str, Any], *, name: str = "", cwd: str = "") -> str:
-    """What the call does, in one line for people."""
+    """One line that describes the call for people."""
     paths = [shorten(_relative(path, cwd)) for path in paths_of(input)]
     verb = _VERBS.get(tool, tool)
     match tool:
@@ -91,7 +91,7 @@ def title(tool: str, input: Mapping[str, Any], *, name: str = "", cwd: str = "")
 
 
 def shorten(path: str, limit: int = 48) -> str:
-    """A long path loses its middle, never its end."""
+    """Shortens a long path in the middle, never at its end."""
     if len(path) <= limit:
         return path
     head, _, tail = path.rpartition("/")

@@ -1,13 +1,12 @@
-"""The log folded for reading: the one view model that every surface draws.
+"""Folds the log into a transcript, the view model that every interface renders.
 
-Rules of the fold, where the log leaves room:
-
-- A message's chunks are one block until a tool call starts beside them; what the agent says after
-  the call is a new block, so blocks keep the agent's order.
-- A `ToolUpdated` or `ToolFinished` with content replaces what was shown of the call before.
-- A call that nobody finished is cancelled when its turn is cut short (unless it runs in the
+Rules where the log is ambiguous:
+- A message's chunks are one block until a tool call starts beside them; text after the call is
+  a new block, so that blocks stay in the agent's order.
+- A `ToolUpdated` or `ToolFinished` with content replaces the earlier content of the call.
+- An unfinished call is cancelled when its turn fails or is cancelled (unless it runs in the
   background) or when the agent's process ends; open requests are withdrawn with the process.
-- An end without its beginning never raises: a call is made up for it, an answer is passed over.
+- An end without its start never raises: a call is created for it, an answer is ignored.
 """
 
 from __future__ import annotations
@@ -62,12 +61,12 @@ from tillerman.core.usage_totals import added
 
 
 class Totals(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What all turns used together; the context is that of the last report."""
+    """Usage of all turns together; the context is that of the last report."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    cost_usd: float | None = None  # None: no turn told its cost
+    cost_usd: float | None = None  # None: no turn reported its cost
     context_used: int | None = None
     context_limit: int | None = None
 
@@ -81,7 +80,7 @@ class Transcript:
     native_id: str | None = None
     model: str | None = None
     mode: str | None = None
-    approve: str | None = None  # the preset, where somebody changed it
+    approve: str | None = None  # the preset, if it was changed
     title: str | None = None
     commands: tuple[str, ...] = ()
     opening: list[Block] = field(default_factory=list)  # before the first turn
@@ -94,7 +93,7 @@ class Transcript:
 
     @property
     def busy(self) -> bool:
-        """A turn is under way, or work of an earlier one goes on in the background."""
+        """A turn is running, or work of an earlier one continues in the background."""
         return bool(self.background) or any(turn.status == "running" for turn in self.turns[-1:])
 
     @property
@@ -117,16 +116,16 @@ class Transcript:
 
 @dataclass(slots=True)
 class _Scope:
-    """Where blocks go: a turn or a call, with what may still grow in it."""
+    """A turn or a call that blocks are added to, and its messages that can still grow."""
 
     blocks: list[Block]
     growing: dict[tuple[type, str], Message | Thought] = field(default_factory=dict)
-    spoken: dict[str, int] = field(default_factory=dict)  # message id -> how many blocks it has
+    spoken: dict[str, int] = field(default_factory=dict)  # message id -> number of its blocks
     plan: PlanBlock | None = None
 
 
 class Fold:
-    """Builds a transcript entry by entry; `transcript` is whole after each."""
+    """Builds a transcript entry by entry; `transcript` is complete after each."""
 
     def __init__(self) -> None:
         self.transcript = Transcript()
@@ -195,7 +194,7 @@ class Fold:
             case _:
                 assert_never(event)
 
-    # -- places --
+    # -- lookup of turns, calls and scopes --
 
     def _turn(self, entry: Entry) -> Turn:
         turn = self._turns.get(entry.turn)
@@ -232,7 +231,7 @@ class Fold:
             scope.blocks.append(call)
         return call
 
-    # -- what agents say and do --
+    # -- messages and tool calls --
 
     def _speak(
         self, entry: Entry, kind: type[Message] | type[Thought], message_id: str, text: str
@@ -251,7 +250,7 @@ class Fold:
         scope.growing.pop((Thought, message_id), None)
         left = scope.spoken.pop(message_id, 0)
         place = len(scope.blocks)
-        while left:  # from the end: what is withdrawn was mostly said just now
+        while left:  # from the end: withdrawn messages are mostly recent
             place -= 1
             block = scope.blocks[place]
             if isinstance(block, Message | Thought) and block.message_id == message_id:
@@ -281,7 +280,7 @@ class Fold:
         call.state, call.ended = state, at
         self._running.pop(call.call_id, None)
 
-    # -- what happens to turns and to the agent --
+    # -- turns and agent state --
 
     def _start_turn(self, entry: Entry, event: TurnStarted) -> None:
         turn = self._turn(entry)

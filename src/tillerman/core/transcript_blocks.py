@@ -1,4 +1,4 @@
-"""What a transcript is made of: turns, and in them messages, calls, requests, plans and notices.
+"""Transcript data: turns with their messages, tool calls, requests, plans and notices.
 
 Only the fold (`core/transcript.py`) changes them.
 """
@@ -28,7 +28,7 @@ CallState = Literal["running", "completed", "failed", "denied", "cancelled"]
 
 
 class _Spoken:
-    """Text that arrives in chunks; joined when somebody looks."""
+    """Text that arrives in chunks; joined when it is read."""
 
     __slots__ = ("_chunks", "message_id")
 
@@ -66,7 +66,7 @@ class Thought(_Spoken):
 
 @dataclass(slots=True)
 class TextBlock:
-    """What the user said beside the turn's prompt."""
+    """A message to the agent besides the turn's prompt."""
 
     text: str
     how: Literal["steer", "queued", "imported", "shell", "handoff", "repair"]
@@ -75,18 +75,18 @@ class TextBlock:
 @dataclass(slots=True)
 class ToolCallBlock:
     call_id: str
-    tool: str = ""  # "" when its start was never seen
+    tool: str = ""  # "" if its start is not in the log
     name: str = ""
     title: str = ""
     input: dict[str, Any] = field(default_factory=dict)
     paths: tuple[str, ...] = ()
     state: CallState = "running"
     content: tuple[Content, ...] = ()
-    blocks: list[Block] = field(default_factory=list)  # of the subagent that works inside it
+    blocks: list[Block] = field(default_factory=list)  # of the subagent that runs inside it
     turn: int = 0
     started: str | None = None
     ended: str | None = None
-    usage: UsageReported | None = None  # of that subagent, where it is told
+    usage: UsageReported | None = None  # of that subagent, if reported
 
     @property
     def duration(self) -> float | None:
@@ -121,7 +121,7 @@ class Turn:
     attachments: tuple[Attachment, ...] = ()
     status: Status = "running"
     failure: Failure | None = None
-    output: Any = None  # structured, when a schema was asked for
+    output: Any = None  # structured, when a schema was requested
     agent: str | None = None
     blocks: list[Block] = field(default_factory=list)
     usage: UsageReported | None = None
@@ -136,7 +136,7 @@ class Turn:
 
 
 def calls_of(blocks: Iterable[Block]) -> Iterator[ToolCallBlock]:
-    """Every call, each before those made inside it; as deep as an agent likes."""
+    """Every call, each before the calls nested in it, at any depth."""
     levels = [iter(blocks)]
     while levels:
         call = next((block for block in levels[-1] if isinstance(block, ToolCallBlock)), None)
@@ -148,7 +148,7 @@ def calls_of(blocks: Iterable[Block]) -> Iterator[ToolCallBlock]:
 
 
 def _seconds(started: str | None, ended: str | None) -> float | None:
-    """Never negative: a clock may be set back in between."""
+    """The duration in seconds; never negative, because the clock may be set back in between."""
     if started is None or ended is None:
         return None
     spent = datetime.fromisoformat(ended) - datetime.fromisoformat(started)

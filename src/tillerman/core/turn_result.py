@@ -1,4 +1,4 @@
-"""What a turn came to, for a caller who did not watch."""
+"""Builds the result of a turn: status, final text, calls, files and usage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CallOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a turn came to."""
+    """The result of a turn."""
 
     session: str
     turn: int
@@ -44,7 +44,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     duration: float | None = None  # seconds
     agent: str | None = None
     native_id: str | None = None
-    fallback: bool = False  # another agent than the first one asked did it
+    fallback: bool = False  # another agent than the first requested one did the work
 
 
 def result(transcript: Transcript, turn: Turn) -> Result:
@@ -71,10 +71,10 @@ def result(transcript: Transcript, turn: Turn) -> Result:
 
 
 def final_text(turn: Turn) -> str:
-    """The last thing the agent itself said: its messages that no tool call of its own divides.
+    """The agent's last message: its text blocks up to its previous tool call.
 
-    Calls after the last message are passed over, so a turn that was cut inside a tool still
-    yields what had been said. Subagents' messages do not count.
+    Calls after the last message are skipped, so that a turn that was cut inside a tool still
+    yields the text before it. Messages of subagents do not count.
     """
     said: list[str] = []
     for block in reversed(turn.blocks):
@@ -83,5 +83,5 @@ def final_text(turn: Turn) -> str:
         elif isinstance(block, ToolCallBlock) and said:
             break
         elif isinstance(block, TextBlock) and block.how == "repair":
-            break  # what was said before it could not be used
+            break  # text before a repair request was not usable
     return "\n\n".join(reversed(said))

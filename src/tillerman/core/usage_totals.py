@@ -1,4 +1,4 @@
-"""What was used, added up: a turn may be reported in parts, and done by several agents."""
+"""Adds up usage reports: a turn may be reported in parts, and done by several agents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tillerman.core.events import UsageReported
 
 
 def added(before: UsageReported | None, now: UsageReported) -> UsageReported:
-    """The context is that of the last report which told it; a cost that nobody told is none."""
+    """The sum; the context is that of the last report with one; cost is None if never reported."""
     if before is None:
         return now
     costs = [usage.cost_usd for usage in (before, now) if usage.cost_usd is not None]

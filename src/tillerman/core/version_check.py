@@ -1,4 +1,4 @@
-"""How an agent's version stands to those that the suite has run."""
+"""Compares an agent's version with the tested versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def standing(tested: tuple[str, str] | None, version: str | None) -> Standing:
-    """What nobody knows, or cannot be compared, is taken for tested."""
+    """Compares the version; an unknown or incomparable one counts as tested."""
     if not (tested and version):
         return "tested"
     oldest, newest, here = map(numbers, (*tested, version))
@@ -21,7 +21,7 @@ def standing(tested: tuple[str, str] | None, version: str | None) -> Standing:
 
 
 def warning(agent: str, tested: tuple[str, str] | None, version: str | None) -> str:
-    """For people; empty when there is nothing to say."""
+    """A warning for people; empty if the version is tested."""
     match standing(tested, version), tested:
         case "newer", (_, newest):
             return f"{agent} {version} is newer than {newest}, the newest tested version"
@@ -31,6 +31,6 @@ def warning(agent: str, tested: tuple[str, str] | None, version: str | None) -> 
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Of `1.2.3-beta.4` the first three: what comes before a release counts as the release."""
+    """The first three numbers: `1.2.3-beta.4` counts as the release `1.2.3`."""
     release = version.partition("-")[0].partition("+")[0]
     return tuple(int(number) for number in _NUMBER.findall(release)[:3])

@@ -1,4 +1,4 @@
-"""A wire: translates the JSON lines of one agent; `agents/stdio/agent.py` does the rest."""
+"""Wire protocol: translates an agent's JSON lines to events; `agents/stdio` does the I/O."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ if TYPE_CHECKING:
 
 
 class WireReply(NamedTuple):
-    """A message that the host must send back at once: a handshake, a callback."""
+    """A message that the host must send back immediately: a handshake, a callback."""
 
     message: dict[str, Any]
 
 
 class AttachmentBytes(NamedTuple):
-    """The bytes of an `Image` in an event that comes with it."""
+    """The bytes of an `Image` in an event of the same line."""
 
     data: bytes
 
 
 class TemporaryFile(NamedTuple):
-    """A file that a program finds where the user works, and that is gone after the turn."""
+    """A file that exists in the user's folder for one turn only."""
 
     path: Path
     content: bytes
-    instead: bytes | None = None  # goes in before stdin where something is there; None: refused
+    instead: bytes | None = None  # sent before stdin if the path exists; None: refuse
 
 
 class Launch(Struct, frozen=True):
     argv: Sequence[Word]
     env: Mapping[str, Word] = field(default_factory=dict)
-    stdin: bytes | None = None  # per-turn agents: all that goes in, then the pipe closes
+    stdin: bytes | None = None  # per-turn agents: the whole input, then the pipe closes
     places: Sequence[TemporaryFile] = ()  # per-turn agents only
 
 
 class Wire(Protocol):
-    """Pure translation between an agent's messages and events; one per conversation.
+    """Pure translation between an agent's messages and events; one instance per conversation.
 
-    `decode` never raises for what the agent sent: it yields `Unrecognized`. It yields a
-    `TurnStarted` only when the agent wakes by itself, and a `TurnEnded` at the end of every turn.
+    `decode` never raises for the agent's output: it yields `Unrecognized`. It yields a
+    `TurnStarted` only when the agent starts a turn by itself, and a `TurnEnded` at the end of
+    every turn.
     """
 
-    lifetime: ClassVar[Literal["session", "turn"]]  # one process for all turns, or one for each
+    lifetime: ClassVar[Literal["session", "turn"]]  # one process for all turns, or one per turn
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch: ...
     def greet(self) -> Iterable[dict[str, Any]]: ...  # sent as soon as the process runs
@@ -62,13 +63,13 @@ class Wire(Protocol):
 
 @runtime_checkable
 class ExplainsExit(Protocol):
-    """A wire whose program says on stderr alone why it failed."""
+    """A wire whose program reports the reason of a failure only on stderr."""
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None: ...
 
 
 @runtime_checkable
 class DecodesStderr(Protocol):
-    """A wire whose program reports on stderr what its stream does not: that it tries again."""
+    """A wire whose program reports retries on stderr, not in its stream."""
 
     def decode_stderr(self, line: str) -> Iterable[Event]: ...

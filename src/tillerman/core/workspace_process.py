@@ -1,4 +1,4 @@
-"""A shell command of a session's workspace, as the list of processes knows it."""
+"""State of a shell command in a session's workspace, as stored in the process list."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ LIVE: frozenset[Status] = frozenset({"starting", "running"})
 
 
 class WorkspaceProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`finished` ended by itself with 0, `failed` with another code or never began; `killed` ended
-    by a signal; `lost` ended while nobody looked after it, and how is not known."""
+    """A shell command and its state.
+
+    `finished`: exited with 0; `failed`: exited with another code or did not start; `killed`: ended
+    by a signal; `lost`: ended while unsupervised, exit status unknown.
+    """
 
     id: str
     session: str
@@ -23,20 +26,20 @@ class WorkspaceProcess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     mode: Mode
     isolation: str
     status: Status = "starting"
-    pid: int | None = None  # pid, start time and boot together name it for good
-    started: str | None = None  # in the kernel's ticks
+    pid: int | None = None  # pid, start time and boot id together identify it
+    started: str | None = None  # in kernel ticks
     boot: str | None = None
     code: int | None = None
     signal: int | None = None
     began_at: str  # UTC, RFC 3339
     ended_at: str | None = None
-    stdout_bytes: int = 0  # all that it wrote
+    stdout_bytes: int = 0  # total output
     stderr_bytes: int = 0
-    stdout_kept: int = 0  # what of it is in the file
+    stdout_kept: int = 0  # output stored in the file
     stderr_kept: int = 0
-    why: str | None = None  # it failed, was killed or lost
-    warden: str | None = None  # the marker of the warden that looks after it
-    owner: str | None = None  # the client that started it, where a session has several
+    why: str | None = None  # reason of failed, killed or lost
+    warden: str | None = None  # the marker of the warden that supervises it
+    owner: str | None = None  # the client that started it, if a session has several
 
     @property
     def live(self) -> bool:

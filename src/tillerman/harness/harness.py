@@ -318,7 +318,9 @@ async def serve_tools(
 
 def _need_sdk() -> None:
     if not find_spec("mcp"):
-        raise UsageError("the MCP SDK is not installed", hint="pip install 'tillerman[mcp]'")
+        from tillerman.harness.extras import install_command
+
+        raise UsageError("the MCP SDK is not installed", hint=install_command("mcp"))
 
 
 def _kept(row: SessionRow) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What tillerman ships for tests: its own, and those of people who add agents."""
+"""Test support for tillerman's own tests, and for those of third-party agents."""
 
 from tillerman.testing.conformance import NonConforming, check_agent
 from tillerman.testing.test_host import PlainHost

@@ -1,11 +1,11 @@
-"""Streams that no agent should send: lines that break naive code, and recorded ones spoiled."""
+"""Malformed input streams for decoder tests: invalid lines, and randomly corrupted recordings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
 
-LONGEST = 2000  # bytes of a recorded line that is worth spoiling
+LONGEST = 2000  # bytes of a recorded line that is worth corrupting
 SCRAPS = (
     b"\n", b"\r\n", b"\0", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b'"', b"\\", b"\\u",
     b"\\ud800", b"{", b"}", b"[", b"]", b",", b":", b"null", b"true", b"-", b"1e999", b"NaN",
@@ -40,7 +40,7 @@ NONSENSE: Sequence[bytes] = (
 
 
 def spoiled(lines: Sequence[bytes], random: Random) -> bytes:
-    """A few recorded lines, and a few things done to their bytes."""
+    """A few recorded lines with random corruptions."""
     short = [line for line in lines if len(line) <= LONGEST] or list(NONSENSE[:20])
     chosen = [random.choice(short) for _ in range(random.randint(1, 4))]
     data = bytearray(b"\n".join(chosen) + random.choice((b"\n", b"")))
@@ -88,7 +88,7 @@ def _noise(data: bytearray, random: Random) -> None:
 
 
 def _swap(data: bytearray, random: Random) -> None:
-    """A number or a word becomes another."""
+    """Replaces a number or a word by another."""
     for old, new in ((b"true", b"7"), (b'"type"', b'"kind"'), (b":", b": "), (b'"', b"")):
         at = data.find(old, _place(data, random))
         if at >= 0:

@@ -1,14 +1,16 @@
-"""Checks that an agent keeps its side of the port. A third party's test is one line:
+"""Conformance tests of an agent: checks that it implements the agent protocol.
+
+A third party's test is one line:
 
     check_agent(agent, Path("recordings"))
 
-Of every agent: its words about itself agree, and it refuses by name what it says it cannot do; it
+Every agent: its declarations agree, and it raises `Unsupported` for what it does not declare; it
 is reported as advisory (`AdvisoryAgent`) unless it declares that it asks before writes and
-commands. Of an agent with a wire also: what it says it can do reaches its program, and no line
-makes it raise. Of each recording: it decodes to its events, or where they are not given is
-understood to the end of a turn, however the bytes are cut into chunks; no key that is dropped,
-renamed or of another type makes it raise; and wherever it breaks off, every turn that began ends
-once. And streams of recorded lines that were spoiled at random give the same events in any chunks.
+commands. An agent with a wire: what it declares reaches its program, and no line makes it raise.
+Each recording: it decodes to its events, or if they are not given is recognized to the end of a
+turn, with any chunk size; no key that is dropped, renamed or of another type makes it raise; and
+wherever it breaks off, every turn that began ends once. Randomly corrupted streams of recorded
+lines give the same events with any chunk size.
 """
 
 from __future__ import annotations
@@ -52,10 +54,10 @@ from tillerman.testing.scenario import Scenario
 
 CHUNKS = (1, 7, 64, 65536)
 TOKEN = "conformance-7321"
-EFFORT = "high"  # that every agent has: others are refused
+EFFORT = "high"  # every agent has it: others are refused
 IMAGE = File("token.png", "image/png", TOKEN.encode())
 
-ASKED: Mapping[str, dict[str, Any]] = {  # capability -> a session that asks for it
+ASKED: Mapping[str, dict[str, Any]] = {  # capability -> a session that requires it
     "model": {"model": TOKEN},
     "modes": {"mode": "plan"},
     "resume": {"resume": TOKEN},
@@ -70,11 +72,11 @@ ASKED: Mapping[str, dict[str, Any]] = {  # capability -> a session that asks for
 
 
 class NonConforming(AssertionError):
-    """What the agent does not keep, and where."""
+    """The requirement that the agent does not meet, and where."""
 
 
 class AdvisoryAgent(UserWarning):
-    """The agent conforms, and no preset but `auto` starts it: it does not declare that it asks."""
+    """The agent conforms, but only preset `auto` starts it: it does not declare that it asks."""
 
 
 FarSide = Callable[[dict[str, Any]], Iterable[dict[str, Any]]]
@@ -89,12 +91,12 @@ def check_agent(
     streams: int = 200,
     far_side: FarSide | None = None,
 ) -> None:
-    """Raises `NonConforming` for the first thing that does not hold.
+    """Raises `NonConforming` for the first requirement that is not met.
 
-    Each recording is cut off at so many `cuts`, and so many `streams` are spoiled at random.
-    `far_side` is what the program answers to a message, for a wire that says hello first.
-    With a `scene` the agent also plays every case of `tillerman.testing.conformance_cases` that it
-    claims to support.
+    Each recording is cut off at `cuts` positions, and `streams` random corruptions are tried.
+    `far_side` returns the program's answer to a message, for a wire with a handshake. With a
+    `scene` the agent also runs every case of `tillerman.testing.conformance_cases` that it
+    declares to support.
     """
     check_info(agent)
     _run(check_refusals(agent))
@@ -110,7 +112,7 @@ def check_agent(
     for recording in found:
         check_decoding(agent, recording)
         _run(check_cuts(agent, recording, cuts))
-    for recording in sorted(found, key=lambda one: len(one.lines)):  # each place in the shortest
+    for recording in sorted(found, key=lambda one: len(one.lines)):  # each path in the shortest
         check_changes(agent, recording, seen)
     check_streams(agent, [line for recording in found for line in recording.lines], streams)
 
@@ -173,7 +175,7 @@ async def check_scene(scene: Scenario) -> None:
 
 
 class _Started(Exception):
-    """A program was to be run."""
+    """The agent tried to run a program."""
 
 
 class _EmptyHost(RecordedHost):
@@ -211,12 +213,12 @@ def check_wire(agent: StdioAgent, far_side: FarSide | None = None) -> None:
 def _sent(
     agent: StdioAgent, spec: SessionSpec, prompt: Prompt, far_side: FarSide | None = None
 ) -> str:
-    """All that a first turn tells the program."""
+    """Everything that a first turn sends to the program."""
     wire = agent.wire(spec)
     per_turn = wire.lifetime == "turn"
     launch = wire.launch(spec, prompt if per_turn else None)
     messages = [*wire.greet(), *([] if per_turn else wire.prompt(prompt))]
-    for message in messages if far_side else ():  # which grows while it is read
+    for message in messages if far_side else ():  # grows during the iteration
         for line in map(encode, far_side(message) if far_side else ()):
             messages += [one.message for one in wire.decode(line) if isinstance(one, WireReply)]
     words = repr([launch.argv, dict(launch.env), launch.places])
@@ -266,7 +268,7 @@ async def check_cuts(agent: StdioAgent, recording: Recording, cuts: int) -> None
 
 
 def check_streams(agent: StdioAgent, lines: Sequence[bytes], count: int, *, seed: int = 0) -> None:
-    """Streams of these lines, spoiled at random, give the same events in any chunks."""
+    """Randomly corrupted streams of these lines give the same events with any chunk size."""
     random = Random(seed)
     for number in range(count):
         data = spoiled(lines, random)
@@ -294,7 +296,7 @@ def _compare(recording: Recording, said: Sequence[Event | WireReply]) -> None:
 
 
 def _check_understood(recording: Recording, said: Sequence[Event | WireReply]) -> None:
-    """Where nothing says what is expected, a wire that understands nothing would pass the rest."""
+    """Requires recognized events: without expectations, a wire that ignores all would pass."""
     for one in said:
         if isinstance(one, Unrecognized):
             _fail(f"{recording.name}: nobody understands {one.raw[:200]!r}: {one.why}")
@@ -305,7 +307,7 @@ def _check_understood(recording: Recording, said: Sequence[Event | WireReply]) -
 
 
 def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | WireReply]:
-    """What they mean; a picture's bytes are told by its hash."""
+    """The decoded events and replies; the bytes of an image are represented by its hash."""
     wire = listener(agent)
     said: list[Event | WireReply] = []
     for line in lines:
@@ -322,7 +324,7 @@ def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | WireReply]:
 
 
 def _check_storable(one: Event | WireReply) -> None:
-    """An event of wrong types can be made, but not read again from the log."""
+    """An event with wrong types can be created, but not decoded from the log."""
     try:
         if isinstance(one, WireReply):
             encode(one.message)
@@ -342,7 +344,7 @@ def _ends_unbegun(said: Iterable[object]) -> bool:
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
-    """In a thread of its own, so that a test may be async or not."""
+    """Runs in a separate thread, so that a test may be async or not."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, work).result()
 

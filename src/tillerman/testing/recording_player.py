@@ -1,4 +1,4 @@
-"""Plays recorded bytes into an agent, as if its process had written them."""
+"""Replays recorded bytes to an agent, as if its process had written them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ KILLED = Exit(None, signal.SIGKILL)
 
 
 class TurnCount:
-    """Begins and ends of turns, as the host and the agent tell them."""
+    """Counts starts and ends of turns, as the host and the agent report them."""
 
     def __init__(self) -> None:
         self.open = 0
         self.begun = 0
-        self.unbegun = 0  # ends of nothing
+        self.unbegun = 0  # ends without a start
 
     def begin(self) -> None:
         self.open += 1
@@ -58,7 +58,7 @@ def listener(agent: StdioAgent) -> Wire:
 
 
 def hear(agent: StdioAgent, data: bytes, chunk: int) -> list[Event]:
-    """The events of these bytes when they come in chunks of that size."""
+    """The events of these bytes when they arrive in chunks of that size."""
     lines = LineSplitter(LINE_CAP, NullSpill)
     hearing = LineDecoder(listener(agent), LINE_CAP)
     events: list[Event] = []
@@ -72,7 +72,7 @@ def hear(agent: StdioAgent, data: bytes, chunk: int) -> list[Event]:
 async def converse(
     agent: StdioAgent, parts: Sequence[Sequence[bytes]], *, cut: int | None = None
 ) -> tuple[list[Event], TurnCount]:
-    """A whole conversation of which only the process is made up; SIGKILL ends it, at the cut."""
+    """Runs a conversation with a simulated process; SIGKILL ends it, at the cut."""
     host = RecordedHost()
     conversation = await agent.open(SPEC, host)
     per_turn = agent.wire(SPEC).lifetime == "turn"
@@ -109,7 +109,7 @@ async def converse(
 
 
 class RecordedHost:
-    """Whatever program is asked for, it gives a child without a process."""
+    """A host that returns a child without a process for every program."""
 
     level = "none"
     line_cap = LINE_CAP
@@ -187,7 +187,7 @@ class RecordedChild:
 
 
 class NullSpill:
-    """A spill that keeps nothing."""
+    """A spill that stores nothing."""
 
     def write(self, data: bytes) -> None:
         pass

@@ -1,8 +1,8 @@
-"""Recordings of an agent's lines, and the changes that tomorrow's version may make to them.
+"""Loads recordings of an agent's lines, and generates changes that newer versions may make.
 
 A recording is a folder with `wire.jsonl`, the agent's lines as it wrote them, or both directions
 as `{"dir": "in" | "out", "msg": …}` where out is what the host sent; and, for the first form, with
-`events.jsonl`, what the wire makes of them in a session at /proj: on each line an event, or
+`events.jsonl`, what the wire decodes them to in a session at /proj: on each line an event, or
 `{"reply": MESSAGE}`.
 """
 
@@ -20,7 +20,7 @@ WRONG: tuple[object, ...] = (None, 0, "x", {}, [None])
 @dataclass(frozen=True)
 class Recording:
     name: str
-    parts: tuple[tuple[bytes, ...], ...]  # the agent's lines between the host's words
+    parts: tuple[tuple[bytes, ...], ...]  # the agent's lines between the host's messages
     expected: tuple[bytes, ...] | None
 
     @property
@@ -44,7 +44,7 @@ def _load(folder: Path, root: Path) -> Recording:
             case _:
                 parts[-1].append(line)
     events = folder / "events.jsonl"
-    both_ways = len(parts) > 1  # what the host did meanwhile is the wire's own to tell
+    both_ways = len(parts) > 1  # then the events depend on what the host did
     return Recording(
         name=str(folder.relative_to(root)),
         parts=tuple(tuple(part) for part in parts),
@@ -55,9 +55,9 @@ def _load(folder: Path, root: Path) -> Recording:
 
 
 def changes(line: bytes, seen: set[tuple[str, ...]]) -> Iterator[tuple[str, bytes]]:
-    """Each key dropped, renamed, and given values of other types; the places seen before left out.
+    """Each key dropped, renamed, and set to values of other types; skips paths seen before.
 
-    Yields what was changed in words, and the changed line.
+    Yields a description of the change, and the changed line.
     """
     message = _parsed(line)
     if not isinstance(message, dict):

@@ -1,7 +1,7 @@
-"""A scene: one agent, told what to do by a test, and watched through whole sessions.
+"""Test scenario of one agent: a test scripts its model and observes whole sessions.
 
 A story is a list of replies, each a list of acts: what the agent's model says, thinks and does, in
-words that every scene can play, be the far side a real CLI before a scripted model or a stand-in.
+terms that every scenario supports, with a real CLI and a scripted model or with a stand-in.
 """
 
 from __future__ import annotations
@@ -46,13 +46,16 @@ E = TypeVar("E")
 
 
 class UnsupportedAction(Exception):
-    """This scene has no way to make its agent do that, and why."""
+    """This scenario cannot make its agent do that; the message is the reason."""
 
 
 class ToolAction(msgspec.Struct, frozen=True):
-    """A call of a tool: `shell` (command), `read` (path), `write` (path, text), `edit` (path, old,
-    new), `ask` (question, one choice, another), `todo` (one thing, another), `mcp` (server, tool,
-    text), `result` (JSON that was asked for)."""
+    """A tool call.
+
+    `shell` (command), `read` (path), `write` (path, text), `edit` (path, old, new), `ask`
+    (question, one choice, another), `todo` (one item, another), `mcp` (server, tool, text),
+    `result` (the requested JSON).
+    """
 
     tool: str
     words: tuple[str, ...]
@@ -60,7 +63,7 @@ class ToolAction(msgspec.Struct, frozen=True):
 
 Act = (
     Say | Think | ToolAction | ReplyHold | Stall | ConnectionCut | Close | Fail | Usage
-)  # that a reply counts
+)  # the usage that a reply reports
 Part = Sequence[Act] | Fail | Attempts
 Story = Sequence[Part]
 
@@ -70,30 +73,33 @@ def do(tool: str, *words: str | Path) -> ToolAction:
 
 
 class Scenario(Protocol):
-    """What a test of any agent needs. `differs` tells, by case, what the agent does otherwise than
-    most; such a case must fail. `left_out` tells which are not played at all, and why."""
+    """The interface that a test of any agent needs.
+
+    `differs` describes, by case, known differences of the agent; such a case must fail. `left_out`
+    names the cases that are skipped, with reasons.
+    """
 
     agent: Agent
     project: Path
-    server: dict[str, Any]  # an MCP server whose tool `shout` says a text in capitals
+    server: dict[str, Any]  # an MCP server whose tool `shout` returns a text in capitals
     differs: dict[str, str]
     left_out: dict[str, str]
-    at_work: float  # seconds after which a prompted agent works, on a busy machine too
+    at_work: float  # seconds until a prompted agent works, even on a busy machine
 
     def script(self, *replies: Part) -> str: ...  # a prompt that plays this
     def release(self, name: str) -> None: ...  # ends a `ReplyHold`
-    def told(self) -> str: ...  # all that the model was told last, as JSON
-    async def requested(self) -> None: ...  # until the model was asked for the last script
-    def age(self, seconds: float) -> None: ...  # of the sessions that the agent itself stored
-    def forget(self) -> None: ...  # removes the sessions that the agent itself stored
-    async def start(self, **wishes: Any) -> Session: ...  # fields of SessionSpec and Terms
+    def told(self) -> str: ...  # everything in the model's last request, as JSON
+    async def requested(self) -> None: ...  # waits until the model is asked for the last script
+    def age(self, seconds: float) -> None: ...  # shifts the sessions stored by the agent back
+    def forget(self) -> None: ...  # removes the sessions stored by the agent
+    async def start(self, **wishes: Any) -> Session: ...  # fields of SessionSpec and RunSettings
     async def resume(self, session: str, *, fork: bool = False) -> Session: ...
     async def reopen(self) -> None: ...  # ends all processes; the store stays
-    def left(self) -> list[str]: ...  # processes of the agent's that still run
+    def left(self) -> list[str]: ...  # processes of the agent that still run
 
 
 async def play(session: Session, prompt: str, *, starts: int = 1, **more: Any) -> list[Entry]:
-    """All entries from a prompt until the agent rests, which it `starts` so often for."""
+    """All entries from a prompt until the agent is idle, after `starts` agent starts."""
     async with asyncio.timeout(PATIENCE * starts):
         return [entry async for entry in session.run(prompt, **more)]
 
@@ -101,7 +107,7 @@ async def play(session: Session, prompt: str, *, starts: int = 1, **more: Any) -
 async def until(
     session: Session, kind: type[E], where: Callable[[E], bool] = lambda event: True
 ) -> E:
-    """The first such event, waited for."""
+    """Waits for the first such event."""
     async with asyncio.timeout(PATIENCE):
         async for entry in session.entries():
             if isinstance(entry.event, kind) and where(entry.event):
@@ -114,7 +120,7 @@ def of(entries: Iterable[Entry], kind: type[E]) -> list[E]:
 
 
 def said(entries: Iterable[Entry]) -> str:
-    """What the agent said, less what it took back."""
+    """The agent's text, without withdrawn messages."""
     entries = list(entries)
     gone = {event.message_id for event in of(entries, MessageWithdrawn)}
     return "".join(
@@ -135,7 +141,7 @@ def end(entries: Iterable[Entry]) -> TurnEnded:
 
 
 def call(entries: Iterable[Entry], *tools: str) -> tuple[ToolStarted, ToolFinished]:
-    """The one call of such a tool, and its end."""
+    """The only call of such a tool, and its end."""
     entries = list(entries)
     begun = [event for event in of(entries, ToolStarted) if event.tool in tools]
     names = [event.tool for event in of(entries, ToolStarted)]
@@ -150,7 +156,7 @@ def shown(event: ToolFinished) -> str:
 
 
 def check_log(entries: Sequence[Entry]) -> None:
-    """What holds for every session, whatever happened in it."""
+    """Checks the invariants of every session log."""
     assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1)), "a gap in the log"
     strange = of(entries, Unrecognized)
     assert not strange, f"nobody understands {strange[0].raw[:300]!r}: {strange[0].why}"

@@ -1,4 +1,4 @@
-"""Sessions of one agent in a folder of their own: what a scene has besides its script."""
+"""Base class of scenarios: sessions of one agent in a temporary folder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ _OF_TERMS = frozenset(RunSettings.__struct_fields__)
 
 
 class ScenarioSessions:
-    """A scene inherits from it and writes its `script`. `home` is the agent's, and `environment`
-    what it gets besides PATH and HOME."""
+    """A scenario inherits from it and implements `script`.
+
+    `home` is the agent's home; `environment` is added to PATH and HOME.
+    """
 
     at_work = 2.0
 
@@ -64,7 +66,7 @@ class ScenarioSessions:
         self._open()
 
     async def close(self) -> None:
-        """Ends all that runs, and checks every log."""
+        """Ends everything that runs, and checks every log."""
         await self._sessions.close()
         log, rows = self._sessions.log, self._sessions.catalog.list()
         logs = [list(read_all(log, row.id)) for row in rows]
@@ -76,7 +78,7 @@ class ScenarioSessions:
         raise UnsupportedAction("there is no model behind it")
 
     def age(self, seconds: float) -> None:
-        """A stand-in compares no times."""
+        """No effect: a stand-in compares no timestamps."""
 
     def forget(self) -> None:
         raise UnsupportedAction("nobody has seen how it refuses to resume")
@@ -93,12 +95,12 @@ class ScenarioSessions:
         terms: dict[str, Any] = {"environment": self._environment}
         terms |= {name: value for name, value in wishes.items() if name in _OF_TERMS}
         spec = {name: value for name, value in wishes.items() if name not in _OF_TERMS}
-        spec = {"accept_advisory": True} | spec  # the cases find out by themselves
+        spec = {"accept_advisory": True} | spec  # the cases detect it themselves
         return SessionSpec(cwd=self.project, options=self._options, **spec), RunSettings(**terms)
 
 
 def _processes(mark: bytes) -> list[str]:
-    """Pid and words of those whose environment holds this `NAME=value`."""
+    """Pid and command line of processes whose environment contains this `NAME=value`."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

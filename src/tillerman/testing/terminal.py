@@ -1,4 +1,4 @@
-"""A program on a real terminal, which is tmux: keys go in, the screen is looked at."""
+"""Runs a program in a real terminal (tmux): sends keys and reads the screen."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PATIENCE = 30.0
 
 
 class Tmux:
-    """A server of its own for one program: `with Tmux(folder) as terminal: terminal.run(…)`."""
+    """A separate tmux server for one program: `with Tmux(folder) as terminal: terminal.run(…)`."""
 
     def __init__(self, folder: Path, columns: int = 100, lines: int = 30) -> None:
-        self._socket = str(folder / f"tmux{time.monotonic_ns()}")  # the last may linger a moment
+        self._socket = str(folder / f"tmux{time.monotonic_ns()}")  # the previous one may linger
         self._size = ("-x", str(columns), "-y", str(lines))
         self._code = Path(f"{self._socket}.code")
 
@@ -34,12 +34,12 @@ class Tmux:
         self._tmux("kill-server")
 
     def run(self, words: Sequence[str], environment: Mapping[str, str], cwd: Path) -> None:
-        """With these variables and no others; its terminal is told by TERM."""
+        """Runs with only these variables and TERM."""
         pairs = [f"{name}={value}" for name, value in environment.items()]
         command = shlex.join(["env", "-i", "TERM=xterm-256color", *pairs, *words])
         where = ("-c", str(cwd))
         told = shlex.quote(str(self._code))
-        line = f"{command}; echo $? >{told}.; mv {told}. {told}"  # tmux does not always know it
+        line = f"{command}; echo $? >{told}.; mv {told}. {told}"  # tmux does not always report it
         self._tmux("-f", os.devnull, "new-session", "-d", *where, *self._size, line)
 
     @property
@@ -48,7 +48,7 @@ class Tmux:
 
     @property
     def pid(self) -> int:
-        """The program's own."""
+        """The pid of the program."""
         shell = int(self._tmux("display-message", "-p", "#{pane_pid}").stdout)
         return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
 
@@ -56,14 +56,14 @@ class Tmux:
         self._tmux("send-keys", "-l", text)
 
     def press(self, *keys: str) -> None:
-        """By tmux's names: `Enter`, `Escape`, `C-q`."""
+        """Sends keys by tmux's names: `Enter`, `Escape`, `C-q`."""
         self._tmux("send-keys", *keys)
 
     def resize(self, columns: int, lines: int) -> None:
         self._tmux("resize-window", "-x", str(columns), "-y", str(lines))
 
     def until(self, seen: str | Callable[[str], bool], seconds: float = PATIENCE) -> str:
-        """The screen as soon as it shows that."""
+        """Waits until the screen shows it, and returns the screen."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             screen = self.screen
@@ -73,7 +73,7 @@ class Tmux:
         raise AssertionError(f"not seen in {seconds:g} s: {seen}\n{self.screen}")
 
     def ended(self, seconds: float = PATIENCE) -> int:
-        """Waits for the program's end; its exit code."""
+        """Waits for the end of the program; returns its exit code."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self._code.exists():

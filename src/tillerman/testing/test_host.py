@@ -1,4 +1,4 @@
-"""A host for an agent under test: supervised children, a spill folder, and no session."""
+"""Test host for an agent: supervised children and a spill folder, without a session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPILL_CAP = 64 * 1024 * 1024
 
 
 class PlainHost:
-    """Open it with `async with PlainHost.open(folder)`; its children see `folder` as their home."""
+    """Opened by `async with PlainHost.open(folder)`; `folder` is the home of its children."""
 
     patience = None
 
@@ -93,7 +93,7 @@ class PlainHost:
 
 
 class FileSpill:
-    """Keeps the beginning of what is written, up to its cap."""
+    """Stores the beginning of the data, up to its cap."""
 
     def __init__(self, path: Path, cap: int = SPILL_CAP) -> None:
         self._path = path

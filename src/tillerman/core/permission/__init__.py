@@ -1,4 +1,4 @@
-"""The policy: what an agent may do, by rules on commands, files, hosts, servers and modes."""
+"""Permission policy: rules on commands, files, hosts, MCP servers and modes."""
 
 from tillerman.core.permission.guarded_names import INSTRUCTIONS, PROTECTED, PROTECTED_PREFIX
 from tillerman.core.permission.path_location import PLACES, DecisionContext

@@ -1,4 +1,4 @@
-"""One thing that a request would do: a call, a simple command, a file or a host that it reaches."""
+"""An action of a request that the policy decides: a call, a simple command, a file or a host."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from tillerman.core.tools import class_of
 
 
 class PolicyAction(Struct, frozen=True):
-    """`kind`: a whole call, one simple command of it, a file or a host that it reaches.
+    """One action; `kind`: the whole call, one simple command, or a file or host that it accesses.
 
-    What is `derived` stands in the words of a command: only rules that name files, or hosts, or
-    forbid commands, speak of it; the command itself is judged by all.
+    A `derived` action comes from a command's arguments: only rules that name files or hosts, or
+    that deny commands, apply to it; all rules apply to the command itself.
     """
 
     kind: Literal["call", "command", "file", "host"]
     tool: str
-    names: frozenset[str]  # tools and classes that it goes by
+    names: frozenset[str]  # tool and class names that it matches
     call: frozenset[str]  # those of the request
     told: str = ""
     spots: tuple[PathLocation, ...] = ()
     command: ParsedCommand | None = None
-    line: str | None = None  # the whole command line it is of
+    line: str | None = None  # the command line that contains it
     host: str | None = None
     server: str | None = None
     derived: bool = False
-    possible: bool = False  # it may come to this, and nobody can tell
+    possible: bool = False  # may happen; cannot be determined
 
 
 def names_of(tool: str) -> frozenset[str]:
-    """The tool's own, and that of its class."""
+    """The name of the tool and that of its class."""
     return frozenset({tool, class_of(tool) or tool})

@@ -1,4 +1,4 @@
-"""What a request would do, taken apart: each command, file, host and tool is judged by itself."""
+"""Splits a request into actions: each command, file, host and tool is decided separately."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def acts_of(request: PermissionRequested, context: DecisionContext) -> list[Poli
 
 
 def server_of(request: PermissionRequested) -> str | None:
-    """`server.tool`; None for what nobody told."""
+    """`server.tool`, or None if it is unknown."""
     if request.tool != "MCP":
         return request.tool
     inside = request.title.removeprefix("MCP `").removesuffix("`")
@@ -62,7 +62,7 @@ def _files(
 
 
 def _spot(request: PermissionRequested, path: str, context: DecisionContext) -> PathLocation:
-    """What deletes or moves a folder does so with all that is in it."""
+    """The location of a path; deleting or moving a folder includes its content."""
     if request.tool in ("Delete", "Rename"):
         return spot_of(FileAccess(path, "remove", recursive=True), context)
     if request.tool == "Read" and request.input.get("recursive") is True:
@@ -71,7 +71,7 @@ def _spot(request: PermissionRequested, path: str, context: DecisionContext) -> 
 
 
 def named(request: PermissionRequested) -> Iterator[str]:
-    """The files that a call says it is about, wherever it says so."""
+    """All file paths that a call names, from every known field."""
     yield from request.paths
     yield from paths_of(request.input)
     for key in _MORE_PATHS:
@@ -93,7 +93,7 @@ def _network(request: PermissionRequested, names: frozenset[str]) -> PolicyActio
 
 
 def host_of(url: str) -> str:
-    """The host that a request to this address goes to; a sign for one that readers disagree on."""
+    """The host that a request to this URL goes to; `HOLE` if URL parsers disagree."""
     if "\\" in url or any(ord(c) <= 32 or ord(c) == 127 for c in url.strip()):
         return HOLE
     url = url.strip()

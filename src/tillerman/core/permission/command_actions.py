@@ -1,4 +1,4 @@
-"""What a command line would do, taken apart: its commands, and the files and hosts they reach."""
+"""Splits a command line into actions: its commands, and the files and hosts they access."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tillerman.core.permission.shell.parsed_script import (
     shown,
 )
 
-LINE_KEYS = ("command", "cmd", "script")  # where a shell's call has its command line
-# where a shell's call says which folder it runs in, however the words are put together
+LINE_KEYS = ("command", "cmd", "script")  # input fields that hold the command line of a shell call
+# input fields that hold the working directory of a shell call, without case and separators
 _FOLDER_KEYS = frozenset({
     "cwd", "currentdir", "currentdirectory", "dir", "directory", "dirpath", "folder",
     "targetdirectory", "workdir", "workdirectory", "workingdir", "workingdirectory",
@@ -47,17 +47,17 @@ _OUTSIDE = frozenset({"outside", "unnamed"})
 
 
 def load_reader() -> None:
-    """While there is time: it takes some milliseconds, and whoever asks about a command waits."""
+    """Imports the shell reader ahead of time: a request would wait some milliseconds for it."""
     import tillerman.core.permission.shell.reader  # noqa: F401
 
 
 def line_key(input: Mapping[str, Any]) -> str:
-    """The key of the command line; empty where there is none."""
+    """The input field of the command line; empty if there is none."""
     return next((key for key in LINE_KEYS if input.get(key)), "")
 
 
 def script_of(request: PermissionRequested, start: str = "") -> tuple[str, ParsedScript]:
-    """The command line of a shell's call, and what it does; `start`: the path it runs in."""
+    """The command line of a shell call, and its parsed script; `start`: its working directory."""
     from tillerman.core.permission.shell.reader import read, read_words  # most calls need no shell
 
     key = line_key(request.input)
@@ -76,16 +76,16 @@ def script_of(request: PermissionRequested, start: str = "") -> tuple[str, Parse
 
 
 def located(request: PermissionRequested, start: str = "") -> tuple[str, ParsedScript]:
-    """The same, from the folder that the call says it runs in."""
+    """Like `script_of`, run from the working directory that the call names."""
     line, script = script_of(request, start)
     starts = start_directories(request)
     for one in starts:
-        line = f"cd {shlex.quote(one)} && {line}"  # allowed as a line at home, it is not there
+        line = f"cd {shlex.quote(one)} && {line}"  # a rule for the line alone must not match
     return line, _moved(script, starts)
 
 
 def start_directories(request: PermissionRequested) -> list[str]:
-    """The folders that the agent would run it in; none where it names none."""
+    """The working directories that the call names; empty if none."""
     named = [
         value if isinstance(value, str) else HOLE
         for key, value in request.input.items()
@@ -95,7 +95,7 @@ def start_directories(request: PermissionRequested) -> list[str]:
 
 
 def _start_path(request: PermissionRequested, context: DecisionContext) -> str:
-    """The absolute path that the line runs in; empty if it is not known."""
+    """The absolute path of the working directory; empty if it is unknown."""
     base = str(context.base or context.cwd)
     match start_directories(request):
         case []:
@@ -130,7 +130,7 @@ def command_acts(request: PermissionRequested, context: DecisionContext) -> Iter
 
 
 def _names_below(context: DecisionContext, access: FileAccess) -> Iterator[str]:
-    """A name that nobody can rely on, where not all can be looked up on disk."""
+    """The file names below; " ", which no rule relies on, where the list is incomplete."""
     if context.files is None or not SIGNS.isdisjoint(access.path):
         yield " "
         return
@@ -145,7 +145,7 @@ def _names_below(context: DecisionContext, access: FileAccess) -> Iterator[str]:
 def _unread(
     request: PermissionRequested, line: str, script: ParsedScript
 ) -> Iterator[PolicyAction]:
-    """What was not read to its end may run, write and reach anything."""
+    """Actions for a line that could not be parsed fully: it may run, write and access anything."""
     hidden = hidden_characters(line)
     reasons = script.unread
     if not line.strip():
@@ -181,7 +181,7 @@ def _host(host: str, line: str) -> PolicyAction:
 
 
 def _moved(script: ParsedScript, starts: Sequence[str]) -> ParsedScript:
-    """From each folder that it may run in."""
+    """The script with its directories relative to each possible working directory."""
     if not starts:
         return script
 
@@ -213,7 +213,7 @@ def _is_within(folder: str, context: DecisionContext) -> bool:
 
 
 def _to(folder: str) -> ParsedCommand:
-    """To run a line elsewhere is to go there first."""
+    """A `cd` command, because running a line elsewhere means to go there first."""
     words = ("cd", folder)
     return ParsedCommand(words, joined(words), accesses=(FileAccess(folder, "read"),))
 
@@ -250,7 +250,7 @@ def _command(
 def _copied(
     accesses: Sequence[FileAccess], spots: Sequence[PathLocation], context: DecisionContext
 ) -> list[PathLocation]:
-    """Where a whole tree is written, the names in the trees that are read are written there."""
+    """Adds names of trees that are read to trees that are written: they are copied there."""
     sources = [found.tree for access, found in zip(accesses, spots, strict=True)
                if found.tree and access.kind in ("read", "remove")]  # fmt: skip
     copied = list(spots)

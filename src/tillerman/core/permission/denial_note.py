@@ -1,4 +1,4 @@
-"""What to say to an agent that cannot be given other input: what to ask for instead."""
+"""Builds the note for a denied agent that cannot receive changed input: what to request instead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tillerman.core.permission.policy import Decision
 
 
 def denial_note(decision: Decision, request: PermissionRequested) -> str:
-    """The note of a decision that rewrites, and what it would have made of the request."""
+    """The note of a decision that rewrites the input, with the rewritten input."""
     new = decision.input or {}
     changed = {key: value for key, value in new.items() if request.input.get(key) != value}
     match list(changed.items()):

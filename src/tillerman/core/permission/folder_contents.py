@@ -1,4 +1,4 @@
-"""What lies below a folder that a call reads or changes as a whole, looked up on disk."""
+"""Lists files on disk below a folder that a call reads or changes recursively."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from typing import Protocol
 from tillerman.core.permission import guarded_names
 from tillerman.core.permission.shell.parsed_script import ANY, ONE, FileAccess
 
-# What tools make and remove as a whole: settings of other projects in there steer nobody here.
+# Folders that tools create and remove as a whole: settings of other projects in them have no
+# effect here.
 GENERATED = frozenset({
     "node_modules", "bower_components", "vendor", ".venv", "venv", "site-packages", ".tox", ".nox",
     "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", "target", "dist", "build", "out",
     ".next", ".nuxt", ".cache", ".gradle", ".terraform", "coverage",
 })  # fmt: skip
-_MOST_FOLLOWED = 2_000  # links of one tree
-# how paths below a folder begin: what is cut off, and what is put there instead
+_MOST_FOLLOWED = 2_000  # links per tree
+# path prefixes below a folder: what is removed, and what replaces it
 Starts = tuple[tuple[str, str], ...]
 
 
 class FolderListing:
-    """Paths relative to a folder, nearest first. It keeps what patterns were found to match in it,
-    so one that is used again answers at once."""
+    """Paths relative to a folder, nearest first, with a cache of pattern matches."""
 
     def __init__(
         self, paths: tuple[str, ...], *, links: tuple[str, ...] = (), complete: bool = True
     ) -> None:
-        """`links`: those of the paths that are symbolic links. Not `complete`: there is more than
-        was looked at."""
+        """`links`: the paths that are symbolic links. Not `complete`: the listing was cut off."""
         self.paths = paths
         self.links = links
         self.complete = complete
@@ -40,7 +39,7 @@ class FolderListing:
 
     @cached_property
     def by_name(self) -> dict[str, list[str]]:
-        """The paths by their last names, as the laxest file system compares them."""
+        """The paths by last name, normalized as the most lenient file system does."""
         found: dict[str, list[str]] = {}
         for path in self.paths:
             found.setdefault(guarded_names.plain(path.rpartition("/")[2]), []).append(path)
@@ -64,7 +63,7 @@ class FolderListing:
         return found
 
     def placed(self, regex: re.Pattern[str], starts: Starts) -> list[str]:
-        """The paths that match as a whole, in any of their forms."""
+        """The paths that match as a whole, with any of the prefixes."""
         found = self._matched.get((regex, starts))
         if found is None:
             found = [
@@ -79,8 +78,10 @@ class FolderListing:
         return found
 
     def protected(self, parts: tuple[str, ...], key: object, reaches: Callable[[str], bool]) -> str:
-        """The first protected path that is reached; `parts` lead to the folder, and `key` stands
-        for what is reached."""
+        """The first protected path that is reached.
+
+        `parts` lead to the folder; `key` identifies `reaches` in the cache.
+        """
         if not self._has_significant_names and not any(map(guarded_names.is_significant, parts)):
             return ""
         found = self._protected.get((parts, key))
@@ -94,32 +95,32 @@ class FolderListing:
 
 
 def fold_path(path: str) -> str:
-    """A path as the laxest file system compares it."""
+    """Normalizes a path as the most lenient file system does."""
     if path.isascii() and path.isprintable() and not _ENDINGS.search(path):
         return path.lower()
     return "/".join(map(guarded_names.plain, path.split("/")))
 
 
-_ENDINGS = re.compile(r"[. ](?:/|$)")  # of names that are compared without
+_ENDINGS = re.compile(r"[. ](?:/|$)")  # endings that are ignored in comparisons
 
 
 class FileTree(Protocol):
-    """What the policy looks up on disk while it decides. Paths are absolute."""
+    """File system queries of the policy while it decides. Paths are absolute."""
 
-    def glob(self, pattern: str) -> Sequence[str] | None: ...  # None: more than can be looked at
+    def glob(self, pattern: str) -> Sequence[str] | None: ...  # None: too many
     def below(self, folder: str, skipped: frozenset[str]) -> FolderListing: ...
-    def tracked(self, path: str) -> bool: ...  # by git, or nobody knows
-    def is_folder(self, path: str) -> bool: ...  # links followed
+    def tracked(self, path: str) -> bool: ...  # by git, or unknown
+    def is_folder(self, path: str) -> bool: ...  # follows links
 
 
 def glob_pattern(path: str) -> str:
-    """A path with the signs of the reader, as a pattern of `fnmatch`."""
+    """Converts a path with the shell reader's signs to a `fnmatch` pattern."""
     plain = "".join(f"[{c}]" if c in "*?[" else c for c in path)
     return plain.replace(ANY, "*").replace(ONE, "?")
 
 
 class Tree:
-    """The files that a recursive access reaches; looked up when first asked for."""
+    """The files that a recursive access reaches, listed on first use."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class Tree:
         matched: Callable[[str], bool] | None = None,
         resolve: Callable[[str], str] = posixpath.normpath,
     ) -> None:
-        """`matched`: of the paths below, those that are meant. `resolve` follows links."""
+        """`matched` selects among the paths below. `resolve` follows links."""
         self._files = files
         self._matched = matched
         self._resolve = resolve
@@ -138,12 +139,12 @@ class Tree:
 
     @property
     def listings(self) -> list[tuple[str, FolderListing]]:
-        """Of the folders, and of those that links in them lead to, where they are followed."""
+        """Listings of the folders, and of the folders that followed links lead to."""
         return self._followed[0]
 
     @property
     def linked_files(self) -> Sequence[str]:
-        """Where links in the tree lead that are followed, by whole paths."""
+        """Absolute targets of the followed links in the tree."""
         return self._followed[1]
 
     @cached_property
@@ -169,7 +170,7 @@ class Tree:
         return list(found.items()), list(targets)
 
     def _is_covered(self, folder: str, listed: Iterable[str]) -> bool:
-        """Whether all of it is reached without the link."""
+        """Whether all of the folder is reached without the link."""
         return not self._leaves_out and any(folder.startswith(f"{one}/") for one in listed)
 
     @property
@@ -178,7 +179,7 @@ class Tree:
 
     @property
     def is_read(self) -> bool:
-        """And not changed."""
+        """Read and not changed."""
         return self._access.kind in ("read", "mention")
 
     @property
@@ -188,7 +189,7 @@ class Tree:
         return all(listing.complete for _, listing in self.listings)
 
     def reached(self, folder: str, listing: FolderListing, paths: Sequence[str]) -> Iterator[str]:
-        """The whole paths of those, and of what lies below, that the access does not leave out."""
+        """Absolute paths of those, and of what is below them, that the access does not exclude."""
         if not paths:
             return
         if not self._leaves_out:
@@ -204,8 +205,10 @@ class Tree:
                     yield whole
 
     def protected(self, inner: Callable[[str], str]) -> tuple[str, bool]:
-        """The first protected name below, and whether all was looked at; `inner` tells a path as
-        seen from the workspace."""
+        """The first protected name below, and whether the search was complete.
+
+        `inner` converts a path to one relative to the workspace.
+        """
         complete = True
         for folder in self.folders:
             parts = _parts(inner(folder))
@@ -214,7 +217,7 @@ class Tree:
             listing = self._files.below(folder, GENERATED)
             complete &= listing.complete
             key = (self._access.only, self._access.skips_hidden, self._matched)
-            if self._access.tracked:  # which changes while the folder stays the same
+            if self._access.tracked:  # may change while the folder stays the same
                 reached = filter(self._reaches, listing.paths)
                 kept = (
                     one for one in reached if guarded_names.is_protected([*parts, *_parts(one)])

@@ -1,4 +1,4 @@
-"""Names of files that start programs or steer agents, wherever in a workspace they lie."""
+"""Protected file names, with a check whether a shell glob can match one."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = [
 
 
 def may_be_protected(pattern: str) -> bool:
-    """Whether an unquoted glob of the shell, `*` and `?`, can come to such a name."""
+    """Whether an unquoted shell glob, `*` and `?`, can match such a name."""
     if not pattern.startswith("."):
-        return False  # a `*` at the beginning stands for no hidden file
+        return False  # a leading `*` matches no hidden file
     from fnmatch import fnmatchcase
 
     return any(fnmatchcase(name, pattern) for name in (*PROTECTED, PROTECTED_PREFIX, ".github"))

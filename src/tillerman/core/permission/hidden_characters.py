@@ -1,4 +1,4 @@
-"""Characters of a command line that cannot be seen or look like others: found and shown."""
+"""Finds and shows invisible or lookalike characters in a command line."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from collections.abc import Iterator
 
 _CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 _PLAIN = frozenset(" \t\n")
-# letters, marks and symbols that show nothing
+# letters, marks and symbols that are rendered blank
 _BLANK = frozenset(
     map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164,
               *range(0xFE00, 0xFE0E), 0xFFA0, *range(0xE0100, 0xE01F0)))
 )  # fmt: skip
 
 
-# behind a symbol these say how it is drawn (❤️), behind anything else they show nothing
+# after a symbol these select how it is drawn (❤️), after anything else they are invisible
 _SELECTORS = frozenset("\ufe0e\ufe0f")
 _DRAWN = frozenset({"So", "Sm", "Sk", "Po"})
 
 
 def hidden_characters(text: str) -> dict[str, int]:
-    """Each with how often it occurs."""
+    """The hidden characters, with the number of occurrences."""
     if text.isascii() and text.isprintable():
         return {}
     return dict(Counter(c for c, hidden in _marked(text) if hidden))
 
 
 def visible(text: str) -> str:
-    """The text with a sign for each such character: `⟨U+200B⟩`."""
+    """Replaces each hidden character by its code point: `⟨U+200B⟩`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(f"⟨U+{ord(c):04X}⟩" if hidden else c for c, hidden in _marked(text))

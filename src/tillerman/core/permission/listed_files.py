@@ -1,7 +1,7 @@
-"""Files that one command of a pipeline lists and another reads: `git ls-files | xargs wc -l`.
+"""Resolves files that a pipeline lists and another command reads: `git ls-files | xargs wc -l`.
 
-The reader knows of such words only that they are known when the line runs. Where the line has no
-other source for them than commands that print paths, they lie in the folders that are listed.
+The shell reader knows only that such arguments are unknown until the line runs. If their only
+source is commands that print paths, the files are in the folders that are listed.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from tillerman.core.permission.shell.parsed_script import (
     ParsedScript,
 )
 
-# One pipeline, with no words from elsewhere: of variables, files or other commands. It may be run
-# in another directory, and pass over errors.
+# A single pipeline, without arguments from variables, files or other commands. It may change the
+# directory first, and discard errors.
 _AROUND = re.compile(r"\A\s*cd [\w./-]+ && |(?<=\s)2> ?/dev/null(?=[\s|)]|$)")
 _ELSEWHERE = re.compile(r"[;&<>\n\\`{}~]|\|\||\$(?!\()|\$\(\(")
 _SOURCE = re.compile(r"xargs|\$\(")
 _QUOTED = re.compile(
     r"(?<=[\s=(])(?:'[^']*'|\"[^\"$]*\")(?=[\s|)]|$)"
-)  # words that are no part of others
-# xargs and the shell would take it apart, or a program take it for an option
+)  # complete words, not parts of words
+# names that xargs or the shell would split, or a program would read as an option
 _ODD_NAME = re.compile(r"[\s'\"\\]|^-")
 
 
 def with_listed_files(
     line: str, script: ParsedScript, names: Callable[[FileAccess], Iterable[str]]
 ) -> ParsedScript:
-    """The script with accesses to what is listed in place of those to anything at all.
+    """Replaces accesses to unknown files by accesses to the listed files.
 
-    `names` tells the names of all files in the folder that an access names.
+    `names` returns the names of all files in the folder of an access.
     """
     line, around = _AROUND.subn("", line)
     users = [at for at, one in enumerate(script.commands) if _takes_listed(one)]
@@ -46,7 +46,7 @@ def with_listed_files(
     listed: list[FileAccess] = []
     moves = [one for one in script.commands if one.words[:1] == ("cd",)] if around else []
     if len(script.commands) - len(moves) != 1 + line.count("|") + line.count("$("):
-        return script  # commands that are the same count once
+        return script  # identical commands are counted once
     if any(other.effect not in ("none", "reads") for other in script.commands[user + 1 :]):
         return script
     for other in script.commands[:user]:
@@ -62,7 +62,7 @@ def with_listed_files(
     if any(map(_ODD_NAME.search, below)):
         return script
     by_git = any({"git", "--name-only"} <= set(one.words) for one in script.commands)
-    if by_git and ".git" not in below:  # then what it names is seen from another folder
+    if by_git and ".git" not in below:  # otherwise its paths are relative to another folder
         return script
     accesses: list[FileAccess] = []
     for access in command.accesses:
@@ -76,7 +76,7 @@ def with_listed_files(
 
 
 def _each_of(listed: FileAccess, access: FileAccess) -> FileAccess:
-    """What the program does to its words, done to the files of a tree that are listed."""
+    """Applies the program's access to the files of a listed tree."""
     changes = access.kind in ("write", "remove")
     return replace(
         listed, kind=access.kind, names_only=False, follows_links=not changes, possible=changes
@@ -84,7 +84,7 @@ def _each_of(listed: FileAccess, access: FileAccess) -> FileAccess:
 
 
 def _has_one_source(line: str) -> bool:
-    """Whether it is one pipeline, with one place where what a command prints becomes words."""
+    """Whether it is one pipeline with one place where printed output becomes arguments."""
     if _ELSEWHERE.search(line) or len(_SOURCE.findall(line)) != 1:
         return False
     return not {"'", '"'} & set(_QUOTED.sub("", line))
@@ -97,9 +97,9 @@ def _takes_listed(command: ParsedCommand) -> bool:
 
 
 def _listed_by(command: ParsedCommand) -> Sequence[FileAccess] | None:
-    """The trees that the paths lie in that it prints; none for one that passes on paths of others.
+    """The trees that contain the printed paths; empty for a filter that passes paths on.
 
-    None for what prints anything else.
+    None for a command that prints anything else.
     """
     if command.effect != "reads":
         return None
@@ -108,9 +108,9 @@ def _listed_by(command: ParsedCommand) -> Sequence[FileAccess] | None:
             plain = FileAccess(".", "read", recursive=True, tracked=True)
             return [one for one in command.accesses if one.recursive] or [plain]
         case ("git", "diff" | "show" | "diff-tree" as name, *rest) if _names_files(name, rest):
-            # which are named from the top of the repository, wherever it is run
+            # paths are relative to the top of the repository, from any directory
             if command.directories == ("",):
-                # other revisions, and the index of a file that is removed from it, name more
+                # other revisions, and an index with removed files, name more
                 tracked = name == "diff" and rest == ["--name-only"]
                 return [FileAccess(".", "read", recursive=True, tracked=tracked)]
         case ("find", *rest) if _within(rest, _FIND):
@@ -146,7 +146,7 @@ _FILTERS = {
 
 
 def _names_files(name: str, words: Sequence[str]) -> bool:
-    """Whether git prints nothing but the names of files that changed."""
+    """Whether git prints only the names of changed files."""
     if "--name-only" not in words or not _within(words, _GIT_DIFF):
         return False
     return name == "diff" or not {"--format=", "--pretty=", "--no-commit-id"}.isdisjoint(words)
@@ -157,7 +157,7 @@ def _within(words: Sequence[str], options: re.Pattern[str]) -> bool:
 
 
 def _name_pattern(words: Sequence[str]) -> tuple[str, ...]:
-    """What all names match that find prints; none where that takes more than one test to say."""
+    """The pattern that all names printed by find match; empty if it takes more than one test."""
     if words.count("-name") != 1 or {"-o", "(", ","} & set(words):
         return ()
     at = words.index("-name")
@@ -165,7 +165,7 @@ def _name_pattern(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lists(name: str, words: Sequence[str]) -> bool:
-    """Whether it prints paths, and not lines of files."""
+    """Whether it prints paths and not lines of files."""
     match name:
         case "rg":
             listing = any(re.fullmatch(r"-\w*[lL]\w*|--files.*", one) for one in words)

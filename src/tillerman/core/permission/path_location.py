@@ -1,4 +1,4 @@
-"""Where in the world a path lies: inside the workspace or not, and whether its name is guarded."""
+"""Locates a path: inside or outside the workspace, and whether its name is protected."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ from tillerman.core.permission.shell.parsed_script import (
 )
 
 PLACES = ("inside", "outside", "protected", "instructions", "unnamed")
-# of what cannot be read to its end, or holds characters that cannot be seen; for rules of ours
+# for text that could not be parsed fully or has invisible characters; only for built-in rules
 UNREAD, HIDDEN = "unread", "hidden"
 ALL_PLACES = frozenset({*PLACES, UNREAD, HIDDEN})
 _LONGEST, _LONGEST_NAME = 4_096, 255
 
 
 class DecisionContext(Struct, frozen=True):
-    """Where a request is judged. `resolve` follows links; without I/O it can only tidy a path.
+    """The context of a decision: workspace, mode, agent and file system access.
 
-    `cwd` and `folders` are the workspace, and may lie in one another. `base` is what relative
-    paths begin at, where the agent went elsewhere.
+    `resolve` follows links; without I/O it only normalizes a path. `cwd` and `folders` are the
+    workspace, and may contain one another. `base` is the start of relative paths, if the agent
+    changed its directory.
     """
 
     cwd: PurePath
@@ -52,24 +53,24 @@ class DecisionContext(Struct, frozen=True):
     home: PurePath | None = None
     resolve: Callable[[str], str] = posixpath.normpath
     agent: str = ""
-    files: FileTree | None = None  # None: nothing is looked up on disk
+    files: FileTree | None = None  # None: no queries on disk
 
 
 class PathLocation(Struct, frozen=True):
-    """A path in all its forms: as written and with links followed, from each possible folder."""
+    """A path in all its forms: as written and with links resolved, from each possible folder."""
 
     told: str
-    places: frozenset[str]  # all that hold of any form
+    places: frozenset[str]  # the union over all forms
     wholes: tuple[str, ...] = ()
-    inners: tuple[str, ...] = ()  # the same seen from the workspace
-    # both, from each root that it lies in, as the laxest file system compares them
+    inners: tuple[str, ...] = ()  # the same, relative to the workspace
+    # both, from each root that contains it, as the most lenient file system compares them
     folded: tuple[tuple[str, str], ...] = ()
-    expanded: bool = False  # its globs were looked up on disk: it is these files and no others
-    tree: Tree | None = None  # with all that lies below
-    possible: bool = False  # of the tree some files are meant, and the line does not say which
+    expanded: bool = False  # its globs were expanded on disk: exactly these files
+    tree: Tree | None = None  # including everything below
+    possible: bool = False  # an unknown part of the tree is accessed
 
     def matches(self, pattern: str, home: PurePath | None, *, every: bool) -> bool:
-        """`every`: each form must match, letter for letter; else any will do, however spelled."""
+        """`every`: each form must match exactly; otherwise any form, normalized, is enough."""
         if pattern in ALL_PLACES:
             return self._is(pattern, every)
         if not self.wholes:
@@ -89,7 +90,7 @@ class PathLocation(Struct, frozen=True):
 
 
 def _allowed(pattern: str, whole: str, inner: str) -> bool:
-    """Letter for letter."""
+    """Exact match, for rules that allow."""
     if pattern.startswith("/"):
         return _fits(pattern, whole)
     if "/" in pattern.rstrip("/"):
@@ -105,7 +106,7 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _forbidden(pattern: str, whole: str, inner: str) -> bool:
-    """However it is spelled, and what lies below it."""
+    """Normalized match, including everything below, for rules that deny."""
     regex, kind = _lax(pattern)
     match kind:
         case "whole":
@@ -152,7 +153,7 @@ def spot(
 
 
 def _matches(patterns: Sequence[str], context: DecisionContext) -> list[str] | None:
-    """The files on disk that globs stand for; None: nobody can tell."""
+    """The files on disk that the globs match; None: unknown."""
     if context.files is None:
         return None
     found: list[str] = []
@@ -190,7 +191,7 @@ def _placed(
 
 
 def spot_of(access: FileAccess, context: DecisionContext) -> PathLocation:
-    """Of a file, or a tree of files, that a command accesses."""
+    """The location of a file or file tree that a command accesses."""
     below = access.kind == "write" and posixpath.normpath(access.path) != "."
     removed = (access.kind == "remove" or (access.recursive and below)) and not access.only
     found = spot(access.path, context, folders=access.directories, removed=removed)
@@ -206,7 +207,7 @@ def spot_of(access: FileAccess, context: DecisionContext) -> PathLocation:
 
 
 def holding(found: PathLocation, tree: Tree | None, context: DecisionContext) -> PathLocation:
-    """As protected, where it changes a tree with a protected name in it."""
+    """The location marked as protected if it changes a tree that contains a protected name."""
     if tree is None or "protected" in found.places:
         return found
     name, complete = tree.protected(lambda path: seen_from_workspace(path, context))
@@ -222,7 +223,7 @@ def holding(found: PathLocation, tree: Tree | None, context: DecisionContext) ->
 def relative_directories(
     directories: Sequence[Directory], context: DecisionContext
 ) -> set[str | None]:
-    """Where a command may run, as seen from the workspace: "" is its root, None is unknown."""
+    """The possible working directories relative to the workspace: "" is its root, None unknown."""
     found: set[str | None] = set()
     for directory in directories:
         base = str(context.base or context.cwd)
@@ -241,7 +242,7 @@ def seen_from_workspace(path: str, context: DecisionContext) -> str:
 
 
 def forbidden_below(pattern: str, tree: Tree, context: DecisionContext) -> Iterator[str]:
-    """The files of the tree that a pattern forbids, and the folders where all of it is reached."""
+    """The files of the tree that a pattern denies, and the folders that are reached completely."""
     if pattern.startswith("~"):
         pattern = f"{context.home or '/**'}{pattern[1:]}"
     regex, kind = _lax(pattern)
@@ -261,7 +262,7 @@ def forbidden_below(pattern: str, tree: Tree, context: DecisionContext) -> Itera
 
 
 def may_lie_below(pattern: str, tree: Tree, context: DecisionContext) -> bool:
-    """Whether a pattern can be about any file of the tree, by the beginning of its words."""
+    """Whether a pattern can match a file of the tree, judging by its literal beginning."""
     if pattern.startswith("~") and context.home:
         pattern = f"{context.home}{pattern[1:]}"
     if not pattern.startswith("/"):
@@ -273,11 +274,11 @@ def may_lie_below(pattern: str, tree: Tree, context: DecisionContext) -> bool:
     )
 
 
-_HEAD = re.compile(r"[^*?\\]*")  # of a pattern, up to what stands for any text
+_HEAD = re.compile(r"[^*?\\]*")  # the literal beginning of a pattern
 
 
 def _starts(folder: str, roots: Sequence[str]) -> Starts:
-    """How paths below a folder are seen from each root, which may lie below it as well."""
+    """Prefixes of paths below a folder, relative to each root, which may also be below it."""
     found: list[tuple[str, str]] = []
     for root in roots:
         inner, above = _inner(folder, root), _inner(root, folder)
@@ -294,7 +295,7 @@ def _places(whole: str, inner: str, removed: bool) -> set[str]:
     inside = _is_inside(inner)
     found = {"inside" if inside else "outside"}
     if inner == "." or inner.replace("../", "") == "..":
-        # to move or delete the root, or a folder that it lies in, moves every protected name in it
+        # moving or deleting the root, or a folder above it, moves every protected name in it
         return found | {"protected"} if removed else found
     parts = [guarded_names.plain(part) for part in (inner if inside else whole).split("/") if part]
     if guarded_names.is_protected(parts, removed=removed) or any(map(_may_be_protected, parts)):
@@ -313,7 +314,7 @@ def _is_inside(inner: str) -> bool:
 
 
 def _inners(path: str, roots: Sequence[str]) -> list[str]:
-    """From each root that it lies in; from the first where it lies in none."""
+    """The path relative to each root that contains it; to the first root if none does."""
     found = [inner for root in roots if (inner := _inner(path, root))]
     return found or [posixpath.relpath(path, roots[0])]
 
@@ -326,7 +327,7 @@ def _inner(path: str, root: str) -> str:
 
 
 def _absolute(path: str, base: str, context: DecisionContext) -> str | None:
-    """None for what cannot be a path, or not one that we can place."""
+    """The absolute path; None if it is not a path, or one that cannot be located."""
     if "\0" in path:
         return None
     if path.startswith("file://"):

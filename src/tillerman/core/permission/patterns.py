@@ -1,6 +1,6 @@
-"""The patterns of rules: `*` in commands, names of servers and hosts; `*`, `**`, `?` in paths.
+"""Pattern matching of rules: `*` in commands, servers and hosts; `*`, `**`, `?` in paths.
 
-A backslash takes the meaning from the next character.
+A backslash escapes the next character.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ _MOST_STEPS = 200_000
 
 
 class Glob(Struct, frozen=True):
-    """The pieces of text between one `*` and the next; found one by one, so that no text and no
-    pattern takes long. `tail`: it ends in ` *`, which also stands for nothing."""
+    """The literal pieces between one `*` and the next, searched one by one to bound the run time.
+
+    `tail`: the pattern ends in ` *`, which also matches nothing.
+    """
 
     pieces: tuple[str, ...]
     tail: bool
@@ -50,7 +52,7 @@ class Glob(Struct, frozen=True):
 
 @lru_cache(maxsize=8192)
 def text_glob(pattern: str) -> Glob:
-    """For commands and names."""
+    """The pattern of commands and names."""
     pieces = [""]
     for c, plain in _characters(pattern):
         if c == "*" and not plain:
@@ -62,7 +64,7 @@ def text_glob(pattern: str) -> Glob:
 
 
 def may_match(glob: Glob, pattern: str, text: str) -> bool:
-    """Whether a text with signs could come out as one that the pattern matches."""
+    """Whether a text with placeholders could become one that the pattern matches."""
     first = min((at for at in map(text.find, SIGNS) if at >= 0), default=-1)
     if first < 0:
         return False
@@ -80,7 +82,7 @@ def may_match(glob: Glob, pattern: str, text: str) -> bool:
 
 
 def _meet(tokens: list[str | None], text: str) -> bool:
-    """Both are patterns: does any text match both?"""
+    """Whether any text matches both patterns."""
     reached = _closed({0}, tokens)
     for c in text:
         if c in (HOLE, ANY):
@@ -101,7 +103,7 @@ def _meet(tokens: list[str | None], text: str) -> bool:
 
 
 def _closed(places: set[int], tokens: list[str | None]) -> set[int]:
-    """A `*` may stand for nothing."""
+    """Adds the positions after each `*`, which may match nothing."""
     found = set(places)
     for at in sorted(places):
         place = at
@@ -113,10 +115,10 @@ def _closed(places: set[int], tokens: list[str | None]) -> set[int]:
 
 @lru_cache(maxsize=8192)
 def path_glob(pattern: str, below: bool) -> re.Pattern[str]:
-    """`below`: what lies in a folder that it matches is matched too.
+    """The regular expression of a path pattern; `below`: it also matches paths inside a match.
 
-    Between one `**` and the next, the first place where the text fits will do, since what follows
-    may lie anywhere behind it: no other is tried, so that no pattern takes long.
+    Between one `**` and the next, only the first match is tried, since what follows may be
+    anywhere after it: this bounds the run time of every pattern.
     """
     rest = pattern.removesuffix("/")
     first, *others = _runs(_characters(rest))
@@ -133,7 +135,7 @@ _Characters = list[tuple[str, bool]]
 
 
 def _runs(characters: _Characters) -> list[tuple[bool, _Characters]]:
-    """What stands between one `**` and the next; each with whether whole folders lie before it."""
+    """The parts between one `**` and the next; each with whether whole folders may precede it."""
     runs: list[tuple[bool, _Characters]] = [(False, [])]
     at = 0
     while at < len(characters):
@@ -145,7 +147,7 @@ def _runs(characters: _Characters) -> list[tuple[bool, _Characters]]:
         begins = at == 0 or characters[at - 1][0] == "/"
         deep = begins and characters[at + 2 : at + 3] == [("/", False)]
         at += 3 if deep else 2
-        if not run and len(runs) > 1:  # `**/**/` is no more than one of them
+        if not run and len(runs) > 1:  # `**/**/` is equivalent to one of them
             runs.pop()
             deep = deep and before
         runs.append((deep, []))
@@ -153,7 +155,7 @@ def _runs(characters: _Characters) -> list[tuple[bool, _Characters]]:
 
 
 def _within(run: _Characters, followed: bool) -> str:
-    """Of names; `followed` by a `**`."""
+    """The expression of a part within names; `followed` by a `**`."""
     parts: list[str] = []
     at = 0
     while at < len(run):
@@ -179,11 +181,11 @@ def _between_stars(following: _Characters, followed: bool) -> _Characters | None
 
 
 def paths_may_meet(pattern: str, path: str) -> bool:
-    """Whether a path with signs could come out as one that the pattern matches, or one below it."""
+    """Whether a path with placeholders could become one that the pattern matches, or one below."""
     theirs = [_WILD.get(c, c) for c in path]
     ours = [c if plain else {"*": _NAMES, "?": _LETTER}.get(c, c) for c, plain in _characters(
         pattern.removesuffix("/"))]  # fmt: skip
-    for at in range(len(ours) - 1):  # `**/` may stand for nothing: here it is no more than `**`
+    for at in range(len(ours) - 1):  # `**/` may match nothing: treated like `**`
         if ours[at : at + 2] == [_NAMES, _NAMES]:
             ours[at : at + 2] = [_ALL, _ALL]
             if ours[at + 2 : at + 3] == ["/"]:
@@ -193,13 +195,13 @@ def paths_may_meet(pattern: str, path: str) -> bool:
     return _share(ours, theirs) or _share([*ours, "/", _ALL], theirs)
 
 
-# one letter of a name, any of them, and any text at all
+# one letter of a name, any letters of a name, any text
 _LETTER, _NAMES, _ALL = "one", "names", "all"
 _WILD = {ONE: _LETTER, ANY: _NAMES, HOLE: _ALL}
 
 
 def _share(ours: list[str], theirs: list[str]) -> bool:
-    """Does any path match both? A glob of the shell begins no hidden name."""
+    """Whether any path matches both. A shell glob does not match a leading dot."""
     seen = {(0, 0)}
     todo = [(0, 0)]
     while todo:
@@ -236,23 +238,23 @@ def _begins(path: list[str], at: int) -> bool:
 
 
 def escaped(text: str) -> str:
-    """A pattern for this text alone."""
+    """The pattern that matches only this text."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
 def is_pattern(pattern: str) -> bool:
-    """Whether it stands for more than one text."""
+    """Whether it matches more than one text."""
     return any(c in "*?" and not plain for c, plain in _characters(pattern))
 
 
 def _characters(pattern: str) -> _Characters:
-    """Each with whether a backslash stood before it."""
+    """The characters, each with whether a backslash escapes it."""
     rest = iter(pattern)
     return [(next(rest, "\\"), True) if c == "\\" else (c, False) for c in rest]
 
 
 def _one(character: tuple[str, bool]) -> str:
-    """What the shell would expand looks to people like what they wrote."""
+    """One character; a placeholder of a shell glob matches the glob character as written."""
     match character:
         case ("?", False):
             return "[^/]"

@@ -1,8 +1,8 @@
-"""The policy: ordered rules that answer a permission request, or leave it to a person.
+"""Permission policy: ordered rules that decide a request, or leave it to a person.
 
-The first rule that matches decides. A request that does several things is as strict as the
-strictest of them. Rules see what the agent says it will do: they are advice that stops honest
-mistakes and plain attacks, while isolation is the wall.
+The first rule that matches decides. A request with several actions gets the strictest of their
+decisions. Rules see only what the agent declares: they stop honest mistakes and simple attacks;
+isolation is the security boundary.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ class Decision(Struct, frozen=True):
     verdict: Verdict
     rule: str
     note: str
-    source: str = "tillerman"  # where the rule is from
-    input: dict[str, Any] | None = None  # with "rewrite": all of the new one
+    source: str = "tillerman"  # where the rule comes from
+    input: dict[str, Any] | None = None  # with "rewrite": the complete new input
 
 
 _DEFAULT = Decision("ask", "default", "no rule speaks of this")
 
 
 class Step(Struct, frozen=True):
-    """How one act was judged; `passed` are the rules that did not match before the one that did."""
+    """The decision on one action; `passed`: the rules before the match that did not match."""
 
     act: PolicyAction
-    decision: Decision | None  # None: nothing speaks of it
+    decision: Decision | None  # None: no rule applies
     passed: tuple[Rule, ...] = ()
-    by_table: bool = False  # a row of the table of programs decided
+    by_table: bool = False  # decided by a row of the program table
 
 
 class Explanation(Struct, frozen=True):
@@ -60,8 +60,11 @@ class _Judged(NamedTuple):
 
 
 class Policy(Struct, frozen=True):
-    """`caps` come before all others, then what is `remembered`, then `rules`; `tightening` count
-    only where they are stricter."""
+    """Decides requests by lists of rules.
+
+    `caps` apply first, then the `remembered` ones, then `rules`; `tightening` rules count only
+    where they are stricter.
+    """
 
     rules: tuple[Rule, ...]
     caps: tuple[Rule, ...] = ()
@@ -77,12 +80,12 @@ class Policy(Struct, frozen=True):
         rules: Iterable[Rule] = (),
         tightening: Iterable[Rule] = (),
     ) -> Policy:
-        """`only`: the tools that may be used at all, if any are named. `rules`: of config files."""
+        """`only`: the only tools that may be used, if not empty. `rules`: from config files."""
         ordered = (*rules, *preset(name))
         return cls(ordered, caps=guards(name, only), tightening=tuple(tightening))
 
     def remembering(self, rules: Iterable[Rule]) -> Policy:
-        """With these before what config files and presets say."""
+        """The policy with these rules before those of config files and presets."""
         return replace(self, remembered=(*rules, *self.remembered))
 
     def decide(self, request: PermissionRequested, context: DecisionContext) -> Decision:
@@ -99,8 +102,10 @@ class Policy(Struct, frozen=True):
     def _without_denied_files(
         self, request: PermissionRequested, judged: Sequence[_Judged], context: DecisionContext
     ) -> Decision | None:
-        """The search made without the files for which it would be asked about; None where it
-        cannot be, or would be asked about even so."""
+        """The search rewritten to exclude the files that require approval.
+
+        None if the tool cannot exclude files, or the result would still require approval.
+        """
         first = next(one for one in judged if one.match.files)
         left_out: dict[str, None] = {}
         narrowed = request
@@ -121,7 +126,7 @@ class Policy(Struct, frozen=True):
         return Decision("rewrite", decision.rule, note, decision.source, narrowed.input)
 
     def explain(self, request: PermissionRequested, context: DecisionContext) -> Explanation:
-        """The same decision, with how it came about."""
+        """The same decision, with the steps that led to it."""
         steps = []
         for act in acts_of(request, context):
             passed: list[Rule] = []
@@ -158,7 +163,7 @@ def _first(
     *,
     answers: bool = False,
 ) -> _Judged | None:
-    """`answers`: the rules are what people answered, one request at a time."""
+    """`answers`: the rules are remembered answers of people to single requests."""
     for place, rule in index_of(rules).about(act):
         match = rule.matches(act, context)
         if match.certainty != "no" and not (answers and _oversteps(rule, act)):
@@ -171,7 +176,7 @@ def _first(
 
 
 def _oversteps(rule: Rule, act: PolicyAction) -> bool:
-    """An answer counts above the guards only for the very file that it was about."""
+    """Whether an answer goes too far: it overrides the guards only for its exact file."""
     if rule.verdict != "allow" or act.kind != "file" or act.tool not in WRITES:
         return False
     guarded = any(spot.places & {"outside", "protected"} for spot in act.spots)
@@ -196,7 +201,7 @@ def _says(rule: Rule, act: PolicyAction, match: RuleMatch) -> Decision:
 
 
 def _meant(rule: Rule, act: PolicyAction) -> str:
-    """The file that the rule is about."""
+    """The file that the rule matches."""
     found = (one.told for one in act.spots if one.places.intersection(rule.paths))
     return next(found, act.spots[0].told)
 
@@ -210,13 +215,13 @@ _DOES = {
 
 
 def _without_rewrite(judged: _Judged) -> _Judged:
-    """Whoever is not trusted may forbid a command, and not write another in its place."""
+    """An untrusted source may deny a command, but not replace it by another."""
     if judged.decision.verdict != "rewrite" or judged.rule is None:
         return judged
     return judged._replace(decision=_instead(judged.rule, judged.decision))
 
 
-# -- all acts of a request together ----------------------------------------------------------------
+# -- combining the decisions on all actions --------------------------------------------------------
 
 
 def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decision:
@@ -231,15 +236,17 @@ def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decisi
     rule, decision = changed[0].rule, changed[0].decision
     assert rule is not None
     input = _rewritten(changed, request)
-    # a person who is asked would answer about the input as it is
+    # a person who is asked would answer about the unchanged input
     if input is None or worst.decision.verdict == "ask":
         return _instead(rule, decision)
     return replace(decision, input=input)
 
 
 def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict[str, Any] | None:
-    """None where the command does not stand in the line as it is, or the line would not do what
-    was judged."""
+    """The rewritten input.
+
+    None if the command is not verbatim in the line, or the new line would not do what was decided.
+    """
     input = dict(request.input)
     spans: dict[tuple[int, int], str] = {}
     for act, rule, _, _ in changed:
@@ -265,7 +272,7 @@ def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict
 def _is_as_judged(
     old: PermissionRequested, new: PermissionRequested, spans: dict[tuple[int, int], str]
 ) -> bool:
-    """Whether the new line, read again, is the old one with those commands in place of others."""
+    """Whether the new line, parsed again, is the old one with only those commands replaced."""
     _, before = script_of(old)
     _, after = script_of(new)
     if before.unread or after.unread:

@@ -1,4 +1,4 @@
-"""The presets, as data: what goes on without a word, and what goes on at all."""
+"""Approval presets as rules: what is allowed without approval, and what is allowed at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tillerman.core.permission.shell.parsed_script import Effect
 from tillerman.core.session_options import Preset
 from tillerman.core.tools import READS, WRITES
 
-OF_THE_LOOP = frozenset({"TodoWrite", "ExitPlanMode", "Question"})  # they touch nothing
+OF_THE_LOOP = frozenset({"TodoWrite", "ExitPlanMode", "Question"})  # without effects
 _PLANNING: frozenset[Mode] = frozenset({"plan", "ask"})
 _SUBAGENT = frozenset({"Task"})
 _READING: frozenset[Effect] = frozenset({"none", "reads"})
@@ -23,7 +23,7 @@ _EDITING: frozenset[Effect] = frozenset({"none", "reads", "writes"})
 
 
 def guards(name: str, only: Collection[str] = ()) -> tuple[Rule, ...]:
-    """What no rule loosens: the mode, a profile's list of tools, and presets that cap."""
+    """Rules that no other rule overrides: the mode, a profile's tool list, and presets that cap."""
     rules: tuple[Rule, ...] = _MODES if name != "none" else ()
     if only:
         tools = frozenset(only) | OF_THE_LOOP

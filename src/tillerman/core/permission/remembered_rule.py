@@ -1,4 +1,4 @@
-"""The narrow rule that an answer of "always" adds: this again, and nothing beside it."""
+"""Derives the narrow rule that an answer of "always" or "never" stores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _rule = partial(Rule, ALWAYS, "allow", source="remembered")
 def rule_for(
     request: PermissionRequested, verdict: Literal["allow", "deny"] = "allow"
 ) -> Rule | None:
-    """`Rule.told` says it to the person before it counts. None: nothing tells this from others."""
+    """The rule for requests like this one; `Rule.told` describes it. None: there is none."""
     rule = _rule_for(request)
     if verdict == "allow" or rule is None:
         return rule
@@ -58,7 +58,7 @@ def _files(request: PermissionRequested) -> Rule | None:
 
 
 def _commands(request: PermissionRequested) -> Rule | None:
-    """The simple commands, where they would run; the whole line where they do not tell all."""
+    """The simple commands in their directories; the whole line if they do not describe it fully."""
     line, script = located(request)
     if not line.strip() or hidden_characters(line):
         return None
@@ -81,13 +81,15 @@ def _commands(request: PermissionRequested) -> Rule | None:
 
 
 def _is_fed(line: str) -> bool:
-    """What a command does with what it is given, its words do not say."""
+    """Whether a command reads input from the line, which its arguments do not show."""
     return "<<" in line or "|" in line.replace("||", "")
 
 
 def _pattern(path: str) -> str | None:
-    """For this alone: a bare name would stand for any file of that name, a `/` at the end for all
-    that is below. None for what no pattern says."""
+    """The pattern for this path only; None if there is none.
+
+    A bare name would match any file of that name, a trailing `/` everything below.
+    """
     if path.startswith("file://"):
         path = unquote(path.removeprefix("file://"))
     plain = escaped(posixpath.normpath(path))

@@ -1,4 +1,4 @@
-"""Which of many rules may be about an act at all, in their order, without trying each."""
+"""Index of rules: finds the rules that can apply to an action, in order, without trying each."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from tillerman.core.permission.action import PolicyAction
 from tillerman.core.permission.rules import Rule
 from tillerman.core.permission.shell.parsed_script import is_open
 
-_MOST = 64  # lists of rules that are kept apart; a session has a few
+_MOST = 64  # cached indexes; a session has a few lists of rules
 _Placed = list[tuple[int, Rule]]
 
 
 class RuleIndex:
-    """Of one list of rules. Those on commands are found by the program that they name."""
+    """Index of one list of rules. Rules on commands are found by program name."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules
         self._sorts: dict[tuple[object, ...], tuple[_Placed, dict[str, _Placed]]] = {}
 
     def about(self, act: PolicyAction) -> Sequence[tuple[int, Rule]]:
-        """Each with its place in the list."""
+        """The rules with their positions in the list."""
         inner = act.command is not None and act.command.inner
         sort = (act.kind, act.names, act.call, act.derived, inner)
         found = self._sorts.get(sort)
@@ -54,7 +54,7 @@ class RuleIndex:
 
 
 def index_of(rules: tuple[Rule, ...]) -> RuleIndex:
-    """The same for the same list: policies share theirs."""
+    """The cached index of this list, shared by policies."""
     known = _KNOWN.get(id(rules))
     if known is None or known.rules is not rules:
         while len(_KNOWN) >= _MOST:
@@ -67,7 +67,7 @@ _KNOWN: dict[int, RuleIndex] = {}
 
 
 def _program(pattern: str) -> str | None:
-    """None for a pattern that leaves it open."""
+    """The program of a command pattern; None if the pattern does not fix it."""
     first = pattern.partition(" ")[0]
     return None if "*" in first or "\\" in first else first
 

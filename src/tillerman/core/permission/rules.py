@@ -1,4 +1,4 @@
-"""One rule of a policy: what it matches, and what it says of that."""
+"""A rule of a policy: its conditions, its verdict, and how it matches an action."""
 
 from __future__ import annotations
 
@@ -35,46 +35,46 @@ Verdict = Literal["allow", "deny", "ask", "rewrite"]
 
 class RuleMatch(NamedTuple):
     certainty: Literal["no", "maybe", "yes"]
-    why: str = ""  # it is not certain, or not as it seems
-    files: tuple[str, ...] = ()  # in the tree that is read: without them there is no match
+    why: str = ""  # why it is uncertain or unexpected
+    files: tuple[str, ...] = ()  # files of a tree that is read: without them it does not match
 
 
 _NO, _MAYBE, _YES = RuleMatch("no"), RuleMatch("maybe"), RuleMatch("yes")
 _CERTAINTY = ("no", "maybe", "yes")
 
-MOST_LEFT_OUT = 40  # files that a search is made without; above, somebody is asked
+MOST_LEFT_OUT = 40  # files excluded from a search; with more, a person is asked
 STRICTNESS: Mapping[str, int] = {"allow": 0, "rewrite": 1, "ask": 2, "deny": 3}
 
 
 class Rule(Struct, frozen=True, omit_defaults=True):
-    """What is left out matches everything.
+    """A rule; an unset field matches everything.
 
-    A rule that allows must match for certain; one that forbids, asks or rewrites also through
-    every other reading, and is a question where it only may match.
+    A rule that allows must match with certainty; one that denies, asks or rewrites also matches
+    every alternative reading of a command, and asks where it only may match.
     """
 
     name: str
     verdict: Verdict
-    note: str = ""  # why, for the agent that was denied and the person who is asked
+    note: str = ""  # the reason, for the denied agent and the person asked
     agents: tuple[str, ...] = ()
     tools: frozenset[str] | None = None  # by name or by class
-    besides: frozenset[str] | None = None  # any call but of these
+    besides: frozenset[str] | None = None  # any call except these
     commands: tuple[str, ...] = ()
-    line: str | None = None  # a whole command line, letter for letter
+    line: str | None = None  # a whole command line, exactly
     paths: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     servers: tuple[str, ...] = ()
     modes: frozenset[Mode] | None = None
-    rewrite: str | dict[str, Any] | None = None  # the command, or keys of the input
+    rewrite: str | dict[str, Any] | None = None  # the new command, or new fields of the input
     source: str = "tillerman"
-    directory: str | None = None  # commands that run there, as seen from the workspace; "" is it
-    # commands that do no more than this by the table of programs, to files in the workspace alone
+    directory: str | None = None  # where commands run, relative to the workspace; "" is its root
+    # commands with no other effects by the program table, on files in the workspace only
     effects: frozenset[Effect] | None = None
-    spares: frozenset[Effect] = frozenset()  # it is not about such commands
+    spares: frozenset[Effect] = frozenset()  # commands with only these effects are exempt
 
     @property
     def told(self) -> str:
-        """For people, in one line."""
+        """A one-line description for people."""
         what = [*(f"`{_plain(one)}`" for one in self.commands)]
         if self.line is not None:
             what.append(f"`{' '.join(self.line.split())}`, just as it is")
@@ -96,13 +96,13 @@ class Rule(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_exact(self) -> bool:
-        """Whether its paths are files by their whole names, and no patterns."""
+        """Whether its paths are complete file names without patterns."""
         return bool(self.paths) and not any(
             path in ALL_PLACES or path.endswith("/") or is_pattern(path) for path in self.paths
         )
 
     def speaks_of(self, act: PolicyAction) -> bool:
-        """Whether it may be about something that only stands in the words of a command."""
+        """Whether the rule applies to an action that is only derived from a command's arguments."""
         if not act.derived or self.line is not None:
             return True
         match act.kind:
@@ -115,7 +115,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         return bool(self.commands)
 
     def concerns(self, act: PolicyAction) -> bool:
-        """Whether it can match an act of this sort, whatever its words."""
+        """Whether the rule can match an action of this kind, whatever its arguments."""
         if self.tools is not None and not self.tools & act.names:
             return False
         if self.besides is not None and self.besides & act.call:
@@ -158,7 +158,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         return _NO if match.certainty == "maybe" and self.verdict == "allow" else match
 
     def names(self, command: ParsedCommand) -> bool:
-        """Whether it is this command itself that the rule matches, not another reading of it."""
+        """Whether the rule matches the command itself, not an alternative reading of it."""
         return any(text_glob(one).surely(command.text) for one in self.commands)
 
     def _is_of(self, act: PolicyAction) -> bool:
@@ -167,7 +167,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             return False
         if self.verdict != "allow" or act.kind != "file" or self.paths or act.names == act.call:
             return True
-        # that commands are allowed says nothing of files that they are made to write elsewhere
+        # a rule that allows commands does not cover files that they are made to write elsewhere
         guarded = {"outside", "protected", "instructions"}
         if self.line is None:
             guarded.add("unnamed")
@@ -203,7 +203,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         if not act.spots or (every and act.kind == "command"):
             return _NO
         if every and act.kind == "call" and not (self.tools or self.servers):
-            return _NO  # what a tool of somebody's does with a path, nobody knows
+            return _NO  # the effect of an unknown tool on a path is unknown
         fits = [
             any(spot.matches(path, context.home, every=every) for path in self.paths)
             for spot in act.spots
@@ -222,8 +222,11 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         return _MAYBE if may else _NO
 
     def _below(self, spot: PathLocation, context: DecisionContext) -> RuleMatch:
-        """A tree that is changed is changed with all that lies in it; one that is read may be read
-        but for that, so somebody is asked."""
+        """Matches files below a tree.
+
+        A change of a tree changes every file in it; a read may be possible without the denied
+        files, so a person is asked.
+        """
         assert spot.tree is not None
         if not spot.tree.opens_files:
             return _NO
@@ -277,7 +280,7 @@ def _certainty(match: RuleMatch) -> int:
 
 
 def _does_only(act: PolicyAction, effects: frozenset[Effect]) -> bool:
-    """Whether it is a command with no other effect, or a file of one, inside the workspace."""
+    """Whether it is a command with no other effect, or a file it reads, inside the workspace."""
     if any(spot.places & _ELSEWHERE for spot in act.spots):
         return False
     if act.kind == "command":
@@ -291,9 +294,9 @@ _OF_SHELL = frozenset({"Bash", "shell"})
 
 
 def _may_be(pattern: str, spot: PathLocation, context: DecisionContext) -> bool:
-    """What only the running shell knows may be any file; a glob, what it could come to."""
+    """Whether the pattern can match what is only known at run time: any file, or a glob's match."""
     if pattern in ALL_PLACES or spot.expanded:
-        return False  # a spot knows all the places that it may be in
+        return False  # a location knows all its possible places
     if not spot.wholes:
         return True
     if pattern.startswith("~"):

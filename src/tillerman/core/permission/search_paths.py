@@ -1,4 +1,4 @@
-"""Where a search looks, by the words of its input; what we have no word for may be anywhere."""
+"""Extracts the paths that a search tool reads from its input; unknown fields may name any path."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess
 from tillerman.core.permission.shell.syntax import Literal, UnparsableCommand
 
 SEARCHES = frozenset({"LS", "Glob", "Grep", "SemSearch"})
-_OPENING = frozenset({"Glob", "Grep", "SemSearch"})  # what tells of files below a folder
+_OPENING = frozenset({"Glob", "Grep", "SemSearch"})  # tools that report files below a folder
 
-# Keys without `_`, `-` and capitals, as agents put them together in their own ways.
+# Field names without `_`, `-` and capitals, because agents spell them differently.
 _PLACES = frozenset({
     "absolutepath", "basepath", "cwd", "dir", "directories", "directory", "dirpath", "dirs", "file",
     "filepath", "filepaths", "files", "folder", "folders", "path", "paths", "root",
@@ -38,7 +38,7 @@ _WORDS = frozenset({
 
 
 def reached(tool: str, input: Mapping[str, Any]) -> Iterator[str]:
-    """Paths, and patterns for them; a sign for what nobody can place."""
+    """Paths and path patterns; `HOLE` for a value that cannot be interpreted."""
     for key, value in input.items():
         word = key.replace("_", "").replace("-", "").lower()
         if word in _GLOBS or (tool == "Glob" and word in ("pattern", "patterns")):
@@ -47,14 +47,14 @@ def reached(tool: str, input: Mapping[str, Any]) -> Iterator[str]:
                     yield from _placed(pattern)
         elif word in _PLACES:
             yield from _texts(value)
-        elif word not in _WORDS and len(word) > 1:  # `-A` and its like are options of grep
+        elif word not in _WORDS and len(word) > 1:  # `-A` and the like are options of grep
             yield from (HOLE for _ in _texts(value))
 
 
 def searched_tree(
     tool: str, input: Mapping[str, Any], context: DecisionContext
 ) -> PathLocation | None:
-    """All files that a search looks at; None where nothing can be looked up on disk."""
+    """All files that a search reads; None if nothing can be looked up on disk."""
     if context.files is None or tool not in _OPENING:
         return None
     folders: list[str] = []
@@ -73,7 +73,7 @@ def searched_tree(
 
 
 def _matcher(patterns: Sequence[str], agent: str) -> Callable[[str], bool] | None:
-    """Of paths below the folder; a pattern without `/` is of the file's name, as in ripgrep."""
+    """Matches paths below the folder; a pattern without `/` matches file names, as in ripgrep."""
     wanted = [one.removeprefix("./") for one in patterns if not one.startswith("!")]
     left_out = _excluded(patterns) if agent in _EXCLUDING else None
     if not wanted and not left_out:
@@ -89,24 +89,26 @@ def _matcher(patterns: Sequence[str], agent: str) -> Callable[[str], bool] | Non
     return matched
 
 
-# -- searches that leave files out -----------------------------------------------------------------
+# -- searches that exclude files -------------------------------------------------------------------
 
-# Whose Grep gives its `glob` to ripgrep, split at spaces and commas: `!` leaves files out.
+# Agents whose Grep passes `glob` to ripgrep, split at spaces and commas: `!` excludes files.
 _EXCLUDING = frozenset({"claude"})
-_ANYWHERE = "!**/"  # wherever ripgrep runs, at the folder that is searched or above it
-_SPECIAL = re.compile(r"[\s,!*?{}\[\]\\]", re.ASCII)  # a `?` stands for it, and for others
+_ANYWHERE = "!**/"  # independent of the folder that ripgrep runs in
+_SPECIAL = re.compile(r"[\s,!*?{}\[\]\\]", re.ASCII)  # replaced by `?`, which matches it and others
 
 
 def keys_to_leave_files_out(tool: str, agent: str) -> frozenset[str]:
-    """The keys of the tool's own input by which it can be told; none where it cannot."""
+    """The fields of the tool's input that can exclude files; empty if there are none."""
     return frozenset({"glob"} if tool == "Grep" and agent in _EXCLUDING else ())
 
 
 def searching_without(
     request: PermissionRequested, files: Collection[str], context: DecisionContext
 ) -> PermissionRequested | None:
-    """The same search but for these files; None where the tool cannot be told, or has a pattern
-    of its own."""
+    """The same search without these files.
+
+    None if the tool cannot exclude files, or the search already has a pattern.
+    """
     if not request.changeable or not keys_to_leave_files_out(request.tool, context.agent):
         return None
     keys = {key.replace("_", "").replace("-", "").lower() for key in request.input}
@@ -126,7 +128,7 @@ def searching_without(
 
 
 def _excluded(patterns: Sequence[str]) -> Callable[[str], bool] | None:
-    """Patterns as above, and no others: what they mean does not depend on where ripgrep runs."""
+    """Matches exclusions of the form above only: their meaning does not depend on the folder."""
     words = [word for text in patterns for word in text.split()]
     if not words or not all(word.startswith(_ANYWHERE) for word in words):
         return None
@@ -137,7 +139,7 @@ def _excluded(patterns: Sequence[str]) -> Callable[[str], bool] | None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """What a value says in words: a switch or a number names no place."""
+    """The texts in a value: a boolean or a number names no path."""
     match value:
         case str() if value:
             yield value
@@ -151,7 +153,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def _placed(pattern: str) -> Iterator[str]:
     plain = pattern.replace("\\", "")
-    if ".." in plain.partition("**")[2]:  # which may stand for no folder at all
+    if ".." in plain.partition("**")[2]:  # `**` may match no folder at all
         yield HOLE
         return
     try:

@@ -1,4 +1,4 @@
-"""Every agent CLI before the scripted model; `STAGES["codex"].shell("ls")` calls its shell tool."""
+"""Test setups of all agent CLIs with the scripted model: `STAGES["codex"].shell("ls")`."""
 
 from tillerman.testing.cli_setups.claude import ClaudeAgentAcp, ClaudeSetup
 from tillerman.testing.cli_setups.codex import CodexAcp, CodexSetup

@@ -1,4 +1,4 @@
-"""Claude Code, by itself and behind its ACP adapter, before the scripted model."""
+"""Test setup of Claude Code, native and by its ACP adapter, with the scripted model."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ClaudeSetup(CliSetup):
             "ANTHROPIC_BASE_URL": base_url,
             "CLAUDE_CODE_MAX_RETRIES": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_ENABLE_TASKS": "0",  # a list that is written whole
+            "CLAUDE_CODE_ENABLE_TASKS": "0",  # a list that is always written completely
             "DISABLE_TELEMETRY": "1",
         }
 

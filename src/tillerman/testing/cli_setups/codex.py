@@ -1,4 +1,4 @@
-"""Codex, by itself and behind its ACP adapters, before the scripted model."""
+"""Test setup of Codex, native and by its ACP adapters, with the scripted model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 from tillerman.testing.cli_setups.setup import CliSetup, Item
 from tillerman.testing.model_double.script import ModelToolCall
 
-# The one model whose tools are called one by one; the newer ones are given a language to do it in.
+# The only model whose tools are called directly; newer ones call tools from code.
 _CONFIG = """\
 model = "gpt-5.5"
 model_provider = "scripted"

@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI before the scripted model."""
+"""Test setup of GitHub Copilot CLI with the scripted model."""
 
 from __future__ import annotations
 

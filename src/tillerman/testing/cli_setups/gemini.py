@@ -1,4 +1,4 @@
-"""Gemini CLI before the scripted model."""
+"""Test setup of Gemini CLI with the scripted model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tillerman.testing.model_double.script import ModelToolCall
 
 _SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
-    "general": {"maxAttempts": 2},  # each further one waits twice as long, from 5 s on
+    "general": {"maxAttempts": 2},  # each further one waits twice as long, starting at 5 s
 }
 
 
@@ -23,9 +23,9 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d[:-]\d\d(?::\d\d\.\d{3}Z)?")
 class GeminiSetup(CliSetup):
     agent = "gemini"
     api = "gemini"
-    options: ClassVar = {"trust": True}  # it starts MCP servers only where it trusts the folder
+    options: ClassVar = {"trust": True}  # it starts MCP servers only in trusted folders
     key = "GEMINI_API_KEY"
-    model = "gemini-2.5-flash"  # without one it asks a small model which to take
+    model = "gemini-2.5-flash"  # without one it asks a small model which to use
     bare = ("--acp", "--skip-trust", "-m", "gemini-2.5-flash")
     restless = (".gemini/tmp/*/chats/*",)
     histories = (".gemini/tmp/*/chats/*",)
@@ -40,7 +40,7 @@ class GeminiSetup(CliSetup):
         return {".gemini/settings.json": json.dumps(_SETTINGS)}
 
     def age(self, home: Path, seconds: float) -> None:
-        """It compares the minute in a file's name, and the times in the file."""
+        """Also shifts the minute in the file name and the times in the file; both are compared."""
 
         def earlier(found: re.Match[str]) -> str:
             form = "%Y-%m-%dT%H:%M:%S.%fZ" if found[0].endswith("Z") else "%Y-%m-%dT%H-%M"

@@ -1,4 +1,4 @@
-"""OpenCode before the scripted model."""
+"""Test setup of OpenCode with the scripted model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Qwen Code before the scripted model."""
+"""Test setup of Qwen Code with the scripted model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from tillerman.testing.cli_setups.setup import CliSetup, Item
 from tillerman.testing.model_double.script import ModelToolCall
 
-# Newer versions leave them out.
+# Newer versions disable them by default.
 _SETTINGS = {"tools": {"todoWrite": {"enabled": True}, "listDirectory": {"enabled": True}}}
 
 
@@ -27,7 +27,7 @@ class QwenSetup(CliSetup):
             "OPENAI_MODEL": "qwen3-coder-plus",
             "QWEN_CODE_NO_RELAUNCH": "true",
         }
-        if version.startswith("0.15."):  # it sends loopback through a proxy too
+        if version.startswith("0.15."):  # it also sends loopback requests through a proxy
             variables |= {"HTTP_PROXY": "", "HTTPS_PROXY": ""}
         return variables
 

@@ -1,4 +1,4 @@
-"""What a stage is: how one agent CLI is put before the scripted model and calls tools there."""
+"""Base class of CLI test setups: connects an agent CLI to the scripted model, calls its tools."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ Item: TypeAlias = tuple[str, str]
 
 
 class ToolUnavailable(Exception):
-    """This CLI has no such tool, or not on the surface that tillerman uses."""
+    """This CLI has no such tool, or not over the protocol that tillerman uses."""
 
 
 class CliSetup:
-    """One agent CLI. Paths that a tool is called with are absolute."""
+    """The setup of one agent CLI. Paths in tool calls are absolute."""
 
     agent: ClassVar[str]  # its name in tillerman and in clis.toml
-    api: ClassVar[str]  # which API the double will hear
-    key: ClassVar[str]  # the variable that holds its key
-    options: ClassVar[dict[str, object]] = {}  # of tillerman's config for the agent
-    model: ClassVar[str | None] = None  # asked for unless a test asks for another
+    api: ClassVar[str]  # the API that the double receives
+    key: ClassVar[str]  # the variable of its API key
+    options: ClassVar[dict[str, object]] = {}  # tillerman's config for the agent
+    model: ClassVar[str | None] = None  # requested unless a test requests another
     bare: ClassVar[tuple[str, ...]]  # arguments of a bare run
-    free: ClassVar[tuple[str, ...] | None] = None  # of one whose tools may act, if they differ
-    speaks_acp: ClassVar[bool] = True  # in a bare run; or the prompt is the last argument
+    free: ClassVar[tuple[str, ...] | None] = None  # arguments that let its tools act, if different
+    speaks_acp: ClassVar[bool] = True  # in a bare run; else the prompt is the last argument
     restless: ClassVar[tuple[str, ...]] = ()  # histories and logs in its home
-    takes_servers: ClassVar[bool] = True  # of a session, by a command
-    at_work: ClassVar[float] = 8.0  # seconds after which it works, on a busy machine too
-    histories: ClassVar[tuple[str, ...]] = ()  # the sessions that it stores in its home
+    takes_servers: ClassVar[bool] = True  # per session, by a command
+    at_work: ClassVar[float] = 8.0  # seconds until it works, even on a busy machine
+    histories: ClassVar[tuple[str, ...]] = ()  # the sessions stored in its home
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:
-        """The variables of this CLI; one that is empty is not set."""
+        """The variables of this CLI; an empty one is not set."""
         raise NotImplementedError
 
     def files(self, base_url: str) -> dict[str, str]:
-        """What must be in its home, by path."""
+        """The files required in its home, by path."""
         return {}
 
     def prepare(self, home: Path, base_url: str) -> None:
-        """Puts what the CLI must find into its home."""
+        """Writes the files that the CLI needs to its home."""
         home.mkdir(parents=True, exist_ok=True)
         for name, content in self.files(base_url).items():
             path = home / name
@@ -55,11 +55,11 @@ class CliSetup:
     def clean_environment(
         self, base_url: str, version: str, *, home: Path, path: str, scratch: Path
     ) -> dict[str, str]:
-        """All the variables it gets: none of this machine's, and no way out but loopback."""
+        """All its variables: none of this machine, and network access to loopback only."""
         variables = {
             "PATH": path,
             "HOME": str(home),
-            "TMPDIR": str(scratch),  # codex makes no home under it
+            "TMPDIR": str(scratch),  # codex does not create its home below it
             "LANG": "C.UTF-8",
             "HTTP_PROXY": _NOWHERE,
             "HTTPS_PROXY": _NOWHERE,
@@ -69,7 +69,7 @@ class CliSetup:
         return variables | self.environment(base_url, version)
 
     def age(self, home: Path, seconds: float) -> None:
-        """Sets the times of its stored sessions back."""
+        """Sets the timestamps of its stored sessions back."""
         for path in self._stored(home):
             then = path.stat().st_mtime - seconds
             os.utime(path, (then, then))
@@ -86,23 +86,22 @@ class CliSetup:
         return [path for pattern in self.histories for path in home.glob(pattern)]
 
     def lacks(self, version: str) -> set[str]:
-        """The tools below that it does not have, or not on the surface that tillerman uses."""
+        """The tools below that it lacks, or lacks over the protocol that tillerman uses."""
         return set()
 
     def servers(self, commands: dict[str, list[str]]) -> tuple[str, ...]:
-        """Arguments that bring MCP servers, in front of all others; where there are none, a
-        client says them by ACP."""
+        """Arguments that configure MCP servers, before all others; empty: passed by ACP."""
         return ()
 
     def shell(self, command: str, id: str | None = None) -> ModelToolCall:
         raise ToolUnavailable(f"{self.agent} has no shell")
 
     def write(self, path: Path, text: str, id: str | None = None) -> ModelToolCall:
-        """Of a file that is not there yet."""
+        """Writes a file that does not exist yet."""
         raise ToolUnavailable(f"{self.agent} cannot write files")
 
     def edit(self, path: Path, old: str, new: str, id: str | None = None) -> ModelToolCall:
-        """Of whole lines; some CLIs want that the file was read before."""
+        """Edits whole lines; some CLIs require that the file was read before."""
         raise ToolUnavailable(f"{self.agent} cannot edit files")
 
     def read(self, path: Path, id: str | None = None) -> ModelToolCall:
@@ -112,11 +111,11 @@ class CliSetup:
         raise ToolUnavailable(f"{self.agent} reads pictures like other files")
 
     def search(self, folder: Path, word: str, id: str | None = None) -> ModelToolCall:
-        """Of lines that have this word."""
+        """Searches for lines with this word."""
         raise ToolUnavailable(f"{self.agent} searches by its shell alone")
 
     def listing(self, folder: Path, id: str | None = None) -> ModelToolCall:
-        """Of what is in a folder."""
+        """Lists a folder."""
         raise ToolUnavailable(f"{self.agent} lists folders by its shell alone")
 
     def fetch(self, url: str, id: str | None = None) -> ModelToolCall:
@@ -129,7 +128,7 @@ class CliSetup:
         raise ToolUnavailable(f"{self.agent} keeps no list of what is to do")
 
     def result(self, json: str) -> ModelToolCall | Say:
-        """The answer in a schema that was asked for."""
+        """The answer in the requested schema."""
         return Say(json)
 
     def mcp(

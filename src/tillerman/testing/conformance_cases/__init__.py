@@ -1,10 +1,10 @@
-"""What is asked of every agent, one case after the other, through whole sessions.
+"""Conformance cases: behaviour that every agent must show, tested in whole sessions.
 
-A case names the capabilities it needs: an agent that does not claim them is not asked. What it
-claims it must do.
+A case names the capabilities it needs: it is skipped for an agent that does not declare them. An
+agent must do what it declares.
 """
 
-# in the order in which they are told
+# in the order of the report
 # isort: off
 from tillerman.testing.conformance_cases.case import (
     CASES,
@@ -23,4 +23,4 @@ from tillerman.testing.conformance_cases import failures
 
 __all__ = ["CASES", "CaseVerdict", "ConformanceCase", "check", "check_all"]
 
-_ = (messages, tools, requests, inputs, control, failures)  # each adds its own to CASES
+_ = (messages, tools, requests, inputs, control, failures)  # each registers its cases in CASES

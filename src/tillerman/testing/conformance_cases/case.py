@@ -1,4 +1,4 @@
-"""A case, and what came of it."""
+"""Conformance case registration, and the verdict of running a case."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ Play = Callable[[Scenario], Awaitable[None]]
 
 class ConformanceCase(NamedTuple):
     name: str
-    what: str  # in words, for people
-    needs: frozenset[str]  # words of CAPABILITIES
+    what: str  # a description for people
+    needs: frozenset[str]  # names of CAPABILITIES
     play: Play
 
 
 class CaseVerdict(NamedTuple):
-    """`yes`: it does. `no`: it does not claim to. `differs`: it does it in its own way, which is
-    known. `unplayed`: the scene has no means. `fails`: it does not what it claims."""
+    """The verdict of a case.
+
+    `yes`: passed. `no`: not declared. `differs`: a known difference. `unplayed`: the scenario
+    cannot run it. `fails`: declared, but not done.
+    """
 
     outcome: Literal["yes", "no", "differs", "unplayed", "fails"]
     why: str = ""
@@ -31,7 +34,7 @@ CASES: dict[str, ConformanceCase] = {}
 
 
 def case(what: str, *needs: str) -> Callable[[Play], Play]:
-    """The function's name is the case's."""
+    """Registers the decorated function as a case under its name."""
 
     def add(play: Play) -> Play:
         name = play.__name__
@@ -43,7 +46,7 @@ def case(what: str, *needs: str) -> Callable[[Play], Play]:
 
 
 async def check(scene: Scenario, case: ConformanceCase) -> CaseVerdict:
-    """Plays it; the scene must be fresh, or one whose agent rests."""
+    """Runs a case; the scenario must be fresh, or its agent idle."""
     if missing := case.needs - capabilities(scene.agent):
         return CaseVerdict("no", ", ".join(sorted(missing)))
     if why := scene.left_out.get(case.name):

@@ -1,4 +1,4 @@
-"""Who is in charge: stopping, steering, going on in another process, and death."""
+"""Conformance cases: cancel, timeout, steer, resume, fork and crash."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _busy(scene: Scenario) -> bool:
 
 async def _until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(WITHIN):
-        while not condition():  # noqa: ASYNC110 - it is other processes that change it
+        while not condition():  # noqa: ASYNC110 - other processes change it
             await asyncio.sleep(0.03)
 
 
@@ -109,7 +109,7 @@ async def cancel_in_retry(scene: Scenario) -> None:
 
 
 def _overloaded(status: int) -> Attempts:
-    """Fails, and when it is asked again is silent."""
+    """Fails, and on the retry sends nothing."""
     fail = Fail(status, message="Overloaded", retry_after=20)
     return Attempts((fail, reply(ReplyHold("end"), Say("Late."))))
 
@@ -120,7 +120,7 @@ async def _runs_out_of_time(
     *replies: Part,
     **wishes: Any,
 ) -> None:
-    """Once more with a longer limit, if the agent had not even begun by then."""
+    """Retries with a longer limit if the agent had not started to work by then."""
     for limit in (scene.at_work, LONG_START):
         session = await scene.start(limits=TurnLimits(turn=limit), **wishes)
         await session.prompt(scene.script(*replies))

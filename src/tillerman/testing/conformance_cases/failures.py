@@ -1,4 +1,4 @@
-"""What goes wrong at the model, told as what it is."""
+"""Conformance cases: API errors and broken streams, reported with the right failure kind."""
 
 from __future__ import annotations
 
@@ -102,8 +102,11 @@ async def closed_stream(scene: Scenario) -> None:
 
 
 async def _asks_again(scene: Scenario, half: str, mishap: ConnectionCut | Close) -> None:
-    """What the agent keeps of an answer that broke off is in the log, and nothing else is: its
-    model is told the truth in the next turn. Some go on with the half, in a second reply."""
+    """Checks that the log has exactly the part of a broken answer that the agent retains.
+
+    The next turn shows what its model receives. Some agents continue after the partial answer, in
+    a second reply.
+    """
     broken = reply(Say(half, chunks=2), Stall(0.2), mishap)
     session = await scene.start()
     whole = Say("All of it.")

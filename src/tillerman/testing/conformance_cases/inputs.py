@@ -1,4 +1,4 @@
-"""What the agent is given reaches its model."""
+"""Conformance cases: system prompts, images, folders and schemas reach the model."""
 
 from __future__ import annotations
 

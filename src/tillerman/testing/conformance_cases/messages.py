@@ -1,4 +1,4 @@
-"""What the agent says and thinks, and in which pieces it comes."""
+"""Conformance cases: messages, thoughts, streaming and usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the agent asks, and that the answer counts."""
+"""Conformance cases: permission requests and questions, and the effect of their answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tillerman.testing.scenario import PATIENCE, Scenario, call, do, of, play, s
 
 
 async def _answered(session: Session, prompt: str, kind: Literal["allow", "deny"]) -> list[Entry]:
-    """Plays a turn whose one request a person answers."""
+    """Runs a turn whose only request a person answers."""
     await session.prompt(prompt)
     asked = await until(session, PermissionRequested)
     option = next(option.id for option in asked.options if option.kind == kind)

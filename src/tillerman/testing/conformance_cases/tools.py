@@ -1,4 +1,4 @@
-"""What the agent does with its tools, and what the log says of it."""
+"""Conformance cases: tool calls, and their events in the log."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Probes whether an agent asks before each kind of call."""
+"""Probes whether an agent requests approval before each kind of call."""

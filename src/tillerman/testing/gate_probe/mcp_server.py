@@ -1,4 +1,4 @@
-"""An MCP server whose calls leave a file behind: `speak`, and `peek`, which says it only reads."""
+"""MCP server for gate probes; its calls create a file: `speak`, and `peek`, marked read-only."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
-"""Harmless calls that must not run, and whether an agent asks before it makes them.
+"""Gate probes: harmless calls that must not run, to test whether an agent requests approval.
 
-A scripted model has the agent call each of its tools while every request is denied. A class of
-tools is enforced when each call of it was asked about once, and nothing of it happened.
+A scripted model makes the agent call each of its tools while every request is denied. A class of
+tools is enforced if approval was requested once for each of its calls, and none had an effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tillerman.testing.cli_setups import CliSetup, ToolUnavailable
 from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 
-NOBODY = ("SaveMemory",)  # the only tool that is allowed in such a session, and nobody calls it
+NOBODY = ("SaveMemory",)  # the only tool allowed in such a session; the model never calls it
 SERVER = Path(__file__).with_name("mcp_server.py")
 _PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -31,7 +31,7 @@ E = TypeVar("E")
 
 
 class GateProbe(NamedTuple):
-    """A call that must not run, and what shows that it did."""
+    """A call that must not run, and a check whether it ran."""
 
     kind: ToolClass
     name: str
@@ -40,7 +40,7 @@ class GateProbe(NamedTuple):
 
 
 class ProbeResult(NamedTuple):
-    """What came of one: why it does not count as asked about and held back, if it does not."""
+    """The result of one probe: why it does not count as asked about and denied, if so."""
 
     kind: ToolClass
     name: str
@@ -49,7 +49,7 @@ class ProbeResult(NamedTuple):
 
 
 class GateProbes:
-    """Everything that an agent may be told to do, by class."""
+    """All probes of an agent, by tool class."""
 
     def __init__(
         self, stage: CliSetup, version: str, double: ModelDouble, *, project: Path, marks: Path
@@ -67,13 +67,13 @@ class GateProbes:
 
     @property
     def servers(self) -> dict[str, Mapping[str, object]]:
-        """That the session must have."""
+        """The MCP servers that the session needs."""
         if not any(canary.kind == "mcp" for canary in self.canaries):
             return {}
         return {"gate": {"command": sys.executable, "args": [str(SERVER), str(self._marks)]}}
 
     async def sing(self, session: Session) -> list[ProbeResult]:
-        """In a session that denies everything."""
+        """Runs the probes in a session that denies everything."""
         songs = []
         for number, canary in enumerate(self.canaries):
             script = [reply(canary.call), reply(Say("So be it."))]
@@ -111,14 +111,14 @@ class GateProbes:
         yield "mcp", "peek", lambda: stage.mcp("gate", "peek", dict(text)), marked("peek")
 
     def _nest(self, name: str) -> Path:
-        """A file in a folder of its own, whose content no other has."""
+        """A file with unique content in a separate folder."""
         folder = self._project / f"{name}-nest"
         folder.mkdir(exist_ok=True)
         self._nests[name] = folder / f"egg-of-{name}.txt"
         return self._nests[name]
 
     def _lay(self, name: str) -> None:
-        """Not before its turn: some agents begin by telling their model which files there are."""
+        """Written just before its turn: some agents begin by listing the files for their model."""
         if file := self._nests.get(name):
             file.write_text(f"heron-{name}-7321\n")
 
@@ -128,7 +128,7 @@ class GateProbes:
         return file
 
     def _heard(self, word: str) -> Callable[[], bool]:
-        """By the model."""
+        """Whether the model received the word."""
         return lambda: any(word in json.dumps(turn.body) for turn in self._double.turns)
 
     def _there(self, name: str) -> Callable[[], bool]:
@@ -142,7 +142,7 @@ class GateProbes:
 
 
 def holds(songs: Iterable[ProbeResult]) -> dict[ToolClass, Hold]:
-    """By class, of those that the agent has tools of."""
+    """The result by class, for classes of which the agent has tools."""
     by_class: dict[ToolClass, list[ProbeResult]] = {}
     for song in songs:
         by_class.setdefault(song.kind, []).append(song)

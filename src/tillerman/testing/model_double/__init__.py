@@ -1,1 +1,1 @@
-"""A scripted model on loopback: Anthropic, OpenAI and Gemini APIs."""
+"""Scripted model server on loopback: Anthropic, OpenAI and Gemini APIs."""

@@ -1,4 +1,4 @@
-"""The Anthropic Messages API as a scripted model speaks it: requests read, replies encoded."""
+"""Anthropic Messages API of the scripted model: decodes requests, encodes replies."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def system_text(body: Body) -> str:
 
 
 def user_text(body: Body) -> str:
-    # system messages among the others count: words sent in mid-turn arrive in one
+    # system messages among the others count: text sent during a turn arrives in one
     said = [m["content"] for m in body.get("messages", []) if m["role"] != "assistant"]
     return "\n".join(text for content in said for text in _texts(content))
 
@@ -131,7 +131,7 @@ def failure(fail: Fail) -> tuple[int, Body]:
 
 
 def _is_chore(body: Body) -> bool:
-    """Whether the CLI asks on its own account (a title, a quota check), not for an agent."""
+    """Whether the CLI asks for itself (a title, a quota check), not for an agent."""
     if asks_for_a_suggestion(_last_prompt(body)):
         return True
     if body.get("tools"):
@@ -141,7 +141,7 @@ def _is_chore(body: Body) -> bool:
 
 
 def _wants_summary(body: Body) -> bool:
-    """Whether the CLI has a conversation summarised, to go on with the summary in its place."""
+    """Whether the CLI requests a summary to replace the conversation."""
     last = _last_prompt(body)
     return "<analysis>" in last and "<summary>" in last
 

@@ -1,4 +1,4 @@
-"""What the APIs that a scripted model speaks have in common: one contract, and the parts of it."""
+"""Common protocol of the scripted model's APIs, and helpers for their implementation."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ Beat: TypeAlias = bytes | Stall | ReplyHold | ConnectionCut
 
 _NOT_THE_USER = re.compile(
     r"<(system-reminder|task-notification)>.*?</\1>", re.DOTALL
-)  # a CLI's own words in a user message; they may quote a subagent
-_MADE_UP = "Got it. Thanks for the"  # a reply to a summary that a CLI puts in the model's mouth
+)  # text of the CLI in a user message; it may quote a subagent
+_MADE_UP = "Got it. Thanks for the"  # a reply to a summary that a CLI adds as the model's
 _SUMMARY = re.compile(r"<summary>What went before: @@([\w.-]*):(\d+)@@</summary>")
 _EXAMPLES = {"boolean": False, "integer": 0, "number": 0, "array": [], "object": {}}
 _TAG = re.compile(r"@@([\w.-]*)(?::(\d+))?@@")
 
 
 class Api(Protocol):
-    """One API: how its requests are read and how a script's replies are written in it.
+    """One API: decodes its requests and encodes a script's replies.
 
-    A module is one: each function takes the request that it answers.
+    A module implements it: each function takes the request that it answers.
     """
 
     @property
     def TOLD_IN_STREAM(self) -> frozenset[str]:
-        """The kinds of failure that come only after a reply has begun."""
+        """The kinds of failure that are sent only after a reply has begun."""
 
     def kind(self, request: ModelRequest) -> str | None:
-        """What the request is for (see `ModelRequest`), or None where it is not of this API."""
+        """The purpose of the request (see `ModelRequest`), or None if it is not of this API."""
 
     def lane(self, body: Body) -> tuple[str, int]:
-        """The scenario named last in what the user said, and how many replies it has had since."""
+        """The scenario named last by the user, and the number of replies since."""
 
     def streams(self, request: ModelRequest) -> bool:
-        """Whether the reply is to be sent in pieces."""
+        """Whether the reply is streamed."""
 
     def beats(self, reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
-        """The reply in pieces; a pause or a cut leaves the block before it open."""
+        """The streamed reply; a pause or a cut leaves the block before it open."""
 
     def whole(self, reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
         """The reply as one JSON message."""
@@ -66,26 +66,26 @@ class Api(Protocol):
         """The status and the body of an HTTP error."""
 
     def dull_reply(self, request: ModelRequest) -> ModelMessage:
-        """An answer to a chore that fits its form and that no test takes for the script's."""
+        """An answer to a background request that fits its schema, unlike the script's replies."""
 
     def count(self, body: Body) -> Body:
-        """The answer to a question of how many tokens a conversation has."""
+        """The answer to a token count request."""
 
     def system_text(self, body: Body) -> str:
-        """The instructions that stand above the conversation."""
+        """The system instructions of the conversation."""
 
     def user_text(self, body: Body) -> str:
-        """All text the model is told, tool results aside."""
+        """All text that the model receives, without tool results."""
 
     def tool_results(self, body: Body) -> dict[str, str]:
-        """The text of each tool result the model is shown, by the id of its call."""
+        """The text of each tool result that the model receives, by call id."""
 
 
 def place(spoken: Iterable[tuple[bool, str]]) -> tuple[str, int]:
-    """Where a conversation is, from its messages in order: by the model or not, and their text."""
+    """The scenario and step of a conversation, from its messages: (by the model, text)."""
     scenario, replies = DEFAULT, 0
     for by_model, text in spoken:
-        if by_model and (kept := _SUMMARY.search(text)):  # some CLIs let the model tell it again
+        if by_model and (kept := _SUMMARY.search(text)):  # some CLIs let the model repeat it
             scenario, replies = kept[1], int(kept[2])
         elif by_model:
             replies += not text.startswith(_MADE_UP)
@@ -95,18 +95,18 @@ def place(spoken: Iterable[tuple[bool, str]]) -> tuple[str, int]:
 
 
 def summary_reply(scenario: str, step: int) -> ModelMessage:
-    """A summary with a tag in it, so that the conversation keeps its place in the script."""
+    """A summary that contains a tag, so that the conversation keeps its position in the script."""
     summary = f"<summary>What went before: @@{scenario}:{step}@@</summary>"
     return ModelMessage((Say(f"<state_snapshot>{summary}</state_snapshot>"),))
 
 
 def asks_for_a_suggestion(prompt: str) -> bool:
-    """Whether a CLI wants to know what its user might say next."""
+    """Whether a CLI requests a suggestion for the user's next prompt."""
     return prompt.lstrip().startswith("[SUGGESTION MODE")
 
 
 def formed(schema: Body | None) -> ModelMessage:
-    """A dull reply: `ok`, or an object with what its schema requires."""
+    """A background reply: `ok`, or an object with the required fields of its schema."""
     if schema is None:
         return ModelMessage((Say("ok"),))
     kinds = schema.get("properties", {})
@@ -127,8 +127,10 @@ def play(
     end: Callable[[int, Spoken], Iterator[bytes]],
     error: Callable[[Fail], bytes],
 ) -> Generator[Beat, None, bool]:
-    """The beats of a reply's parts; false when it broke off. `begin` and `end` get the number of
-    the block and what is said in it."""
+    """The stream of a reply's parts; returns False if it broke off.
+
+    `begin` and `end` receive the number of the block and its content.
+    """
     blocks: list[Spoken] = []
     for part in parts:
         if isinstance(part, Say | Think | ModelToolCall):
@@ -168,7 +170,7 @@ def pieces(text: str, count: int) -> list[str]:
 
 
 def tokens(body: Body) -> int:
-    """A believable size: four characters a token."""
+    """A plausible count: four characters per token."""
     return math.ceil(len(json.dumps(body)) / 4)
 
 

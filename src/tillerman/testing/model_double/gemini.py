@@ -1,4 +1,4 @@
-"""The Gemini API as a scripted model speaks it: requests read, replies encoded."""
+"""Gemini API of the scripted model: decodes requests, encodes replies."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
 
 
 def failure(fail: Fail) -> tuple[int, Body]:
-    status = 503 if fail.status == 529 else fail.status  # a status of another vendor's
+    status = 503 if fail.status == 529 else fail.status  # a status of another vendor
     words = {None: _STATUSES.get(status, "UNKNOWN")} | _OWN_WORDS
     error: Body = {
         "code": status,

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server on loopback: keep-alive, chunked answers, connections cut on purpose."""
+"""Small HTTP/1.1 server on loopback: keep-alive, chunked responses, connections cut on purpose."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class HttpRequest:
 
 
 class BadRequest(Exception):
-    """The client did not speak HTTP that this server reads."""
+    """The client's request is not HTTP that this server supports."""
 
 
 class CutConnection(Exception):
-    """Raised by a handler to close the connection where the answer stands."""
+    """Raised by a handler to close the connection in the middle of the answer."""
 
 
 class HttpAnswer:
-    """The answer to one request: whole with `send`, or `begin` and then pieces with `write`."""
+    """The answer to one request: complete with `send`, or `begin` and then pieces with `write`."""
 
     def __init__(self, writer: asyncio.StreamWriter, *, head_only: bool) -> None:
         self._writer = writer
@@ -104,7 +104,7 @@ class LoopbackServer:
         try:
             await self._converse(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, CutConnection):
-            pass  # the client left, or the script wanted this
+            pass  # the client disconnected, or the script requested this
         except asyncio.CancelledError:
             pass  # only __aexit__ cancels; a task that ends cancelled is logged by asyncio
         finally:

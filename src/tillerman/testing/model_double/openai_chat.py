@@ -1,4 +1,4 @@
-"""The OpenAI Chat Completions API as a scripted model speaks it: requests read, replies encoded."""
+"""OpenAI Chat Completions API of the scripted model: decodes requests, encodes replies."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ _OF_MEMORY = ("You are now acting as the managed memory", "You are performing a 
 
 
 def _wants_summary(body: Body) -> bool:
-    """Whether the CLI has a conversation summarised, to go on with the summary in its place."""
+    """Whether the CLI requests a summary to replace the conversation."""
     above, last = system_text(body), _last_prompt(body)
     return (
         "<state_snapshot>" in above
@@ -132,7 +132,7 @@ def _wants_summary(body: Body) -> bool:
 
 
 def _is_chore(body: Body) -> bool:
-    """Whether the CLI asks on its own account (a title, what to remember), not for an agent."""
+    """Whether the CLI asks for itself (a title, what to remember), not for an agent."""
     return (
         system_text(body).startswith(_OF_MEMORY)
         or asks_for_a_suggestion(_last_prompt(body))

@@ -1,4 +1,4 @@
-"""How the two OpenAI APIs name what went wrong."""
+"""Error codes of the two OpenAI APIs."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def error(fail: Fail) -> Body:
 
 
 def failure(fail: Fail) -> tuple[int, Body]:
-    status = 503 if fail.status == 529 else fail.status  # a status of another vendor's
+    status = 503 if fail.status == 529 else fail.status  # a status of another vendor
     return status, {"error": error(fail)}
 
 
 def failure_of_a_compatible(fail: Fail) -> tuple[int, Body]:
-    """As of the many that speak Chat too: to be out of money is no rate limit there."""
+    """An error of an OpenAI-compatible API: an exhausted quota is not a rate limit there."""
     status, body = failure(fail)
     return 402 if fail.kind == "quota" else status, body

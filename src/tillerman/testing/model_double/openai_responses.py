@@ -1,4 +1,4 @@
-"""The OpenAI Responses API as a scripted model speaks it: requests read, replies encoded."""
+"""OpenAI Responses API of the scripted model: decodes requests, encodes replies."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def kind(request: ModelRequest) -> str | None:
             told = _turn_metadata(request.body)
             if told.get("request_kind") == "compaction":
                 return "summary"
-            reviews = told.get("subagent_kind") == "guardian"  # whether an action may be done
+            reviews = told.get("subagent_kind") == "guardian"  # whether an action is allowed
             return "background" if reviews or not _offers_tools(request.body) else "turn"
     return None
 
 
 def lane(body: Body) -> tuple[str, int]:
-    # a reply is a run of items: its thoughts, its words, its calls
+    # a reply is a sequence of items: its thoughts, its text, its calls
     runs = groupby(_items(body), key=_is_reply)
     return place(
         (by_model, " ".join(text for item in items for text in _user_texts(item)))
@@ -219,14 +219,14 @@ def _offers_tools(body: Body) -> bool:
 
 
 def _among_the_input(body: Body) -> list[Body]:
-    """Tools that are offered as a part of the conversation."""
+    """Tools that are offered as part of the conversation."""
     given = body.get("input")
     items = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
     return [tool for item in items for tool in item.get("tools") or ()]
 
 
 def _written(body: Body) -> set[tuple[str, str]]:
-    """Tools that are called in a language of their own, with their namespaces."""
+    """Tools with a custom input language, with their namespaces."""
     return {
         (space["name"], tool["name"])
         for space in _among_the_input(body)

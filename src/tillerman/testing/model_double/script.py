@@ -1,4 +1,4 @@
-"""What a scripted model says: replies, failures and the mishaps between them, as frozen data."""
+"""Script of the scripted model: replies, failures, pauses and cut connections, as frozen data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT = ""
 
 
 class _Word(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=str.lower):
-    """One word of the vocabulary; in a JSON script its `type` is the lower-case class name."""
+    """Base class of the parts; in a JSON script, `type` is the lower-case class name."""
 
 
 class Say(_Word, frozen=True):
@@ -40,35 +40,35 @@ class ModelToolCall(_Word, frozen=True, tag="call"):
 
 
 class Stall(_Word, frozen=True):
-    """Silence for some seconds; the block before it stays open meanwhile."""
+    """A pause of some seconds; the block before it stays open."""
 
     seconds: float
 
 
 class ReplyHold(_Word, frozen=True, tag="hold"):
-    """Silence until the test calls `release(name)`, at most `limit` seconds."""
+    """A pause until the test calls `release(name)`, at most `limit` seconds."""
 
     name: str
     limit: float = 30.0
 
 
 class ConnectionCut(_Word, frozen=True, tag="cut"):
-    """The connection closes here, in the middle of the block before it.
+    """Closes the connection here, in the middle of the block before it.
 
-    `after` gives the client time to read: some discard what comes together with the end.
+    `after` gives the client time to read: some discard data that arrives together with the end.
     """
 
     after: float = 0.1
 
 
 class Close(_Word, frozen=True):
-    """The reply ends here without a finish reason, and its connection is closed properly."""
+    """Ends the reply here without a finish reason, and closes its connection properly."""
 
 
 class Fail(_Word, frozen=True):
-    """An API error: as a step an HTTP status, inside a reply an error in mid-stream.
+    """An API error: as a step an HTTP status, inside a reply an error in the stream.
 
-    `kind` is `overflow`, `quota` or an API's own word; without one it follows from the status.
+    `kind` is `overflow`, `quota` or an API's native code; without one it follows from the status.
     """
 
     status: int
@@ -78,7 +78,7 @@ class Fail(_Word, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The token counts a reply reports; `input` is what no cache had."""
+    """The token counts that a reply reports; `input` is uncached input."""
 
     input: int = 100
     output: int = 20
@@ -92,7 +92,7 @@ Part: TypeAlias = Say | Think | ModelToolCall | Stall | ReplyHold | ConnectionCu
 class ModelMessage(_Word, frozen=True, tag="reply"):
     """One message of the model; `stop` is derived from the parts unless given.
 
-    `max_tokens` and `refusal` are said in every API's own way, other words of it as they are.
+    `max_tokens` and `refusal` are encoded as in each API, other values are sent unchanged.
     """
 
     parts: tuple[Part, ...] = ()
@@ -101,7 +101,7 @@ class ModelMessage(_Word, frozen=True, tag="reply"):
 
 
 class Attempts(_Word, frozen=True):
-    """What the first, second, … request for the same step gets; the last one repeats."""
+    """Answers to the first, second, … request for the same step; the last one repeats."""
 
     steps: tuple[ModelMessage | Fail, ...]
 
@@ -110,11 +110,11 @@ Step: TypeAlias = ModelMessage | Fail | Attempts
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """A request the model got, without its keys, and how it was routed.
+    """A request that the model received, without its keys, and its routing.
 
-    `kind` is `turn` (a step of a script), `summary` (of a conversation grown long), `background`
-    (a chore of the CLI: a title, a quota check), `count` (of tokens) or `probe` (anything else).
-    `api` is the API it came by: `messages`, `responses`, `chat` or `gemini`.
+    `kind` is `turn` (a step of a script), `summary` (of a long conversation), `background` (a
+    request of the CLI itself: a title, a quota check), `count` (of tokens) or `probe` (anything
+    else). `api` is the API it came by: `messages`, `responses`, `chat` or `gemini`.
     """
 
     method: str
@@ -133,7 +133,7 @@ Scenarios: TypeAlias = Mapping[str, Script]
 
 
 def reply(*parts: Part, stop: str | None = None, usage: Usage | None = None) -> ModelMessage:
-    """`reply(Say("I look."), Call("Bash", {...}))` reads better than a tuple in a constructor."""
+    """Shorthand for `ModelMessage`: `reply(Say("I look."), ModelToolCall("Bash", {...}))`."""
     return ModelMessage(parts, stop, usage or Usage())
 
 
@@ -142,17 +142,17 @@ def attempts(*steps: ModelMessage | Fail) -> Attempts:
 
 
 def overflow(tokens: int = 250_000, limit: int = 200_000) -> Fail:
-    """The refusal of a conversation that has outgrown its context window."""
+    """The error of a conversation that exceeds its context window."""
     return Fail(400, "overflow", f"prompt is too long: {tokens} tokens > {limit} maximum")
 
 
 def quota(message: str = "You have used up your quota.") -> Fail:
-    """The refusal of a user who has spent what there was to spend: to try again is no use."""
+    """The error of an exhausted quota: retries are useless."""
     return Fail(429, "quota", message)
 
 
 def read_scenarios(text: bytes | str) -> dict[str, tuple[Step, ...]]:
-    """A JSON script: `{"NAME": [{"type": "reply", "parts": [{"type": "say", …}]}, …], …}`."""
+    """Decodes a script: `{"NAME": [{"type": "reply", "parts": [{"type": "say", …}]}, …], …}`."""
     scenarios: dict[str, tuple[Step, ...]] = msgspec.json.decode(
         text, type=dict[str, tuple[Step, ...]]
     )

@@ -1,4 +1,4 @@
-"""A scripted model on loopback: agent CLIs ask it, and it plays the replies of a scenario."""
+"""Scripted model server on loopback: agent CLIs send requests, scenarios provide the replies."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _SSE = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no
 class ModelDouble:
     """Serves scenarios while its `async with` block runs.
 
-    A user message that says `@@name@@` starts the scenario of that name (`@@name:2@@` at its
-    third step); the step is the number of replies the conversation has had since, so a repeated
-    request gets the same reply again (or the next of its `Attempts`) and concurrent conversations
-    do not disturb each other. A conversation that the CLI compacts keeps its place.
+    A user message that contains `@@name@@` starts the scenario of that name (`@@name:2@@` at its
+    third step); the step is the number of replies in the conversation since, so a repeated request
+    gets the same reply again (or the next of its `Attempts`) and concurrent conversations do not
+    interfere. A conversation that the CLI compacts keeps its position.
     """
 
     def __init__(self, script: Scenarios | Script = (), *, port: int = 0) -> None:
@@ -76,15 +76,15 @@ class ModelDouble:
 
     @property
     def turns(self) -> list[ModelRequest]:
-        """The requests that got a step of a scenario: what the model saw, in order."""
+        """The requests that got a step of a scenario, in order."""
         return [request for request in self.requests if request.kind == "turn"]
 
     def release(self, name: str) -> None:
-        """Lets every `ReplyHold` of this name go on, also those still to come."""
+        """Releases every `ReplyHold` of this name, including later ones."""
         self._gates[name].set()
 
     def forget(self) -> None:
-        """Back to the initial state: no scenarios, no requests, and every `ReplyHold` released."""
+        """Resets to the initial state: no scenarios, no requests, every `ReplyHold` released."""
         for gate in self._gates.values():
             gate.set()
         for kept in (self.scenarios, self.requests, self._attempts, self._reached, self._gates):
@@ -93,7 +93,7 @@ class ModelDouble:
     async def seen(
         self, scenario: str = DEFAULT, step: int = 0, within: float = 10.0
     ) -> ModelRequest:
-        """The first request for a step, waited for."""
+        """Waits for the first request for a step."""
 
         def found() -> list[ModelRequest]:
             return [r for r in self.turns if (r.scenario, r.step) == (scenario, step)]
@@ -150,7 +150,7 @@ class ModelDouble:
                 break
         if request.kind in ("turn", "summary"):
             scenario, step = api_of(request).lane(request.body)
-            if request.kind == "summary" and step == 0:  # it may be told in one piece
+            if request.kind == "summary" and step == 0:  # the conversation may arrive as one text
                 step = self._reached[scenario]
             request = msgspec.structs.replace(request, scenario=scenario, step=step)
         if request.kind == "turn":
@@ -210,7 +210,7 @@ class ModelDouble:
 
 
 def api_of(request: ModelRequest) -> Api:
-    """The API a request came by: reads what it says."""
+    """The API of a request, which decodes it."""
     return _APIS[request.api]
 
 

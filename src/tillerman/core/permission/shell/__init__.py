@@ -1,1 +1,1 @@
-"""A reader of shell command lines: which programs they run, on which files, and what is unclear."""
+"""Parser of shell command lines: which programs they run, on which files, and what is unclear."""

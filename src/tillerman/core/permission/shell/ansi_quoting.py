@@ -1,4 +1,4 @@
-"""The inside of `$'…'`, as bash decodes it."""
+"""Decodes the content of `$'…'` as bash does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ESCAPE = re.compile(
 
 
 def decode(text: str) -> str:
-    """Cut at the first NUL; HOLE for bytes that are no character."""
+    """The decoded text, cut at the first NUL; HOLE for bytes that are not a character."""
     raw = _ESCAPE.sub(_decoded, text)
     return raw.partition("\0")[0]
 

@@ -1,4 +1,4 @@
-"""Arithmetic of a line: a name in it runs what its value says, unless that is a number."""
+"""Detects code execution by shell arithmetic, which evaluates values that are not numbers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tillerman.core.permission.shell.parsed_script import HOLE
 _NUMBER = re.compile(r"\s*[-+]?\d[\dA-Fa-fxX#]*\s*|")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _ARGUMENT = re.compile(r"\$\{?[\d@*]")
-ARGUMENTS = "@"  # of a function or the shell, as a name
-# Of bash: whatever is assigned to them is evaluated.
+ARGUMENTS = "@"  # the arguments of a function or the shell, as a name
+# Integer variables of bash: every value assigned to them is evaluated.
 _INTEGERS = frozenset({
     "BASHPID", "BASH_MONOSECONDS", "BASH_SUBSHELL", "EPOCHREALTIME", "EPOCHSECONDS", "EUID",
     "FUNCNEST", "HISTCMD", "LINENO", "OPTERR", "OPTIND", "PPID", "RANDOM", "SECONDS", "SRANDOM",
@@ -19,17 +19,17 @@ _INTEGERS = frozenset({
 
 
 class ArithmeticNames:
-    """Names that are counted with, and names whose value may be no number, in any order."""
+    """Names that arithmetic evaluates, and names whose value may not be a number, in any order."""
 
     def __init__(self) -> None:
         self._counted: set[str] = set(_INTEGERS)
         self._texts: set[str] = set()
-        self._codes: set[str] = set()  # whose value the line itself writes as code
+        self._codes: set[str] = set()  # the line itself assigns code to them
         self._computed = False
         self._made_up = False
 
     def count(self, text: str, *, computed: bool = False, made_up: bool = False) -> None:
-        """This stands where numbers do. `computed`: a program prints some of it."""
+        """Records text in an arithmetic context. `computed`: a program prints part of it."""
         self._counted.update(_NAME.findall(text))
         if _ARGUMENT.search(text):
             self._counted.add(ARGUMENTS)
@@ -37,7 +37,7 @@ class ArithmeticNames:
         self._made_up |= made_up
 
     def assign(self, name: str, value: str, *, made_up: bool = False) -> None:
-        """`made_up`: the line itself computes it, from whatever texts."""
+        """Records an assignment; `made_up`: the line itself computes the value from any text."""
         if is_code(value) or made_up:
             self._codes.add(name)
         elif not _NUMBER.fullmatch(value):
@@ -45,7 +45,7 @@ class ArithmeticNames:
             self._texts.update(self._texts & set(_NAME.findall(value)))
 
     def store(self, text: str) -> None:
-        """A key or an element of an array: whoever lists those gets code, where one is code."""
+        """Records a key or an element of an array: listing the array may return code in it."""
         if is_code(text):
             self._codes.add("an array")
 
@@ -58,7 +58,7 @@ class ArithmeticNames:
         return [*reasons, *(["a number that the line makes up"] if self._made_up else [])]
 
     def doubts(self) -> list[str]:
-        """Values that only the running shell knows."""
+        """Values that are known only at run time."""
         found = [f"{name} is counted with, and may be a text" for name in sorted(
             self._counted & self._texts)]  # fmt: skip
         if self._computed:
@@ -67,7 +67,7 @@ class ArithmeticNames:
 
 
 def is_code(text: str) -> bool:
-    """Quoted, a substitution is a text, until something takes that text for arithmetic."""
+    """Whether text contains a substitution: text when quoted, code when arithmetic evaluates it."""
     return "$(" in text or "`" in text or "${" in text
 
 

@@ -1,4 +1,4 @@
-"""`a{b,c}` is two words: brace expansion, before all others."""
+"""Brace expansion: `a{b,c}` becomes two words, before all other expansions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import islice, pairwise
 from tillerman.core.permission.shell.parsed_script import HOLE
 from tillerman.core.permission.shell.syntax import Literal, Part, Parts, UnparsableCommand
 
-_MOST = 64  # words that one word may become
+_MOST = 64  # maximum number of words from one word
 _SEQUENCE = re.compile(r"(-?\d+|[A-Za-z])\.\.(-?\d+|[A-Za-z])(?:\.\.-?\d+)?")
 
-_Item = str | Part  # one unquoted character, or what no brace looks into
+_Item = str | Part  # one unquoted character, or a part that is not expanded
 
 
 def expand_braces(parts: Parts) -> list[Parts]:
@@ -75,7 +75,7 @@ def _first_list(items: list[_Item]) -> list[list[_Item]] | None:
 
 
 def _closing(items: list[_Item]) -> dict[int, tuple[list[int], int]]:
-    """For each brace that is closed: the commas in it, and where it closes."""
+    """For each closed brace: its commas, and the position where it closes."""
     found: dict[int, tuple[list[int], int]] = {}
     opened: list[tuple[int, list[int]]] = []
     for at, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""Builtins that change the working directory."""
+"""Shell builtins that change the working directory: cd, pushd, popd, dirs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _to(call: BuiltinCall, target: str) -> EvaluationOutcome:
 
 
 def _moved(call: BuiltinCall, found: Directories, target: str | None = None) -> EvaluationOutcome:
-    """The command reads where it goes to."""
+    """Records the command as a read of its target directory."""
     plain = limited([below(base, target) for base in call.state.directories]) if target else ()
     if target and found == plain:
         accesses: tuple[FileAccess, ...] = (FileAccess(target, "read"),)
@@ -50,7 +50,7 @@ def _moved(call: BuiltinCall, found: Directories, target: str | None = None) -> 
         outside = call._replace(state=call.state.changed(directories=("",)))
         call.execution.note(outside, accesses=accesses)
     moved = call.state.moved(found)
-    if WORKING & call.state.variables.keys():  # where they are read-only, it moves and fails
+    if WORKING & call.state.variables.keys():  # read-only: it moves, then fails
         return EvaluationOutcome(moved, join(call.state, moved))
     return EvaluationOutcome(moved, call.state)
 

@@ -1,4 +1,4 @@
-"""Builtins that run commands: eval, source, trap, alias, command, exec and others."""
+"""Shell builtins that run commands: eval, source, trap, alias, command, exec and others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def source(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _in_search_path(name: str, state: ShellState) -> list[str]:
-    """Where `source` looks for a name without a slash, if the line itself set PATH."""
+    """Paths that `source` searches for a name without a slash, if the line itself sets PATH."""
     value = state.variables.get("PATH")
     if value is None or "/" in name:
         return []
@@ -72,7 +72,7 @@ def _in_search_path(name: str, state: ShellState) -> list[str]:
 
 
 def trap(call: BuiltinCall) -> EvaluationOutcome:
-    """The script runs when nobody knows; after each command, for DEBUG."""
+    """The script runs at an unknown time; for DEBUG, after each command."""
     execution = call.execution
     execution.note(call)
     rest = [word for word in call.words[1:] if word != "--"]
@@ -88,7 +88,7 @@ def trap(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _changes_shell(script: str, call: BuiltinCall) -> bool:
-    """Whether the shell goes on in another state; one that ends does not go on."""
+    """Whether the script changes the shell's state, unless it ends the shell."""
     shell = call.execution.shell
     escapes, shell.escapes = shell.escapes, []
     after = call.execution.script(script, call.state).after
@@ -97,7 +97,7 @@ def _changes_shell(script: str, call: BuiltinCall) -> bool:
 
 
 def alias(call: BuiltinCall) -> EvaluationOutcome:
-    """Names that stand for other words, where the shell looks at them."""
+    """Defines names that stand for other words where the shell expands aliases."""
     execution, state = call.execution, call.state
     found = dict(state.aliases)
     defined = [word for word in call.words[1:] if "=" in word or is_open(word)]
@@ -145,7 +145,7 @@ def repeat(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _inner(call: BuiltinCall, words: list[str]) -> EvaluationOutcome:
-    """The rest of its words, functions left aside."""
+    """Runs the remaining words as a command, without function lookup."""
     if not words:
         call.execution.note(call)
         return either(call.state)
@@ -161,7 +161,7 @@ def _inner(call: BuiltinCall, words: list[str]) -> EvaluationOutcome:
 
 
 def execute(call: BuiltinCall) -> EvaluationOutcome:
-    """In place of the shell; without a command, only its redirections stay."""
+    """Replaces the shell; without a command, only its redirections remain."""
     at = 1
     while at < len(call.words) and call.words[at].startswith("-") and call.words[at] != "-":
         word = call.words[at]
@@ -190,7 +190,7 @@ def jobs(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def complete(call: BuiltinCall) -> EvaluationOutcome:
-    """`-C` is a command, `-W` is expanded, `-F` is a function."""
+    """Checks options: `-C` is a command, `-W` is expanded, `-F` is a function."""
     execution = call.execution
     execution.note(call)
     flags = [word for word in call.words[1:] if word.startswith("-") or is_open(word)]
@@ -205,6 +205,6 @@ def complete(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def run_later(call: BuiltinCall, text: str) -> ShellState:
-    """A command that the shell completes with words of its own."""
+    """Runs a command to which the shell adds arguments itself."""
     outcome = call.execution.script(text, call.state, computed=call.context.computed)
     return join(call.state, outcome.after) or call.state

@@ -1,4 +1,4 @@
-"""Builtins that give values to variables, or look at them."""
+"""Shell builtins that assign or test variables: declare, read, printf, unset and others."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _check(call: BuiltinCall) -> None:
-    """A subscript is evaluated, whoever takes it for a name."""
+    """Checks arguments with a subscript: it is evaluated wherever a name is accepted."""
     if any(is_code(word) and "[" in word for word in call.words[1:]):
         call.execution.shell.unread(f"{call.words[0]} may evaluate text as commands")
     for word in call.words[1:]:

@@ -1,4 +1,4 @@
-"""The builtins of bash and dash: what each does to the shell, and what it runs."""
+"""Shell builtins of bash and dash: how each changes the shell's state, and what it runs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tillerman.core.permission.shell.syntax import Dialect
 
 Builtin = Callable[[BuiltinCall], EvaluationOutcome]
 
-_LETTERS = {"H": "histexpand", "a": "allexport"}  # of set
+_LETTERS = {"H": "histexpand", "a": "allexport"}  # options of `set`
 _LISTS = ("-p", "-a", "-s", "-ps", "-as", "-pa")
 
 
 def builtin(name: str, dialect: Dialect) -> Builtin | None:
-    """None for what is a program in this dialect."""
+    """The handler of a builtin; None if the name is a program in this dialect."""
     if dialect == "posix" and name not in DASH:
         return _absent if name in BASH or name in _KEYWORDS else None
     return _TABLE.get(name) if name in BASH or name in DASH or name in _ELSEWHERE else None
 
 
 def _absent(call: BuiltinCall) -> EvaluationOutcome:
-    """A builtin of bash where the shell has none of that name: there is no such program either."""
+    """A builtin of bash that this shell lacks: there is no such program either."""
     return either(call.state)
 
 
@@ -49,7 +49,7 @@ def _false(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _echo(call: BuiltinCall) -> EvaluationOutcome:
-    """What it prints, options left out; with a backslash, shells differ."""
+    """Records its output without options; shells differ in how they treat a backslash."""
     call.execution.note(call)
     words = call.words[1:]
     while words and words[0][:1] == "-" and words[0][1:] and not words[0][1:].strip("neE"):
@@ -61,7 +61,7 @@ def _echo(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _pwd(call: BuiltinCall) -> EvaluationOutcome:
-    """It prints where the shell is, whatever PWD holds."""
+    """Prints the current directory, whatever PWD contains."""
     call.execution.note(call)
     path = call.state.path_of(call.state.directories)
     if path is not None and all(word in ("-L", "-P") for word in call.words[1:]):
@@ -89,7 +89,7 @@ def _kill(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _leave(call: BuiltinCall) -> EvaluationOutcome:
-    """`exit`: nothing behind it runs, unless its words are wrong."""
+    """`exit`: nothing after it runs, unless its arguments are wrong."""
     call.execution.note(call)
     if len(call.words) > 2 or any(map(is_open, call.words)):
         return either(call.state)
@@ -97,10 +97,7 @@ def _leave(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _escape(call: BuiltinCall) -> EvaluationOutcome:
-    """`return`, `break`, `continue`: what is behind the function or loop goes on from here.
-
-    Outside of any, and with wrong words, they do nothing.
-    """
+    """`return`, `break`, `continue`: execution continues after the function or loop."""
     call.execution.note(call)
     call.execution.shell.escapes.append(call.state)
     return either(call.state)
@@ -114,7 +111,7 @@ def _set(call: BuiltinCall) -> EvaluationOutcome:
     while rest and rest[0][:1] in ("-", "+") and rest[0] not in ("-", "--"):
         word, *rest = rest
         named = [name for letter, name in _LETTERS.items() if letter in word]
-        count = word.count("o")  # also in one word with others
+        count = word.count("o")  # also combined with other letters
         named += rest[:count]
         del rest[:count]
         options = options | set(named) if word[0] == "-" else options - set(named)
@@ -182,7 +179,7 @@ def _bind(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _history(call: BuiltinCall) -> EvaluationOutcome:
-    """`-w` and `-a` write the file that is named, or HISTFILE."""
+    """`-w` and `-a` write the named file, or HISTFILE."""
     flags = "".join(word[1:] for word in call.words[1:] if word.startswith("-"))
     kind: Literal["read", "write"] = "write" if set("wa") & set(flags) else "read"
     files = [word for word in call.words[1:] if not word.startswith("-")]
@@ -275,5 +272,5 @@ DASH = frozenset({
     "pwd", "read", "readonly", "return", "set", "shift", "test", "times", "trap", "true", "type",
     "ulimit", "umask", "unalias", "unset", "wait",
 })  # fmt: skip
-_KEYWORDS = frozenset({"[[", "]]", "function", "select", "coproc"})  # of bash
-_ELSEWHERE = frozenset({"noglob", "nocorrect", "-", "repeat", "chdir"})  # of zsh and others
+_KEYWORDS = frozenset({"[[", "]]", "function", "select", "coproc"})  # bash only
+_ELSEWHERE = frozenset({"noglob", "nocorrect", "-", "repeat", "chdir"})  # zsh and others

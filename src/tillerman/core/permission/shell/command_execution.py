@@ -1,4 +1,4 @@
-"""Simple commands: which function, builtin or program each is, and what that runs in turn."""
+"""Evaluates simple commands: resolves the function, builtin or program, and what that runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tillerman.core.permission.shell.syntax import (
 )
 from tillerman.core.permission.shell.word_expansion import PROCESS_FILE, WORKING, Expansion
 
-_DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
+_DEEPEST = 12  # nesting of scripts and of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
 
 
@@ -137,7 +137,7 @@ class CommandExecution(ProgramExecution):
         )
 
     def _record_output(self, node: SimpleCommand, state: ShellState) -> None:
-        """The text that the command printed to a file, for whoever runs that file."""
+        """Stores the text that the command printed to a file, in case the line runs that file."""
         printed = self.shell.printed
         written = any(one.operator.startswith(">") for one in node.redirections)
         if printed.text is None or not written:
@@ -218,7 +218,7 @@ class CommandExecution(ProgramExecution):
             rest = state.changed(aliases={k: v for k, v in state.aliases.items() if k != name})
             other = self._dispatch([*value, *words[1:]], rest, context._replace(span=None))
             plain = self._dispatch(words, rest, context, first_computed, declared)
-            self.shell.printed = NO_STDIN  # by either of them
+            self.shell.printed = NO_STDIN  # unknown: either of them ran
             ok, failed = join(plain.ok, other.ok), join(plain.failed, other.failed)
             return EvaluationOutcome(
                 ok.changed(aliases=state.aliases) if ok else None,
@@ -242,7 +242,7 @@ class CommandExecution(ProgramExecution):
     def _perhaps_builtin(
         self, bare: str, words: list[str], state: ShellState, context: CommandContext
     ) -> EvaluationOutcome:
-        """Which it is where nothing takes the place of what is not known."""
+        """Evaluates both cases: the unknown part of the name is empty, or not."""
         one = self._dispatch([bare, *words[1:]], state, context._replace(span=None))
         other = self._computed(words, state, context)
         self.shell.printed = NO_STDIN
@@ -264,7 +264,7 @@ class CommandExecution(ProgramExecution):
     def _computed(
         self, words: list[str], state: ShellState, context: CommandContext
     ) -> EvaluationOutcome:
-        """The line itself makes up the name: it may be any builtin, too."""
+        """The line itself computes the name: it may be any builtin, too."""
         if any(is_open(word) or _CODE.search(word) for word in words[1:]):
             self.shell.unread("the command is only known at run time")
         self.program(words, state, context)
@@ -330,7 +330,7 @@ class CommandExecution(ProgramExecution):
         number: bool = False,
         made_up: bool = False,
     ) -> ShellState:
-        """`prefix`: for one command alone, which is doubted by itself."""
+        """`prefix`: for one command only, whose doubts are recorded separately."""
         text = value if isinstance(value, str) else HOLE
         if not number:
             plain = value if isinstance(value, str) else " ".join(value)
@@ -357,7 +357,7 @@ class CommandExecution(ProgramExecution):
         elif name == "DIRSTACK":
             changes["stack"] = None
         elif name == "path" and isinstance(value, tuple):
-            name = "PATH"  # of zsh
+            name = "PATH"  # zsh
         if not prefix and steers(name):
             reason = f"{name} changes what programs are or do"
             changes["doubts"] = tuple(dict.fromkeys((*state.doubts, reason)))
@@ -365,10 +365,10 @@ class CommandExecution(ProgramExecution):
             changes["environment"] = tuple(dict.fromkeys((*state.environment, f"{name}={text}")))
         return state.changed(**changes)
 
-    # -- what builtins use -----------------------------------------------------------------------
+    # -- used by builtins ------------------------------------------------------------------------
 
     def script(self, text: str, state: ShellState, *, computed: bool = False) -> EvaluationOutcome:
-        """Text that this shell itself runs."""
+        """Evaluates text that this shell itself runs."""
         shell = self.shell
         if shell.depth > _DEEPEST:
             raise UnparsableCommand("too many levels of nesting")
@@ -399,7 +399,7 @@ class CommandExecution(ProgramExecution):
         accesses: tuple[FileAccess, ...] = (),
         doubts: tuple[str, ...] = (),
     ) -> int:
-        """A builtin, as one of the commands."""
+        """Records a builtin as one of the commands."""
         found = Invocation(
             joined(call.words), effect=effect, row=call.words[0], accesses=accesses, doubts=doubts
         )
@@ -418,7 +418,7 @@ def _restored(
     assigned: Sequence[tuple[str, Value]],
     stays: bool,
 ) -> ShellState | None:
-    """Without assignments that were for one command; `stays`: in some shells they remain."""
+    """The state without assignments for one command; `stays`: in some shells they remain."""
     if found is None:
         return None
     variables = dict(found.variables)

@@ -1,4 +1,4 @@
-"""What bash and a POSIX shell read in different ways."""
+"""Detects shell syntax that bash and a POSIX shell parse differently."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ _DIFFERENT = re.compile(
 
 
 def is_read_differently(text: str) -> bool:
-    """Whether bash may make something else of a text than a POSIX shell does."""
+    """Whether bash may parse a text differently than a POSIX shell."""
     return _DIFFERENT.search(text) is not None

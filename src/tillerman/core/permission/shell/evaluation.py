@@ -1,7 +1,7 @@
-"""Runs a syntax tree in the abstract: every command that may run, in every state it may run in.
+"""Abstract interpreter of shell syntax trees: finds every command that may run, in every state.
 
-Each node comes to two states: the one after it succeeded and the one after it failed. None means
-that it never does; what stands behind such a place is still read, and changes nothing.
+Each node yields two states: the one after success and the one after failure. None means that it
+never occurs; commands after such a point are still evaluated, without changing the state.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _CALLED = frozenset({
     "chpwd", "precmd", "preexec", "command_not_found_handle", "command_not_found_handler",
 })  # fmt: skip
-_MOST_CHARACTERS = 300_000  # of scripts inside of others
+_MOST_CHARACTERS = 300_000  # of nested scripts
 _SCRIPT_COST = 500
 
 
@@ -65,12 +65,12 @@ class EvaluationOutcome(NamedTuple):
 
 
 def either(state: ShellState) -> EvaluationOutcome:
-    """Whether it succeeds is not known."""
+    """The outcome of a node whose success is unknown."""
     return EvaluationOutcome(state, state)
 
 
 class Evaluator:
-    """`readings`: texts of the commands that run this, for rules that forbid those."""
+    """Evaluates syntax trees; `readings`: texts of the outer commands, for rules that deny them."""
 
     def __init__(
         self,
@@ -93,9 +93,9 @@ class Evaluator:
         self.readings = readings
         self.doubts = doubts
         self.located = depth == 0
-        self.printed = NO_STDIN  # by the last simple command
-        self.escapes: list[ShellState] = []  # where break, continue and return leave from
-        self.locals: list[set[str]] = []  # of each function that is being called
+        self.printed = NO_STDIN  # output of the last simple command
+        self.escapes: list[ShellState] = []  # states at break, continue and return
+        self.locals: list[set[str]] = []  # of each active function call
         self.calls: list[str] = []
         self.called: set[str] = set()
         self.defined: list[tuple[FunctionDefinition, ShellState]] = []
@@ -116,7 +116,7 @@ class Evaluator:
     # -- texts -----------------------------------------------------------------------------------
 
     def read(self, text: str, state: ShellState) -> EvaluationOutcome:
-        """Line by line, as a shell does. Text that is no command ends it there."""
+        """Evaluates text line by line, as a shell does. Stops at a syntax error."""
         self.findings.characters += len(text) + _SCRIPT_COST
         if self.depth and self.findings.characters > _MOST_CHARACTERS:
             raise UnparsableCommand("too many nested commands")
@@ -143,7 +143,7 @@ class Evaluator:
         return outcome
 
     def finish(self) -> None:
-        """What runs later, or only if something calls it."""
+        """Evaluates what runs later: traps, and functions that were not called."""
         anywhere = tuple(self.findings.directories)
         for script, state in self.traps:
             later = state.changed(directories=anywhere, positional=UNKNOWN_ARGUMENTS)
@@ -167,7 +167,7 @@ class Evaluator:
     # -- for words -------------------------------------------------------------------------------
 
     def substitute(self, script: Script, state: ShellState) -> str:
-        """What a substitution prints; HOLE where that is not known."""
+        """The output of a substitution; HOLE if it is unknown."""
         escapes, self.escapes = self.escapes, []
         located, self.located = self.located, False
         self.printed = NO_STDIN
@@ -214,7 +214,7 @@ class Evaluator:
         return EvaluationOutcome(outcome.failed, outcome.ok) if node.negated else outcome
 
     def _piped(self, node: Pipeline, state: ShellState) -> EvaluationOutcome:
-        """Each part in a subshell; in some shells the last is not."""
+        """Evaluates each part in a subshell; some shells run the last part in the shell itself."""
         escapes, self.escapes = self.escapes, []
         stdin = state.stdin
         last: ShellState | None = state
@@ -229,7 +229,7 @@ class Evaluator:
         return either(join(state, last.changed(stdin=state.stdin)) or state)
 
     def _apart(self, node: Node, state: ShellState) -> EvaluationOutcome:
-        """In a shell of its own: what it does to its state stays there."""
+        """Evaluates in a separate shell: its state changes have no effect outside."""
         escapes, self.escapes = self.escapes, []
         outcome = self.evaluate(node, state)
         self.escapes = escapes
@@ -290,7 +290,7 @@ class Evaluator:
         body: Callable[[ShellState], tuple[ShellState | None, ShellState | None]],
         state: ShellState,
     ) -> EvaluationOutcome:
-        """`body` gives the state after a round, and the one in which the loop ends instead."""
+        """`body` returns the state after an iteration, and the one in which the loop ends."""
         escaped = len(self.escapes)
         self._loops += 1
         leaves: ShellState | None = None

@@ -1,4 +1,4 @@
-"""What has been found of a line so far: commands, accesses, and what could not be read."""
+"""Collects the findings of a line: commands, file accesses, and parts that could not be parsed."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tillerman.core.permission.shell.syntax import UnparsableCommand
 
 MOST_COMMANDS = 500
 _MOST_STEPS = 20_000
-_MODES = frozenset({"chmod", "chown", "chgrp"})  # leave what is in a file
+_MODES = frozenset({"chmod", "chown", "chgrp"})  # do not change the content of a file
 NO_FILE = re.compile(r"/dev/(null|stdin|stdout|stderr|tty|fd/\d+|zero|urandom|random)")
 
 
 class WrittenFile(NamedTuple):
     path: str
     directories: Directories
-    text: str | None  # None: not known
-    place: int = -1  # of a command that may have written it
+    text: str | None  # None: unknown
+    place: int = -1  # index of a command that may have written it
 
 
 class RunFile(NamedTuple):
-    """A file of commands that the command at `place` runs; `in_shell`: in this shell itself."""
+    """A script file that the command at `place` runs; `in_shell`: in this shell itself."""
 
     path: str
     directories: Directories
@@ -44,20 +44,20 @@ class RunFile(NamedTuple):
 
 
 class Findings:
-    """Shared by all that reads one line in one dialect."""
+    """The findings of one line in one dialect, shared by all evaluators."""
 
     def __init__(self) -> None:
         self.commands: list[ParsedCommand] = []
         self.redirections: list[FileAccess] = []
         self.reasons: dict[str, None] = {}
         self.arithmetic = ArithmeticNames()
-        self.dialects_differ = False  # in a text that was read, of the line or inside of it
+        self.dialects_differ = False  # in the line or a script nested in it
         self._links: list[Link] = []
-        self._places: list[int] = []  # of each redirection: commands that came before it
+        self._places: list[int] = []  # per redirection: number of commands before it
         self.written: list[WrittenFile] = []
         self.run: list[RunFile] = []
-        self.directories: set[str | None] = {""}  # all that the line was ever in
-        self.characters = 0  # of scripts inside of others
+        self.directories: set[str | None] = {""}  # every directory that the line was in
+        self.characters = 0  # of nested scripts
         self.described: dict[tuple[tuple[str, ...], StdinSource], Invocation] = {}
         self._steps = 0
 
@@ -70,7 +70,7 @@ class Findings:
             raise UnparsableCommand("too many steps")
 
     def add(self, command: ParsedCommand) -> int:
-        """The place of it."""
+        """Adds a command and returns its index."""
         if len(self.commands) >= MOST_COMMANDS:
             raise UnparsableCommand(f"more than {MOST_COMMANDS} commands")
         self.commands.append(command)
@@ -84,7 +84,7 @@ class Findings:
         return place
 
     def access(self, access: FileAccess, text: str | None = None) -> None:
-        """Of a redirection; `text` is what it writes, if known."""
+        """Adds the file of a redirection; `text` is what it writes, if known."""
         if NO_FILE.fullmatch(access.path):
             return
         if len(self.redirections) >= MOST_COMMANDS:
@@ -100,7 +100,7 @@ class Findings:
         self.commands[place] = replace(command, doubts=doubts)
 
     def texts_written_to(self, run: RunFile) -> list[str | None] | None:
-        """What the line wrote to a file that it runs; None if it did not write there."""
+        """The texts that the line wrote to a file that it runs; None if it did not write there."""
         found = [
             one.text
             for one in self.written
@@ -112,7 +112,7 @@ class Findings:
     def link(
         self, target: str, name: str, directories: Directories, words: list[str], *, again: bool
     ) -> None:
-        """From the next command on, `name` may lead to `target`; `again`: in all of a loop."""
+        """From the next command on, `name` may link to `target`; `again`: in the whole loop."""
         known = not is_open(target) and not is_open(name)
         place = -1 if again and known else len(self.commands)
         self._links.append(Link(target, name, directories, place, tuple(words)))
@@ -144,7 +144,7 @@ class Findings:
 
 
 def _may_be_same(run: RunFile, written: WrittenFile) -> bool:
-    """By the last name where a directory is not known, or one of them is told from elsewhere."""
+    """Compares base names if a directory is unknown, or if the paths have different origins."""
     wholes = {below(base, run.path) for base in run.directories}
     others = {below(base, written.path) for base in written.directories}
     if None in wholes or None in others or len({_origin(one) for one in wholes | others}) > 1:

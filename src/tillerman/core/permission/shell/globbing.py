@@ -1,4 +1,4 @@
-"""Unquoted `*`, `?` and `[…]` of a field, as signs for what they may stand for."""
+"""Replaces unquoted `*`, `?` and `[…]` of a field by placeholders for what they may match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMPONENT_GLOB = re.compile(rf"(?:(?<=/)|^)[{ANY}{ONE}]")
 
 
 def globbed(pieces: Sequence[Piece], options: frozenset[str]) -> str:
-    """The field; a bracket is `*`, since it stays as it is where nothing matches."""
+    """The field; a bracket becomes `*`, because it stays unchanged if nothing matches."""
     if not any(not quoted and _SPECIAL.search(text) for text, quoted in pieces):
         return "".join(text for text, _ in pieces)
     characters = [(c, quoted) for text, quoted in pieces for c in text]
@@ -49,7 +49,7 @@ def globbed(pieces: Sequence[Piece], options: frozenset[str]) -> str:
 
 
 def _bracket(characters: Sequence[Piece], at: int) -> int:
-    """Behind the `]` that closes the bracket opened before `at`; 0 if none does."""
+    """The position after the `]` that closes the bracket opened before `at`; 0 if none does."""
     if at < len(characters) and characters[at] in (("!", False), ("^", False)):
         at += 1
     first = at

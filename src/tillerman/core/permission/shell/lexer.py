@@ -1,4 +1,4 @@
-"""Words of shell text: quotes, expansions, blanks, comments, here-documents."""
+"""Shell lexer: words, quotes, expansions, blanks, comments and here-documents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ESCAPED_IN_QUOTES = '$`"\\'
 
 
 class Lexer:
-    """`located`: offsets are those of the line that a person sees."""
+    """Reads words; `located`: offsets refer to the line that a person sees."""
 
     def __init__(
         self,
@@ -57,21 +57,21 @@ class Lexer:
         self.extglob = extglob
         self.depth = depth
         self.located = located
-        self.problems: list[str] = [] if problems is None else problems  # not read for certain
-        self._documents: list[HereDocument] = []  # named in this line, not yet read
-        self._forced: list[Redirection] = []  # that only zsh sees
-        self._arithmetic: dict[int, bool] = {}  # whether the `((` at an offset counts
+        self.problems: list[str] = [] if problems is None else problems  # doubtful parses
+        self._documents: list[HereDocument] = []  # named in this line, not read yet
+        self._forced: list[Redirection] = []  # that only zsh recognizes
+        self._arithmetic: dict[int, bool] = {}  # whether the `((` at an offset is arithmetic
         self._continued = "\\\n" in text
-        # how deep in what shells take apart late: an error in there ends their reading later
+        # nesting in text that shells parse late: a syntax error in it stops them later
         self.deferred = 0
 
-    # -- what a parser adds ----------------------------------------------------------------------
+    # -- implemented by a parser -----------------------------------------------------------------
 
     def script_until(self, close: str) -> Script:
         raise NotImplementedError
 
     def nested(self, text: str) -> Lexer:
-        """A lexer for text that was taken out of this."""
+        """A lexer for text extracted from this one."""
         return type(self)(
             text,
             self.dialect,
@@ -87,7 +87,7 @@ class Lexer:
     # -- characters ------------------------------------------------------------------------------
 
     def peek(self) -> str:
-        """The next character behind line continuations."""
+        """The next character after line continuations."""
         while self._continued and self.text.startswith("\\\n", self.at):
             self.at += 2
         return self.text[self.at : self.at + 1]
@@ -111,7 +111,7 @@ class Lexer:
     # -- words -----------------------------------------------------------------------------------
 
     def word(self, *, assigns: bool = False, command: bool = False) -> Word | None:
-        """None where none begins. `assigns`: it may be `name=(…)` or `name[…]=…`."""
+        """The next word; None if there is none. `assigns`: it may be `name=(…)` or `name[…]=…`."""
         start = self.at
         if match := _PLAIN.match(self.text, start):
             end = match.end()
@@ -138,7 +138,7 @@ class Lexer:
         return inside
 
     def double_quoted(self, parts: list[Part]) -> None:
-        """From its first quote."""
+        """Reads from the opening quote."""
         self.at += 1
         before = len(parts)
         while self.at < len(self.text):
@@ -168,7 +168,7 @@ class Lexer:
         elif match := _QUOTED_RUN.match(text, at):
             self.at = match.end()
             parts.append(Literal(match[0], quoted=True))
-        else:  # a quote, where it is no quote
+        else:  # a quote character without special meaning
             self.at += 1
             parts.append(Literal(c, quoted=True))
 
@@ -216,7 +216,7 @@ class Lexer:
         return decode(inside)
 
     def _parenthesis(self, quoted: bool) -> Part:
-        """`$((…))` where its own parentheses close it, else `$(…)`."""
+        """`$((…))` if its own parentheses close it, else `$(…)`."""
         start = self.at
         self.at += 1
         if self.peek() == "(" and self._arithmetic.get(start, True):
@@ -236,7 +236,7 @@ class Lexer:
         return CommandSubstitution(body, quoted)
 
     def arithmetic(self, quoted: bool = False) -> Arithmetic | None:
-        """Behind `((`; None where no `))` closes it."""
+        """Reads after `((`; None if no `))` closes it."""
         start = self.at
         self.enter()
         inner = self.until(")", opens="(", quoted=True)
@@ -296,7 +296,7 @@ class Lexer:
         )
 
     def until(self, close: str, *, opens: str = "", quoted: bool = False) -> Parts:
-        """Text and expansions up to a character, which is passed. `quoted`: as in double quotes."""
+        """Text and expansions up to and including a character. `quoted`: as in double quotes."""
         parts: list[Part] = []
         inner = 0
         while self.at < len(self.text):
@@ -359,7 +359,7 @@ class Lexer:
     # -- here-documents --------------------------------------------------------------------------
 
     def read_documents(self) -> None:
-        """The bodies of those that the line before named."""
+        """Reads the bodies of the here-documents that the previous line named."""
         documents, self._documents = self._documents, []
         for document in documents:
             self._read_document(document)

@@ -1,4 +1,4 @@
-"""Lists and pipelines of commands: what separates and joins them."""
+"""Parser of shell lists and pipelines: separators and operators between commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SEPARATORS = {
 
 class ListParser(Lexer):
     def next_command(self) -> Script | None:
-        """One complete command, to the end of its line: what a shell reads before it runs it."""
+        """One complete command, to the end of its line: the unit that a shell reads and runs."""
         self._skip_lines()
         if not self.peek():
             self.read_documents()
@@ -65,7 +65,7 @@ class ListParser(Lexer):
     # -- lists -----------------------------------------------------------------------------------
 
     def script_until(self, close: str) -> Script:
-        """Commands up to `)` or `}`, which is passed; none is fine."""
+        """Parses commands up to and including `)` or `}`; may be empty."""
         outer, self._documents = self._documents, []
         self._skip_lines()
         if close == ")" and self.peek() == ")":
@@ -83,7 +83,7 @@ class ListParser(Lexer):
         return script
 
     def _list(self, *ends: str, empty: bool = False) -> Script:
-        """Commands up to a word or sign that ends them, which is left."""
+        """Parses commands up to, but not including, a word or character that ends them."""
         self._skip_lines()
         start = self.at
         commands: list[Node] = []
@@ -124,7 +124,7 @@ class ListParser(Lexer):
         return match[0]
 
     def _continued_operator(self, first: str) -> str:
-        """A line continuation may stand inside of an operator: it is taken out."""
+        """Removes a line continuation inside of an operator."""
         if not self.text.startswith("\\\n", self.at + 1):
             return first
         self.problems.append("an operator that is continued on the next line")
@@ -136,7 +136,7 @@ class ListParser(Lexer):
         return self._separator()
 
     def _forgive(self, separator: str) -> None:
-        """`&;` is an error in bash, and none in zsh."""
+        """`&;` is an error in bash, but not in zsh."""
         self.blanks()
         if separator == "&" and self._separator() == ";":
             self.problems.append("; after &")
@@ -203,7 +203,7 @@ class ListParser(Lexer):
         return Pipeline(tuple(commands), negated, *self._span(start))
 
     def _reserved(self) -> str:
-        """The reserved word that stands here, if any."""
+        """The reserved word at this position, if any."""
         self.peek()
         match = _RESERVED[self.dialect].match(self.text, self.at)
         if match:

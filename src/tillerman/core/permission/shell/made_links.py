@@ -1,4 +1,4 @@
-"""Links that a line itself makes, and what later accesses reach through them."""
+"""Tracks links that a command line creates, and what later accesses reach through them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Link(NamedTuple):
     target: str
     name: str
     directories: Directories
-    place: int  # commands that were there before
-    words: tuple[str, ...]  # of the command that makes it
+    place: int  # number of commands before it
+    words: tuple[str, ...]  # of the command that creates it
 
 
 def through_links(
@@ -32,16 +32,16 @@ def through_links(
     place: int,
     words: tuple[str, ...] = (),
 ) -> list[FileAccess]:
-    """These, and what they lead to through links that were made before."""
+    """The accesses, and what they reach through links that were created before."""
     found = dict.fromkeys(accesses)
     waiting = [(access, 0) for access in found]
     while waiting and len(found) < _MOST:
         access, times = waiting.pop()
-        if times >= _MOST_TIMES:  # links that lead through each other
+        if times >= _MOST_TIMES:  # links that refer to each other
             found[replace(access, path=HOLE)] = None
             continue
         for link in links:
-            same = link.words == words and HOLE in link.target  # as when read for two shells
+            same = link.words == words and HOLE in link.target  # parsed for two shells
             made = link.place < place and not same
             rests = _rests(access, link) if made else set()
             starts = {link.target, posixpath.join(posixpath.dirname(link.name), link.target)}
@@ -55,12 +55,12 @@ def through_links(
 
 
 def _rests(access: FileAccess, link: Link) -> set[str]:
-    """What of the path lies below the link, from each directory from which it goes through it."""
+    """The parts of the path below the link, from each directory where the path goes through it."""
     found: set[str] = set()
     for base, other in product(access.directories, link.directories):
         whole, name = _whole(base, access.path), _whole(other, link.name)
         if whole is None:
-            continue  # it may be anywhere already
+            continue  # may be any path already
         if name is None:
             found.add(posixpath.basename(access.path))
             continue
@@ -73,7 +73,7 @@ def _rests(access: FileAccess, link: Link) -> set[str]:
 
 
 def _may_be(path: str, name: str) -> bool:
-    """By their last names where only one of them is told from the root."""
+    """Compares the trailing names if only one of them is absolute."""
     parts, names = path.split("/"), posixpath.normpath(name).split("/")
     if path.startswith("/") != name.startswith("/"):
         parts, names = ([one for one in each if one not in ("", "..")] for each in (parts, names))
@@ -84,7 +84,7 @@ def _may_be(path: str, name: str) -> bool:
 
 
 def _whole(base: str | None, path: str) -> str | None:
-    """None where it cannot be told."""
+    """The joined path; None if it is unknown."""
     if base is None and not path.startswith(("/", "~")):
         return None
     if HOLE in path:
@@ -93,7 +93,7 @@ def _whole(base: str | None, path: str) -> str | None:
 
 
 def _may_equal(one: str, other: str) -> bool:
-    """Whether two names with signs can be the same."""
+    """Whether two names with placeholders can be equal."""
     if not is_open(one) and not is_open(other):
         return one == other
     heads = [_SIGN.split(text)[0] for text in (one, other)]

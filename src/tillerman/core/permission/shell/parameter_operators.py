@@ -1,6 +1,7 @@
-"""`${x%pattern}`, `${x/a/b}`, `${x:1:2}` and the like, of values that are known.
+"""Evaluates parameter expansions such as `${x%pattern}`, `${x/a/b}` and `${x:1:2}`.
 
-Of a file that an unquoted glob names, only its directory is known, and what leaves it in there.
+Only for known values. Of a file that an unquoted glob matches only the directory is known, so only
+operators that stay in that directory are evaluated.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ _SIGN = re.compile(f"[{HOLE}{ANY}{ONE}]")
 _NUMBER = r"(0|[1-9][0-9]{0,5})"
 _RANGE = re.compile(rf"[ \t]*(-?){_NUMBER}(?:[ \t]*:[ \t]*{_NUMBER})?[ \t]*")
 _PATTERN_SIGNS = frozenset("*?[]()|\\")
-_SAME_IN_ALL_LOCALES = re.compile(r"[ -HJ-hj-~]*")  # some have other letters for I and i
+_SAME_IN_ALL_LOCALES = re.compile(r"[ -HJ-hj-~]*")  # some locales have other letters for I and i
 
 
 def trimmed(value: str, operator: str, word: Word | None) -> str:
-    """The value without what the pattern matches at its end or beginning; HOLE if that is open."""
+    """The value without the pattern's match at its end or beginning; HOLE if unknown."""
     pattern = _pattern(word)
     if pattern is None or HOLE in value:
         return HOLE
@@ -36,7 +37,7 @@ def trimmed(value: str, operator: str, word: Word | None) -> str:
 
 
 def replaced(value: str, operator: str, word: Word | None) -> str:
-    """With the first match of a plain text replaced by another, or with all; HOLE if it is open."""
+    """The value with the first or all matches of a plain text replaced; HOLE if unknown."""
     found = _pattern(word)
     if found is None or HOLE in value:
         return HOLE
@@ -57,7 +58,7 @@ def replaced(value: str, operator: str, word: Word | None) -> str:
 
 
 def _replaced_in_name(value: str, text: str, new: str) -> str:
-    """A name that is not hidden does not begin with a dot: one in it leaves how it begins."""
+    """Replaces in a name that is not hidden: the text begins with a dot, so the beginning stays."""
     folder, slash, name = value.rpartition("/")
     if is_open(folder) or text in folder + slash or not text.startswith(".") or "/" in text + new:
         return HOLE
@@ -73,7 +74,7 @@ def substring(value: str, word: Word | None) -> str:
 
 
 def elements(values: Sequence[str], word: Word | None, *, first: int) -> tuple[str, ...] | None:
-    """`${a[@]:1:2}`: `first` is the number of the first one. None where it is not known."""
+    """`${a[@]:1:2}`: `first` is the index of the first element. None if unknown."""
     match = _range(word)
     if match is None or match[1] or any(map(is_open, values)) or int(match[2]) < first:
         return None

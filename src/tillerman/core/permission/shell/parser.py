@@ -1,4 +1,4 @@
-"""The grammar of shell text: recursive descent over the words of the lexer, in one dialect."""
+"""Shell grammar: recursive descent parser over the lexer's words, in one dialect."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _COMPOUND = frozenset({"{", "if", "while", "until", "for", "select", "case", "[[
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONDITION_OPERATORS = re.compile(r"&&|\|\||[<>](?!\()|[()]")
 _REGEX_RUN = re.compile(r"[^ \t\n()\\'\"$`]+")
-# Two subshells where the shell knows no such command; these names are no programs.
+# Parsed as two subshells if the shell has no such command; these names are not programs.
 _COUNTS = re.compile(r"\(\(\s*(\d+|[A-Za-z_]\w*(\+\+|--|[-+*/%]?=\w*))\s*\)\)")
 
 
 class ShellParser(SimpleCommandParser):
-    """Compound commands, over simple ones and lists."""
+    """Parses compound commands; builds on simple commands and lists."""
 
     def _command(self) -> Node:
         self.blanks()
@@ -225,7 +225,7 @@ class ShellParser(SimpleCommandParser):
         return self._definition(self.text[name.start : name.end], start)
 
     def _coprocess(self, start: int) -> Coprocess:
-        """A name may stand before what is more than a simple command."""
+        """Parses `coproc`; a name may precede a compound command."""
         self.blanks()
         before = self.at
         name = ""

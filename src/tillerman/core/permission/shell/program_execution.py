@@ -1,4 +1,4 @@
-"""Programs that run: what each is, and what it runs in turn."""
+"""Evaluates programs that a command line runs, including the commands they run in turn."""
 
 from __future__ import annotations
 
@@ -49,38 +49,38 @@ from tillerman.core.permission.shell.syntax import (
     UnparsableCommand,
 )
 
-_DEEPEST = 12  # scripts inside of scripts, and commands inside of commands
+_DEEPEST = 12  # nesting of scripts and of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")
 COMPUTED = "commands computed at run time"
 _ASSIGNS = re.compile(r"\w*=")
 _LIKE_PATH = re.compile("[./~]")
 _RANDOM = re.compile(r"X{3,}(?=[^/]*$)")
-_ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # of some systems
+_ALSO_PROGRAMS = frozenset({"command", "exec", "builtin"})  # on some systems
 
 
 class CommandContext(NamedTuple):
-    """How a command came about."""
+    """The context in which a command is run."""
 
-    others: tuple[str, ...] = ()  # further readings of it
+    others: tuple[str, ...] = ()  # alternative readings of it
     doubts: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()  # assignments that may change what it does
     inner: bool = False
     span: tuple[int, int] | None = None
-    computed: bool = False  # some of its words are made up by the line itself
+    computed: bool = False  # the line itself computes some of its words
     depth: int = 0
     remote: bool = False
-    accesses: tuple[FileAccess, ...] | None = None  # instead of its own
+    accesses: tuple[FileAccess, ...] | None = None  # replace those of the program
 
 
 class ProgramExecution:
-    """Whatever runs in another process, and what is found of it."""
+    """Evaluates programs that run in another process, and records the findings."""
 
     def __init__(self, shell: Evaluator) -> None:
         self.shell = shell
         self.findings = shell.findings
 
     def program(self, words: list[str], state: ShellState, context: CommandContext) -> None:
-        """A program of this name, whatever the shell itself knows under it."""
+        """Evaluates a program of this name, even if the shell has a builtin of that name."""
         if context.depth > _DEEPEST:
             raise UnparsableCommand("too many levels of nesting")
         if posixpath.basename(words[0]) in SHELLS and self._shell_program(words, state, context):
@@ -136,7 +136,7 @@ class ProgramExecution:
         state: ShellState,
         context: CommandContext,
     ) -> None:
-        """What a program runs in turn."""
+        """Evaluates a command that a program runs in turn."""
         inside = state
         for name, value in run.environment:
             if name.startswith("BASH_FUNC_"):
@@ -165,7 +165,7 @@ class ProgramExecution:
             self.program(list(run.words), inside, following)
 
     def _shell_program(self, words: list[str], state: ShellState, context: CommandContext) -> bool:
-        """A shell that is called with its commands; False for one that runs a file."""
+        """Evaluates a shell that is called as a program with its commands, a file, or input."""
         call = shell_call(words, state)
         if call.file is not None:
             found = describe(words, state.stdin)
@@ -219,7 +219,7 @@ class ProgramExecution:
         self._reads_first(call, state, before)
 
     def _remember(self, call: ShellCall, state: ShellState) -> None:
-        """An interactive shell puts the commands that it reads into its history."""
+        """Records that an interactive shell stores the commands that it reads in its history."""
         if "!" in (call.script or ""):
             self.shell.unread("history expansion may insert commands")
         if call.from_stdin:
@@ -241,7 +241,7 @@ class ProgramExecution:
     def nested_script(
         self, text: str, dialects: Sequence[Dialect], state: ShellState, context: CommandContext
     ) -> None:
-        """Text for another shell."""
+        """Evaluates text for another shell."""
         if context.depth > _DEEPEST:
             raise UnparsableCommand("too many levels of nesting")
         doubts = context.doubts
@@ -273,7 +273,7 @@ class ProgramExecution:
     def source_file(self, path: str, state: ShellState, index: int) -> None:
         self._runs_file(path, state, index, in_shell=True)
 
-    # -- what was found --------------------------------------------------------------------------
+    # -- recording of findings -------------------------------------------------------------------
 
     def add(
         self,
@@ -332,7 +332,7 @@ class ProgramExecution:
 
 
 def _with_random_names(found: Invocation, state: ShellState) -> Invocation:
-    """mktemp fills in a name, below TMPDIR if that is set and no other directory is named."""
+    """Fills in the random name of mktemp, below TMPDIR if set and no other directory is named."""
     accesses = [replace(one, path=_RANDOM.sub(ANY, one.path)) for one in found.accesses]
     folder = state.variables.get("TMPDIR")
     if folder is not None:
@@ -347,7 +347,7 @@ def _with_random_names(found: Invocation, state: ShellState) -> Invocation:
 
 
 def _files_in_environment(state: ShellState, words: Sequence[str]) -> Iterator[str]:
-    """Files that variables name which the line gives to a program: it may read or write them."""
+    """Files named in variables that the line passes to a program, which may read or write them."""
     for name in sorted(state.exported & state.variables.keys()):
         value = state.variables[name]
         if not isinstance(value, str) or is_harmless(name, value):
@@ -363,7 +363,7 @@ def _files_in_environment(state: ShellState, words: Sequence[str]) -> Iterator[s
 
 
 def _exported(state: ShellState) -> Iterator[str]:
-    """Variables that the line gave to the programs it runs; others are doubted already."""
+    """Variables that the line exports to its programs; other dangerous ones are doubted already."""
     for name in sorted(state.exported & state.variables.keys()):
         value = state.variables[name]
         text = value if isinstance(value, str) else HOLE
@@ -372,7 +372,7 @@ def _exported(state: ShellState) -> Iterator[str]:
 
 
 def _hides_subcommand(words: Sequence[str]) -> bool:
-    """Whether it is not clear which word is the subcommand: `git -$x src push`."""
+    """Whether it is unclear which word is the subcommand: `git -$x src push`."""
     if posixpath.basename(words[0]) not in WITH_SUBCOMMANDS:
         return False
     for word in words[1:]:

@@ -1,4 +1,4 @@
-"""Reads a command line: what bash and a POSIX shell would run and write because of it."""
+"""Parses a command line: what bash and a POSIX shell would run and write because of it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _FINE = frozenset(" \t\n")
 
 
 def read(line: str, start: str = "") -> ParsedScript:
-    """What the line does, as far as this is known without running it. Never raises.
+    """What the line does, as far as it is known without running it. Never raises.
 
-    `start` is the absolute path of the directory that it runs in, if known.
+    `start` is the absolute path of its working directory, if known.
     """
     odd = _odd(line)
     reasons = [f"a character that is not what it looks like: {odd!a}"] if odd else []
@@ -42,7 +42,7 @@ def read(line: str, start: str = "") -> ParsedScript:
 
 
 def read_words(words: Sequence[str]) -> ParsedScript:
-    """A command that no shell takes apart."""
+    """Parses a command given as arguments, without a shell."""
     findings = Findings()
     odd = _odd("".join(words))
     if odd or "\0" in "".join(words):
@@ -58,7 +58,7 @@ def read_words(words: Sequence[str]) -> ParsedScript:
 
 
 def _odd(line: str) -> str:
-    """A character that cannot be seen, or looks like another."""
+    """A character that is invisible, or looks like another."""
     if line.isascii() and line.isprintable():
         return ""
     odd = {c for c in set(line) - _FINE if unicodedata.category(c) in _ODD or c in SIGNS}
@@ -81,7 +81,7 @@ def _read_as(dialect: Dialect, text: str, start: str) -> Findings:
 
 
 def _guarded(work: Callable[[], None], findings: Findings, *, syntax: bool = True) -> None:
-    """`syntax`: text that is no command makes the line one that was not read."""
+    """Records errors as reasons; `syntax`: a syntax error makes the line unparsed."""
     try:
         work()
     except UnparsableCommand as error:
@@ -89,12 +89,12 @@ def _guarded(work: Callable[[], None], findings: Findings, *, syntax: bool = Tru
             findings.unread(str(error))
     except RecursionError:
         findings.unread("too many levels of nesting")
-    except Exception as error:  # a fault of ours must not let a line through
+    except Exception as error:  # a bug of the parser must not approve a line
         findings.unread(f"{FAULT}: {error!r}")
 
 
 def _run_written_files(findings: Findings) -> None:
-    """Files of commands that the line itself wrote and then runs."""
+    """Evaluates script files that the line itself wrote and then runs."""
     for run in list(findings.run):
         texts = findings.texts_written_to(run)
         if texts is None:
@@ -112,7 +112,7 @@ def _run_written_files(findings: Findings) -> None:
 
 
 def _merged(bash: ParsedScript, posix: ParsedScript) -> ParsedScript:
-    """What either of them may do."""
+    """The union of what both shells may do."""
     if bash == posix:
         return bash
     commands = bash.commands

@@ -1,4 +1,4 @@
-"""Redirections of a command: the files that they open, and the standard input that they give."""
+"""Evaluates redirections of a command: the files that they open, and its standard input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def redirect(
     state: ShellState,
     text: str | None = None,
 ) -> ShellState:
-    """The state with the standard input that they give; `text` is what the command prints."""
+    """The state with the redirected standard input; `text` is what the command prints."""
     expansion = Expansion(shell, state)
     stdin = state.stdin
     for one in redirections:
@@ -43,7 +43,7 @@ def redirect(
 
 
 def _assign_descriptor(shell: Evaluator, descriptor: str, expansion: Expansion) -> None:
-    """`{name}>` gives a number to a variable, or to an element of a list."""
+    """`{name}>` assigns a descriptor number to a variable, or to an element of an array."""
     name, _, subscript = descriptor.strip("{}").partition("[")
     if "$" in subscript or "`" in subscript:
         shell.unread("a descriptor whose variable is computed")

@@ -1,4 +1,4 @@
-"""Shells that are called as programs: the commands that each is given."""
+"""Parses calls of shells as programs (`bash -c`): the commands that each is given."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_FILE = ("/dev/", "/proc/")
 
 
 class ShellCall(NamedTuple):
-    """`script` or `file`; neither where only the running shell knows."""
+    """A call with `script` or `file`; neither if that is known only at run time."""
 
     script: str | None = None
     file: str | None = None
@@ -40,9 +40,9 @@ class ShellCall(NamedTuple):
     dialects: tuple[Dialect, ...] = _BASH
     doubts: tuple[str, ...] = ()
     from_stdin: bool = False
-    first: tuple[str, ...] = ()  # files of commands that it reads before
+    first: tuple[str, ...] = ()  # script files that it reads before
     interactive: bool = False
-    startup: tuple[str, ...] = ()  # files of commands that it reads before by itself, if they exist
+    startup: tuple[str, ...] = ()  # startup files that it reads by itself, if they exist
 
 
 def shell_call(words: list[str], state: ShellState) -> ShellCall:
@@ -97,7 +97,7 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
 
 
 def _startup_files(words: list[str], letters: str, state: ShellState) -> tuple[str, ...]:
-    """Of its home directory, as an interactive shell or as one that somebody logs in with."""
+    """Startup files in its home directory, of an interactive shell or a login shell."""
     home = _value(state, "HOME") if "HOME" in state.variables else "~"
     names: list[str] = []
     if posixpath.basename(words[0]) == "zsh":
@@ -141,13 +141,13 @@ def _arguments(words: list[str]) -> tuple[str, ...]:
 
 
 def is_stdin(path: str, directories: Directories) -> bool:
-    """However the standard input is spelled, from wherever."""
+    """Whether the path is the standard input, in any spelling."""
     found = [below(base, path) for base in directories]
     return any(one is not None and _STDIN.fullmatch(_normal(one)) for one in found)
 
 
 def may_be_device(path: str, directories: Directories) -> bool:
-    """Whether it may be a descriptor of some process, and no file."""
+    """Whether it may be a descriptor of a process instead of a file."""
     found = [below(base, path) for base in directories]
     return any(one is not None and _normal(one).startswith(_NO_FILE) for one in found)
 

@@ -1,4 +1,4 @@
-"""What a shell knows at one place of a line: every possibility at once."""
+"""State of the shell at one point of a line: all possibilities at once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from tillerman.core.permission.shell.parsed_script import HOLE, Directory, is_op
 from tillerman.core.permission.shell.programs.invocation import StdinSource
 from tillerman.core.permission.shell.syntax import FunctionDefinition
 
-Value = str | tuple[str, ...]  # of a variable; several for an array
-Functions = dict[str, tuple[tuple[FunctionDefinition, ...], bool]]  # bodies; whether it is defined
+Value = str | tuple[str, ...]  # of a variable; a tuple for an array
+Functions = dict[str, tuple[tuple[FunctionDefinition, ...], bool]]  # bodies; if surely defined
 Directories = tuple[Directory, ...]
 
 MOST_DIRECTORIES = 12
 _LONGEST = 2_000
 NO_STDIN = StdinSource()
-UNKNOWN_ARGUMENTS = (HOLE, HOLE)  # any number of them: a text before or behind is of one alone
+UNKNOWN_ARGUMENTS = (HOLE, HOLE)  # any number: adjacent text belongs to a single one
 
 
 class ShellState:
-    """Never changed once it is shared: `changed` makes a copy."""
+    """Immutable once shared: `changed` makes a copy."""
 
     __slots__ = (
         "aliases",
@@ -40,18 +40,18 @@ class ShellState:
     )
 
     directories: Directories
-    variables: dict[str, Value]  # assigned by the line; HOLE where the value is not known
+    variables: dict[str, Value]  # assigned by the line; HOLE where the value is unknown
     exported: frozenset[str]
     functions: Functions
     aliases: dict[str, str]
     options: frozenset[str]  # that may be on
-    positional: tuple[str, ...] | None  # arguments; None: those that the shell began with
+    positional: tuple[str, ...] | None  # arguments; None: the initial ones
     stdin: StdinSource
-    previous: Directories | None  # what `cd -` goes to
+    previous: Directories | None  # the target of `cd -`
     stack: tuple[Directories, ...] | None  # of pushd
     doubts: tuple[str, ...]  # of every program that runs from here on
-    environment: tuple[str, ...]  # assignments that steer programs, as rules would see them
-    start: str  # the absolute path of the directory that the line starts in; "" if not known
+    environment: tuple[str, ...]  # assignments that affect programs, as rules match them
+    start: str  # absolute path of the line's working directory; "" if unknown
 
     def __init__(self, start: str = "") -> None:
         self.start = start
@@ -85,7 +85,7 @@ class ShellState:
         return self.changed(directories=found, previous=self.directories)
 
     def path_of(self, directories: Directories | None) -> str | None:
-        """The absolute path of a directory, where only one is possible and its path is known."""
+        """The absolute path of a directory, if only one is possible and its path is known."""
         if not self.start or directories is None or len(directories) != 1:
             return None
         (only,) = directories
@@ -94,7 +94,7 @@ class ShellState:
         return posixpath.join(self.start, only) if only else self.start
 
     def lost(self) -> Self:
-        """After something that may have changed anything of the shell."""
+        """The state after something that may have changed any part of the shell."""
         return self.changed(
             directories=(None,),
             previous=None,
@@ -104,7 +104,7 @@ class ShellState:
         )
 
     def widened(self, other: ShellState) -> Self:
-        """What differs between two rounds of a loop is not known."""
+        """The state with everything unknown that differs between two iterations of a loop."""
         variables = {
             name: value if other.variables.get(name) == value else HOLE
             for name, value in (other.variables | self.variables).items()
@@ -119,12 +119,12 @@ class ShellState:
         )
 
     def key(self) -> tuple[object, ...]:
-        """Two states with the same key are the same."""
+        """States with the same key are equal."""
         return tuple(getattr(self, name) for name in ShellState.__slots__)
 
 
 def join(one: ShellState | None, other: ShellState | None) -> ShellState | None:
-    """What holds where it may be either; None is where nothing ever comes to."""
+    """The state that covers both; None is a state that is never reached."""
     if one is None or other is None or one is other:
         return one or other
     if one.variables is other.variables or one.variables == other.variables:
@@ -160,7 +160,7 @@ def limited(directories: Iterable[Directory]) -> Directories:
 
 
 def below(base: Directory, path: str) -> Directory:
-    """Where `path` leads from there."""
+    """The directory that `path` refers to from `base`."""
     if is_open(path):
         return None
     if path.startswith(("/", "~")):

@@ -1,4 +1,4 @@
-"""Simple commands: assignments, words, redirections and here-documents."""
+"""Parser of simple commands: assignments, words, redirections and here-documents."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class SimpleCommandParser(ListParser):
         return Redirection(operator, target, descriptor, document)
 
     def _word_at(self, at: int) -> Word:
-        """The word that follows there, which stays where it is."""
+        """The word at a position, without advancing."""
         before, self.at = self.at, at
         self.blanks()
         word = self.word()
@@ -154,7 +154,7 @@ class SimpleCommandParser(ListParser):
 
 
 def assignment_of(word: Word, *, append: bool = True) -> Assignment | None:
-    """The assignment that a word is, if any. `append`: the shell knows `+=`."""
+    """The assignment that a word is, if any. `append`: the shell supports `+=`."""
     match word.parts:
         case (Literal(name, False), Subscript(subscript), Literal(sign, False), *rest) if (
             sign.startswith(("=", "+="))

@@ -1,4 +1,4 @@
-"""What a substitution prints: a number, the output of a program, or texts of the line itself."""
+"""Classifies the output of a substitution: a number, program output, or text of the line itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tillerman.core.permission.shell.syntax import (
     Word,
 )
 
-_NUMERIC = frozenset({"date", "wc", "nproc", "expr", "id"})  # print a number, as they are used
+_NUMERIC = frozenset({"date", "wc", "nproc", "expr", "id"})  # in common use these print a number
 _NUMBERS = frozenset({
     "#", "?", "$", "!", "BASHPID", "BASH_SUBSHELL", "EPOCHSECONDS", "EUID", "LINENO", "PPID",
     "RANDOM", "SECONDS", "SRANDOM", "UID",
@@ -31,7 +31,7 @@ _ODD = re.compile(r"[\[$`\\]")
 
 
 def is_numeric(script: Script) -> bool:
-    """Whether all that it prints is a number."""
+    """Whether its whole output is a number."""
     match script.commands:
         case (Pipeline(commands=(*_, last)),):
             return is_numeric(Script((last,), -1, -1))
@@ -42,7 +42,7 @@ def is_numeric(script: Script) -> bool:
 
 
 def is_program_output(script: Script) -> bool:
-    """Whether what it prints comes from programs, and not from texts of the line."""
+    """Whether its output comes from programs, and not from text of the line."""
     for command in script.commands:
         parts = command.commands if isinstance(command, Pipeline) else (command,)
         for one in parts:
@@ -67,7 +67,7 @@ def computed_by(parts: Parts) -> dict[str, bool]:
 
 
 def is_sum(word: Word) -> bool:
-    """Whether its value is a number, whatever it counts."""
+    """Whether its value is a number, whatever its operands."""
     return bool(word.parts) and all(
         isinstance(part, Arithmetic)
         or (isinstance(part, CommandSubstitution) and is_numeric(part.body))

@@ -1,4 +1,4 @@
-"""The syntax tree of shell text. `start` and `end` are offsets in the text that was parsed."""
+"""Shell syntax tree nodes. `start` and `end` are offsets in the parsed text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Dialect = Choice["bash", "posix"]
 
 
 class UnparsableCommand(Exception):
-    """The text is no shell command, or is too large to be read."""
+    """The text is not a valid shell command, or is too large to parse."""
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -22,7 +22,7 @@ class Literal(Struct, frozen=True):
 
 
 class Parameter(Struct, frozen=True):
-    """`$name`, `${name}` and `${name OPERATOR word}`; `operator` is `bad` where none is known."""
+    """`$name`, `${name}` and `${name OPERATOR word}`; `operator` is `bad` if it is unknown."""
 
     name: str
     operator: str = ""
@@ -34,7 +34,7 @@ class Parameter(Struct, frozen=True):
 
 
 class CommandSubstitution(Struct, frozen=True):
-    """`in_shell`: `${ …; }`, which runs in the shell itself."""
+    """A command substitution; `in_shell`: `${ …; }`, which runs in the shell itself."""
 
     body: Script
     quoted: bool = False
@@ -61,7 +61,7 @@ class ExtendedGlob(Struct, frozen=True):
 
 
 class Subscript(Struct, frozen=True):
-    """`[…]` of `name[…]=value`, behind the name."""
+    """`[…]` of `name[…]=value`, after the name."""
 
     word: Word
 
@@ -107,7 +107,7 @@ class Assignment(Struct, frozen=True):
 
 
 class HereDocument(Struct, eq=False):
-    """Its body is known when the line that names it has been read to its end."""
+    """A here-document; its body is known when the line that names it has been read completely."""
 
     delimiter: str
     literal: bool
@@ -118,7 +118,7 @@ class HereDocument(Struct, eq=False):
 class Redirection(Struct, frozen=True):
     operator: str
     target: Word
-    descriptor: str = ""  # a number, or the name of a variable in braces
+    descriptor: str = ""  # a number, or a variable name in braces
     document: HereDocument | None = None
 
 
@@ -131,11 +131,11 @@ class SimpleCommand(Struct, frozen=True):
     redirections: tuple[Redirection, ...]
     start: int
     end: int
-    contiguous: bool  # nothing stands between its words
+    contiguous: bool  # no redirection between its words
 
 
 class Redirected(Struct, frozen=True):
-    """A compound command with redirections behind it."""
+    """A compound command followed by redirections."""
 
     body: Node
     redirections: tuple[Redirection, ...]
@@ -161,7 +161,7 @@ class AndOr(Struct, frozen=True):
 
 
 class Script(Struct, frozen=True):
-    """Commands one after the other."""
+    """A sequence of commands."""
 
     commands: tuple[Node, ...]
     start: int
@@ -206,7 +206,7 @@ class Loop(Struct, frozen=True):
 
 
 class For(Struct, frozen=True):
-    """`for` and `select`; without `words` over the arguments of the shell."""
+    """`for` and `select`; without `words`, over the arguments of the shell."""
 
     name: Word
     words: tuple[Word, ...] | None
@@ -244,7 +244,7 @@ class FunctionDefinition(Struct, frozen=True):
 
 
 class Condition(Struct, frozen=True):
-    """`[[ … ]]`: its words and operators in their order."""
+    """`[[ … ]]`: its words and operators in order."""
 
     words: tuple[Word, ...]
     start: int

@@ -1,4 +1,4 @@
-"""What a shell makes of a word: fields, with signs for what only the running shell knows."""
+"""Word expansion: splits words into fields, with placeholders for values known at run time only."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _ASSIGNED = re.compile(
     r"|([A-Za-z_]\w*)\s*(?:\+\+|--)"
 )
 WORKING = frozenset({"PWD", "OLDPWD"})
-PROCESS_FILE = "/dev/fd/63"  # what a process substitution is named
+PROCESS_FILE = "/dev/fd/63"  # the file name of a process substitution
 _LONGEST = 20_000  # characters of a field
 
 
 class Shell(Protocol):
-    """What runs the commands that stand in words."""
+    """Runs the commands inside of words."""
 
     bash: bool
     arithmetic: ArithmeticNames
@@ -56,14 +56,14 @@ class Shell(Protocol):
 
 
 class Expansion:
-    """Expands words one after the other; `state` is what they leave."""
+    """Expands words in order; `state` is the state after them."""
 
     def __init__(self, shell: Shell, state: ShellState) -> None:
         self._shell = shell
         self.state = state
-        self.runs_commands = False  # something in a word ran a command
-        self.unsure = False  # arguments of the shell were taken for none
-        self.computed = False  # the last word holds what the line itself computes
+        self.runs_commands = False  # a command in a word was run
+        self.unsure = False  # unknown arguments of the shell were treated as none
+        self.computed = False  # the last word contains text computed by the line itself
 
     # -- words -----------------------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class Expansion:
         return tuple(found) if len(found) <= 500 else (HOLE,)
 
     def count(self, word: Word) -> None:
-        """A word that stands where numbers do: a subscript, an offset."""
+        """Records a word in an arithmetic context: a subscript, an offset."""
         text = self.text(word)
         raw = "".join(
             part.text if isinstance(part, Literal) else f"${part.name}" if isinstance(
@@ -128,13 +128,13 @@ class Expansion:
     # -- parts -----------------------------------------------------------------------------------
 
     def _with_home(self, parts: Parts) -> Parts:
-        """The `~` that the word begins with, where the line says what that is."""
+        """Replaces a leading `~`, if the line determines its value."""
         first = parts[0] if parts else None
         if not isinstance(first, Literal) or first.quoted or not first.text.startswith("~"):
             return parts
         user, slash, rest = first.text.partition("/")
         if len(parts) > 1 and not slash:
-            return parts  # a quote or an expansion behind it makes it a plain character
+            return parts  # a quote or an expansion after it makes it a plain character
         if user == "~":
             home = self.state.variables.get("HOME")
             if home is None:
@@ -151,7 +151,7 @@ class Expansion:
         return parts
 
     def _directory_of(self, name: str) -> str | None:
-        """The value of PWD or OLDPWD, as long as the line assigns nothing to it."""
+        """The value of PWD or OLDPWD, as long as the line does not assign it."""
         state = self.state
         if name in state.variables:
             return None
@@ -194,7 +194,7 @@ class Expansion:
         return [one if len(one) <= _LONGEST else HOLE for one in found_fields]
 
     def _words(self, text: str) -> list[str]:
-        """Split where IFS says; an empty first or last one is where a blank was."""
+        """Splits by IFS; an empty first or last item marks a blank there."""
         separators = self.state.variables.get("IFS", BLANKS)
         if separators == BLANKS:
             if not any(blank in text for blank in BLANKS):
@@ -286,14 +286,16 @@ class Expansion:
         return HOLE
 
     def _below_start(self, value: str, changed: str) -> str:
-        """The shell may write the path of the directory that it started in another way than we do:
-        what is left of it when an operator cut into it is not known."""
+        """The changed value; HOLE if an operator cut into the path of the start directory.
+
+        The shell may spell that path differently, so what is left of it is unknown.
+        """
         start = self.state.start
         cut = bool(start) and value.startswith(start) and not changed.startswith(start)
         return HOLE if cut else changed
 
     def _range(self, part: Parameter, value: Value | None) -> str | tuple[str, ...]:
-        """Of a text, or of the elements of a list."""
+        """A range of a text, or of the elements of an array."""
         self.computed = True
         if isinstance(value, str) and part.name not in ("@", "*"):
             return self._below_start(value, substring(value, part.word))
@@ -335,7 +337,7 @@ class Expansion:
         return value if part.quoted and len(value) <= 100 else " ".join(value)
 
     def _lookup(self, part: Parameter) -> Value | None:
-        """None for what the line does not say."""
+        """The value; None if the line does not determine it."""
         name = part.name
         if name in ("@", "*"):
             self.computed |= self.state.positional is None
@@ -367,7 +369,7 @@ class Expansion:
         return value[int(index)] if int(index) < len(value) else ""
 
     def _joined(self, values: Sequence[str]) -> str:
-        """By the first character of IFS."""
+        """Joins by the first character of IFS."""
         return " ".join(values) if self.state.variables.get("IFS", BLANKS) == BLANKS else HOLE
 
     def _index(self, subscript: Word) -> str | None:
@@ -378,7 +380,7 @@ class Expansion:
 
     def _indirect(self, part: Parameter) -> None:
         if part.subscript is None and part.inner.endswith(("@", "*")):
-            return  # names that begin so
+            return  # names with a prefix
         if part.subscript is not None and self._index(part.subscript) in ("@", "*"):
             return  # the keys of an array
         self.text(part.word)
@@ -386,7 +388,7 @@ class Expansion:
 
 
 def _without_commands(part: Arithmetic) -> str:
-    """The names in it: of variables, and those of expansions."""
+    """The names in it: of variables, and of expansions."""
     found: list[str] = []
     for one in part.parts:
         if isinstance(one, Literal):
@@ -397,7 +399,7 @@ def _without_commands(part: Arithmetic) -> str:
 
 
 def _stands_alone(parts: Parts, at: int) -> bool:
-    """Whether a path begins with this part and goes on below it, if at all."""
+    """Whether a path begins with this part and continues below it, if at all."""
     if at and not (isinstance(parts[at - 1], Literal) and parts[at - 1].text.endswith(("=", ":"))):  # type: ignore[union-attr]
         return False
     if at + 1 == len(parts):

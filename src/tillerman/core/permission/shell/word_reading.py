@@ -1,4 +1,4 @@
-"""One word that has quotes, expansions or globs in it."""
+"""Parses one word that contains quotes, expansions or globs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ARRAY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 
 
 class WordReading:
-    """One word that has quotes, expansions or globs in it."""
+    """Parser of one word that contains quotes, expansions or globs."""
 
     def __init__(self, lexer: Lexer, *, assigns: bool, extglob: bool) -> None:
         self._lexer = lexer
@@ -55,7 +55,7 @@ class WordReading:
             self._literal = ""
 
     def _continues(self, c: str) -> bool:
-        """Whether this delimiter is a part of the word after all."""
+        """Whether this delimiter is part of the word after all."""
         lexer = self._lexer
         if c in "<>" and lexer.substitutes():
             self._flush()
@@ -107,7 +107,7 @@ class WordReading:
                 lexer.at += len(found)
 
     def _subscript(self, start: int) -> None:
-        """`name[…]` where an assignment may begin."""
+        """Parses `name[…]` where an assignment may begin."""
         lexer = self._lexer
         before = lexer.at
         lexer.at = start
@@ -142,7 +142,7 @@ class WordReading:
                 items.append(word)
 
     def _keyed(self) -> Word | None:
-        """`[key]=value` of a list."""
+        """Parses `[key]=value` of an array."""
         lexer = self._lexer
         start = lexer.at
         lexer.at += 1

@@ -1,4 +1,4 @@
-"""What external programs do with their words: a table of programs, and what applies it."""
+"""Effects of external programs by their arguments: a table of programs, and its evaluation."""
 
 from tillerman.core.permission.shell.programs.describe import describe
 from tillerman.core.permission.shell.programs.invocation import (

@@ -1,4 +1,4 @@
-"""Programs that pack, unpack and compress."""
+"""Program table: programs that pack, unpack and compress (tar, gzip, zip, cpio)."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _TAR = (
 )
 
 
-_TEST_COMMAND = re.compile("-[^-]*TT")  # of zip: what it tests the archive with
-_FAR = re.compile(r"[^/:]+:")  # of tar: a file on another host, which it reaches by rsh or ssh
+_TEST_COMMAND = re.compile("-[^-]*TT")  # zip: the command that tests the archive
+_FAR = re.compile(r"[^/:]+:")  # tar: a file on another host, accessed by rsh or ssh
 _ENDINGS = {
     "gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "compress": ".Z", "lzma": ".lzma",
     "lz4": ".lz4",
@@ -59,7 +59,7 @@ _ENDINGS = {
 
 
 def _tar(draft: InvocationDraft) -> None:
-    """`tar xCf DIR FILE` gives values in the order of its letters; -C counts for what follows."""
+    """`tar xCf DIR FILE` takes values in the order of its letters; -C applies to what follows."""
     words = _dashed(draft.words[1:])
     parsed = parse(words, grammar(_TAR))
     if words != list(draft.words[1:]):
@@ -93,7 +93,7 @@ def _tar(draft: InvocationDraft) -> None:
 
 
 def _unpacks(draft: InvocationDraft, folder: str = "") -> None:
-    """Which files it writes there is told by the archive, and not by the line."""
+    """Records unpacking: the archive, not the line, determines which files it writes there."""
     draft.some_below(folder or ".")
     draft.at_least("runs")
 
@@ -124,7 +124,7 @@ def _has(words: Sequence[str], letters: str) -> bool:
 
 
 def _members(words: Sequence[str]) -> list[str]:
-    """Files to pack, each from the last -C before it."""
+    """The files to pack, each relative to the last -C before it."""
     options = grammar(_TAR)
     folder, at = "", 0
     found: list[str] = []
@@ -143,7 +143,7 @@ def _members(words: Sequence[str]) -> list[str]:
 
 
 def _gzip(draft: InvocationDraft) -> None:
-    """It replaces a file by another, but for those it prints or only looks at."""
+    """Replaces a file by another, unless it only prints or lists."""
     if {"looks", "info"} & draft.parsed.marks:
         return
     draft.at_least("writes")
@@ -172,7 +172,7 @@ def _zip(draft: InvocationDraft) -> None:
         _packs_listed(draft)
     for path in operands[:1]:
         draft.access(path if posixpath.splitext(path)[1] else f"{path}.zip", "write")
-        if "tests" in draft.parsed.marks:  # one that fails the test stays under a temporary name
+        if "tests" in draft.parsed.marks:  # a failed test leaves the archive under a temporary name
             draft.access(posixpath.dirname(path) or ".", "write", recursive=True)
     for path in operands[1:]:
         draft.access(path, "read", recursive=True)
@@ -186,7 +186,7 @@ def _seven_zip(draft: InvocationDraft) -> None:
     for word in draft.words[1:]:
         if word.startswith("-o"):
             _unpacks(draft, word[2:])
-        elif word.startswith(("@", "-i@", "-ir@")):  # a list of what is packed
+        elif word.startswith(("@", "-i@", "-ir@")):  # a list of files to pack
             draft.access(word.partition("@")[2], "read")
             draft.access(HOLE, "read")
     if draft.program in ("unar", "unrar") or _is_key(draft.words[1:2], "xe"):
@@ -194,12 +194,12 @@ def _seven_zip(draft: InvocationDraft) -> None:
 
 
 def _is_key(words: Sequence[str], letters: str) -> bool:
-    """Whether the first word, or one that is not known, has one of these letters."""
+    """Whether the first word has one of these letters, or is unknown."""
     return any(is_open(word) or set(letters) & set(word) for word in words)
 
 
 def _copies(draft: InvocationDraft) -> None:
-    """cpio and pax, but where they only list or pack."""
+    """cpio and pax, except where they only list or pack."""
     marks = draft.parsed.marks
     if {"reads", "passes"} & marks or draft.parsed.unknown or draft.parsed.open:
         folders = draft.parsed.operands if "passes" in marks else []
@@ -209,14 +209,14 @@ def _copies(draft: InvocationDraft) -> None:
 
 
 def _packs_listed(draft: InvocationDraft) -> None:
-    """Its input lists what is packed."""
+    """Standard input lists the files to pack."""
     given = draft.stdin.text if draft.stdin.certain else None
     for path in [HOLE] if given is None else given.splitlines():
         draft.access(path, "read", recursive=True)
 
 
 def _library(draft: InvocationDraft) -> None:
-    """`ar x` and `jar x` unpack into where they stand."""
+    """`ar x` and `jar x` unpack into the working directory."""
     if _is_key(draft.words[1:2], "x") or {"--extract"} & set(draft.words):
         _unpacks(draft, draft.parsed.value("--output") or "")
 

@@ -1,8 +1,8 @@
-"""Scripts of awk that surely do nothing but print.
+"""Checks whether an awk script does nothing but print.
 
-Output leaves awk by `>`, `>>` and `|` behind a print, input enters by `getline` and changed `ARGV`,
-and `system` and gawk's `@` run code. A script passes if it has none of them outside of strings and
-patterns. Where `/` may begin a pattern or divide, the script does not pass.
+awk writes output by `>`, `>>` and `|` after a print, reads input by `getline` and a changed
+`ARGV`, and runs code by `system` and gawk's `@`. A script passes if it has none of them outside of
+strings and patterns. If a `/` could begin a pattern or be a division, it does not pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REFUSED = frozenset({
     "system", "getline", "close", "fflush", "function", "func", "ENVIRON", "PROCINFO", "ARGV",
     "ARGC", "@", '"', "`", "|", ">>",
 })  # fmt: skip
-OUTPUT = re.compile(r'>>?\s*"([^"\\\n]+)"')  # a file that a print is sent to
+OUTPUT = re.compile(r'>>?\s*"([^"\\\n]+)"')  # a file that a print is redirected to
 _LONGEST = 3_000
 
 
@@ -66,10 +66,10 @@ def only_prints(script: str) -> bool:
 
 
 def _ends_value(last: str) -> bool:
-    """Whether a newline behind this token ends a statement: behind an operator, awks go on."""
+    """Whether a newline after this token ends a statement: after an operator, awk continues."""
     return last in (")", "]", "/") or last[-1:].isalnum() or last[-1:] in ("_", '"')
 
 
 def _may_divide(last: str) -> bool:
-    """Whether a `/` behind this token may be a division."""
+    """Whether a `/` after this token may be a division."""
     return bool(last) and (last in (")", "]", "$", "/") or last[-1].isalnum() or last[-1] in '_"+-')

@@ -1,4 +1,4 @@
-"""Compilers and build tools: they run what a project tells them to."""
+"""Program table: compilers and build tools, which run commands of the project."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _compiler(draft: InvocationDraft) -> None:
 
 
 def _gofmt(draft: InvocationDraft) -> None:
-    """It prints what it would change, or with -w changes it; of a folder all Go files."""
+    """Prints what it would change, or with -w changes it; in a folder, all Go files."""
     draft.only += ["*.go"]
     for path in draft.parsed.operands:
         draft.access(path, "read")

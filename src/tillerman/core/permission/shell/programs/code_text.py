@@ -1,4 +1,4 @@
-"""Files and commands that code of another language names, found without knowing the language."""
+"""Finds files and commands named in code of another language, without parsing it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE, joined
 _LONGEST, _MOST = 100_000, 200
 _STRING = re.compile(r""""((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\]|\\.)*)`""")
 _NAME = re.compile(r"[^\s\"'`()\[\]{}<>|;,&=]+")
-# Outside of strings: what begins like a path and does not go on a name (`x.env` is an attribute).
+# Outside of strings: begins like a path and does not continue a name (`x.env` is an attribute).
 _PATH = re.compile(r"(?<![\w.)\]}\"'$\\*?+^-])(?:~?/|\.{1,2}(?=[\w/])|[\w-]+/)[\w.@%+,:~/-]+")
 _LIKE_PATH = re.compile(r"[./~]")
 _GLOBS = str.maketrans({"*": ANY, "?": ONE})  # `glob(".e*")`
@@ -21,8 +21,10 @@ _LONGEST_WORD = 10_000
 
 
 def named_files(text: str) -> list[str]:
-    """Words of it that may be files: a whole string, and in longer ones and outside of them what
-    looks like a path. HOLE where the code is too long to be looked at."""
+    """Words that may be files: a whole string, or a word that looks like a path.
+
+    HOLE if the code is too long to search.
+    """
     found = dict.fromkeys(_named(text[:_LONGEST]))
     names = [name.translate(_GLOBS) for name in found if name not in ("", "-", ".", "..", "/")]
     return names[:_MOST] + ([HOLE] if len(text) > _LONGEST or len(names) > _MOST else [])
@@ -37,7 +39,7 @@ def _named(text: str) -> Iterator[str]:
 
 
 def passed_commands(words: Sequence[str]) -> tuple[str, ...]:
-    """Commands that a program may run, if it runs its words: from one of them on, or inside one."""
+    """Commands that a program may run if it runs its arguments: from one on, or inside one."""
     found: list[str] = []
     for at, word in enumerate(words[1:_MOST_WORDS], 1):
         if len(word) > _LONGEST_WORD:

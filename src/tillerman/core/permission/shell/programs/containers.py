@@ -1,4 +1,4 @@
-"""Containers and clusters: what runs in them does not run on our files, but for mounts."""
+"""Program table: containers and clusters. Commands in them access no local files but mounts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _in_container(draft: InvocationDraft) -> None:
 
 
 def _exec(draft: InvocationDraft) -> None:
-    """The command stands behind `--`, or behind the pod."""
+    """The command follows `--`, or the pod."""
     words = draft.words
     rest = words[words.index("--") + 1 :] if "--" in words else draft.parsed.operands[1:]
     if rest:

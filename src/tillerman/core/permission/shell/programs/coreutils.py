@@ -1,4 +1,4 @@
-"""Programs that tell about files, users and the machine, and change nothing."""
+"""Program table: programs that only print about files, users and the machine (ls, ps, date)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 
 def _all_processes(draft: InvocationDraft) -> None:
-    """The BSD option `e` prints environments, which hold secrets."""
+    """The BSD option `e` prints environments, which contain secrets."""
     words = [word for word in draft.words[1:] if not word.startswith("-")]
     if any("e" in word for word in words if word.isalpha()) or draft.parsed.unknown:
         draft.at_least("runs")
 
 
 def _some_variables(draft: InvocationDraft) -> None:
-    """Without a name it prints all of them, which may be secrets."""
+    """Without a name it prints all variables, which may contain secrets."""
     if not draft.parsed.operands:
         draft.at_least("runs")
 
 
 def _not_interactive(draft: InvocationDraft) -> None:
-    """Its keys kill processes and write its settings."""
+    """Its interactive keys kill processes and write its settings."""
     short = [word[1:] for word in draft.words[1:] if word.startswith("-")]
     if "batch" not in draft.parsed.marks and not any("b" in word for word in short):
         draft.at_least("runs")
@@ -152,7 +152,7 @@ ROWS = (
     Row("factor|expr|sleep|usleep|true|false|yes|test|[|echo|printf", "none", own=True,
         samples=("factor 12", "expr 1 + 2", "sleep 0", "echo a", "printf a", "test -f a.txt")),
     Row("sync", "writes", "write*", "-df --data --file-system"),
-    # Neither -D, which writes a cache, nor the options that kill sockets or load plug-ins.
+    # Without -D, which writes a cache, and the options that kill sockets or load plug-ins.
     Row("lsof", "reads", "read*",
         "-abClMnNOPQRtUvVwX -c|-d|-p|-u|-A|-e|-k|-S=text -F?=text -g?=text -i?=text -s?=text "
         "-T?=text -L?=text -o?=text", samples=("lsof -nP -i :3000", "lsof a.txt")),

@@ -1,4 +1,4 @@
-"""What one external command does, as far as its words tell: its row of the table, applied."""
+"""Describes the effects of one external command by applying its row of the program table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STANDARD = frozenset({
     "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin",
     "/opt/homebrew/bin",
 })  # fmt: skip
-_MOST = 500  # files and hosts that are looked at
+_MOST = 500  # maximum number of files and hosts
 _COMMON = "--help:info --version:info"
 _GIT_QUIET = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"})
 _OUTPUT_OPTIONS = frozenset({
@@ -31,7 +31,7 @@ _NOTHING = StdinSource()
 
 
 def describe(words: Sequence[str], stdin: StdinSource = _NOTHING) -> Invocation:
-    """`words` are expanded; the program need not be known."""
+    """Describes a command; `words` are expanded; the program may be unknown."""
     if not words:
         return Invocation("")
     folder, base = posixpath.split(words[0])
@@ -49,7 +49,7 @@ def describe(words: Sequence[str], stdin: StdinSource = _NOTHING) -> Invocation:
         doubts = ["a name that zsh looks up"] if base.startswith("=") else []
         return _bounded(_unknown(words, others, *doubts))
     found = _known([name, *words[1:]], words, row, stdin, others)
-    if folder:  # a program of this name, and nobody knows whose
+    if folder:  # a program of this name of unknown origin
         found = replace(
             found,
             effect="runs",
@@ -77,7 +77,7 @@ def _unknown(words: Sequence[str], others: Sequence[str], *doubts: str) -> Invoc
 
 
 def _outputs(words: Sequence[str]) -> Iterator[str]:
-    """What programs by custom write to, whatever they are."""
+    """Files that programs write by convention, whatever they are."""
     for at, word in enumerate(words[1:], 1):
         if word in _OUTPUT_OPTIONS:
             yield from words[at + 1 : at + 2]
@@ -88,7 +88,7 @@ def _outputs(words: Sequence[str]) -> Iterator[str]:
 def _known(
     words: Sequence[str], written: Sequence[str], row: Row, stdin: StdinSource, others: list[str]
 ) -> Invocation:
-    """`words` begin with the program's plain name, `written` with the one it was called by."""
+    """`words` begin with the program's plain name, `written` with the name it was called by."""
     text = joined(written)
     if words[0] not in WITH_SUBCOMMANDS:
         parsed, options = _parsed(words[1:], row.options, row)
@@ -138,7 +138,7 @@ def _subcommand(program: str, rest: Sequence[str]) -> tuple[Row | None, int]:
 
 
 def _take_top(draft: InvocationDraft, top: Parsed) -> None:
-    """Options before the subcommand."""
+    """Applies the options before the subcommand."""
     program = draft.program.partition(" ")[0]
     for option, value in top.values:
         take(draft, option.role, value, f"{option.name} of {program}")

@@ -1,4 +1,4 @@
-"""Editors and pagers: each can run a shell when it is told to."""
+"""Program table: editors and pagers, which can run shell commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPENS = re.compile(
 
 
 def _plus(draft: InvocationDraft) -> None:
-    """`+command` runs when the file is open."""
+    """`+command` runs when the file is opened."""
     for word in draft.parsed.operands:
         if word.startswith("+"):
             draft.doubt(f"{word} of {draft.program} can run any program")
@@ -35,7 +35,7 @@ def _vi(draft: InvocationDraft) -> None:
 
 
 def _editor_command(draft: InvocationDraft, text: str) -> None:
-    """The command of a shell, and the file, that a command of the editor names."""
+    """Records the shell command and the file that an editor command names."""
     for script in _SHELL_ESCAPE.findall(text):
         draft.script(script.replace(HOLE, "$_"))
     for path in _SAVES.findall(text):

@@ -1,4 +1,4 @@
-"""Programs that make, change, move and remove files."""
+"""Program table: programs that create, change, move and remove files (cp, mv, rm, ln, chmod)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOVES = frozenset({"mv", "gmv"})
 
 
 def _arrivals(draft: InvocationDraft) -> None:
-    """What lands in a directory keeps its name; `cp` and its like make links, or copy them."""
+    """Records targets: a file copied to a directory keeps its name; links may be made or copied."""
     parsed, marks = draft.parsed, draft.parsed.marks
     target = parsed.value("--target-directory")
     sources = parsed.operands if target is not None else parsed.operands[:-1]
@@ -48,7 +48,7 @@ def _holds_repository(source: str) -> bool:
 
 
 def _links(draft: InvocationDraft, sources: list[str], name: str) -> None:
-    """A link may be made, copied or moved: what it leads to is a path from its own directory."""
+    """Records links that are created, copied or moved; targets are relative to the link."""
     marks = draft.parsed.marks
     copies = draft.program in _MOVES or {"recursive", "links"} & marks
     for source in sources:
@@ -64,7 +64,7 @@ def _links(draft: InvocationDraft, sources: list[str], name: str) -> None:
         elif copies:
             draft.links.append((HOLE, name))
     if {"symbolic", "hard"} & marks and draft.program in ("cp", "gcp"):
-        for source in sources:  # what is written to the copy is written to it
+        for source in sources:  # writes to the copy go to the source
             draft.access(source, "write")
 
 
@@ -79,7 +79,7 @@ def _ln(draft: InvocationDraft) -> None:
         draft.access(name, "write", recursive=True)
         draft.links.append((source, name))
     _arrivals(draft)
-    for target, _ in draft.links:  # what is written to the link is written to it
+    for target, _ in draft.links:  # writes to the link go to its target
         draft.access(target, "write")
 
 
@@ -88,7 +88,7 @@ def _install(draft: InvocationDraft) -> None:
         _arrivals(draft)
 
 
-TEMPORARY = "/tmp"  # or what TMPDIR says
+TEMPORARY = "/tmp"  # or the value of TMPDIR
 
 
 def _mktemp(draft: InvocationDraft) -> None:

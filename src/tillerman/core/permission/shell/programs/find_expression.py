@@ -1,4 +1,4 @@
-"""find: where it starts, what its expression tests, and what its actions do."""
+"""Describes find: its start folders, the tests of its expression, and its actions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tillerman.core.permission.shell.programs.invocation import NestedCommand, S
 from tillerman.core.permission.shell.programs.row import InvocationDraft
 
 _FOUND = "\ue003"  # stands for `{}` while the inner command is described
-# How many words each takes; what is not here is not known.
+# Number of arguments of each test and action; others are unknown.
 _NONE = (
     "a and o or not daystart depth d follow ignore_readdir_race noignore_readdir_race mount noleaf "
     "nowarn warn xdev empty executable false true nogroup nouser readable writable print print0 ls "
@@ -68,7 +68,7 @@ def _begins_expression(word: str) -> bool:
 
 
 def _only(expression: Sequence[str]) -> tuple[str, ...]:
-    """The names that are found, if the expression says so without an alternative."""
+    """The names that are found, if the expression has no alternatives."""
     if _JOINS.intersection(expression):
         return ()
     names = [value for test, value in pairwise(expression) if test in _NAMES]
@@ -87,7 +87,7 @@ def _actions(
             _unknown(draft, expression)
         elif word in ("(", ")", "!", ","):
             continue
-        elif word.startswith("-newer") and len(name) == 7:  # -newermt and its like
+        elif word.startswith("-newer") and len(name) == 7:  # -newermt and the like
             at += 1
         elif name in _EXECUTE:
             end = _end(expression, at)
@@ -119,7 +119,7 @@ def _primary(
 
 
 def _end(expression: Sequence[str], at: int) -> int:
-    """At `;`, or at a `+` that follows `{}`."""
+    """The end of a command: at `;`, or at a `+` that follows `{}`."""
     for place in range(at, len(expression)):
         if expression[place] == ";":
             return place
@@ -147,8 +147,8 @@ def _execute(
 def _accesses(
     command: Sequence[str], starts: Sequence[str], only: tuple[str, ...], *, in_directory: bool
 ) -> tuple[FileAccess, ...] | None:
-    """Those of the inner command, with `{}` for everything that is found below the starts."""
-    from tillerman.core.permission.shell.programs.describe import describe  # which describes find
+    """The accesses of the inner command, with `{}` for everything found below the start folders."""
+    from tillerman.core.permission.shell.programs.describe import describe  # import cycle
     from tillerman.core.permission.shell.programs.table import ROWS
 
     told: list[FileAccess] = []
@@ -156,14 +156,14 @@ def _accesses(
     while waiting:
         inner = describe(waiting.pop(), StdinSource())
         if any(run.script is not None or run.directory for run in inner.runs):
-            return None  # whoever reads scripts knows more
+            return None  # the evaluator of scripts knows more
         lists = inner.row in ROWS and ROWS[inner.row].names_only
         told += (replace(one, names_only=lists) for one in inner.accesses)
         waiting += [run.words for run in inner.runs]
     found: list[FileAccess] = []
     for one in told:
         if one.path == _FOUND:
-            follows = one.kind in ("read", "mention")  # what it is given, though find does not
+            follows = one.kind in ("read", "mention")  # it follows links that find does not
             below = replace(one, recursive=True, only=only, follows_links=follows)
             found += [replace(below, path=start) for start in starts]
         elif _FOUND in one.path:

@@ -1,7 +1,7 @@
-"""git: its commands, which of them only read, what they write, and what can run programs.
+"""Program table: git commands, which of them only read, what they write, and what runs programs.
 
 What a repository's own config can make git run (pagers, filters, external diffs, file system
-monitors) is not told here: only what the words of a command ask for.
+monitors) is not included: only what the arguments of a command request.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ _COMMANDS = (
         "--points-at=text --merged?=text --contains?=text --count=text --heads --tags "
         "--hash?=text --verify --human-readable --exclude=text -H --head --dereference",
         samples=("git count-objects -v", "git for-each-ref", "git show-ref", "git version")),
-    # What only the index, or a file that is named, is changed by: no hook runs.
+    # These change only the index or a named file: no hook runs.
     Row("add|stage", "writes", "read*",
         "-nvfAuNk -i|-p|-e|--interactive|--patch|--edit:runs --dry-run --verbose --force --all "
         "--no-all --update --intent-to-add --refresh --ignore-errors --ignore-missing "

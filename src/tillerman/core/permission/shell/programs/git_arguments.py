@@ -1,4 +1,4 @@
-"""What the arguments of git's commands come to, where no option grammar tells."""
+"""Evaluates arguments of git commands, where an option grammar is not enough."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tillerman.core.permission.shell.parsed_script import HOLE, joined
 from tillerman.core.permission.shell.programs.row import InvocationDraft
 
-# Settings of a repository that name no program, no file and no other place to fetch from.
+# Settings of a repository that name no program, no file and no other source to fetch from.
 _RUNS_NOTHING = re.compile(
     r"user\.(name|email)|init\.defaultbranch|pull\.(rebase|ff)|push\.(default|autosetupremote)"
     r"|fetch\.(prune|prunetags)|rebase\.(autosquash|autostash|updaterefs)|merge\.(ff|conflictstyle)"
@@ -19,7 +19,7 @@ _RUNS_NOTHING = re.compile(
 
 
 def shows(draft: InvocationDraft) -> None:
-    """`log` prints file contents only when asked; each file that is named counts all the same."""
+    """`log` prints file contents only on request; each named file counts all the same."""
     shows = "patch" in draft.parsed.marks
     named = any(one.kind == "read" for one in draft.accesses)
     if shows and not (named and draft.parsed.plain):
@@ -32,7 +32,7 @@ def shows(draft: InvocationDraft) -> None:
 def diff(draft: InvocationDraft) -> None:
     if "untracked" in draft.parsed.marks:
         return
-    if not draft.parsed.plain:  # the words may be revisions alone
+    if not draft.parsed.plain:  # the arguments may all be revisions
         draft.access(".", "read", recursive=True)
 
 
@@ -48,7 +48,7 @@ def cat_file(draft: InvocationDraft) -> None:
 
 
 def grep(draft: InvocationDraft) -> None:
-    """Words behind the pattern may be revisions as well as files."""
+    """Arguments after the pattern may be revisions as well as files."""
     operands = draft.parsed.operands
     files = operands if "given" in draft.parsed.marks else operands[1:]
     if not files:
@@ -56,14 +56,14 @@ def grep(draft: InvocationDraft) -> None:
 
 
 def lists(draft: InvocationDraft) -> None:
-    """Of branch and tag, the forms that list; a name among the operands makes or changes one."""
+    """The listing forms of branch and tag; a name among the operands creates or changes one."""
     marks = draft.parsed.marks
     if (draft.parsed.operands and "lists" not in marks) or "changes" in marks:
         draft.at_least("runs")
 
 
 def config(draft: InvocationDraft) -> None:
-    """A setting of git can start programs: to write one is to write the file that holds it."""
+    """A git setting can start programs: writing one counts as writing the config file."""
     marks, operands = draft.parsed.marks, draft.parsed.operands
     if draft.parsed.unknown:
         draft.at_least("runs")
@@ -88,7 +88,7 @@ def config(draft: InvocationDraft) -> None:
 
 
 def init(draft: InvocationDraft) -> None:
-    """It makes a repository, or adds to one what a template has, hooks among that."""
+    """Creates a repository, or adds the content of a template to one, including hooks."""
     folder = next(iter(draft.parsed.operands), ".")
     draft.access(folder, "write")
     if draft.parsed.value("--template"):
@@ -96,7 +96,7 @@ def init(draft: InvocationDraft) -> None:
 
 
 def pathspecs(draft: InvocationDraft) -> None:
-    """What git writes out of its own store: files that are named, and all tracked ones below."""
+    """Files that git writes from its object store: the named ones, and all tracked ones below."""
     for path in draft.parsed.operands:
         plain = re.sub(r"^:(\(.*?\)|[/!^]+)?", "", path)
         draft.some_below(plain or ".")
@@ -116,7 +116,7 @@ def clean(draft: InvocationDraft) -> None:
 
 
 def patched_files(draft: InvocationDraft) -> None:
-    """The files that a patch changes, where the line itself holds the patch."""
+    """The files that a patch changes, if the line itself contains the patch."""
     text = draft.stdin.text
     if text is None or draft.parsed.operands or draft.parsed.value("--input") is not None:
         draft.some_below(".")

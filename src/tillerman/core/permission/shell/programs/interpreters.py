@@ -1,4 +1,4 @@
-"""Programs that run code of another language: from a file, an option, or their input."""
+"""Program table: interpreters that run code from a file, an option, or standard input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MODULES_THAT_RUN_WORDS = frozenset({
     "json.tool", "idlelib", "idlelib.idle", "asyncio", "sqlite3", "pickle", "doctest", "ensurepip",
 })  # fmt: skip
 _SCRIPT_OPTIONS = ("-c", "-e", "--command", "--execute")
-# Commands of the clients themselves: what follows may be files.
+# Commands of the database clients: what follows may be files.
 _CLIENT_COMMAND = re.compile(r"(?im)(?:^\s*\.\w+|\\\w+|^\s*source|^\s*tee)[ \t]+([^\n]*)")
 _DATABASE_OUTPUT = re.compile(
     r"(?im)(?:^\s*\.(?:output|once|backup|save|log|excel|dump|clone)|\\[og]|^\s*tee)\s+"
@@ -29,7 +29,7 @@ _HARMLESS_SQL = re.compile(
 
 
 def _file_or_input(draft: InvocationDraft) -> None:
-    """Without a file, what comes in is the code; the file's own words are not ours."""
+    """Without a file, standard input is the code; the arguments of a script are only mentions."""
     if draft.doubts or ("info" in draft.parsed.marks and len(draft.words) == 2):
         return
     rest = draft.words[1 + draft.parsed.rest :]
@@ -69,7 +69,7 @@ def _after_module(draft: InvocationDraft) -> list[str]:
 
 
 def _perl(draft: InvocationDraft) -> None:
-    """-i changes the files that are named, whatever the code is."""
+    """-i changes the named files, whatever the code is."""
     operands = draft.words[1 + draft.parsed.rest :]
     if "inplace" in draft.parsed.marks:
         for path in operands:
@@ -157,7 +157,7 @@ ROWS = (
     Row("sqlite3|mysql|mariadb|mongosh", "runs", "mention*", "",
         refine=_database),
     Row("ed|red", "runs", "write*", "-srp", refine=_ed),
-    # Its language has no way to open a file or to run a program.
+    # Its language cannot open a file or run a program.
     Row("bc", "reads", "read*", "-lwsq --mathlib --warn --standard --quiet",
         samples=("bc -q a.txt",)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What one external command does, as far as its words tell."""
+"""Data types for the described effects of one external command."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ Judged = Literal["inner", "both", "whole"]
 
 
 class StdinSource(Struct, frozen=True):
-    """The text on a command's standard input, where the line itself tells it."""
+    """The text on a command's standard input, if the line itself determines it."""
 
     text: str | None = None
     certain: bool = True  # False: the shell may change it first
 
 
 class NestedCommand(Struct, frozen=True):
-    """Another command that this one runs: words without a shell, or a script for one."""
+    """A command that this one runs: words without a shell, or a script for one."""
 
     words: tuple[str, ...] = ()
     script: str | None = None
     judged: Judged = "inner"
-    # inner: what is run stands for it (env). both: each is judged (find -exec). whole: it is judged
-    # as it stands, and what it runs only by rules that forbid (sudo)
-    directory: str | None = None  # it first changes to this directory; HOLE: unknown
+    # inner: the nested command is decided in its place (env). both: each is decided (find -exec).
+    # whole: this command is decided, and the nested one only by rules that deny (sudo)
+    directory: str | None = None  # changes to this directory first; HOLE: unknown
     stdin: Literal["inherits", "none", "unknown"] = "inherits"
-    later: bool = False  # not surely now, or not in the order of the line
-    environment: tuple[tuple[str, str], ...] = ()  # variables that it sets for it
-    remote: bool = False  # on other files than ours (ssh, docker exec): its accesses do not count
-    accesses: tuple[FileAccess, ...] | None = None  # if known better than its words tell (find)
+    later: bool = False  # maybe not at once, or not in the order of the line
+    environment: tuple[tuple[str, str], ...] = ()  # variables that it sets for the command
+    remote: bool = False  # on other files (ssh, docker exec): its accesses do not count
+    accesses: tuple[FileAccess, ...] | None = None  # if known better than from its arguments (find)
 
 
 class Invocation(Struct, frozen=True):
-    """Accesses and hosts are the command's own: those of what it runs come from its runs."""
+    """The effects of a command; accesses and hosts do not include those of its nested commands."""
 
     text: str
     others: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Invocation(Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     runs: tuple[NestedCommand, ...] = ()
     doubts: tuple[str, ...] = ()
-    passed: tuple[str, ...] = ()  # commands that it may run, for all that is known of it
+    passed: tuple[str, ...] = ()  # commands that it may run, as far as known
     links: tuple[tuple[str, str], ...] = ()
-    # (target, name): after it, `name` may be, or hold, a link to `target`, a path from the working
-    # directory; HOLE if unknown
+    # (target, name): afterwards `name` may be, or contain, a link to `target`, a path from the
+    # working directory; HOLE if unknown

@@ -1,4 +1,4 @@
-"""Files that a word may name, and hosts, whatever the program is."""
+"""Extracts files and hosts that an argument may name, for any program."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _mentioned(word: str) -> Iterator[str]:
 
 
 def hosts_in(words: Sequence[str], *, bare: bool = False) -> tuple[str, ...]:
-    """Of addresses, and with `bare` of all operands; HOLE for one that is not known."""
+    """The hosts of URLs and addresses, and with `bare` of all operands; HOLE for an unknown one."""
     found: list[str] = []
     for word in words:
         _, *rests = word.split("://")
@@ -66,7 +66,7 @@ def hosts_in(words: Sequence[str], *, bare: bool = False) -> tuple[str, ...]:
 
 
 def below(directory: str, path: str) -> str:
-    """A path from another directory."""
+    """A path relative to another directory."""
     if not directory or path.startswith(("/", "~")):
         return path
     return posixpath.join(directory, path)

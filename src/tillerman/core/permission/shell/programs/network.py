@@ -1,4 +1,4 @@
-"""Programs that talk to other machines."""
+"""Program table: network programs (curl, wget, ssh, rsync, openssl)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SSH = (
 
 
 def _saved_as(url: str) -> str:
-    """The name of a local file that a download is saved under."""
+    """The name of the local file that a download is saved as."""
     try:
         path = urlsplit(url if "://" in url else f"//{url}").path
     except ValueError:
@@ -53,7 +53,7 @@ def _wget(draft: InvocationDraft) -> None:
 
 
 def _copy(draft: InvocationDraft) -> None:
-    """rsync and scp: the last operand is written, the others are read; not those elsewhere."""
+    """rsync and scp: the last operand is written, the others are read, except remote ones."""
     *sources, target = draft.parsed.operands or [""]
     marks = draft.parsed.marks
     tree = "recursive" in marks
@@ -77,14 +77,14 @@ def _copy(draft: InvocationDraft) -> None:
 
 
 def _sftp(draft: InvocationDraft) -> None:
-    """Its commands come from its input, or from a file."""
+    """Its commands come from standard input, or from a file."""
     if text := draft.stdin.text:
         draft.doubt("commands that sftp reads from its input")
         draft.mention(text.split())
 
 
 def _stores(draft: InvocationDraft) -> None:
-    """Copies between folders and stores elsewhere; of a folder, all that lies in it."""
+    """Copies between folders and remote stores; a folder includes everything in it."""
     *sources, target = draft.parsed.operands or [""]
     for source in sources:
         if not _FAR.match(source):
@@ -94,7 +94,7 @@ def _stores(draft: InvocationDraft) -> None:
 
 
 def _ssh(draft: InvocationDraft) -> None:
-    """Options stand before and behind the host."""
+    """Options may precede and follow the host."""
     options = grammar(_SSH)
     rest = list(draft.words[1 + parse(draft.words[1:], options, "posix").rest :])
     if not rest:

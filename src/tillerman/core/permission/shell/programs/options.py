@@ -1,9 +1,9 @@
-"""Option grammars as data, and one getopt that reads words by them.
+"""Option grammars as data, and a getopt parser that applies them.
 
 A grammar is a text of tokens: `-a` and `--all` are flags, `-abc` is three of them, `-a|--all` one
 under two names, `-o|--output=write` takes a value, `--color?=text` may have one attached. Marks
-follow a colon: `-r|--recursive:recursive`. What the value is (its role) and what a mark means is
-told in `roles`.
+follow a colon: `-r|--recursive:recursive`. The meaning of a value (its role) and of a mark is
+defined in `roles`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tillerman.core.permission.shell.parsed_script import SIGNS
 
 Style = Literal["getopt", "posix", "single"]
 # getopt: options may follow operands. posix: they end at the first operand. single: names of
-# several letters stand behind one dash (`java -version`), and nothing is clustered.
+# several letters follow one dash (`java -version`), and nothing is clustered.
 
 
 class ProgramOption(NamedTuple):
@@ -27,15 +27,15 @@ class ProgramOption(NamedTuple):
 
 
 class Parsed:
-    """Words of one command, sorted by a grammar."""
+    """The words of one command, classified by a grammar."""
 
     def __init__(self) -> None:
         self.operands: list[str] = []
         self.values: list[tuple[ProgramOption, str]] = []
         self.marks: set[str] = set()
-        self.unknown: list[str] = []  # options that the grammar does not have
-        self.open = False  # a word known only at run time stands where options are read
-        self.rest = 0  # index of the first word behind the options; posix only
+        self.unknown: list[str] = []  # options that are not in the grammar
+        self.open = False  # a word known only at run time is among the options
+        self.rest = 0  # index of the first word after the options; posix only
         self.plain = False  # `--` was seen
 
     def value(self, name: str) -> str | None:
@@ -50,7 +50,7 @@ class Parsed:
 
 @cache
 def grammar(spec: str, style: Style = "getopt") -> Mapping[str, ProgramOption]:
-    """By name with its dashes; `-#` stands for a number behind a dash."""
+    """Options by name with dashes; `-#` stands for a number after a dash."""
     found: dict[str, ProgramOption] = {}
     for token in spec.split():
         head, _, marks = token.partition(":")
@@ -78,7 +78,7 @@ def _each(name: str, style: Style) -> Iterator[str]:
 def parse(
     words: Sequence[str], options: Mapping[str, ProgramOption], style: Style = "getopt"
 ) -> Parsed:
-    """`words` without the program's name."""
+    """Parses `words` without the program's name."""
     parsed = Parsed()
     at = 0
     while at < len(words):
@@ -108,7 +108,7 @@ def read_option(
     style: Style,
     parsed: Parsed,
 ) -> int:
-    """Adds one word of options; how many of the following words it takes."""
+    """Adds one word of options; returns how many of the following words it consumes."""
     if word.startswith("--") or style == "single":
         return _long(word, following, options, style, parsed)
     if "-#" in options and word[1:].isdigit():
@@ -142,7 +142,7 @@ def _long(
     if len(candidates) != 1:
         parsed.unknown.append(word)
         given = value if equals else following[0] if following else ""
-        for one in candidates:  # the program may know fewer options, and take it for this one
+        for one in candidates:  # the program may know fewer options, and accept it as this one
             parsed.add(one, given if one.takes == "value" or (equals and one.role) else None)
         return 0
     (option,) = candidates
@@ -157,7 +157,7 @@ def _long(
 
 
 def _named(name: str, options: Mapping[str, ProgramOption], style: Style) -> list[ProgramOption]:
-    """Long options may be cut short, as far as they stay different from all others."""
+    """The options that a name matches; long options may be abbreviated if unambiguous."""
     if name in options:
         return [options[name]]
     if style == "single":

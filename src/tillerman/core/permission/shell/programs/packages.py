@@ -1,4 +1,4 @@
-"""Package managers and what runs a project's own programs."""
+"""Program table: package managers, and runners of a project's programs (npm, pip, uv, apt)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UV_RUN = (
 
 
 def _project_script(draft: InvocationDraft) -> None:
-    """`npm run x` runs what the project says; its words are not files."""
+    """`npm run x` runs a script of the project; its arguments are mentions of files."""
     if any(map(is_open, draft.words[1:2])):
         draft.doubt(f"the script that {draft.program} runs is only known at run time")
     draft.mention(draft.words[1:])
@@ -48,7 +48,7 @@ def _runner(draft: InvocationDraft) -> None:
 
 
 def _inner(names: str, options: str = "", skip: int = 0) -> Row:
-    """What runs the command behind its options, in an environment of the project."""
+    """A row that runs the command after its options, in an environment of the project."""
     return Row(names, options=options, style="posix", command="whole", skip=skip, refine=_runner)
 
 

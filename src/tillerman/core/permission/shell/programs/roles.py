@@ -1,17 +1,17 @@
-"""What the values of options and the operands of a command are, by the roles of its row.
+"""Interprets option values and operands of a command by the roles of its program table row.
 
-Roles: `read`, `write`, `remove` and `mention` are files, with `/` behind it also all below;
-`text` is none. `list` is a file that names more files. `data` may be `@FILE`, `form` `name=@FILE`,
-`named` `name@FILE`, `rev` a revision, `REV:FILE` or a file of git, `host` a host, `mount` a
-directory for a container, `dir` the directory it changes to, `only` a glob of names that a search
-is limited to, `shell` a script, `program` a program that it runs, `code` code that it loads,
-`config` a setting of git, `format` a format of git that can check signatures, `runs` anything that
-makes it more than a reader.
-Marks: `recursive`, `given` (there is no leading pattern among the operands), `hidden`, `untracked`,
-`follows` and `keeps` (links in a tree are followed, or not), `names` (it lists names alone),
-`info` (alone, it only prints), `writes`, `runs`, `doubt` (it can run any program), `helper` (it
-runs one that is set up elsewhere); others are the
-row's own.
+Roles: `read`, `write`, `remove` and `mention` are files, with a `/` suffix including everything
+below; `text` is not a file. `list` is a file that names more files. `data` may be `@FILE`, `form`
+`name=@FILE`, `named` `name@FILE`, `rev` a revision, `REV:FILE` or a file of git, `host` a host,
+`mount` a directory for a container, `dir` the directory it changes to, `only` a glob of names that
+a search is limited to, `shell` a script, `program` a program that it runs, `code` code that it
+loads, `config` a setting of git, `format` a format of git that can check signatures, `runs`
+anything that makes it more than a reader.
+
+Marks: `recursive`, `given` (there is no leading pattern among the operands), `hidden`,
+`untracked`, `follows` and `keeps` (links in a tree are followed, or not), `names` (it lists names
+only), `info` (alone, it only prints), `writes`, `runs`, `doubt` (it can run any program), `helper`
+(it runs a program that is configured elsewhere); others are specific to the row.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _FILES: dict[str, Kind] = {
 }  # fmt: skip
 _OPAQUE = frozenset({"program", "code", "shell"})
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
-_ANY_ASSIGNMENT = re.compile("([^=]*)=", re.DOTALL)  # of env, whatever the name
+_ANY_ASSIGNMENT = re.compile("([^=]*)=", re.DOTALL)  # env accepts any name
 _ENV = frozenset({"env", "genv"})
 _MOST_SUFFIXES = 40
-# Of git: settings whose value is run, and formats for which it runs gpg.
+# git: settings whose value is run, and formats for which it runs gpg.
 _RUNS_ITS_VALUE = re.compile(
     r"^(alias|pager|hook)\.|(cmd|command|prog|program|helper|hook|driver|editor|pager|external|textconv"
     r"|fsmonitor|clean|smudge|process|askpass|proxy|pack|difffilter|browser|tunnel)$"
@@ -44,7 +44,7 @@ _GLOB = re.compile(r"[*?\[]")
 
 
 def fill(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
-    """Everything that the row tells without its `refine`."""
+    """Applies everything that the row defines, except its `refine`."""
     row, parsed = draft.row, draft.parsed
     if row.own:
         return
@@ -71,7 +71,7 @@ def fill(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
 
 
 def take(draft: InvocationDraft, role: str, value: str, what: str = "") -> None:
-    """One value or operand."""
+    """Applies the role of one value or operand."""
     name, recursive = role.removesuffix("/"), role.endswith("/")
     if kind := _FILES.get(name):
         draft.access(value, kind, recursive=recursive)
@@ -96,7 +96,7 @@ def take(draft: InvocationDraft, role: str, value: str, what: str = "") -> None:
             draft.at_least("runs")
         case "mount":
             source = re.sub(r"^.*?(source|src)=([^,]*).*$", r"\2", value).partition(":")[0]
-            if "/" in source or source.startswith("."):  # else it is the name of a volume
+            if "/" in source or source.startswith("."):  # otherwise the name of a volume
                 draft.access(source, "mention", recursive=True)
                 if not _READ_ONLY.search(value):
                     draft.access(source, "write")
@@ -130,17 +130,17 @@ def take(draft: InvocationDraft, role: str, value: str, what: str = "") -> None:
 
 
 def revision(draft: InvocationDraft, word: str) -> None:
-    """A word of git that is a revision, a file, or a file of a revision."""
+    """An argument of git that is a revision, a file, or a file of a revision."""
     path = word.partition(":")[2] if ":" in word.lstrip(":") else word
-    path = re.sub(r"^:(\(.*?\)|[/!^]+)?|^[0-3]:", "", path)  # `:1:FILE` is of the index
-    if glob := _GLOB.search(path):  # of git's own: its `*` goes through `/`
+    path = re.sub(r"^:(\(.*?\)|[/!^]+)?|^[0-3]:", "", path)  # `:1:FILE` is in the index
+    if glob := _GLOB.search(path):  # a glob of git: its `*` also matches `/`
         ending = re.split(r"[*?\]]", path)[-1].rpartition("/")[2]
         draft.only[:] = [f"*{ending}"] if ending else []
         draft.access(path[: glob.start()].rpartition("/")[0] or ".", "read", recursive=True)
         draft.only.clear()
     else:
         draft.access(path, "read")
-        if path == word:  # of the work tree: a directory may be meant
+        if path == word:  # in the work tree: may be a directory
             draft.access(path, "read", recursive=True)
 
 
@@ -159,7 +159,7 @@ def _operands(draft: InvocationDraft, roles: str) -> None:
 
 
 def spread(parts: Sequence[str], operands: Sequence[str]) -> list[tuple[str, str]]:
-    """Each operand with its role: those behind the `*` are the last ones."""
+    """Each operand with its role: the roles after the `*` apply to the last operands."""
     star = next((at for at, part in enumerate(parts) if part.endswith("*")), len(parts))
     tail = parts[star + 1 :]
     last = max(len(operands) - len(tail), min(star, len(operands)))
@@ -171,7 +171,7 @@ def spread(parts: Sequence[str], operands: Sequence[str]) -> list[tuple[str, str
 
 
 def _command(draft: InvocationDraft) -> None:
-    """The command behind the options of a wrapper."""
+    """Records the command after the options of a wrapper."""
     row, parsed = draft.row, draft.parsed
     rest = list(draft.words[1 + parsed.rest :])
     skipped = [rest.pop(0) for _ in range(min(row.skip, len(rest)))]
@@ -196,7 +196,7 @@ def _command(draft: InvocationDraft) -> None:
             draft.mention(rest[at : at + 1])
     if not rest or row.command is None:
         return
-    if ASSIGNMENT.match(rest[0]):  # no program is called so, but a shell may read it otherwise
+    if ASSIGNMENT.match(rest[0]):  # not a program name, but a shell may read it as an assignment
         draft.others += suffixes(draft.words)
     if row.shell:
         text = " ".join(rest).replace(HOLE, "$_")
@@ -224,7 +224,7 @@ def is_dangerous(option: ProgramOption) -> bool:
 
 
 def _open(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
-    """A word that only the running shell knows may be any option of the program."""
+    """Handles a word known only at run time: it may be any option of the program."""
     writes = any(
         option.role.startswith(("write", "remove")) or {"writes", "runs"} & set(option.marks)
         for option in options.values()

@@ -1,4 +1,4 @@
-"""A row of the program table, and the draft of what one command does by it."""
+"""A row of the program table, and the draft of a command's effects that it fills."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ Kind = Literal["read", "write", "remove", "mention"]
 
 
 class Row(Struct, frozen=True):
-    """How one program, or one subcommand of it, takes its words, and what it does with them."""
+    """How a program, or one of its subcommands, interprets its arguments, and its effects."""
 
     names: str  # `grep|egrep`, `git log`
     effect: Effect = "runs"
-    operands: str = ""  # roles in order, `*` behind the one that may repeat: `text read*`
+    operands: str = ""  # roles in order, `*` after the one that may repeat: `text read*`
     options: str = ""
     style: Style = "getopt"
-    when: tuple[tuple[str, str], ...] = ()  # (mark, operands): with this mark they are these
+    when: tuple[tuple[str, str], ...] = ()  # (mark, operands): operand roles with this mark
     default: str = ""  # what it reads without operands
-    needs: str = ""  # the mark without which there is no default
-    command: Judged | None = None  # behind its options stands a command that it runs
+    needs: str = ""  # the mark that the default requires
+    command: Judged | None = None  # its options are followed by a command that it runs
     skip: int = 0  # operands before that command
-    shell: bool = False  # it hands the command to a shell
-    remote: bool = False  # and runs it on other files than ours
+    shell: bool = False  # it passes the command to a shell
+    remote: bool = False  # and runs it on other files than local ones
     hosts: bool = False  # its operands may be hosts
     skips_hidden: bool = False
     tracked: bool = False
     follows_links: bool = False
     names_only: bool = False
-    assignments: bool = False  # NAME=VALUE may stand before its command
-    passes: bool = False  # it may run commands that its words name, in ways that no row tells
-    own: bool = False  # `refine` reads all of its words
+    assignments: bool = False  # NAME=VALUE may precede its command
+    passes: bool = False  # it may run commands named in its arguments, in ways no row describes
+    own: bool = False  # `refine` interprets all arguments
     everywhere: bool = False  # its options may also follow its subcommands
     refine: Callable[[InvocationDraft], None] | None = None
     samples: tuple[str, ...] = ()  # of rows that only read: lines that the tests run
 
 
 class InvocationDraft:
-    """What is known so far of one command; `refine` of a row adds what no grammar tells."""
+    """The known effects of a command; `refine` of a row adds what no grammar describes."""
 
     def __init__(self, words: Sequence[str], row: Row, stdin: StdinSource, parsed: Parsed) -> None:
         self.words = words  # without the options before a subcommand
@@ -68,7 +68,7 @@ class InvocationDraft:
         self.doubts: list[str] = []
         self.links: list[tuple[str, str]] = []
         self.others: list[str] = []
-        self.directory = ""  # where it changes to first
+        self.directory = ""  # the directory it changes to first
         self.only: list[str] = []
 
     def at_least(self, effect: Effect) -> None:
@@ -79,8 +79,10 @@ class InvocationDraft:
         self.effect = "runs"
 
     def some_below(self, folder: str, kind: Kind = "write") -> None:
-        """It changes files below a folder, and something else than the line says which: of the
-        working directory some, of a folder that is named for it any."""
+        """Records changes of files below a folder that the line does not name.
+
+        In the working directory these are some files; in a folder named for it, any.
+        """
         self.access(folder, kind, recursive=True)
         if self.accesses and posixpath.normpath(folder) == ".":
             self.accesses[-1] = replace(self.accesses[-1], possible=True)
@@ -119,7 +121,7 @@ class InvocationDraft:
                 self.access(path, "mention")
 
     def code(self, text: str) -> None:
-        """Code that it runs: the files that are named there."""
+        """Records the files named in code that it runs."""
         for path in named_files(text):
             self.access(path, "mention")
 

@@ -1,4 +1,4 @@
-"""Programs that search files by content or by name."""
+"""Program table: programs that search files by content or name (grep, rg, fd, find)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 
 def _directories(draft: InvocationDraft) -> None:
-    """`-d recurse` is another way to say `-r`."""
+    """`-d recurse` is equivalent to `-r`."""
     value = draft.parsed.value("--directories")
     if value is not None and "recurse".startswith(value[:3]):
         for one in list(draft.accesses):
@@ -17,7 +17,7 @@ def _directories(draft: InvocationDraft) -> None:
 
 
 def _fd(draft: InvocationDraft) -> None:
-    """Everything behind `-x` or `-X` is the command."""
+    """Everything after `-x` or `-X` is the command."""
     for at, word in enumerate(draft.words[1:], 1):
         if word in ("-x", "-X", "--exec", "--exec-batch"):
             draft.doubt(f"{word} of fd runs what it finds")
@@ -43,7 +43,7 @@ ROWS = (
     Row("grep|egrep|fgrep|ggrep", "reads", "text read*", _GREP, default="read",
         needs="recursive", refine=_directories,
         samples=("grep -n x a.txt", "grep -rl x .", "grep -ex -i a.txt src/b.py")),
-    # A script: for -f it makes a temporary file.
+    # A script: for -f it creates a temporary file.
     Row("zgrep", "reads", "text read*", _GREP.replace("=read:given", "=read:given,runs"),
         samples=("zgrep -n x a.txt",)),
     Row("rgrep", "reads", "text read/*", _GREP, default="read/", samples=("rgrep x src",)),

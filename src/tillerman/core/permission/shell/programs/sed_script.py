@@ -1,4 +1,4 @@
-"""Scripts of sed that surely do nothing but print: all others may write files or run programs."""
+"""Checks whether a sed script does nothing but print; others may write files or run programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMMAND = re.compile(
     rf"(?:{_ADDRESS}(?:\s*,\s*{_ADDRESS})?\s*!?\s*)?"
     rf"(?:[pdDPNnhHgGxl=]|[qQ]\d*|[aic](?:\\|[ \t])[^\n]*|{_REPLACE}|(?=\{{))"
 )
-# `r`, `R`, `w` and `W` take all that is left of a line; `w` may also end a replacement.
+# `r`, `R`, `w` and `W` take the rest of a line; `w` may also end a replacement.
 FILES = re.compile(r"(?:^|(?<=[\s;{}!$/|,#@:\dgpiIm]))([rRwW])[ \t]*([^\s][^\n]*)", re.MULTILINE)
 _BETWEEN = re.compile(r"[\s;{}]*")
 _LONGEST = 2_000

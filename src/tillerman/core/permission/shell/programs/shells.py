@@ -1,7 +1,7 @@
-"""Shells: what one is given as a script, or as a file of commands.
+"""Program table: shells, with a script as argument or a file of commands.
 
-The evaluator reads calls of Bourne shells itself, with their options and standard input; here is
-what they are to a program that runs them.
+The evaluator handles calls of Bourne shells itself, with their options and standard input; this
+describes them for a program that runs them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _shell(draft: InvocationDraft) -> None:
 
 
 def _other_shell(draft: InvocationDraft) -> None:
-    """One with a language of its own."""
+    """A shell with another language."""
     draft.doubt(f"{draft.program} runs what cannot be read")
     for at, word in enumerate(draft.words):
         if word in ("-c", "--commands", "-e"):

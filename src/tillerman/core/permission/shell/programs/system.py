@@ -1,4 +1,4 @@
-"""Programs that change the machine, or are run by name for what they print of themselves."""
+"""Program table: programs that change the machine (kill, systemctl, mount, crontab)."""
 
 from __future__ import annotations
 

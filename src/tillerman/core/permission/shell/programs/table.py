@@ -1,4 +1,4 @@
-"""All rows of the program table, by name."""
+"""The program table: all rows by name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WITH_SUBCOMMANDS = frozenset(name.partition(" ")[0] for name in ROWS if " " in n
 
 
 def family(base: str) -> str:
-    """The name that the table has: `python3.12` is a python, `gcc-12` a gcc."""
+    """The name in the table: `python3.12` is python, `gcc-12` is gcc."""
     if base in ROWS:
         return base
     plain = base.rstrip("0123456789.").removesuffix("-")

@@ -1,4 +1,4 @@
-"""Programs that read text files and print them in another form."""
+"""Program table: programs that read text files and print them in another form (cat, sed, jq)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _JQ_VALUES = frozenset({"-f", "--from-file", "-L", "--indent"})
 _YQ_VALUES = frozenset({
     "-o", "--output-format", "-p", "--input-format", "-w", "--width", "-s", "--split-exp",
 })  # fmt: skip
-_JQ_LOADS = re.compile(r"include|import|env|ENV|load|eval")  # files of its own, or secrets
+_JQ_LOADS = re.compile(r"include|import|env|ENV|load|eval")  # loads files, or prints secrets
 
 
 def _tail(draft: InvocationDraft) -> None:
@@ -85,7 +85,7 @@ def _named_values(draft: InvocationDraft) -> list[tuple[str, str]]:
 
 
 def _jq(draft: InvocationDraft) -> None:
-    """Options that take two words stand anywhere."""
+    """Options that take two words may be anywhere."""
     words, at = draft.words, 1
     files: list[str] = []
     filtered = "given" in draft.parsed.marks

@@ -1,4 +1,4 @@
-"""Programs that run the command behind their own options."""
+"""Program table: wrappers, which run the command after their own options (sudo, env, xargs)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _FIRST_PERSON = (
 
 
 def _env(draft: InvocationDraft) -> None:
-    """With -S, one word holds options, assignments and the command."""
+    """With -S, one argument contains options, assignments and the command."""
     split = draft.parsed.value("--split-string")
     rest = draft.words[1 + draft.parsed.rest :]
     if split is None:
         if not draft.runs:
-            draft.at_least("runs")  # it prints all variables, which may be secrets
+            draft.at_least("runs")  # prints all variables, which may contain secrets
         return
     draft.doubt("env splits its argument itself")
     draft.runs.clear()
@@ -49,7 +49,7 @@ def _env(draft: InvocationDraft) -> None:
 
 
 def _xargs(draft: InvocationDraft) -> None:
-    """What it reads are further words of the command, or take the place of a mark in it."""
+    """The input becomes further arguments of the command, or replaces a mark in it."""
     if not draft.runs:
         if not draft.parsed.unknown and not draft.parsed.open:
             draft.effect = "reads" if draft.accesses else "none"  # it runs echo
@@ -81,7 +81,7 @@ def _given(draft: InvocationDraft) -> list[str]:
 
 
 def _su(draft: InvocationDraft) -> None:
-    """Words behind the user are for a shell."""
+    """Arguments after the user are for a shell."""
     rest = draft.parsed.operands[1:]
     if draft.parsed.operands[:1] == ["-"]:
         rest = rest[1:]
@@ -94,13 +94,13 @@ def _su(draft: InvocationDraft) -> None:
 
 
 def _log_in(draft: InvocationDraft) -> None:
-    """A shell that somebody logs in with starts in a home directory."""
+    """A login shell starts in a home directory."""
     if "login" in draft.parsed.marks:
         draft.directory = HOLE
 
 
 def _sg(draft: InvocationDraft) -> None:
-    """`sg GROUP -c SCRIPT`, where -c may be left out."""
+    """`sg GROUP -c SCRIPT`, where -c is optional."""
     rest = [word for word in draft.words[1:] if word != "-"][1:]
     if rest:
         draft.script(" ".join(rest[rest[0] == "-c" :]).replace(HOLE, "$_"))
@@ -127,7 +127,7 @@ def _sudoedit(draft: InvocationDraft) -> None:
 
 
 def _flock(draft: InvocationDraft) -> None:
-    """`flock FILE -c SCRIPT`: -c may also stand behind the file."""
+    """`flock FILE -c SCRIPT`: -c may also follow the file."""
     words = [list(run.words) for run in draft.runs]
     if words and words[0][:1] in (["-c"], ["--command"]):
         draft.runs.clear()
@@ -135,7 +135,7 @@ def _flock(draft: InvocationDraft) -> None:
 
 
 def _script(draft: InvocationDraft) -> None:
-    """It records to a file that it is given, or to `typescript`."""
+    """Records to the given file, or to `typescript`."""
     for file in draft.parsed.operands[:1] or ["typescript"]:
         draft.access(file, "write")
     if not draft.runs:
@@ -144,13 +144,13 @@ def _script(draft: InvocationDraft) -> None:
 
 
 def _shell_without_command(draft: InvocationDraft) -> None:
-    """Where it is given none, it starts a shell, which reads commands from its standard input."""
+    """Without a command it starts a shell, which reads commands from standard input."""
     if not draft.runs and not _ONLY_TELLS.intersection(draft.words[1:]):
         draft.run(["sh"], "whole")
 
 
 def _architecture(draft: InvocationDraft) -> None:
-    """`setarch ARCH -R COMMAND`: the architecture may be left out."""
+    """`setarch ARCH -R COMMAND`: the architecture is optional."""
     if draft.runs and draft.parsed.rest == 0:
         draft.runs.clear()
         behind = parse(draft.words[2:], grammar(draft.row.options), "posix")
@@ -163,7 +163,7 @@ def _architecture(draft: InvocationDraft) -> None:
 
 
 def _pid(draft: InvocationDraft) -> None:
-    """With -p the words are numbers of processes."""
+    """With -p the arguments are process ids."""
     if "pid" in draft.parsed.marks:
         draft.runs.clear()
 
@@ -182,7 +182,7 @@ def _anywhere_or_shell(draft: InvocationDraft) -> None:
 
 
 def _anywhere(draft: InvocationDraft) -> None:
-    """Its options are many: the command may begin at any of its words."""
+    """Its options are many: the command may begin at any argument."""
     draft.others += suffixes(draft.words)
     draft.mention(draft.words[1:])
     for word in draft.words[1:]:

@@ -1,0 +1,47 @@
+"""The hint that installs an extra works for every way tillerman can be installed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tillerman.harness.extras import install_command
+
+CHECKOUT = json.dumps({"url": "file:///home/me/my%20code", "dir_info": {"editable": True}})
+FOLDER = json.dumps({"url": "file:///home/me/tillerman", "dir_info": {}})
+ADDRESS = json.dumps({"url": "https://example.org/t.git", "vcs_info": {"vcs": "git"}})
+INDEX = json.dumps({})
+
+
+@pytest.mark.parametrize(
+    ("marker", "begins"),
+    [
+        (None, f"{sys.executable} -m pip install"),
+        ("pipx_metadata.json", "pipx install --force"),
+        ("uv-receipt.toml", "uv tool install --force"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("direct_url", "ends"),
+    [
+        (CHECKOUT, "-e '/home/me/my code[mcp]'"),
+        (FOLDER, "'/home/me/tillerman[mcp]'"),
+        (ADDRESS, "'tillerman[mcp] @ https://example.org/t.git'"),
+        (INDEX, "'tillerman[mcp]'"),
+    ],
+)
+def test_the_command_fits_how_tillerman_was_installed(
+    tmp_path: Path, marker: str | None, begins: str, direct_url: str, ends: str
+) -> None:
+    if marker:
+        (tmp_path / marker).touch()
+    found = install_command("mcp", prefix=str(tmp_path), direct_url=direct_url)
+    assert found == f"{begins} {ends}"
+
+
+def test_this_checkout_is_installed_from_its_folder() -> None:
+    checkout = Path(__file__).parents[2]
+    assert install_command("mcp") == f"{sys.executable} -m pip install -e '{checkout}[mcp]'"
