@@ -71,7 +71,7 @@ def trouble(reason: str, *, observing: bool) -> int:
     """Prints the reason and returns the exit code that blocks; 0 without output if observing."""
     if observing:
         return 0
-    try:  # noqa: SIM105  contextlib is dear here
+    try:  # noqa: SIM105  contextlib is slow to import
         write(2, f"tillerman: {reason}\n".encode(errors="replace"))
     except OSError:
         pass  # stderr is closed; the exit code still blocks

@@ -64,7 +64,7 @@ class ClaudeSettings:
         yield from self.told_mode(line)
 
     def told_mode(self, line: Table) -> Iterator[Event]:
-        """Updates the mode; the CLI has no "ask" mode, so only "plan" changes it."""
+        """Updates the mode; the CLI has no "ask" mode, so only changes from or to "plan" count."""
         match text(line, "permissionMode"):
             case "plan" if self.mode != "plan":
                 self.mode = "plan"

@@ -110,6 +110,6 @@ def _models(models: Table) -> _Used:
 
 
 def _window(models: Table, model: str) -> int | None:
-    """The context window of the main model, if it can be told from those of helper models."""
+    """The context window of the main model, if it is distinguishable from helper models."""
     one = model if model in models else next(iter(models)) if len(models) == 1 else ""
     return count(table(models, one), "contextWindow") or None

@@ -1,7 +1,7 @@
 """Decodes `codex exec --json`, for versions without an app-server: one process per turn.
 
 It reports whole items without deltas, and nothing about a refused patch, a refused escalation or a
-command that the sandbox kept from writing. Errors are text without a code.
+command that the sandbox prevented from writing. Errors are text without a code.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class _Open(NamedTuple):
 
 
 class CodexRequests:
-    """Open requests; `may_run` tells whether a call is already allowed unchanged."""
+    """Open requests; `may_run` returns whether a call is already allowed unchanged."""
 
     def __init__(
         self, cwd: str, peer: RpcPeer, items: Items, may_run: Callable[[str], bool]

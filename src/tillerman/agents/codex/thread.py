@@ -88,7 +88,7 @@ class Thread:
             yield TurnStarted(origin="agent")
 
     def runs(self, turn: str) -> Said:
-        """The turn has begun, which the response does not mean yet: sends the queued input."""
+        """Marks the turn as begun, which the turn/start response does not; sends queued input."""
         turn = turn or self._named
         if self.turn or not turn or not self.working:
             return

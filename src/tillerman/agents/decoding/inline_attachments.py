@@ -11,7 +11,7 @@ def quoted(file: File, body: str) -> str:
 
 
 def in_words(agent: str, file: File, *, where: str = "", hint: str) -> str:
-    """Raises `Unsupported` for a file that is not text; `hint` says what is accepted instead."""
+    """Raises `Unsupported` for a file that is not text; `hint` names what is accepted instead."""
     try:
         return quoted(file, file.data.decode())
     except UnicodeDecodeError:

@@ -35,8 +35,7 @@ _INSTRUCTIONS = "TILLERMAN_OPENCODE_INSTRUCTIONS"
 def environment(spec: SessionSpec, settings: Mapping[str, Any]) -> dict[str, Word]:
     """The variables that carry these settings and the system prompt.
 
-    `[agents.opencode] config` adds more settings, since the variable that a user may have set is
-    used by us.
+    `[agents.opencode] config` adds more settings, since a variable set by the user is overwritten.
     """
     more = spec.options.get("config")
     config = {**(more if isinstance(more, Mapping) else {}), **settings}

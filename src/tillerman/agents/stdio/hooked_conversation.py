@@ -57,7 +57,7 @@ class HookedConversation(HookRequests, StdioConversation):
 
     def _asked(self, asked: HookAsked) -> DecodedLine:
         match self._told_by.hooked(asked.id, asked.payload):
-            case HookReply(exit=0) as reply:  # it is not for anybody to decide
+            case HookReply(exit=0) as reply:  # needs no decision
                 asked.reply(reply)
                 return DecodedLine(None, ())
             case HookReply() as reply:

@@ -148,7 +148,7 @@ class MockTurn:
         for word in text.replace(" ", " \0").split("\0"):
             self._say(type, id=id, text=word)
             self._words += 1
-            due += self._pace  # from the clock: the time to send a word counts
+            due += self._pace  # from the clock: the time to send a word is included
             self._pause(max(0.0, due - time.monotonic()))
         if type == "text":
             self._memory.turns[-1]["said"] += text + "\n"
