@@ -1,4 +1,4 @@
-"""The agents tillerman can drive: those of entry points, rows of ACP agents, and the user's own."""
+"""Finds and loads agents: entry points, rows of known ACP agents, and user-defined ACP commands."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tillerman.core.agent import Agent, AgentInfo
 from tillerman.core.errors import AgentUnknown, ConfigError
 
 GROUP = "tillerman.agents"
-AD_HOC = "acp:"  # then a command line
+AD_HOC = "acp:"  # followed by a command line
 
-Options = Mapping[str, Mapping[str, Any]]  # [agents.NAME] of the config
+Options = Mapping[str, Mapping[str, Any]]  # the [agents.NAME] tables of the config
 
 
 def available(options: Options | None = None, *, experimental: bool = False) -> dict[str, str]:
-    """Name of every agent, and where it comes from."""
+    """Maps the name of every agent to its source."""
     from tillerman.agents.acp.agent_rows import rows
 
     found = {name: "config" for name, table in (options or {}).items() if "acp" in table}
@@ -27,12 +27,12 @@ def available(options: Options | None = None, *, experimental: bool = False) -> 
 
 
 def is_users_own(name: str, options: Options | None = None) -> bool:
-    """Whether it is one that the user names by its command."""
+    """Whether the user defines this agent by its command."""
     return name.startswith(AD_HOC) or "acp" in (options or {}).get(name, {})
 
 
 def load(name: str, options: Options | None = None, *, experimental: bool = False) -> Agent:
-    """`acp:COMMAND words` is an agent too."""
+    """Loads an agent by name; `acp:COMMAND ARGUMENTS` is a valid name too."""
     if is_users_own(name, options):
         from tillerman.agents.acp.agent_rows import made
 
@@ -58,7 +58,7 @@ def _imported(name: str, target: str) -> Agent:
         agent: Agent = getattr(import_module(module), attribute)
         if not isinstance(agent.info, AgentInfo):
             raise TypeError("it is no agent")
-    except Exception as error:  # a third party's module may fail in any way
+    except Exception as error:  # a third-party module may fail in any way
         raise ConfigError(
             f"agent {name!r} cannot be loaded from {target}: {error}",
             hint="reinstall the package that offers it",
@@ -67,10 +67,10 @@ def _imported(name: str, target: str) -> Agent:
 
 
 def _entry_points() -> dict[str, str]:
-    """Name and `module:attribute` of every agent that an installed distribution offers.
+    """Maps agent names to `module:attribute` for every installed distribution that offers agents.
 
-    Read here rather than by `importlib.metadata`, which alone takes longer to import than the
-    command line takes to start an agent.
+    Reads the files directly: importing `importlib.metadata` alone takes longer than the command
+    line takes to start an agent.
     """
     found: dict[str, str] = {}
     for folder in sys.path:
@@ -84,7 +84,7 @@ def _text(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
-        return ""  # whosever package it is, it must not break all agents
+        return ""  # one broken package must not break all agents
 
 
 def _points(text: str) -> list[tuple[str, str]]:

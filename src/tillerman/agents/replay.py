@@ -1,7 +1,7 @@
-"""Plays a stored session back as an agent, at the speed it was recorded or as fast as it can.
+"""Replays a stored session as an agent, at recorded speed or faster.
 
-Options: `file` (entries as JSON lines: what `--json` prints and `sessions export` writes), `speed`
-(`recorded`, `full`, or a factor such as 2) and `ask` (requests wait for an answer again).
+Options: `file` (entries as JSON lines, as printed by `--json` and written by `sessions export`),
+`speed` (`recorded`, `full`, or a factor such as 2) and `ask` (requests wait for a new answer).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tillerman.core.events import (
 )
 from tillerman.core.failure import Failure
 
-LONGEST_PAUSE = 2.0  # seconds; nobody wants to wait again for a lunch break
+LONGEST_PAUSE = 2.0  # seconds; long recorded pauses are shortened to this
 
 INFO = AgentInfo(
     name="replay",
@@ -55,7 +55,7 @@ INFO = AgentInfo(
     runs_tools=False,
 )  # fmt: skip
 
-# The harness writes these itself, for this session as it did for that one.
+# The harness writes these events itself for every session, so they are not replayed.
 OURS = (AgentStarted, AgentReady, AgentExited, UserMessage, FilesChanged)
 
 
@@ -79,14 +79,14 @@ class ReplayAgent:
 
 
 class RecordedEntry(msgspec.Struct, frozen=True):
-    """An entry as far as a replay needs it; its event may be of a version that is not ours."""
+    """The fields of an entry that a replay needs; the event may be of another schema version."""
 
     at: str
     event: msgspec.Raw
 
 
 class ReplayFile:
-    """A file of entries, cut into scenes: a prompt, and all that followed until the next one."""
+    """A file of entries, split into scenes: a prompt and everything up to the next prompt."""
 
     def __init__(self, path: Path) -> None:
         self.model: str | None = None
@@ -192,7 +192,7 @@ class ReplayConversation:
             yield TurnEnded(reason="failed", failure=failure)
 
     async def _interrupted(self, pause: float) -> bool:
-        """Waits as long as the agent did, unless the turn is cut short."""
+        """Waits for the recorded pause and returns whether the turn was cancelled meanwhile."""
         if self._speed is None:
             await asyncio.sleep(0)
         elif pause > 0:
@@ -204,7 +204,7 @@ class ReplayConversation:
         return self._cut.is_set()
 
     async def _answered(self, request_id: str) -> bool:
-        """Whether the host answers anew, so that the recorded answer does not count."""
+        """Whether the host gives a new answer that replaces the recorded one."""
         answer = self._answers.setdefault(request_id, asyncio.Event())
         if self._ask:
             waits = [asyncio.create_task(event.wait()) for event in (answer, self._cut)]
@@ -212,12 +212,12 @@ class ReplayConversation:
             for wait in waits:
                 wait.cancel()
             return True
-        await asyncio.sleep(0)  # a host whose policy decides does so as it sees the request
+        await asyncio.sleep(0)  # lets a host with a policy decide as soon as it sees the request
         return answer.is_set()
 
 
 def _factor(speed: Any) -> float | None:
-    """How many times as fast as it was; None: as fast as can be."""
+    """Returns the speed factor; None means as fast as possible."""
     if speed == "full":
         return None
     if speed == "recorded":

@@ -1,1 +1,1 @@
-"""Permission by side door, for CLIs that call out: a socket, a shim, and a config for each CLI."""
+"""Permission requests from CLI hooks: a socket server, a shim program, and per-CLI hook configs."""

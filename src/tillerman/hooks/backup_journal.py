@@ -1,4 +1,4 @@
-"""What files were before hooks were put into them, on disk before the first byte is changed."""
+"""Journal of files before hooks are installed, synced to disk before a file is changed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from tillerman.core.errors import ConfigError
 from tillerman.core.json_fields import Table
 from tillerman.paths import private_folder
 
-PATIENCE = 1.0  # seconds: who only mends a file has it for milliseconds
+PATIENCE = 1.0  # seconds: a repair holds the lock for milliseconds only
 
 
 class BackupRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: str
-    file: str  # with links followed
+    file: str  # with symbolic links resolved
     original: bytes | None = None  # None: there was no file
     written: bytes
-    entries: dict[str, Table] = {}  # ours, by event; none in a file that is ours as a whole
+    entries: dict[str, Table] = {}  # our entries by event; empty if the whole file is ours
     frame: Table = {}
-    folders: tuple[str, ...] = ()  # made for it, the outermost first
+    folders: tuple[str, ...] = ()  # created for it, outermost first
     comments: bool = False
-    stays: bool = False  # until it is removed by name; else as long as its owner lives
+    stays: bool = False  # until it is removed by name; otherwise as long as its owner runs
 
 
 class BackupJournal:
@@ -36,7 +36,7 @@ class BackupJournal:
         self._folder = folder
 
     def records(self) -> list[BackupRecord]:
-        """Those that can be read; what is not whole was never begun."""
+        """All readable records; an incomplete one belongs to a change that was never started."""
         found = []
         with contextlib.suppress(FileNotFoundError):
             for path in sorted(self._folder.glob("*.json")):
@@ -56,9 +56,9 @@ class BackupJournal:
 
     @contextlib.contextmanager
     def held(self, file: Path, patience: float = PATIENCE) -> Iterator[None]:
-        """No other tillerman touches the file meanwhile. Raises where one does for longer.
+        """Locks the file against other tillerman processes; raises if it stays locked too long.
 
-        The kernel lets go of it when its process ends, however that happens.
+        The kernel releases the lock when the process ends in any way.
         """
         private_folder(self._folder)
         lock = os.open(self._path(file, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -92,9 +92,9 @@ def _locked(lock: int, patience: float) -> bool:
 
 
 def put(file: Path, data: bytes, mode: int | None = None) -> None:
-    """Whole or not at all, and on disk; a file that is there gives its mode and its owner."""
+    """Writes a file atomically and syncs it; an existing file keeps its mode and owner."""
     draft = draft_of(file)
-    draft.unlink(missing_ok=True)  # of a tillerman that was killed
+    draft.unlink(missing_ok=True)  # left by a tillerman that was killed
     found = file.stat() if file.exists() else None
     made = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     with os.fdopen(made, "wb") as out:

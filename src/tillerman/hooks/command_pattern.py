@@ -1,4 +1,4 @@
-"""Hooks of ours known by the shape of their command, whatever the paths in it."""
+"""Recognizes tillerman's hook commands by their form, independent of the paths in them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SPAWNED = re.compile(r'spawn\("/bin/sh", \["-c", ("(?:[^"\\]|\\.)*")\]')
 
 
 def is_ours(entry: object, agent: str, event: str) -> bool:
-    """Nothing is in the entry but commands of `tillerman hook` for this agent and event."""
+    """Whether the entry holds only `tillerman hook` commands for this agent and event."""
     commands = list(_commands(entry)) if isinstance(entry, dict) else []
     return bool(commands) and all(_is_command(one, agent, event) for one in commands)
 
 
 def is_our_code(code: bytes, agent: str) -> bool:
-    """A plugin that we wrote, for a project that had another path."""
+    """Whether the plugin was written by tillerman, possibly for another project path."""
     text = code.decode(errors="replace")
     found = _SPAWNED.search(text) if text.startswith("// Written by tillerman.") else None
     try:

@@ -1,8 +1,8 @@
-"""One shim that asks: its question is read, answered once, and its leaving seen.
+"""Server side of one shim connection: reads the request, answers once, detects the disconnect.
 
-A shim holds its end of the connection for as long as it lives. So an open connection is a living
-process, and one that is open past its time is a process that was stopped: the CLI behind it would
-soon go on without an answer.
+A shim keeps its connection open for as long as it runs. So an open connection is a running process,
+and one that is open past its deadline is a stopped process: the CLI behind it would soon continue
+without an answer.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from tillerman.hooks.protocol import (
 )
 from tillerman.hooks.socket_folder import Tokens
 
-_SHORT = 1 / 8  # of a deadline is its grace where that is less: a CLI's own timeout comes soon
+_SHORT = 1 / 8  # of a deadline, if less than the grace: the CLI's own timeout follows soon
 
 
 class HookLimits(msgspec.Struct, frozen=True):
     asks: int = 256  # open at once
     visits: int = 1024  # connections
     held: int = 64 * 1024 * 1024  # bytes of all payloads
-    arrival: float = 10.0  # seconds until a question must be whole
-    leaving: float = 10.0  # seconds that an answered shim has to print and end
-    grace: float = 2.0  # beyond its deadline or these, counted while we run ourselves
+    arrival: float = 10.0  # seconds until a request must be complete
+    leaving: float = 10.0  # seconds that an answered shim has to print and exit
+    grace: float = 2.0  # seconds past a deadline, counted only while this process runs
 
 
 class HookAsked:
-    """A question that a shim waits on."""
+    """A hook request that a shim waits on."""
 
     def __init__(self, visit: HookConnection, question: ShimQuestion, payload: bytes) -> None:
         self.id = f"hook-{os.urandom(8).hex()}"
@@ -53,12 +53,12 @@ class HookAsked:
         self._visit = visit
 
     def reply(self, reply: HookReply) -> bool:
-        """False where nobody hears it: it was answered before, or the shim is gone."""
+        """Sends the reply; False if the request was already answered or the shim has exited."""
         return self._visit.answer(reply)
 
 
 class HookListener:
-    """What all visits share: who is there, how much they hold, and whom their questions go to."""
+    """State shared by all connections: open connections, size limits, and callbacks."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class HookConnection(asyncio.Protocol):
         return True
 
     def drop(self) -> None:
-        """Ends the connection; for a shim without an answer that is a deny."""
+        """Closes the connection, which is a deny for a shim without an answer."""
         if self._transport:
             self._transport.abort()
         self._over()
@@ -116,8 +116,8 @@ class HookConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._asked:
-            self.drop()  # no shim says more than it announced
-        elif not self._settled:  # else it was refused already, and may finish its sentence
+            self.drop()  # a shim never sends more than it announced
+        elif not self._settled:  # otherwise it was refused already, and may finish sending
             self._came += data
             self._read()
 
@@ -174,7 +174,7 @@ class HookConnection(asyncio.Protocol):
         assert self._transport and self._question
         answer = write_answer(self._reception.tokens.answer, self._question.nonce, reply)
         self._transport.write(self._wrapped(answer))
-        with contextlib.suppress(OSError):  # it died a moment ago; that will be told
+        with contextlib.suppress(OSError):  # it has just exited, which is reported separately
             self._transport.write_eof()
         left = self._due_at - asyncio.get_running_loop().time()
         self._expect(min(self._reception.limits.leaving, max(left, 0.0)))
@@ -183,7 +183,7 @@ class HookConnection(asyncio.Protocol):
         return answer
 
     def _expect(self, seconds: float) -> None:
-        """What the visit is at is over by then."""
+        """Sets the deadline of the current step."""
         loop = asyncio.get_running_loop()
         self._stop_timer()
         self._due_at = loop.time() + seconds

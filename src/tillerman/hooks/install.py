@@ -1,7 +1,8 @@
-"""Hooks in a CLI's own file: merged in, put back byte for byte, mended after a crash.
+"""Installs hooks in a CLI's settings file, restores the original bytes, and repairs after a crash.
 
-The journal has the file's bytes before it is touched. Whatever is killed, the next `repair` finds
-the file as it was, as we wrote it, or edited since: then only our entries are taken out.
+The journal stores the file's bytes before it is changed. If a process is killed at any point, the
+next `repair` finds the file as it was, as we wrote it, or edited since: in that case only our
+entries are removed.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from tillerman.hooks.backup_journal import BackupJournal, BackupRecord, draft_of
 from tillerman.hooks.command_pattern import is_our_code
 from tillerman.hooks.jsonc_editor import Invalid
 
-Outcome = Literal["restored", "edited", "gone"]  # the last: its owner removed the whole file
+Outcome = Literal["restored", "edited", "gone"]  # gone: the user removed the whole file
 
 
 class Hooks(Struct, frozen=True):
-    """What is to be in a file: entries in its `hooks`, or all of it."""
+    """The content to install: entries in the file's `hooks`, or the whole file."""
 
     agent: str
     file: Path
@@ -33,11 +34,11 @@ class Hooks(Struct, frozen=True):
     frame: Mapping[str, object] = {}
     comments: bool = False
     whole: bytes | None = None
-    within: Path | None = None  # no link may lead out of here
+    within: Path | None = None  # no symbolic link may lead out of this folder
 
 
 def install(hooks: Hooks, journal: BackupJournal) -> BackupRecord:
-    """Puts them in until `remove`. What cannot be merged is refused and left alone."""
+    """Installs hooks until `remove`. A file that cannot be merged is rejected and unchanged."""
     file = _followed(hooks)
     with journal.held(file):
         return _install(hooks, file, journal, stays=True)
@@ -45,7 +46,7 @@ def install(hooks: Hooks, journal: BackupJournal) -> BackupRecord:
 
 @contextlib.contextmanager
 def installed(hooks: Hooks, journal: BackupJournal) -> Iterator[BackupRecord]:
-    """Puts them in for a while; if we are killed, the next `repair` takes them out."""
+    """Installs hooks temporarily; if the process is killed, the next `repair` removes them."""
     file = _followed(hooks)
     with journal.held(file):
         record = _install(hooks, file, journal, stays=False)
@@ -56,8 +57,10 @@ def installed(hooks: Hooks, journal: BackupJournal) -> Iterator[BackupRecord]:
 
 
 def remove(file: Path, journal: BackupJournal, hooks: Hooks | None = None) -> Outcome | None:
-    """None: we have nothing there. `hooks` tells ours by their shape where the journal has no
-    word of them: the project was moved since."""
+    """Removes our hooks from a file; None if there are none.
+
+    `hooks` identifies ours by their form if the journal has no record: the project was moved since.
+    """
     file = Path(os.path.realpath(file))
     with journal.held(file):
         record = journal.get(file)
@@ -75,14 +78,14 @@ def _remove_strays(hooks: Hooks, file: Path) -> Outcome | None:
         if left == found:
             return None
     except Invalid:
-        return None  # what cannot be read has nothing that we could tell for ours
+        return None  # in an invalid file our hooks cannot be identified
     with _told_of(file):
         _put_back(file, left)
     return "edited"
 
 
 def repair(journal: BackupJournal) -> dict[str, Outcome]:
-    """Puts back what a tillerman left that was killed, by file."""
+    """Restores the files that a killed tillerman left changed; returns the outcome by file."""
     done: dict[str, Outcome] = {}
     for found in journal.records():
         with contextlib.suppress(ConfigError, OSError), journal.held(Path(found.file), 0):
@@ -92,7 +95,7 @@ def repair(journal: BackupJournal) -> dict[str, Outcome]:
     return done
 
 
-# -- in and out ------------------------------------------------------------------------------------
+# -- install and remove ----------------------------------------------------------------------------
 
 
 def _install(hooks: Hooks, file: Path, journal: BackupJournal, *, stays: bool) -> BackupRecord:
@@ -137,7 +140,7 @@ def _install(hooks: Hooks, file: Path, journal: BackupJournal, *, stays: bool) -
 
 
 def _before(hooks: Hooks, found: bytes | None) -> bytes | None:
-    """The file without what is ours in it already, should the journal have been lost."""
+    """The file without hooks of ours that are already there, in case the journal was lost."""
     if found is None or found == hooks.whole:
         return None
     if hooks.whole is not None:
@@ -178,7 +181,7 @@ def _take_out(record: BackupRecord, journal: BackupJournal) -> Outcome:
         outcome = "edited"
         _put_back(file, _without_ours(record, found))
     for folder in reversed(record.folders):
-        with contextlib.suppress(OSError):  # somebody else has put something into it
+        with contextlib.suppress(OSError):  # another program has put files into it
             Path(folder).rmdir()
     journal.drop(record)
     return outcome
@@ -209,7 +212,7 @@ def _put_back(file: Path, data: bytes | None) -> None:
 
 
 def _followed(hooks: Hooks) -> Path:
-    """The file itself, wherever a link leads."""
+    """The file with symbolic links resolved."""
     file = Path(os.path.realpath(hooks.file))
     if hooks.within and not file.is_relative_to(os.path.realpath(hooks.within)):
         raise ConfigError(
@@ -237,7 +240,7 @@ def _told_of(file: Path) -> Iterator[None]:
 
 
 def _missing(folder: Path) -> list[str]:
-    """The folders above a file that are not there, the outermost first."""
+    """The missing parent folders of a file, outermost first."""
     missing = []
     while not folder.exists():
         missing.append(str(folder))

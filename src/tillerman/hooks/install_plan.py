@@ -1,4 +1,4 @@
-"""Which hooks a person's own runs of a CLI get, in which file, and how they stand there."""
+"""Plans which hooks are installed in which settings file of a CLI, and reports their status."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class HookStatus(Struct, frozen=True, kw_only=True):
     scope: Scope
     file: str
     state: State
-    events: tuple[str, ...] = ()  # at which tillerman is asked
-    missing: tuple[str, ...] = ()  # at which it should be
-    others: Mapping[str, int] = {}  # hooks of somebody else, by event
+    events: tuple[str, ...] = ()  # with a tillerman hook
+    missing: tuple[str, ...] = ()  # without one, although expected
+    others: Mapping[str, int] = {}  # number of other hooks, by event
     problem: str = ""
-    trust: str = ""  # what the person must do before they count
+    trust: str = ""  # what the user must do before the hooks are run
 
 
 def planned(
@@ -63,7 +63,7 @@ def planned(
 
 
 def command(agent: str, event: str, project: Path | None) -> str:
-    """Without the folder that it runs in: a project could have a module of our name there."""
+    """The hook command, isolated from the current folder, which may hold a module of our name."""
     words = [sys.executable, _apart(), "-m", "tillerman", "hook", agent, event]
     if project:
         words += ["--project", str(project)]
@@ -73,7 +73,7 @@ def command(agent: str, event: str, project: Path | None) -> str:
 def switched_off(
     agent: str, project: Path, environment: Mapping[str, str] = os.environ
 ) -> list[Path]:
-    """The settings in which the CLI is told to run no hooks at all."""
+    """The settings files in which the user has disabled all hooks of the CLI."""
     place = load(agent).PLACE
     own = (project / place.project, place.users(Path.home(), environment))
     files = dict.fromkeys(one for file in own for one in (file, file.with_name("settings.json")))
@@ -92,7 +92,7 @@ def _turns_off(file: Path) -> bool:
 
 
 def status(hooks: Hooks, scope: Scope, journal: BackupJournal) -> HookStatus:
-    """As it is now, whatever was planned with another version."""
+    """The current status, even if the hooks were installed for another version."""
     file = Path(os.path.realpath(hooks.file))
     record = journal.get(file)
     found = file.read_bytes() if file.is_file() else None
@@ -166,7 +166,7 @@ def _with(said: HookStatus, **changes: object) -> HookStatus:
 
 
 def _apart() -> str:
-    """The option that keeps Python to its own folders; packages of the user's are among them."""
+    """The option that isolates Python from the current folder; `-P` keeps user site-packages."""
     import site
 
     own = site.getusersitepackages()

@@ -1,6 +1,6 @@
-"""JSON text with the place of every value in it, so that a change can leave all else alone.
+"""JSON parser that records the position of every value, so that edits keep all other text.
 
-Comments and trailing commas are read where the caller allows them.
+Comments and trailing commas are accepted where the caller allows them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _DEEPEST = 100
 
 
 class Invalid(ValueError):
-    """The text is no JSON; tells the line."""
+    """The text is not valid JSON; the message names the line."""
 
 
 class JsonNode(Struct, frozen=True):
-    """A value, and where it begins and ends."""
+    """A value with its start and end position."""
 
-    value: Any  # of an object a dict of its members, of an array a list of nodes
+    value: Any  # for an object a dict of its members, for an array a list of nodes
     start: int
     end: int
 
@@ -52,7 +52,7 @@ def parse(text: str, *, comments: bool = False) -> JsonNode:
 
 
 def after_space(text: str, at: int, *, comments: bool = False) -> int:
-    """Where the next thing stands that is neither space nor comment."""
+    """The position of the next character that is neither whitespace nor comment."""
     return _Reader(text, comments).skip(at)
 
 
@@ -65,7 +65,7 @@ class _Reader:
         return Invalid(f"line {self.text.count(chr(10), 0, at) + 1}: {why}")
 
     def skip(self, at: int) -> int:
-        """Past spaces, and comments where they are allowed."""
+        """Skips whitespace, and comments where they are allowed."""
         while True:
             at = self._match(_SPACE, at) or at
             if not self.comments or not (end := self._match(_COMMENT, at)):
@@ -96,7 +96,7 @@ class _Reader:
             if not self._at(at, ":"):
                 raise self.error(at, f"a colon is missing after {key!r}")
             node = self.value(self.skip(at + 1), depth + 1)
-            members.pop(key, None)  # of two that have one name, the last counts
+            members.pop(key, None)  # of duplicate keys the last one counts
             members[key] = JsonMember(begins, node)
             at = self._next(node.end, "}")
         return JsonNode(members, start, at + 1)
@@ -110,7 +110,7 @@ class _Reader:
         return JsonNode(items, start, at + 1)
 
     def _next(self, at: int, end: str) -> int:
-        """Past the comma after a value, if there is one."""
+        """Skips the comma after a value, if there is one."""
         at = self.skip(at)
         if self._at(at, end):
             return at

@@ -1,6 +1,6 @@
-"""A shim that asks over loopback HTTP, where there are no Unix sockets.
+"""Hook connection over loopback HTTP, for systems without Unix sockets.
 
-The same question and answer, as bodies. The kernel does not say who is there: the tokens do.
+The same request and answer, as HTTP bodies. The kernel does not identify the peer: the tokens do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HEAD = re.compile(
 
 
 class LoopbackHookConnection(HookConnection):
-    """Takes the head that our own shim writes, and no other: a browser always says more."""
+    """Accepts only the exact header that our shim writes: a browser always sends more."""
 
     def __init__(self, reception: HookListener) -> None:
         super().__init__(reception)

@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket, by the kernel's word."""
+"""Reads the process and user id of the peer of a Unix socket from the kernel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 import sys
 from typing import NamedTuple
 
-_SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 1, 2  # of macOS's sys/un.h
+_SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 1, 2  # from macOS's sys/un.h
 
 
 class PeerCredentials(NamedTuple):
@@ -21,7 +21,7 @@ class PeerCredentials(NamedTuple):
 
 
 def peer_of(connection: socket.socket) -> PeerCredentials:
-    """OSError where the kernel does not tell: then nobody is known."""
+    """Raises OSError if the kernel does not report the peer."""
     if sys.platform == "darwin":
         _, uid = struct.unpack("=II", connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, 8))
         pid = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID)

@@ -1,4 +1,4 @@
-"""A hook answered by the policy alone: what its rules leave open, the CLI asks by itself."""
+"""Answers a hook by the policy alone; requests without a matching rule are left to the CLI."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tillerman.hooks.protocol import HookReply
 def judged(
     dialect: HookDialect, event: HookEvent, policy: Policy, context: DecisionContext
 ) -> HookReply:
-    """Where the CLI cannot ask either, what is open is denied."""
+    """Answers by the policy; an open request is denied if the CLI cannot ask the user."""
     if isinstance(event, UnreadablePayload):
         return dialect.deny(event, event.why)
     request = dialect.request_of(event, "hook")
@@ -45,9 +45,9 @@ def _told(decision: Decision, request: PermissionRequested) -> str:
 def _changed(
     event: HookEvent, request: PermissionRequested, new: Mapping[str, Any], added: Set[str]
 ) -> dict[str, Any] | None:
-    """The new input in the CLI's own keys; None where they are not ours.
+    """The new input in the CLI's native keys; None if it uses keys that the call does not have.
 
-    `added` are its own as well, though the call does not have them.
+    `added`: native keys that are allowed although the call does not have them.
     """
     given = getattr(event, "tool_input", None)
     if not isinstance(given, dict):

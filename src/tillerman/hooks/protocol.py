@@ -1,10 +1,10 @@
-"""What goes over a hook's socket: one question and one answer, each a line followed by bytes.
+"""Wire protocol of the hook socket: one request and one answer, each a line followed by bytes.
 
     tillerman1 <ask token> <nonce> <agent> <event> <deadline in ms> <length>\\n payload
     tillerman1 <answer token> <nonce> <exit> <stdout length> <stderr length>\\n stdout stderr EOF
 
-The shim's two forms, `client.py` and `shim.c`, write the first and read the second by themselves:
-they run on every tool call and load nothing of this package.
+Both versions of the shim, `shim_client.py` and `shim.c`, implement their side without this package:
+they run on every tool call and must start fast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 
 import msgspec
 
-PAYLOAD_CAP = 16 * 1024 * 1024  # of what a CLI says to its hook
+PAYLOAD_CAP = 16 * 1024 * 1024  # of the JSON that a CLI sends to its hook
 REPLY_CAP = 32 * 1024 * 1024  # a changed input may be escaped twice on its way back
 HEADER_CAP = 512
 TOKEN_BYTES = 32
@@ -26,7 +26,7 @@ _QUESTION = re.compile(
 
 
 class HookReply(msgspec.Struct, frozen=True):
-    """What the CLI is to get from its hook. A command that gates knows two exits: 0 and 2."""
+    """The output of the hook for the CLI. A blocking hook uses two exit codes: 0 and 2."""
 
     stdout: bytes = b""
     stderr: bytes = b""
@@ -34,19 +34,19 @@ class HookReply(msgspec.Struct, frozen=True):
 
 
 class ShimQuestion(msgspec.Struct, frozen=True):
-    """The line of a shim that asks; its payload follows."""
+    """The header line of a shim's request; its payload follows."""
 
     token: bytes
     nonce: bytes
     agent: str
     event: str
-    observing: bool  # nobody is held up by it
+    observing: bool  # the CLI does not wait for a decision
     deadline: float  # seconds that the shim will still wait
     length: int
 
 
 def is_name(word: str) -> bool:
-    """Can it stand for an agent or an event on a command line and in a question?"""
+    """Whether the text is valid as agent or event on a command line and in a request."""
     return re.fullmatch(NAME, word) is not None
 
 
@@ -56,7 +56,7 @@ def refusal(reason: str) -> HookReply:
 
 
 def read_question(line: bytes) -> ShimQuestion | None:
-    """None for whatever is not exactly a question, or announces more than may come."""
+    """Parses a header line; None if it is invalid or announces too long a payload."""
     found = _QUESTION.fullmatch(line)
     if found is None:
         return None

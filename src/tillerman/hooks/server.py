@@ -1,4 +1,4 @@
-"""Where the shims of a session's hooks ask: a socket that wakes up only when one does."""
+"""Hook server of a session: the socket that shims connect to, idle until one does."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tillerman.paths import find_paths
 
 __all__ = ["HookAsked", "HookLimits", "HookReply", "HookServer", "LendsHooks"]
 
-BACKLOG = 1024  # a shim that finds the queue full waits, until its deadline
-SHARE = 0.8  # of a CLI's patience with its hook is the shim's own deadline
-LATER = 15.0  # seconds after which a shim gives up by itself, when our own clock has denied
+BACKLOG = 1024  # a shim that finds the queue full waits until its deadline
+SHARE = 0.8  # fraction of a CLI's hook timeout used as the shim's own deadline
+LATER = 15.0  # seconds after our own timeout at which a shim gives up by itself
 
 
 def timeout_for(patience: float | None) -> int:
-    """A CLI's own limit for its hook, in seconds, where an answer may take as long as `patience`.
+    """The CLI's hook timeout in seconds, if an answer may take as long as `patience`.
 
-    Our clock denies first, then the shim by itself. The CLI's may allow, and is last.
+    Our timeout denies first, then the shim's. The CLI's timeout may allow the call, and comes last.
     """
     deadline = LONGEST if patience is None else min(patience + LATER, LONGEST)
     return math.floor(deadline / SHARE)
@@ -36,14 +36,14 @@ def timeout_for(patience: float | None) -> int:
 
 @runtime_checkable
 class LendsHooks(Protocol):
-    """A host of conversations whose programs ask by hooks."""
+    """A host of conversations whose programs send requests by hooks."""
 
     async def hooks(
         self, asked: Callable[[HookAsked], None], overdue: Callable[[int | None], None]
     ) -> HookServer:
-        """Whoever opens it closes it.
+        """Opens a hook server; the caller closes it.
 
-        `overdue` is told of a hook that was asked, and neither waits nor ends in time.
+        `overdue` is called for a hook that sent a request and neither waits nor exits in time.
         """
         ...
 
@@ -68,7 +68,7 @@ class HookServer:
         limits: HookLimits | None = None,
         unix: bool = hasattr(socket, "AF_UNIX"),
     ) -> HookServer:
-        """`overdue` is told of a shim that was stopped: its pid, where the system knows it."""
+        """Opens the server; `overdue` is called with the pid, if known, of a stopped shim."""
         if shim is None:
             shim = await asyncio.to_thread(ready_shim, find_paths().cache, compiled=unix)
         folder = places.make_folder(folder)
@@ -87,9 +87,9 @@ class HookServer:
         return cls(folder, shim, reception, server)
 
     def command(self, agent: str, event: str, *, timeout: float, observing: bool = False) -> str:
-        """The line for a CLI's hook config; `timeout` is the CLI's own for it, in seconds.
+        """The command for a CLI's hook config; `timeout` is the CLI's timeout for it, in seconds.
 
-        Whatever happens to the shim, the line blocks; an observing one holds nobody up.
+        If the shim fails in any way, the command blocks the call; an observing one never blocks.
         """
         if not (is_name(agent) and is_name(event)):
             raise UsageError(f"{agent!r} and {event!r} cannot be named in a hook's command")
@@ -98,10 +98,10 @@ class HookServer:
         return self.shim.command(self.folder, agent, event, deadline, observing=observing)
 
     async def close(self) -> None:
-        """Shims that still wait are let go without an answer, which denies."""
+        """Disconnects waiting shims without an answer, which denies."""
         self._server.close()
         places.remove_files(self.folder)
         with contextlib.suppress(OSError):
-            self.folder.rmdir()  # unless somebody keeps something there
+            self.folder.rmdir()  # unless it contains other files
         self._reception.dismiss()
         await self._server.wait_closed()

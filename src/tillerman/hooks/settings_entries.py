@@ -1,4 +1,4 @@
-"""Hook entries in the text of a CLI's settings: put in and taken out, all other bytes kept."""
+"""Adds and removes hook entries in the text of a CLI's settings, and keeps all other bytes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def added(data: bytes | None, entries: Entries, frame: Table, *, comments: bool = False) -> bytes:
-    """The file with the entries at the end of their lists. None: there is no file yet.
+    """The file with the entries appended to their lists; `data` None: there is no file yet.
 
-    `frame` is what a new file has beside `hooks`. Raises `Invalid` for what cannot be merged.
+    `frame` is what a new file has besides `hooks`. Raises `Invalid` if the file cannot be merged.
     """
     if data is None or is_empty(data):
         whole = {**frame, "hooks": {event: [entry] for event, entry in entries.items()}}
@@ -37,9 +37,9 @@ def added(data: bytes | None, entries: Entries, frame: Table, *, comments: bool 
 def removed(
     data: bytes, entries: Entries, original: bytes | None, *, comments: bool = False
 ) -> bytes:
-    """The file without the entries, nor the lists that `original` did not have; the rest as it is.
+    """The file without the entries and the lists that `original` did not have.
 
-    Raises `Invalid` where that cannot be told from the text.
+    Everything else is unchanged. Raises `Invalid` if the text is ambiguous.
     """
     text = _text(data)
     had = _lists(original, comments)
@@ -50,7 +50,7 @@ def removed(
 
 
 def present(data: bytes, entries: Entries, *, comments: bool = False) -> set[str]:
-    """The events whose entry is there."""
+    """The events whose entry is in the file."""
     hooks = _hooks(parse(_text(data), comments=comments))
     return {
         event
@@ -60,7 +60,7 @@ def present(data: bytes, entries: Entries, *, comments: bool = False) -> set[str
 
 
 def without_ours(data: bytes, agent: str, *, comments: bool = False) -> bytes:
-    """The file without any hook of ours, whatever project it names."""
+    """The file without any hook of tillerman, for any project."""
     if is_empty(data):
         return data
     hooks = _hooks(parse(_text(data), comments=comments))
@@ -76,12 +76,12 @@ def is_empty(data: bytes) -> bool:
 
 
 def is_bare(data: bytes, frame: Table, *, comments: bool = False) -> bool:
-    """Whether nothing is in it but what a new file has."""
+    """Whether the file holds nothing but what a new file has."""
     plain = parse(_text(data), comments=comments).plain
     return isinstance(plain, dict) and plain.items() <= frame.items()
 
 
-# -- in --------------------------------------------------------------------------------------------
+# -- add -------------------------------------------------------------------------------------------
 
 
 def _with(text: str, event: str, entry: str, comments: bool) -> str:
@@ -102,7 +102,7 @@ def _with(text: str, event: str, entry: str, comments: bool) -> str:
 
 
 def _append(text: str, into: JsonNode, piece: str) -> str:
-    """At the end of an object or a list, in a line of its own if the last one has one."""
+    """Appends to an object or a list, on a separate line if the last item has one."""
     if not into.value:
         return _insert(text, into.start + 1, piece)
     if isinstance(into.value, dict):
@@ -122,17 +122,17 @@ def _insert(text: str, at: int, piece: str) -> str:
     return text[:at] + piece + text[at:]
 
 
-# -- out -------------------------------------------------------------------------------------------
+# -- remove ----------------------------------------------------------------------------------------
 
 
 def _index(text: str, event: str, entry: Table, comments: bool) -> int | None:
-    """Which one of its list the entry is."""
+    """The index of the entry in its list."""
     found = _list(_hooks(parse(text, comments=comments)), event)
     return next((n for n, one in enumerate(found) if one.plain == entry), None)
 
 
 def _lists(original: bytes | None, comments: bool) -> set[str]:
-    """What of `hooks` was there before: the word itself, and the events."""
+    """The keys that existed before: `hooks` itself, and `hooks.EVENT` for each event."""
     if original is None or is_empty(original):
         return set()
     hooks = _hooks(parse(_text(original), comments=comments))
@@ -140,7 +140,7 @@ def _lists(original: bytes | None, comments: bool) -> set[str]:
 
 
 def _without(text: str, event: str, index: int, had: set[str], comments: bool) -> str:
-    """Takes out the entry, or what would be left empty around it."""
+    """Removes the entry, or the list or object that would be left empty."""
     top = parse(text, comments=comments)
     wanted = top.plain
     hooks = top.value["hooks"].node
@@ -160,7 +160,7 @@ def _without(text: str, event: str, index: int, had: set[str], comments: bool) -
 
 
 def _cut(text: str, of: JsonNode, index: int, comments: bool) -> str:
-    """Takes out one member or item with one comma and the space beside it, but no comment."""
+    """Removes one member or item with one comma and the whitespace beside it, but no comment."""
     spans = _spans(of)
     start, end = spans[index]
     if index > 0:
@@ -183,7 +183,7 @@ def _spans(node: JsonNode) -> list[tuple[int, int]]:
     return [(one.start, one.end) for one in node.value]
 
 
-# -- both ------------------------------------------------------------------------------------------
+# -- shared ----------------------------------------------------------------------------------------
 
 
 def _hooks(top: JsonNode) -> JsonNode | None:

@@ -1,9 +1,9 @@
-/* The shim as a compiled program: asks the harness for a CLI's hook, and blocks if anything is wrong.
+/* Hook shim in C: forwards a CLI's hook call to the harness, and blocks on any error.
  *
  *     shim FOLDER AGENT EVENT DEADLINE_S
  *
- * client.py is the same program in Python and says more. Everything here may block: the timer that is
- * set first ends the process whatever it waits for. It runs by the monotonic clock.
+ * shim_client.py is the same program in Python, with more documentation. Any call here may block: the
+ * timer that is set first ends the process in any state. It uses the monotonic clock.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,7 +48,7 @@ static int write_all(int fd, const char *data, size_t size) {
     return 0;
 }
 
-/* Also called by the signal handler: nothing but write and _exit. */
+/* Also called by the signal handler: only write and _exit are allowed. */
 _Noreturn static void give_up(const char *reason) {
     if (observing)
         _exit(0);
@@ -76,7 +76,7 @@ static void start_timer(const char *seconds) {
     sigemptyset(&ours);
     sigaddset(&ours, SIGALRM);
     signal(SIGPIPE, SIG_IGN);
-    /* whoever started us may have blocked or ignored it */
+    /* the parent process may have blocked or ignored it */
     if (sigaction(SIGALRM, &action, NULL) || sigprocmask(SIG_UNBLOCK, &ours, NULL) ||
         setitimer(ITIMER_REAL, &timer, NULL))
         give_up("no timer could be set");
@@ -89,7 +89,7 @@ static long milliseconds_left(void) {
     return left > 0 ? left : 1;
 }
 
-/* All until the end, behind what is there already. */
+/* Reads until the end of the stream and appends to the buffer. */
 static void read_all(int fd, struct bytes *into, size_t cap, const char *too_much) {
     for (;;) {
         if (into->size == into->room) {
@@ -117,7 +117,7 @@ static int is_ours_alone(int fd, mode_t type) {
            found.st_uid == geteuid() && !(found.st_mode & 077);
 }
 
-/* Goes into the folder once it is known to be the user's alone, and reads the tokens there. */
+/* Enters the folder after checking that only the user has access, and reads its tokens. */
 static void enter(const char *folder, char ask[TOKEN + 1], char answer[TOKEN + 1]) {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -174,7 +174,7 @@ static void make_nonce(char nonce[NONCE + 1]) {
         snprintf(nonce + 2 * i, 3, "%02x", random[i]);
 }
 
-/* A number of one to nine digits, and what must follow it. */
+/* Parses a number of one to nine digits and the character that must follow it. */
 static size_t number(const char **at, const char *end, char follows) {
     size_t value = 0;
     const char *first = *at;
@@ -185,7 +185,7 @@ static size_t number(const char **at, const char *end, char follows) {
     return value;
 }
 
-/* Prints an answer that is right and whole. */
+/* Checks that the answer is valid and complete, and prints it. */
 _Noreturn static void obey(const struct bytes *heard, const char *token, const char *nonce) {
     char begins[16 + TOKEN + NONCE];
     size_t length = (size_t)snprintf(begins, sizeof begins, "tillerman1 %s %s ", token, nonce);
@@ -206,7 +206,7 @@ int main(int argc, char **argv) {
     if (argc != 5)
         give_up("usage: FOLDER AGENT EVENT DEADLINE_S");
     observing = argv[3][0] == '-';
-    for (int fd = 0; fd <= 2; fd++) /* else the socket would get its number, and our words */
+    for (int fd = 0; fd <= 2; fd++) /* else the socket could get its number and output */
         if (fcntl(fd, F_GETFD) < 0)
             give_up("stdin, stdout and stderr must be open");
     start_timer(argv[4]);
@@ -220,7 +220,7 @@ int main(int argc, char **argv) {
     char ask[TOKEN + 1], answer[TOKEN + 1], nonce[NONCE + 1], head[HEAD_ROOM];
     enter(argv[1], ask, answer);
     make_nonce(nonce);
-    int fd = meet(); /* open until we end: that is how the server sees that we live */
+    int fd = meet(); /* open until we exit: the server detects our exit by it */
     int length = snprintf(head, sizeof head, "tillerman1 %s %s %s %s %ld %zu\n", ask, nonce, argv[2],
                           argv[3], milliseconds_left(), question.size - HEAD_ROOM);
     if (length < 0 || length >= (int)sizeof head)

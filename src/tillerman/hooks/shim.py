@@ -1,7 +1,7 @@
-"""The program that a hook runs, in the fastest form this machine can have, and its command line.
+"""Builds the shim program that hooks run, compiled or in Python, and its command line.
 
-Both forms are made at first use and kept in the user's cache: a project's own environment, where
-this package may be installed, is where agents write.
+Both versions are built at first use and stored in the user's cache: agents can write to a project's
+own environment, where this package may be installed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SOURCE = Path(__file__).with_name("shim.c")
 SCRIPT = Path(__file__).with_name("shim_client.py")
 COMPILERS = ("cc", "gcc", "clang")
 COMPILING = 30.0  # seconds
-SHORTEST, LONGEST = 0.1, 86_400.0  # seconds that a shim agrees to wait
+SHORTEST, LONGEST = 0.1, 86_400.0  # limits of a shim's deadline, in seconds
 _SAYS = b"tillerman: usage: FOLDER AGENT EVENT DEADLINE_S\n"
 
 
@@ -35,7 +35,7 @@ class Shim(msgspec.Struct, frozen=True):
     def command(
         self, folder: Path, agent: str, event: str, deadline: float, *, observing: bool
     ) -> str:
-        """For `sh`. Exit 2 also if the shim is gone, was killed, or could not be run."""
+        """The command for `sh`. Exits with 2 also if the shim is missing, killed or cannot run."""
         from shlex import join
 
         event = f"-{event}" if observing else event
@@ -44,7 +44,7 @@ class Shim(msgspec.Struct, frozen=True):
 
 
 def ready_shim(cache: Path, *, compiled: bool = True, path: str | None = None) -> Shim:
-    """The compiled one where a compiler on `path` makes one that runs, else the one in Python."""
+    """The compiled shim if a compiler on `path` builds one that runs, otherwise the Python one."""
     path = os.environ.get("PATH") if path is None else path
     return (compiled and compiled_shim(cache, path)) or python_shim(cache)
 
@@ -74,10 +74,10 @@ def compiled_shim(cache: Path, path: str | None) -> Shim | None:
 
 
 def python_shim(cache: Path) -> Shim:
-    """Compiled to byte code beforehand; without site-packages, which it does not need.
+    """The Python shim, precompiled to byte code; runs without site-packages.
 
-    Not the interpreter of a virtual environment, which may be in the workspace, but what it is
-    a link to.
+    Uses the real interpreter instead of the link in a virtual environment, which may be in the
+    workspace.
     """
     start = (os.path.realpath(sys.executable), "-I", "-S")
     key = _hash(SCRIPT.read_bytes(), start[0], sys.version)
@@ -103,7 +103,7 @@ def _made(
     words: Callable[[Path], Sequence[str]],
     build: Callable[[Path], None],
 ) -> Path | None:
-    """The file of that name, built if it is not there or does not run; None if none can be had."""
+    """The file of that name, built if it is missing or does not run; None if that fails."""
     with contextlib.suppress(OSError, subprocess.SubprocessError, ConfigError, ValueError):
         folder = private_folder(cache / "shim")
         file = folder / name

@@ -1,12 +1,12 @@
-"""The shim as a Python script: asks the harness for a CLI's hook, and blocks if anything is wrong.
+"""Hook shim in Python: forwards a CLI's hook call to the harness, and blocks on any error.
 
-    python -I -S client.py FOLDER AGENT EVENT DEADLINE_S
+    python -I -S shim_client.py FOLDER AGENT EVENT DEADLINE_S
 
-The CLI's words on stdin go to the server in FOLDER; what it answers is printed, and its exit taken.
-Whatever else happens is said on stderr and ends with 2. An EVENT with a `-` before it only
-observes: then trouble is silent, and ends with 0.
+Sends the CLI's payload from stdin to the server in FOLDER, prints its answer and exits with its
+code. Any error is printed on stderr and exits with 2. An EVENT with a `-` before it only observes:
+errors are then silent, and exit with 0.
 
-It runs on every tool call, so it imports only what the interpreter has loaded by itself anyway, and
+It runs on every tool call, so it imports only what the interpreter has already loaded, and
 `_socket`. `shim.c` is the same program.
 """
 
@@ -37,7 +37,7 @@ def main(words: list[str]) -> None:
     observing = event.startswith("-")
     try:
         for number in (0, 1, 2):
-            os.fstat(number)  # must be open: else the socket would get its number, and our words
+            os.fstat(number)  # must be open: otherwise the socket could get its number and output
         limit = float(seconds)
         if not 0 < limit <= 86400:
             raise ShimError(f"no deadline: {seconds}")
@@ -47,7 +47,7 @@ def main(words: list[str]) -> None:
         nonce = os.urandom(16).hex()
         left = int((begin + limit - time.monotonic()) * 1000)
         head = f"tillerman1 {ask} {nonce} {agent} {event} {max(left, 1)} {len(payload)}\n"
-        connection, port = meet()  # open until we end: that is how the server sees that we live
+        connection, port = meet()  # open until we exit: the server detects our exit by it
         heard = converse(connection, port, head.encode() + payload)
         code, out, error = read_answer(heard, answer, nonce)
         if time.monotonic() >= begin + limit:
@@ -56,25 +56,25 @@ def main(words: list[str]) -> None:
         write(2, error)
     except OSError as why:
         code = trouble(f"tillerman could not be asked: {why}", observing=observing)
-    except BaseException as why:  # a traceback would end with 1, which blocks nobody
+    except BaseException as why:  # a traceback would exit with 1, which does not block
         code = trouble(str(why) or type(why).__name__, observing=observing)
     os._exit(code)
 
 
 def watch(seconds: float, observing: bool) -> None:
-    """Sleeps by the monotonic clock, and ends the process whatever it is waiting for."""
+    """Sleeps by the monotonic clock, then ends the process in any state."""
     time.sleep(seconds)
     os._exit(trouble(f"no answer within {seconds} s", observing=observing))
 
 
 def trouble(reason: str, *, observing: bool) -> int:
-    """Says why, and the exit that blocks; an observer does neither."""
+    """Prints the reason and returns the exit code that blocks; 0 without output if observing."""
     if observing:
         return 0
-    try:  # noqa: SIM105  contextlib is dear here
+    try:  # noqa: SIM105  contextlib is slow to import
         write(2, f"tillerman: {reason}\n".encode(errors="replace"))
     except OSError:
-        pass  # nobody reads it; the exit still says it
+        pass  # stderr is closed; the exit code still blocks
     return 2
 
 
@@ -89,7 +89,7 @@ def read_stdin() -> bytes:
 
 
 def enter(folder: str) -> tuple[str, str]:
-    """Goes into the folder once it is known to be the user's alone; the tokens that lie there."""
+    """Enters the folder after checking that only the user has access; returns its tokens."""
     if hasattr(os, "getuid"):
         number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         check_owner(number, folder)
@@ -112,7 +112,7 @@ def check_owner(number: int, name: str) -> None:
 
 
 def meet() -> tuple[_socket.socket, int]:
-    """The server's socket; or, where there is none, its port on loopback, which speaks HTTP."""
+    """Connects to the server's socket or, if there is none, to its loopback port over HTTP."""
     try:
         return connect_here(), 0
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""The folder where a hook's shim finds the server: its socket, or its port, and the tokens.
+"""Private folder in which a hook shim finds the server: its socket or port, and the tokens.
 
-Only its owner can enter it, and a shim looks at that before it trusts what lies there.
+Only the owner can enter it, and a shim checks that before it trusts the files in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SOCKET, PORT, KEY = "socket", "port", "key"
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """Two, so that whoever took the server's place and was asked still cannot answer."""
+    """Two tokens, so that a process in the server's place cannot answer what it receives."""
 
     ask: bytes
     answer: bytes
@@ -28,7 +28,7 @@ class Tokens(msgspec.Struct, frozen=True):
 
 def make_folder(folder: Path) -> Path:
     folder = private_folder(folder.absolute())
-    remove_files(folder)  # of an owner that was killed
+    remove_files(folder)  # left by an owner that was killed
     return folder
 
 
@@ -48,7 +48,7 @@ def listen_here(folder: Path) -> socket.socket:
     try:
         with _short_name(folder) as near:
             listening.bind(str(near / SOCKET))
-        (folder / SOCKET).chmod(0o600)  # nobody else can enter the folder meanwhile
+        (folder / SOCKET).chmod(0o600)  # no other user can enter the folder meanwhile
     except OSError:
         listening.close()
         raise
@@ -64,7 +64,7 @@ def listen_on_loopback(folder: Path) -> socket.socket:
 
 @contextmanager
 def _short_name(folder: Path) -> Iterator[Path]:
-    """Paths of sockets are short. The shim needs none: it goes into the folder."""
+    """A short path to the folder, since socket paths are limited. The shim uses a relative path."""
     if len(os.fsencode(folder / SOCKET)) <= LONGEST_SOCKET:
         yield folder
         return

@@ -1,21 +1,22 @@
-"""Any agent that speaks the Agent Client Protocol, version 1, over its stdin and stdout.
+"""Driver for agents that implement the Agent Client Protocol (ACP), version 1, over stdio.
 
-Most agents are a row of data (`row.py`): in `acp_agents.toml`, in the user's config as
+Most agents are a row of data (`agent_row.py`): in `acp_agents.toml`, in the user's config as
 `[agents.foo] acp = "foo --acp"`, or on the command line as `-a "acp:foo --acp"`.
 
-An agent that needs more has a package of its own with an entry point, and there
+An agent that needs more has its own package with an entry point, which defines
 
-    agent = AcpAgent(Row(name=…, command=(…), …), MyDialect)
+    agent = AcpAgent(AcpAgentRow(name=…, command=(…), …), MyDialect)
 
-where `MyDialect(Dialect)` (`dialect.py`) overrides what data cannot say: `launch` (words and
-variables from the spec), `client` and `session` (more members of what is sent), `preamble` (where
-the system prompt goes), `tool_name` and `parent` (in a tool call), `outcome` (of a finished one),
-`failure` (of a JSON-RPC error), `asking` (questions in a request), `asks_early` and `denial` (of a
-request for permission and the answer to it), `told` (its own notifications).
-What it tells besides prompting (accounts, models, …) are methods of a subclass of `AcpAgent`; a
-plain row tells what the protocol has a method for (`plain.py`).
+where `MyDialect(AcpDialect)` (`dialect.py`) overrides what data cannot express: `launch` (arguments
+and variables from the spec), `client` and `session` (additional members of requests), `preamble`
+(where the system prompt goes), `tool_name` and `parent` (of a tool call), `outcome` (of a finished
+call), `failure` (of a JSON-RPC error), `asking` (questions in a request), `asks_early` and `denial`
+(of a permission request and its answer), `told` (vendor notifications).
 
-Inside: `wire` says and hears, with `opening` and `hello` (up to a session), `settings` (model,
-mode, effort), `prompts`, `speech`, `calls`, `tools` and `content`, `permission`, `usage`,
-`failures`, and `lines`, the quick way for the words of the model.
+Queries besides prompting (accounts, models, …) are methods of a subclass of `AcpAgent`; an agent
+that is only a row supports those that the protocol has a method for (`row_agent.py`).
+
+Modules: `wire` encodes and decodes messages, with `session_setup` and `handshake` (opening a
+session), `settings` (model, mode, effort), `prompt_blocks`, `messages`, `tool_calls`, `tools` and
+`content`, `requests`, `usage`, `failures`, and `fast_path` for chunks of model text.
 """

@@ -1,4 +1,4 @@
-"""An agent made from a row of data, and for some from a dialect."""
+"""Agent class for ACP agents, built from a row of data and an optional dialect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AcpAgent(StdioAgent):
         super().__init__(row.info, self._wire, grace=grace)
 
     def _wire(self, spec: SessionSpec) -> Wire:
-        from tillerman.agents.acp.wire import AcpWire  # not before the program has been started
+        from tillerman.agents.acp.wire import AcpWire  # not before the program starts
 
         return AcpWire(self.dialect, spec)
 
@@ -50,7 +50,7 @@ class AcpAgent(StdioAgent):
         env: Mapping[str, str] = {},
         limit: float = 20,
     ) -> T:
-        """Talks to a program of its own, without a session of ours."""
+        """Runs a dialog with a separate process of the agent, outside any session."""
         from tillerman.agents.commands.locate import binary
 
         launch = self.dialect.launch(SessionSpec(cwd=cwd))

@@ -1,4 +1,4 @@
-"""An ACP agent as a row of data: how it is started, and in what it differs from the others."""
+"""Row of data that describes an ACP agent: its command, options and deviations from the default."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from tillerman.core.agent import AgentInfo, Mode
 from tillerman.core.tools import ToolClass
 
-# What the protocol has a place for. Whether an agent fills it is known when it has said hello:
-# what it then lacks fails the turn, by name.
+# Features that the protocol supports. Whether an agent has them is known only after `initialize`; a
+# missing feature then fails the turn with an error that names it.
 USUAL = frozenset(
     {
         "streaming", "thinking", "resume", "cancel", "permissions", "modes", "model", "effort",
@@ -22,45 +22,45 @@ USUAL = frozenset(
 
 class AcpAgentRow(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
-    command: tuple[str, ...]  # that speaks ACP on stdin and stdout
+    command: tuple[str, ...]  # runs the agent with ACP on stdin and stdout
     title: str = ""
     install: str = ""
-    login: str = ""  # how a person signs in
-    variables: tuple[str, ...] = ()  # as AgentInfo has them
+    login: str = ""  # how a user signs in
+    variables: tuple[str, ...] = ()  # same as in AgentInfo
     tested: tuple[str, str] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    can: frozenset[str] = frozenset()  # besides the usual
-    cannot: frozenset[str] = frozenset()  # of the usual
-    asks: frozenset[ToolClass] = frozenset()  # as AgentInfo has them
-    lists: bool = False  # its sessions
-    experimental: bool = False  # nobody has run tillerman with it
+    can: frozenset[str] = frozenset()  # in addition to USUAL
+    cannot: frozenset[str] = frozenset()  # removed from USUAL
+    asks: frozenset[ToolClass] = frozenset()  # same as in AgentInfo
+    lists: bool = False  # supports session/list
+    experimental: bool = False  # not tested with tillerman
 
-    # At its start; without a flag: over the wire.
+    # Options at start; without a flag they are set over the protocol.
     model_flag: str = ""
     folder_flag: str = ""
-    model_stays: bool = False  # set over the wire, it would be the user's from then on
+    model_stays: bool = False  # a model set over the protocol would become the user's default
 
-    # In the session.
+    # Session options.
     modes: Mapping[Mode, str | tuple[str, ...]] = field(default_factory=dict)
     """Its ids for ours, or several of which the first that a session offers is taken; that of
     "agent" is set too, if there is one."""
-    meta: Mapping[str, Any] = field(default_factory=dict)  # `_meta` of session/new and its like
-    system: tuple[str, ...] = ()  # a place in it; none: before the first prompt
-    replays: Literal["before", "after"] = "before"  # history, seen from the answer to session/load
+    meta: Mapping[str, Any] = field(default_factory=dict)  # `_meta` of session/new etc.
+    system: tuple[str, ...] = ()  # path in `_meta` for the system prompt; empty: first prompt
+    replays: Literal["before", "after"] = "before"  # history, relative to the session/load response
 
-    # In what it tells.
+    # Decoding options.
     tool_name: str = (
-        ""  # besides "name": "title", "id" (up to "__"), or a place such as "_meta.toolName"
+        ""  # besides "name": "title", "id" (up to "__"), or a path such as "_meta.toolName"
     )
-    tools: Mapping[str, str] = field(default_factory=dict)  # its names -> core/tools.py
-    parent: str = ""  # the place of a subagent's call, such as "_meta.parentToolCallId"
-    usage: Literal["turn", "call"] = "turn"  # that `usage` counts: all, or its last call
-    thought_head: str = ""  # of each piece of a thought, a line by itself; it is left out
-    asides: tuple[str, ...] = ()  # beginnings of its own remarks among the model's words
-    ignores: tuple[str, ...] = ()  # methods of its own that tell nothing for the log
-    turn_over: str = ""  # the method that ends a turn it began by itself
-    drops_images: bool = False  # unreported, for a model that it does not know to take them
-    stops: bool = False  # at a denial, and tells the model no reason: we say it, and it goes on
+    tools: Mapping[str, str] = field(default_factory=dict)  # native names -> names of core/tools.py
+    parent: str = ""  # path to the parent call of a subagent, such as "_meta.parentToolCallId"
+    usage: Literal["turn", "call"] = "turn"  # what `usage` counts: the turn or its last model call
+    thought_head: str = ""  # line at the start of each thought chunk, which is removed
+    asides: tuple[str, ...] = ()  # prefixes of the agent's own notices within the model's text
+    ignores: tuple[str, ...] = ()  # vendor methods that carry nothing for the log
+    turn_over: str = ""  # the method that ends a turn started by the agent
+    drops_images: bool = False  # silently, for models that are not known to accept images
+    stops: bool = False  # ends the turn at a denial; tillerman sends the reason and continues
 
     @property
     def info(self) -> AgentInfo:

@@ -1,4 +1,4 @@
-"""The known ACP agents, and those that a user names in one line."""
+"""Table of known ACP agents, and agents that a user defines by one command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PREFIX = "acp:"
 
 @cache
 def rows() -> Mapping[str, AcpAgentRow]:
-    """Those of `acp_agents.toml`, by name."""
+    """The rows of `acp_agents.toml`, by name."""
     import tomllib
     from pathlib import Path
 
@@ -40,9 +40,9 @@ def driver(row: AcpAgentRow) -> RowAgent:
 
 
 def made(name: str, options: Mapping[str, Any]) -> RowAgent:
-    """`acp:COMMAND`, or the agent of `[agents.NAME] acp = "COMMAND"` in the config.
+    """Builds the agent for `acp:COMMAND` or for `[agents.NAME] acp = "COMMAND"` in the config.
 
-    A row of that name says what else is known of it.
+    An existing row of that name supplies the other fields.
     """
     line = name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else options["acp"]
     command = _words(name, line)
@@ -53,7 +53,7 @@ def made(name: str, options: Mapping[str, Any]) -> RowAgent:
 
 
 def _asks(name: str, words: object) -> frozenset[ToolClass]:
-    """What the user says of it: nobody else has tried."""
+    """Parses the tool classes that, according to the user, the agent asks for; not verified."""
     known = get_args(ToolClass)
     told = words.replace(",", " ").split() if isinstance(words, str) else words
     if not isinstance(told, (list, tuple)):

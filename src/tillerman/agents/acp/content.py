@@ -1,4 +1,4 @@
-"""What a tool gave, as text, diffs and images."""
+"""Decodes tool results of ACP agents into text, diffs and images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tillerman.core.events import Content, Diff, Text
 from tillerman.core.wire import AttachmentBytes
 
 _FENCE = "```"
-# Where agents put the plain output, best first.
+# Keys under which agents put the plain output, in order of preference.
 _OUTPUTS = (
     "aggregated_output", "formatted_output", "output", "stdout", "text", "content", "result",
     "error", "message",
@@ -20,7 +20,7 @@ _OUTPUTS = (
 
 
 def contents(call: Table) -> Iterator[Content | AttachmentBytes]:
-    """The `content` of a tool call or an update."""
+    """Decodes the `content` of a tool call or of an update to one."""
     for one in tables(call, "content"):
         match text(one, "type"):
             case "content":
@@ -28,13 +28,13 @@ def contents(call: Table) -> Iterator[Content | AttachmentBytes]:
             case "diff":
                 yield _diff(one)
             case "terminal":
-                continue  # the client has none
+                continue  # the client offers no terminal
             case _:
                 yield Text(json.dumps(storable(one), ensure_ascii=False))
 
 
 def output(raw: Any) -> str:
-    """The text in a `rawOutput`, of a shape that each agent chooses; "" for none."""
+    """The text in a `rawOutput`, whose shape differs per agent; "" if there is none."""
     match raw:
         case str():
             return raw
@@ -50,7 +50,7 @@ def output(raw: Any) -> str:
 
 
 def streamed(update: Table) -> str:
-    """More of a command's output, from an agent that takes the client for a terminal."""
+    """More output of a command, from an agent that treats the client as a terminal."""
     for key in ("terminal_output_delta", "terminal_output"):
         if isinstance(data := at(update, "_meta", key, "data"), str):
             return data
@@ -58,7 +58,7 @@ def streamed(update: Table) -> str:
 
 
 def exit_code(raw: Any) -> int | None:
-    """Of a command, where the agent tells it beside the output."""
+    """Exit code of a command, where the agent reports it with the output."""
     for path in (("exit_code",), ("exitCode",), ("metadata", "exit")):
         if type(code := at(raw, *path)) is int:
             return code
@@ -69,7 +69,7 @@ def exit_code(raw: Any) -> int | None:
 
 
 def unfenced(said: str) -> str:
-    """Output that was wrapped for a reader of Markdown, as it was."""
+    """Removes the Markdown code fence around an output."""
     lines = said.strip("\n").split("\n")
     if len(lines) >= 2 and lines[0].startswith(_FENCE) and lines[-1] == _FENCE:
         return "\n".join(lines[1:-1])
@@ -99,7 +99,7 @@ def _image(block: Table) -> Iterator[Content | AttachmentBytes]:
 
 
 def _diff(one: Table) -> Diff:
-    """Whole files or only what is replaced; a new file has no old text, or an empty one."""
+    """Decodes a diff of whole files or of a replaced part; a new file has no or empty old text."""
     old, new = one.get("oldText"), one.get("newText")
     return Diff(
         path=text(one, "path"),

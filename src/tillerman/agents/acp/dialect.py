@@ -1,4 +1,4 @@
-"""How one agent speaks ACP where a row of data cannot say it."""
+"""Per-vendor overrides of the ACP driver, for what a row of data cannot express."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tillerman.agents.decoding.fields import Table, at, table, text
 from tillerman.core.agent import SessionSpec, Word
 from tillerman.core.wire import Launch
 
-if TYPE_CHECKING:  # the program is started before these are loaded
+if TYPE_CHECKING:  # the program is started before these are imported
     from tillerman.agents.jsonrpc.peer import RpcError, RpcNotification, RpcRequest
     from tillerman.core.events import Answer, Event, Question
     from tillerman.core.failure import Failure
 
-IGNORED = ("_auth/status_update",)  # methods of several agents that tell nothing for the log
+IGNORED = ("_auth/status_update",)  # methods of several agents that carry nothing for the log
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
 
 class AcpQuestions(NamedTuple):
-    """Questions to the user, and the result that an answer to them becomes."""
+    """Questions to the user, and a function that turns the answer into the JSON-RPC result."""
 
     questions: tuple[Question, ...]
     result: Callable[[Answer], Any]
@@ -28,13 +28,13 @@ class AcpQuestions(NamedTuple):
 
 
 class AcpDialect:
-    """A vendor's package overrides what its agent does differently; the rest is plain ACP."""
+    """Default behaviour of an ACP agent; a vendor package overrides what differs."""
 
     def __init__(self, row: AcpAgentRow) -> None:
         self.row = row
 
     def launch(self, spec: SessionSpec) -> Launch:
-        """The command and what goes with it. What is placed here is not said over the wire."""
+        """The command, its arguments and variables. What is set here is not sent by a request."""
         row = self.row
         argv: list[Word] = list(row.command)
         if row.model_flag and spec.model:
@@ -44,11 +44,11 @@ class AcpDialect:
         return Launch(argv, env=row.env)
 
     def client(self, spec: SessionSpec) -> Table:
-        """More members of `initialize`'s clientCapabilities."""
+        """Additional members of `clientCapabilities` in `initialize`."""
         return {}
 
     def session(self, spec: SessionSpec) -> Table:
-        """More params of session/new, load, resume and fork."""
+        """Additional params of session/new, load, resume and fork."""
         meta = dict(self.row.meta)
         if spec.system and self.row.system:
             value: Any = spec.system
@@ -58,11 +58,11 @@ class AcpDialect:
         return {"_meta": meta} if meta else {}
 
     def preamble(self, spec: SessionSpec) -> str:
-        """What is said before the words of the first prompt, if the session has no place for it."""
+        """Text put before the first prompt, if the session has no field for it."""
         return "" if self.row.system else spec.system or ""
 
     def tool_name(self, call: Table) -> str:
-        """The agent's own name of a tool, from a tool call or an update to one."""
+        """The native name of a tool, from a tool call or an update to one."""
         match self.row.tool_name:
             case "":
                 return text(call, "name")
@@ -75,51 +75,54 @@ class AcpDialect:
                 return name if isinstance(name, str) else text(call, "name")
 
     def input(self, call: Table) -> Table:
-        """A call's input, as far as a tool call, an update or a request tells it."""
+        """The input of a call, as far as a tool call, an update or a request contains it."""
         return table(call, "rawInput")
 
     def parent(self, update: Table) -> str | None:
-        """The call that a subagent works inside."""
+        """The id of the call that started the subagent."""
         found = at(update, *self.row.parent.split(".")) if self.row.parent else None
         return found if isinstance(found, str) and found else None
 
     def outcome(self, status: str, call: Table) -> Outcome | None:
-        """How a call ended that says `completed` or `failed`; None leaves it to the common reading.
+        """The outcome of a call with status `completed` or `failed`; None for the default decoding.
 
-        `call` has all that was told of it: `rawOutput`, `content`, `kind`, …
+        `call` holds everything received about it: `rawOutput`, `content`, `kind`, …
         """
         return None
 
     def output(self, call: Table) -> str | None:
-        """The output of a finished call; None leaves it to the common reading."""
+        """The output of a finished call; None for the default decoding."""
         return None
 
     def model(self, id: str) -> str:
-        """What the model is called that the session began with."""
+        """The name of the model that the session started with."""
         return id
 
     def failure(self, error: RpcError) -> Failure | None:
-        """Why a prompt or an opening failed; None leaves it to the common reading."""
+        """Decodes why a prompt or the session setup failed; None for the default decoding."""
         return None
 
     def asking(self, asked: RpcRequest) -> AcpQuestions | None:
-        """The questions in a request, its own or for permission; None: it asks none."""
+        """The questions in a vendor or permission request; None if it contains none."""
         return None
 
     def asks_early(self, call: Table) -> bool:
-        """Whether a request may come before the call that it is about, and tells less of it."""
+        """Whether a request may arrive before its call, with less detail than the call."""
         return False
 
     def denial(self, note: str) -> str:
-        """An option that was not offered, and says why a call is denied: where the agent passes on
-        to the model what it cannot make out. "": the model hears nothing of the reason."""
+        """An option id that was not offered and carries the reason of a denial.
+
+        For agents that pass an unknown option id on to the model. "": the model does not get the
+        reason.
+        """
         return ""
 
     def told(self, told: RpcNotification) -> Iterable[Event] | None:
-        """What a notification of its own means; None: nobody knows."""
+        """Decodes a vendor notification; None if it is unknown."""
         return () if told.method in IGNORED or told.method in self.row.ignores else None
 
 
 def _flag(flag: str, value: str) -> list[str]:
-    """One word where the flag allows it: a value may begin with a dash."""
+    """Returns one argument where the flag allows it, since a value may begin with a dash."""
     return [f"{flag}={value}"] if flag.startswith("--") else [flag, value]

@@ -1,7 +1,7 @@
-"""Why a prompt or an opening failed, read from a JSON-RPC error or a stop reason.
+"""Maps JSON-RPC errors and stop reasons of ACP agents to failures.
 
-Agents wrap the API's own error in very different ways: as the code, as `data.errorKind`, within
-`data.details`, as JSON within the message. What is left are words.
+Agents wrap the API error in different ways: as the code, as `data.errorKind`, within
+`data.details`, or as JSON within the message. Otherwise the message text is matched.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def failure(error: RpcError, row: AcpAgentRow) -> Failure:
 
 
 def not_opened(error: RpcError, row: AcpAgentRow, *, resuming: bool) -> Failure:
-    """Of session/new and its like: an unknown session, besides what a prompt may fail of."""
+    """Maps an error of session/new, load, resume or fork, including an unknown session."""
     why = failure(error, row)
     lost = error.code in (NOT_FOUND, METHOD_NOT_FOUND) or why.kind == "agent_failed"
     if resuming and (lost or _NO_SESSION.search(why.message)):
@@ -84,7 +84,7 @@ def not_opened(error: RpcError, row: AcpAgentRow, *, resuming: bool) -> Failure:
 
 
 def lacking(what: str, row: AcpAgentRow) -> Failure:
-    """The agent said hello, and that it has no such thing."""
+    """The failure for a feature that the agent does not declare in its capabilities."""
     return Failure(
         kind="agent_failed",
         message=f"{row.title or row.name} offers no {what}",
@@ -93,7 +93,7 @@ def lacking(what: str, row: AcpAgentRow) -> Failure:
 
 
 def stopped(reason: str) -> Failure | None:
-    """None for a reason that is no failure, or that nobody knows."""
+    """Maps a stop reason; None if it is not a failure or is unknown."""
     if reason not in _BY_STOP:
         return None
     kind, message = _BY_STOP[reason]
@@ -107,7 +107,7 @@ def _hint(kind: FailureKind, row: AcpAgentRow) -> str:
 
 
 def _message(error: RpcError) -> str:
-    """The most telling words there are."""
+    """The most specific error text in the response."""
     said = error.message.removeprefix("Internal error: ")
     data = error.data
     more = ""

@@ -1,10 +1,10 @@
-"""The quick way for the lines that come most: more words of the model."""
+"""Fast decoder for the most frequent ACP lines: chunks of model text and thoughts."""
 
 from __future__ import annotations
 
 import msgspec
 
-_HEAD = 400  # bytes; agents put their members in any order
+_HEAD = 400  # bytes; agents order the members differently
 
 
 class _Text(msgspec.Struct, tag_field="type", tag="text"):
@@ -45,7 +45,7 @@ class AcpTextDelta(msgspec.Struct, frozen=True, gc=False):
 
 
 def piece(line: bytes) -> AcpTextDelta | None:
-    """None for any other line, and for words with something beside them."""
+    """Decodes a text chunk; None for any other line and for chunks with additional members."""
     head = line[:_HEAD]
     if b"agent_message_chunk" not in head and b"agent_thought_chunk" not in head:
         return None

@@ -1,4 +1,4 @@
-"""What is said to open a session, by what the agent says it has."""
+"""Builds the ACP requests that open a session, depending on the agent's capabilities."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ PROTOCOL = 1
 
 
 class AgentCapabilities(Struct, frozen=True):
-    """What the agent said hello with."""
+    """The capabilities in the agent's response to `initialize`."""
 
     version: str | None
     load: bool
     sessions: frozenset[str]  # resume, fork, list, additionalDirectories, …
     images: bool
-    embeds: bool  # files as resources
-    servers: frozenset[str]  # http, sse: besides stdio
+    embeds: bool  # accepts files as embedded resources
+    servers: frozenset[str]  # transports besides stdio: http, sse
 
 
 def hello(dialect: AcpDialect, spec: SessionSpec) -> Table:
-    """The agent keeps its own files and terminals: tillerman sees what changed by itself."""
+    """Params of `initialize`. No file or terminal methods: tillerman detects changes itself."""
     fs = {"readTextFile": False, "writeTextFile": False}
     return {
         "protocolVersion": PROTOCOL,
@@ -72,7 +72,7 @@ def wrong_version(result: Any) -> Failure | None:
 def session(
     dialect: AcpDialect, spec: SessionSpec, can: AgentCapabilities
 ) -> HandshakeStep | Failure:
-    """The request that opens the session, or what the agent lacks for it."""
+    """Returns the request that opens the session, or a failure that names a missing capability."""
     servers = [_server(name, dict(server)) for name, server in spec.servers.items()]
     for server in servers:
         kind = server.get("type", "stdio")
@@ -97,7 +97,7 @@ def session(
 
 
 def _return(spec: SessionSpec, can: AgentCapabilities) -> str | None:
-    """To an earlier conversation; without its history told again, if that can be had."""
+    """The method that continues an earlier session, preferably one that does not replay history."""
     if spec.fork:
         return "session/fork" if "fork" in can.sessions else None
     if "resume" in can.sessions:

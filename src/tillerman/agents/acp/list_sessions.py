@@ -1,7 +1,4 @@
-"""Asks an ACP agent what it tells without a prompt: the sessions it keeps, a new one's settings.
-
-No I/O.
-"""
+"""Queries an ACP agent without a prompt: stored sessions, settings of a new session. No I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ _PAGES = 20
 
 
 def sessions(dialect: AcpDialect, cwd: Path) -> Dialog[list[NativeSession]]:
-    """Those of a folder, newest first."""
+    """Lists the sessions of a folder, newest first."""
     peer = RpcPeer()
     yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
     found: list[NativeSession] = []
@@ -37,7 +34,7 @@ def sessions(dialect: AcpDialect, cwd: Path) -> Dialog[list[NativeSession]]:
 
 
 def new_session(dialect: AcpDialect, cwd: Path) -> Dialog[Any]:
-    """What it answers to session/new: its models and modes among others."""
+    """Returns the result of session/new, which includes models and modes."""
     peer = RpcPeer()
     yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
     return (yield from call(peer, "session/new", {"cwd": str(cwd), "mcpServers": []}))

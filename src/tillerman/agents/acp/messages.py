@@ -1,4 +1,4 @@
-"""What the agent says, in messages: with its own ids, or with made ones where it has none."""
+"""Groups ACP text chunks into messages, with the agent's message ids or generated ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tillerman.core.events import MessageChunk, ThoughtChunk
 
 
 class AcpMessages:
-    """A message goes on until something else comes in between."""
+    """Assigns chunks to messages; a message continues until another kind of update arrives."""
 
     def __init__(self, thought_head: str = "") -> None:
         self._thought_head = thought_head

@@ -1,4 +1,4 @@
-"""The reply that the model is giving: what it said so far is taken back if it is asked again."""
+"""Tracks the current model reply and withdraws its messages when the model is called again."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from tillerman.core.events import (
 
 
 class ModelReply:
-    """Sees the events of one conversation, in order. What was said stands where nothing comes in
-    its place: the turn failed, or was cancelled."""
+    """Receives the events of one conversation in order.
+
+    Messages are not withdrawn if nothing replaces them: the turn failed or was cancelled.
+    """
 
     def __init__(self) -> None:
-        self._said: list[str] = []  # ids of its messages and thoughts
+        self._said: list[str] = []  # ids of the reply's messages and thoughts
         self._abandoned: list[str] = []
 
     def asked_again(self) -> None:
-        """The reply broke off: what follows replaces it."""
+        """The reply was interrupted: the next one replaces it."""
         self._abandoned += self._said
         self._said = []
 
     def hear(self, event: Event) -> Iterator[MessageWithdrawn]:
-        """What is taken back before this event."""
+        """Yields the withdrawals to emit before this event."""
         match event:
             case MessageChunk(message_id=id) | ThoughtChunk(message_id=id):
                 yield from self._replaced()

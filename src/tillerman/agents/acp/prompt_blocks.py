@@ -1,4 +1,4 @@
-"""A prompt as the protocol's blocks."""
+"""Encodes a prompt as ACP content blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def is_image(file: File) -> bool:
 
 
 def refuse_files(agent: str, prompt: Prompt) -> None:
-    """Those that no ACP agent takes; whether it takes images is known when it has said hello."""
+    """Rejects files that no ACP agent accepts; image support is known only after `initialize`."""
     for file in prompt.files:
         if not is_image(file) and _text(file) is None:
             raise Unsupported(
@@ -31,7 +31,7 @@ def refuse_files(agent: str, prompt: Prompt) -> None:
 
 
 def images_in_doubt(agent: str, prompt: Prompt) -> list[Notice]:
-    """Of an agent that leaves images out for some models, and does not report it."""
+    """Warns about images, for an agent that silently drops them for some models."""
     names = [file.name for file in prompt.files if is_image(file)]
     if not names:
         return []
@@ -43,9 +43,9 @@ def images_in_doubt(agent: str, prompt: Prompt) -> list[Notice]:
 
 
 def blocks(prompt: Prompt, *, preamble: str = "", embeds: bool = False) -> list[dict[str, Any]]:
-    """`embeds`: whether the agent takes files as resources.
+    """Encodes the prompt; `embeds`: whether the agent accepts files as embedded resources.
 
-    Beside an image files go as plain text: some agents drop the image otherwise.
+    If there is an image, files are sent as plain text: some agents drop the image otherwise.
     """
     embeds = embeds and not any(map(is_image, prompt.files))
     return list(_blocks(prompt, preamble, embeds))

@@ -1,8 +1,8 @@
-"""Permission requests and questions, and the answers to them.
+"""Permission requests and questions of ACP agents, and the responses to them.
 
-What is offered is chosen by its kind: ids and order differ between agents. "allow" is the first
-that allows once and "deny" the first that rejects once, whatever the agent calls them. Those that
-would hold for ever are not offered: an agent writes them into files of its own, and asks no more.
+Options are selected by kind, since ids and order differ between agents. "allow" is the first option
+that allows once and "deny" the first that rejects once. Permanent options are not offered: an agent
+stores them in its own files and no longer asks.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 class _Open(NamedTuple):
     asked: RpcRequest
     call_id: str
-    options: dict[str, tuple[str, Option]]  # our id -> the agent's id, and what we offered
+    options: dict[str, tuple[str, Option]]  # our id -> the agent's id and the option offered
     asking: AcpQuestions | None = None
     title: str = ""
 
 
 class AcpRequests:
-    """`untold`: where it is told of an answer that could not be given as it was."""
+    """Open requests; `untold` collects events about answers that could not be applied as given."""
 
     def __init__(
         self, dialect: AcpDialect, peer: RpcPeer, calls: Calls, untold: list[Event]
@@ -49,12 +49,12 @@ class AcpRequests:
         self._peer = peer
         self._calls = calls
         self._open: dict[str, _Open] = {}
-        self._early: dict[str, RpcRequest] = {}  # about calls that are still to be told
-        self._denials: list[str] = []  # that the model does not hear of from the agent
+        self._early: dict[str, RpcRequest] = {}  # about calls that have not been reported yet
+        self._denials: list[str] = []  # that the agent does not report to the model
         self._untold = untold
 
     def permission(self, asked: RpcRequest) -> Iterator[Event | WireReply]:
-        """`session/request_permission`."""
+        """Handles `session/request_permission`."""
         call = table(asked.params, "toolCall")
         id = text(call, "toolCallId")
         if self._dialect.asks_early(call) and not self._calls.begun(id):
@@ -79,7 +79,7 @@ class AcpRequests:
                 yield event
 
     def begun(self, call_id: str) -> Iterator[Event | WireReply]:
-        """What was asked about a call before its input was told."""
+        """Handles requests that arrived before the input of their call."""
         for key, asked in list(self._early.items()):
             told = text(table(asked.params, "toolCall"), "toolCallId") == call_id
             if told and self._calls.begun(call_id):
@@ -101,26 +101,26 @@ class AcpRequests:
         yield self._peer.result(request.asked, self._outcome(request, answer))
 
     def denials(self) -> str:
-        """For the model, once."""
+        """Returns the collected denials as text for the model and clears them."""
         said, self._denials = "\n".join(self._denials), []
         return said
 
     def refused(self, asked: RpcRequest) -> Table:
-        """Nobody is there to be asked."""
+        """The response to a request that cannot be shown to the user."""
         return self._peer.result(asked, _CANCELLED)
 
     def is_open(self, asked: RpcRequest) -> bool:
         return asked.key in self._open or asked.key in self._early
 
     def cancel(self) -> list[Table]:
-        """Nobody will answer any more; without this some agents never end the turn."""
+        """Cancels all open requests; without a response some agents never end the turn."""
         said = [self._peer.result(one.asked, self._withdrawn(one)) for one in self._open.values()]
         said += [self.refused(asked) for asked in self._early.values()]
         self.forget()
         return said
 
     def withdraw(self, request_id: object) -> Iterator[Event | WireReply]:
-        """`$/cancel_request`: the agent waits no longer, but for the end of it."""
+        """Handles `$/cancel_request`: a withdrawn request still needs a response."""
         if not isinstance(request_id, str | int | float):
             return
         key = RpcRequest(request_id, "", {}).key
@@ -134,7 +134,7 @@ class AcpRequests:
         return request.asking.result(Answer("deny")) if request.asking else _CANCELLED
 
     def forget(self) -> None:
-        """The turn is over, and what it asked with it."""
+        """Clears all requests at the end of the turn."""
         self._open.clear()
         self._early.clear()
         self._denials.clear()
@@ -164,7 +164,7 @@ def _denial(title: str, note: str | None) -> str:
 
 
 def _options(told: list[Table]) -> dict[str, tuple[str, Option]]:
-    """By our ids, in the agent's order; a kind from tomorrow is not for us to choose."""
+    """Options by our ids, in the agent's order; options of unknown kind are left out."""
     found: dict[str, tuple[str, Option]] = {}
     for one in told:
         theirs, kind = text(one, "optionId"), _KINDS.get(text(one, "kind"))

@@ -1,4 +1,4 @@
-"""An agent that is only a row: what it tells besides prompting, it tells over the protocol."""
+"""ACP agent defined only by a row; queries use the protocol instead of vendor commands."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tillerman.core.errors import TillermanError, Unsupported
 
 class RowAgent(AcpAgent):
     async def installed(self, run: RunCommand) -> Installed:
-        """With the version it says hello with: who knows what `--version` does to it."""
+        """Reports the version from `initialize`, since the effect of `--version` is unknown."""
         path, version = run.find(self.row.command[0]), None
         if path:
             try:
                 version = await self.ask(run, Path.home(), self._version())
             except TillermanError:
-                version = None  # it is there, and does not run; a session will say why
+                version = None  # it is installed but does not run; a session reports the reason
         return Installed(self.row.command[0], path, version, self.info.install)
 
     def _version(self) -> Dialog[str | None]:
@@ -32,7 +32,7 @@ class RowAgent(AcpAgent):
 
 
 class ListingRowAgent(RowAgent):
-    """One whose row says that it lists its sessions."""
+    """A row agent that supports session/list."""
 
     async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
         from tillerman.agents.acp.list_sessions import sessions

@@ -1,4 +1,4 @@
-"""From the first word to a session with its settings, one request after the other."""
+"""Opens an ACP session and applies its settings, one request at a time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ Then = Callable[[Any, RpcError | None], Said]
 
 
 class SessionSetup:
-    """`over` is called when a session is open, or `failure` says why there is none: then `step`
-    tries again from there."""
+    """State of the session setup.
+
+    `over` is called when a session is open, or when `failure` holds the reason why not; in that
+    case `step` retries from there.
+    """
 
     def __init__(
         self, dialect: AcpDialect, spec: SessionSpec, peer: RpcPeer, over: Callable[[], Said]
@@ -36,7 +39,7 @@ class SessionSetup:
         self.abilities: AgentCapabilities | None = None
         self.session = ""
         self.settings = AcpSettings(dialect.row, spec)
-        self.replaying = False  # the history of a session that was loaded or forked
+        self.replaying = False  # while the history of a loaded or forked session arrives
         self.under_way = False
         self.ready = False
         self.failure: Failure | None = None
@@ -56,7 +59,7 @@ class SessionSetup:
         yield from self.step()
 
     def configure(self, model: str | None, mode: Mode | None) -> Said:
-        """Takes effect now, or with the opening."""
+        """Applies the settings now, or during the setup."""
         row = self._dialect.row
         if model and row.model_stays:
             hint = f"it would be {row.title}'s model from then on: resume the session with it"
@@ -88,7 +91,7 @@ class SessionSetup:
             told = result if isinstance(result, dict) else {}
             self.session = text(told, "sessionId") or str(call.params.get("sessionId", ""))
             if error and error.code == METHOD_NOT_FOUND and call.method == "session/resume":
-                # It said that it can, and knows no such method.
+                # The agent declares the capability but does not know the method.
                 self.session = ""
                 self.abilities = replace(can, sessions=can.sessions - {"resume"})
                 yield from self.step()
@@ -113,7 +116,7 @@ class SessionSetup:
         return own if own and own.kind != "agent_failed" else common
 
     def _set(self) -> Said:
-        """Model, effort and mode. In a session that is open already, a refusal is only told."""
+        """Sets model, effort and mode. In an open session a refusal is only reported."""
         while what := self.settings.next():
             if change := self.settings.change(what, self.session):
                 then = self._changed(change)

@@ -1,7 +1,7 @@
-"""Model, mode and effort of a session: what it offers, and how each is set.
+"""Model, mode and effort of an ACP session: the values offered, and the requests that set them.
 
-An agent has config options, found by category since their ids differ, or only the older `modes`
-and `models`, each with a method of its own.
+An agent has config options, found by category since their ids differ, or only the older `modes` and
+`models`, each with its own method.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CATEGORIES: dict[What, tuple[str, ...]] = {
 
 
 class _Older(NamedTuple):
-    """A block in the answer to session/new, from before there were options."""
+    """A block in the response to session/new, from before config options existed."""
 
     block: str
     items: str
@@ -37,7 +37,7 @@ _OLDER: dict[What, _Older] = {
     "model": _Older("models", "availableModels", "modelId", "currentModelId", "session/set_model"),
     "mode": _Older("modes", "availableModes", "id", "currentModeId", "session/set_mode"),
 }
-_MODE_WORDS: dict[Mode, tuple[str, ...]] = {  # for an agent whose row says nothing
+_MODE_WORDS: dict[Mode, tuple[str, ...]] = {  # for an agent whose row has no modes
     "plan": ("plan", "architect", "read-only", "readonly"),
     "ask": ("ask", "chat", "plan", "read-only", "readonly"),
     "agent": ("agent", "default", "code", "build"),
@@ -45,16 +45,16 @@ _MODE_WORDS: dict[Mode, tuple[str, ...]] = {  # for an agent whose row says noth
 
 
 class AcpChoice(NamedTuple):
-    """One thing that can be set."""
+    """A setting with its current and offered values."""
 
-    option: str  # id of a config option; "" for the older way
+    option: str  # id of a config option; "" for the older blocks
     current: str
     offered: tuple[tuple[str, str], ...]  # ids and names
 
 
 class AcpSettingChange(NamedTuple):
     what: What
-    value: str  # as the agent calls it
+    value: str  # the agent's id
     method: str
     params: Table
 
@@ -70,7 +70,7 @@ class AcpSettings:
         if spec.mode != "agent" or "agent" in row.modes:
             self._wanted["mode"] = spec.mode
         self.mode: Mode = spec.mode
-        self._first_mode = ""  # that the session began in
+        self._first_mode = ""  # at the start of the session
         self._choices: dict[What, AcpChoice] = {}
 
     @property
@@ -78,10 +78,10 @@ class AcpSettings:
         choice = self._choices.get("model")
         return choice.current if choice else ""
 
-    # -- what the agent tells --
+    # -- received from the agent --
 
     def opened(self, result: Table) -> None:
-        """The answer to session/new and its like."""
+        """Reads the response to session/new, load, resume or fork."""
         for what, older in _OLDER.items():
             if block := table(result, older.block):
                 items = tables(block, older.items)
@@ -91,15 +91,15 @@ class AcpSettings:
         if mode := self._choices.get("mode"):
             self._first_mode = mode.current
         if self.mode == "agent" and self._first_mode == self._id_of("plan") != "":
-            self._wanted["mode"] = "agent"  # an earlier turn of the conversation left it so
+            self._wanted["mode"] = "agent"  # left by an earlier turn of the conversation
         if self._wanted.get("mode") == "agent" and not self._id_of("agent"):
-            self.drop("mode")  # another version of it, which is left as it is
+            self.drop("mode")  # another version of the agent, whose mode is not changed
         for what, choice in self._choices.items():
             if what in self._wanted and choice.current == self._value(what, self._wanted[what]):
                 self.drop(what)
 
     def options(self, told: Table) -> Iterator[Event]:
-        """`config_option_update`, and the answer to session/set_config_option."""
+        """Handles `config_option_update` and the response to session/set_config_option."""
         before = self.model
         self._read_options(told)
         if self.model != before:
@@ -108,13 +108,13 @@ class AcpSettings:
             yield from self._told_mode(mode.current)
 
     def mode_told(self, id: str) -> Iterator[Event]:
-        """`current_mode_update`."""
+        """Handles `current_mode_update`."""
         if mode := self._choices.get("mode"):
             self._choices["mode"] = mode._replace(current=id)
         yield from self._told_mode(id)
 
     def _told_mode(self, id: str) -> Iterator[Event]:
-        """Agents that have one word for two of our modes leave ours as it was."""
+        """Updates the mode; an agent with one id for two of our modes leaves ours unchanged."""
         if not id or id == self._id_of(self.mode):
             return
         mode: Mode = "plan" if id == self._id_of("plan") else "agent"
@@ -130,7 +130,7 @@ class AcpSettings:
                         text(option, "id"), text(option, "currentValue"), tuple(_offered(option))
                     )
 
-    # -- what is to be set --
+    # -- settings to apply --
 
     def want(self, model: str | None, mode: Mode | None) -> None:
         if model:
@@ -142,7 +142,7 @@ class AcpSettings:
         return next(iter(self._wanted), None)
 
     def change(self, what: What, session: str) -> AcpSettingChange | None:
-        """How it is set; None where the agent has no such choice."""
+        """The request that applies a setting; None if the agent does not offer it."""
         wanted = self._wanted[what]
         choice, value = self._choices.get(what), self._value(what, wanted)
         if choice is None or not value:
@@ -154,7 +154,7 @@ class AcpSettings:
         return AcpSettingChange(what, value, _OLDER[what].method, params)
 
     def _value(self, what: What, wanted: str) -> str:
-        """As the agent calls it."""
+        """The agent's id for a value."""
         if what == "mode":
             return self._id_of(wanted)
         choice = self._choices.get(what)
@@ -164,7 +164,7 @@ class AcpSettings:
         return value
 
     def offered(self, what: What) -> str:
-        """What there is to choose from, for people."""
+        """The offered values, as text for users."""
         choice = self._choices.get(what)
         return ", ".join(id for id, _ in choice.offered) if choice else ""
 
@@ -184,11 +184,11 @@ class AcpSettings:
         self._read_options(result)
 
     def drop(self, what: What) -> None:
-        """It cannot be had, or is there already."""
+        """Drops a setting that is not available or already applied."""
         self._wanted.pop(what, None)
 
     def _id_of(self, mode: Mode | str) -> str:
-        """The agent's word for our mode, "" for none."""
+        """The agent's id for our mode; "" if there is none."""
         choice = self._choices.get("mode")
         if choice is None or mode not in _MODE_WORDS:
             return ""
@@ -203,12 +203,12 @@ class AcpSettings:
 
 
 def _word(id: str) -> str:
-    """`plan` of `https://…/session-modes#plan`."""
+    """Returns `plan` for `https://…/session-modes#plan`."""
     return id.rpartition("#")[2].lower()
 
 
 def _offered(option: Table) -> Iterator[tuple[str, str]]:
-    """The values of a select, which may come in groups."""
+    """The values of a select option, which may be grouped."""
     for one in tables(option, "options"):
         if "value" in one:
             yield text(one, "value"), text(one, "name")
@@ -217,7 +217,7 @@ def _offered(option: Table) -> Iterator[tuple[str, str]]:
 
 
 def _named(choice: AcpChoice | None, wanted: str) -> str:
-    """The id of what is wanted, by id or name; what is not on the list is for the agent to know."""
+    """Finds the id by id or name; a value that is not listed is passed on to the agent."""
     offered = choice.offered if choice else ()
     if any(id == wanted for id, _ in offered):
         return wanted

@@ -1,7 +1,7 @@
-"""The calls of a turn, put together from patches.
+"""Assembles the tool calls of an ACP turn from partial updates.
 
-A call begins as soon as its input is known: in its `tool_call`, an update, or only in the request
-to permit it. It ends once: by a status, by the agent's talking on after it was denied, or with the
+A call starts as soon as its input is known: from its `tool_call`, an update, or only from the
+permission request. It ends once: by a status, when the agent continues after a denial, or with the
 turn.
 """
 
@@ -32,25 +32,25 @@ from tillerman.core.wire import AttachmentBytes
 
 MOST_HEARD = 8 * 1024 * 1024  # characters of one call's output
 _FINAL = ("completed", "failed")
-_HOLDS_NOTHING = {"cwd"}  # keys of an input that is still to come
+_HOLDS_NOTHING = {"cwd"}  # keys of an input that is still incomplete
 
 
 class AcpToolCall:
-    """One that has not ended."""
+    """A call that has not ended."""
 
     def __init__(self, call_id: str, parent: str | None) -> None:
         self.call_id = call_id
         self.parent = parent
         self.name = ""
         self.title = ""
-        self.told: Table = {}  # all of it, the newest
+        self.told: Table = {}  # all members received, newest values
         self.input: Table = {}
         self.content: tuple[Content, ...] = ()
         self.started = False
         self.denied = False
-        self.shown = 0  # how much of its output was told
-        self.output = ""  # that came in pieces
-        self.left_out = 0  # bytes of it
+        self.shown = 0  # size of the output already reported
+        self.output = ""  # received in chunks
+        self.left_out = 0  # bytes dropped from the output
 
     def hear(self, piece: str) -> None:
         room = MOST_HEARD - len(self.output)
@@ -70,15 +70,15 @@ class Calls:
         self._cwd = cwd
         self._servers = servers
         self._open: dict[str, AcpToolCall] = {}
-        self._over: set[str] = set()  # of this turn or the last
+        self._over: set[str] = set()  # in this turn or the last
         self.any = False  # in this turn
-        self.denied = False  # one that is still open
+        self.denied = False  # a call that is still open
         self.cancelled = False  # this turn
 
-    # -- what the agent tells --
+    # -- received from the agent --
 
     def told(self, update: Table, parent: str | None) -> Iterator[Event | AttachmentBytes]:
-        """`tool_call` and `tool_call_update`: absent members are unchanged."""
+        """Handles `tool_call` and `tool_call_update`: absent members are unchanged."""
         call_id = text(update, "toolCallId")
         if call_id in self._over:
             return
@@ -105,13 +105,13 @@ class Calls:
         yield from self._progress(call, given or (call.heard if streamed else ()), before)
 
     def asked(self, asked: Table, request_id: str, reason: str) -> Iterator[Event]:
-        """A permission request's `toolCall`, which may be the first that is heard of the call."""
+        """Handles the `toolCall` of a permission request, possibly the first report of the call."""
         call_id = text(asked, "toolCallId")
         self._over.discard(call_id)
         known = self._open.get(call_id)
         whole = known is not None and known.started and bool(known.input)
-        # A started call is known better than from here, where some put a diff for its input. But
-        # what is allowed is what was asked for.
+        # The request may hold less than a started call: some agents put a diff in place of the
+        # input. But if the request differs, its input applies, since that is what gets allowed.
         if whole and known and self._is_other(self._dialect.input(asked), known.input):
             whole = False
         patch = {k: v for k, v in asked.items() if k not in ("rawInput", "title") or not whole}
@@ -136,18 +136,18 @@ class Calls:
             call.denied = self.denied = True
 
     def spoken(self) -> Iterator[Event]:
-        """The agent talks on: it will say no more about what it was denied."""
+        """Ends denied calls: the agent continues and reports nothing more about them."""
         self.denied = False
         for call in [call for call in self._open.values() if call.denied]:
             yield self._end(call, "denied", ())
 
     def begin(self) -> None:
-        """A turn."""
+        """Starts a turn."""
         self._over.clear()
         self.any = self.denied = self.cancelled = False
 
     def begun(self, call_id: str) -> bool:
-        """Whether all is told that it will do."""
+        """Whether the input of the call is complete."""
         call = self._open.get(call_id)
         return call is not None and (
             call.started or text(call.told, "status") not in ("pending", "")
@@ -157,7 +157,7 @@ class Calls:
         return call_id in self._open or call_id in self._over
 
     def finish_all(self) -> Iterator[Event]:
-        """The turn is over, and with it what is open."""
+        """Ends all open calls at the end of the turn."""
         for call in list(self._open.values()):
             if not call.started:
                 yield self._start(call)
@@ -195,7 +195,7 @@ class Calls:
         if tool == "Edit" and not name and tools.makes_a_file(call.told):
             tool = "Write"
         input = storable(tools.arguments(tool, call.told, call.input))
-        beside = () if tool == "Bash" else tools.locations(call.told)  # where it runs is no file
+        beside = () if tool == "Bash" else tools.locations(call.told)  # the cwd is not an argument
         paths = tuple(dict.fromkeys(vocabulary.paths_of(input) + beside))
         title = told or name or tool
         if tool in vocabulary.TOOLS and (tool in ("Bash", "MCP", "TodoWrite") or paths):
@@ -224,7 +224,7 @@ class Calls:
     def _progress(
         self, call: AcpToolCall, given: tuple[Content, ...], before: str
     ) -> Iterator[ToolUpdated]:
-        """Output comes whole each time: it is told again when it has grown by a quarter."""
+        """Reports output, which is sent in full each time, when it has grown by a quarter."""
         size = sum(len(part.text) for part in given if isinstance(part, Text))
         diffs = any(isinstance(part, Diff) for part in given)
         if diffs and given != call.content:
@@ -241,7 +241,7 @@ class Calls:
             )
 
     def _runs(self, call: AcpToolCall) -> bool:
-        """Before it does, its text is about what it would do."""
+        """Whether the call runs; before that its text describes what it would do."""
         return text(call.told, "status") != "pending" or "rawOutput" in call.told
 
     def _finish(self, call: AcpToolCall, status: str, given: tuple[Content, ...]) -> ToolFinished:
@@ -277,7 +277,7 @@ class Calls:
 
 
 def _placed(part: Content, call: AcpToolCall) -> Content:
-    """Some name of the file only its last part."""
+    """Completes the path of a diff, since some agents send only the file name."""
     if isinstance(part, Diff) and "/" not in part.path:
         for path in (*vocabulary.paths_of(call.input), *tools.locations(call.told)):
             if path.endswith(f"/{part.path}"):

@@ -1,4 +1,4 @@
-"""Agents' tools in our words: by their own name, by what it means elsewhere, or by their kind."""
+"""Maps native tool names and inputs of ACP agents to the common vocabulary."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _KINDS = {
     "fetch": "WebFetch",
     "switch_mode": "ExitPlanMode",
 }
-UNNAMED = "mcp_tool"  # of some server
+UNNAMED = "mcp_tool"  # a tool of an unknown MCP server
 _STATUS: dict[str, Literal["pending", "in_progress", "completed"]] = {
     "in_progress": "in_progress",
     "completed": "completed",
 }
 _COMMAND_KEYS = ("command", "cmd")
-# What tools are called in more than one agent.
+# Tool names that more than one agent uses.
 _NAMES = {
     "agent": "Task",
     "apply_patch": "Edit",
@@ -72,7 +72,7 @@ _NAMES = {
 
 
 def full_name(name: str, input: Table, servers: Collection[str]) -> str:
-    """The agent's word; a tool of an MCP server is `mcp__SERVER__TOOL`, however it is told."""
+    """The native name; a tool of an MCP server is `mcp__SERVER__TOOL` in all notations."""
     if (server := text(input, "server")) and (tool := text(input, "tool")):
         return f"mcp__{server}__{tool}"
     for server in servers:
@@ -82,7 +82,7 @@ def full_name(name: str, input: Table, servers: Collection[str]) -> str:
 
 
 def server_tool(title: str, servers: Collection[str]) -> str:
-    """`SERVER-TOOL` where a title is just that: its kind tells what the tool may be like."""
+    """Decodes a title of the form `SERVER-TOOL`; the kind only hints at what such a tool does."""
     for server in servers:
         if (tool := title.removeprefix(f"{server}-")) != title and tool.isidentifier():
             return f"mcp__{server}__{tool}"
@@ -97,17 +97,17 @@ def vocabulary(name: str, kind: str, input: Table, row: AcpAgentRow) -> str:
     if known := name if name in tools.TOOLS else _NAMES.get(name.lower()):
         return known
     if _command(input) and not name:
-        return "Bash"  # whatever the agent thinks that it does
+        return "Bash"  # regardless of the kind
     return _KINDS.get(kind) or name or "other"
 
 
 def makes_a_file(call: Table) -> bool:
-    """Whether the change that it tells begins from nothing."""
+    """Whether the diff of the call creates a new file."""
     return (diff := _diff(call)) is not None and not text(diff, "oldText")
 
 
 def shown(name: str) -> str:
-    """`mcp__server__tool` as people write it; nothing for one of which nobody told the name."""
+    """Formats `mcp__server__tool` for users; "" for a tool without a known name."""
     if name == UNNAMED:
         return ""
     parts = name.split("__", 2)
@@ -115,7 +115,7 @@ def shown(name: str) -> str:
 
 
 def plan(input: Table) -> tuple[PlanStep, ...]:
-    """The list that a tool for lists was given; () for any other."""
+    """The steps in the input of a todo-list tool; () for any other tool."""
     return tuple(
         PlanStep(text(one, "content") or text(one, "step"), step_status(text(one, "status")))
         for one in tables(input, "todos")
@@ -127,10 +127,11 @@ def step_status(word: str) -> Literal["pending", "in_progress", "completed"]:
 
 
 def arguments(tool: str, call: Table, given: Table) -> Table:
-    """A call's input in the keys that rules, titles and previews go by.
+    """Normalizes a call's input to the keys used by rules, titles and previews.
 
-    An agent may give none, and put the command in its title and what it would write in a diff. The
-    title never replaces a command that is given but cannot be read: it is the model's to choose.
+    An agent may send no input, and put the command in the title and the new text in a diff. The
+    title never replaces a command that is present but cannot be decoded, since the model chooses
+    the title.
     """
     input = dict(given)
     paths = locations(call)
@@ -149,12 +150,12 @@ def arguments(tool: str, call: Table, given: Table) -> Table:
 
 
 def _diff(call: Table) -> Table | None:
-    """The first that it tells, before or after it is done."""
+    """The first diff in the call's content."""
     return next((one for one in tables(call, "content") if text(one, "type") == "diff"), None)
 
 
 def _command(given: Table) -> str:
-    """A shell's own words are left out: `["/bin/bash", "-lc", "ls"]` is `ls`."""
+    """The command without its shell: `["/bin/bash", "-lc", "ls"]` is `ls`."""
     for key in _COMMAND_KEYS:
         words, value = strings(given, key), given.get(key)
         if isinstance(value, list) and len(words) < len(value):
@@ -167,7 +168,7 @@ def _command(given: Table) -> str:
 
 
 def locations(call: Table) -> tuple[str, ...]:
-    """The files that a call names beside its input, in its locations and its diffs."""
+    """The files that a call names outside its input, in its locations and diffs."""
     found = [at(one, "path") for key in ("locations", "content") for one in _list(call, key)]
     found += table(table(call, "rawInput"), "changes")
     return tuple(dict.fromkeys(path for path in found if isinstance(path, str) and path))

@@ -1,4 +1,4 @@
-"""An agent that speaks ACP, and has another way, with less in it, that its older versions know."""
+"""Agent with two transports: ACP, and a more limited native one that older versions support."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from tillerman.core.wire import Launch
 
 
 class TwoTransportAgent(AcpAgent):
-    """`surface` names the other in the config: `[agents.NAME] surface = "…"`. It is taken too for a
-    version before `since`, which has no ACP."""
+    """Selects the transport for each session.
+
+    `surface` is the config value that selects the native transport: `[agents.NAME] surface = "…"`.
+    It is also used for versions before `since`, which have no ACP.
+    """
 
     def __init__(
         self,

@@ -1,15 +1,15 @@
-"""What each turn used, worked out from what the agent counts.
+"""Computes the token usage and cost of each turn from the counters of an ACP agent.
 
-Tokens come with the answer to a prompt (`usage`, or `_meta.quota.token_count`), or after each call
-of the model as `_meta.usage` of an empty chunk. Some count what was read from a cache among the
-input, and thoughts among the output: their total tells. `usage_update` has the context, and the
-cost of the session so far. `input_tokens` are those not read from a cache.
+Tokens come with the response to a prompt (`usage`, or `_meta.quota.token_count`), or after each
+model call as `_meta.usage` of an empty chunk. Some agents include cached tokens in the input and
+thought tokens in the output: the total shows which. `usage_update` has the context size, and the
+cost of the session so far. `input_tokens` excludes tokens read from a cache.
 
-What is known before the turn is over is told at once, for limits to hold: the tokens of a call, or
-the context that a call reads. Of several updates within one call the first one counts.
+What is known before the end of the turn is reported at once so that limits apply: the tokens of a
+call, or the context that a call reads. Of several updates within one call the first counts.
 
-An agent that counts only its last call of the model tells nothing of a turn with tools: then the
-tokens are left out, which is better than a number that is too low.
+An agent that counts only its last model call reports too little for a turn with tools: the tokens
+are then left out, which is better than a number that is too low.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class _Tokens(NamedTuple):
 
 class AcpUsage:
     def __init__(self) -> None:
-        self._told = _Tokens()  # of this turn, call by call
+        self._told = _Tokens()  # reported in this turn, call by call
         self._cost: float | None = None  # of the session so far
-        self._paid = 0.0  # of it, in earlier turns
+        self._paid = 0.0  # part of the cost that belongs to earlier turns
         self._context: int | None = None
         self._window: int | None = None
-        self._known: tuple[int | None, int | None] = (None, None)  # of these two, what was told
-        self._reads = False  # what comes next is a new call of the model
+        self._known: tuple[int | None, int | None] = (None, None)  # last reported values of these
+        self._reads = False  # the next update belongs to a new model call
 
     def update(self, update: Table) -> Iterator[UsageReported]:
-        """`usage_update`."""
+        """Handles `usage_update`."""
         self._context = count(update, "used") or self._context
         self._window = count(update, "size") or self._window
         cost = number(table(update, "cost"), "amount")
@@ -56,7 +56,7 @@ class AcpUsage:
             self._cost = cost
 
     def call(self, usage: Table, *, main: bool) -> Iterator[UsageReported]:
-        """One call of the model is over; `main`: not one of a subagent."""
+        """Counts a finished model call; `main`: not a call of a subagent."""
         self._reads = False
         tokens = _tokens(usage)
         self._told = self._told.plus(tokens)
@@ -66,15 +66,15 @@ class AcpUsage:
             yield self._report(tokens, call="done" if main else None)
 
     def begin(self) -> None:
-        """What was paid before this turn is not this turn's."""
+        """Starts a turn: earlier costs do not count for it."""
         self._paid = self._cost or 0.0
 
     def told_model(self) -> None:
-        """A prompt, or what came of a call: the model is asked what to do."""
+        """A prompt or a tool result was sent: the next model call begins."""
         self._reads = True
 
     def report(self, result: Table, *, whole: bool = True) -> Iterator[UsageReported]:
-        """The rest of the turn whose prompt was answered so; `whole`: the answer counts all."""
+        """Reports the rest of a finished turn; `whole`: the response counts the whole turn."""
         told = table(result, "usage") if whole else {}
         quota = at(result, "_meta", "quota", "token_count")
         if told:
@@ -111,7 +111,7 @@ def _tokens(usage: Table) -> _Tokens:
     thought, read = count(usage, "thoughtTokens"), count(usage, "cachedReadTokens")
     written = count(usage, "cachedWriteTokens")
     match (count(usage, "totalTokens") or -1) - input - output:
-        case 0:  # all is in the two
+        case 0:  # input and output include everything
             return _Tokens(max(0, input - read), output, read)
         case rest if rest == thought and thought != read + written:
             return _Tokens(max(0, input - read), output + thought, read)

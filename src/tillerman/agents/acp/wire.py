@@ -1,4 +1,4 @@
-"""The Agent Client Protocol, translated to events and back."""
+"""Translates between the Agent Client Protocol (ACP) and events."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _TOLD_WHY = "the agent stopped at a denial: it is told why, and goes on"
 
 
 class AcpWire:
-    """One conversation: hello, a session, its settings, and then one prompt after the other.
+    """One conversation: handshake, session setup, settings, then one prompt after the other.
 
-    A prompt that comes too early waits. If the opening fails, the turn of the waiting prompt fails
-    of it, and the next prompt tries again from there.
+    A prompt that arrives before the session is open waits. If the setup fails, the turn of the
+    waiting prompt fails with that reason, and the next prompt retries the setup.
     """
 
     lifetime: ClassVar[Literal["session", "turn"]] = "session"
@@ -65,7 +65,7 @@ class AcpWire:
         self._settings = self._opening.settings
         self._speech = AcpMessages(dialect.row.thought_head)
         self._calls = Calls(dialect, str(spec.cwd), tuple(spec.servers))
-        self._untold: list[Event] = []  # what came of the host's words, until a line comes
+        self._untold: list[Event] = []  # events caused by host calls, emitted with the next line
         self._requests = AcpRequests(dialect, self._peer, self._calls, self._untold)
         self._meter = AcpUsage()
         self._turn: Literal["prompt", "agent"] | None = None
@@ -83,7 +83,7 @@ class AcpWire:
         return self._said(self._opening.step())
 
     def prompt(self, prompt: Prompt) -> Iterable[Table]:
-        """Raises what the agent is known to lack: no answer of its would end a turn of that."""
+        """Raises for features that the agent is known to lack: no response would end the turn."""
         prompt_blocks.refuse_files(self._dialect.row.name, prompt)
         messages: list[Table] = []
         if not (self._opening.ready or self._opening.under_way):
@@ -110,7 +110,7 @@ class AcpWire:
             return []
         self._cancelled = self._calls.cancelled = True
         if self._waiting:
-            return []  # the opening goes on, and the prompt is not sent
+            return []  # the setup continues, and the prompt is not sent
         told = self._peer.notify("session/cancel", {"sessionId": self._opening.session})
         return [told, *self._requests.cancel()]
 
@@ -118,7 +118,7 @@ class AcpWire:
         return self._said(self._opening.configure(model, mode))
 
     def _said(self, said: Said) -> list[Table]:
-        """The messages in it; the events wait."""
+        """Returns the messages; the events are emitted with the next line."""
         heard = list(said)
         self._untold += [one for one in heard if not isinstance(one, WireReply | AttachmentBytes)]
         return [one.message for one in heard if isinstance(one, WireReply)]
@@ -197,7 +197,7 @@ class AcpWire:
                 if title := text(update, "title"):
                     yield SettingsChanged(title=title)
             case "user_message_chunk":
-                return  # our own words
+                return  # echo of our prompt
             case _:
                 yield unrecognized(raw, f"an update of kind {kind!r}")
 
@@ -219,7 +219,7 @@ class AcpWire:
             yield event
 
     def _unasked(self, kind: str, update: Table, raw: bytes) -> Said:
-        """Outside of a turn: the agent woke, or has a last word about what is over."""
+        """Handles updates outside a turn: a turn started by the agent, or a late update."""
         said = text(table(update, "content"), "text").strip()
         wakes = self._dialect.row.turn_over and not self._waiting
         if wakes and (said or kind.startswith("tool_call")):
@@ -271,7 +271,7 @@ class AcpWire:
                 yield unrecognized(raw, f"a request {asked.method!r} was refused")
 
     def _nobody_asks(self) -> str:
-        """Why nothing may be begun now: a call outside of a turn would be one that never ends."""
+        """Why a request is denied at once; a call started outside a turn would never end."""
         if self._turn is None and not self._dialect.row.turn_over:
             return "the agent asked for it outside of a turn"
         return "the turn was cancelled" if self._turn and self._cancelled else ""
@@ -279,7 +279,7 @@ class AcpWire:
     # -- a turn ------------------------------------------------------------------------------
 
     def _opened(self) -> Said:
-        """Or not: then the prompt that waits fails of it."""
+        """Called when the setup ends; if it failed, the waiting prompt fails too."""
         opening = self._opening
         why = opening.failure
         if not why:
@@ -299,7 +299,7 @@ class AcpWire:
             yield WireReply(self._send_prompt())
 
     def _unfit(self, prompt: Prompt) -> Failure | None:
-        """What is wrong with a prompt for this agent, now that it said what it takes."""
+        """Checks a prompt against the capabilities of the agent."""
         images = any(map(prompt_blocks.is_image, prompt.files))
         if images and self._opening.abilities and not self._opening.abilities.images:
             return failures.lacking("place for images in a prompt", self._dialect.row)
@@ -344,12 +344,12 @@ class AcpWire:
         yield from self._end(end, told)
 
     def _stopped_at(self, reason: str) -> str:
-        """The denials that ended what is not yet the turn, in words for the model."""
+        """Text for the model about the denials at which the agent stopped before the turn ended."""
         over = reason in ("end_turn", "cancelled") and self._calls.denied
         return self._requests.denials() if over and not self._cancelled else ""
 
     def _broken_off(self) -> TurnEnded:
-        """Nobody cancelled: some agents end their turn when a call is denied."""
+        """The agent ended the turn without a cancel: some agents do so when a call is denied."""
         if not self._was_denied:
             return TurnEnded(reason="cancelled")
         return TurnEnded(
@@ -377,5 +377,5 @@ def _steps(update: Table) -> Iterator[PlanStep]:
 
 
 def _is_declined(method: str) -> bool:
-    """What the client said it has not."""
+    """Whether the method belongs to a capability that the client does not offer."""
     return method.startswith(("fs/", "terminal/"))

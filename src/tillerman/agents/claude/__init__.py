@@ -1,4 +1,4 @@
-"""Claude Code behind tillerman's port."""
+"""Agent driver for Claude Code."""
 
 from tillerman.agents.claude.agent import ClaudeCode
 

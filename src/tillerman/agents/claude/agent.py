@@ -1,4 +1,4 @@
-"""Claude Code as an agent of tillerman: where it is, who is signed in, what it offers and keeps."""
+"""Agent class for Claude Code: installation, account, models, stored sessions, MCP servers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ INFO = AgentInfo(
 )
 
 _SERVER = re.compile(r"(?P<name>[^:]+): (?P<command>.*) - \W* ?(?P<status>\w[^—]*\w)( — .*)?$")
-_OFFLINE = 40.0  # seconds; it greets half a minute late where it cannot reach its API
+_OFFLINE = 40.0  # seconds; it answers half a minute late if it cannot reach its API
 _HELLO = {"subtype": "initialize", "hooks": None}
 _ABOUT = {
     "subscriptionType": "plan",
@@ -70,7 +70,7 @@ _ABOUT = {
 
 
 def _wire(spec: SessionSpec) -> Wire:
-    from tillerman.agents.claude.wire import ClaudeWire  # not before the program has been started
+    from tillerman.agents.claude.wire import ClaudeWire  # not before the program starts
 
     return ClaudeWire(spec)
 
@@ -94,7 +94,7 @@ class ClaudeCode(StdioAgent):
         return {ours: told for theirs, ours in _ABOUT.items() if (told := text(said, theirs))}
 
     async def models(self, run: RunCommand) -> Sequence[Model]:
-        """No command lists them: they come with the answer to the first message of a session."""
+        """Lists models from the response to `initialize`, since no command lists them."""
         [hello] = await _talk(run, _HELLO)
         return models(hello)
 
@@ -124,7 +124,7 @@ class ClaudeCode(StdioAgent):
         return mcp_servers(await locate.output(run, INFO, words, limit=60))  # it connects to each
 
     async def mcp_tools(self, run: RunCommand, name: str) -> Sequence[McpTool]:
-        """It is connected to first: else the tools might not be known yet."""
+        """Connects to the server first: otherwise its tools might not be known yet."""
         connect = {"subtype": "mcp_reconnect", "serverName": name}
         *_, status = await _talk(run, _HELLO, connect, {"subtype": "mcp_status"})
         return mcp_tools(status, name)
@@ -148,7 +148,7 @@ def _home(run: RunCommand) -> Path:
 
 
 def asked(*requests: Table) -> Dialog[list[Table]]:
-    """The answers to control requests, sent one after the other."""
+    """Sends control requests one after the other and returns the responses."""
     answers: list[Table] = []
     for request in requests:
         message = {"type": "control_request", "request_id": "tillerman", "request": request}
@@ -169,7 +169,7 @@ def _answer(line: bytes) -> Table | None:
 
 
 def account(stdout: bytes) -> Account:
-    """`claude auth status`: exits with 1 when nobody is signed in, and says so on stdout."""
+    """Parses `claude auth status`, which exits with 1 and prints on stdout if not signed in."""
     said = parse(stdout)
     if isinstance(said, str):
         raise AgentError("claude", f"`claude auth status` said something unexpected: {said}")
@@ -190,14 +190,14 @@ def account(stdout: bytes) -> Account:
 
 
 def models(hello: Table) -> list[Model]:
-    """The models in the answer to `initialize`."""
+    """The models in the response to `initialize`."""
     if listed := tables(hello, "models"):
         return [_model(model) for model in listed]
     raise AgentError("claude", "claude listed no models", hint="`tillerman doctor` checks it")
 
 
 def mcp_servers(stdout: bytes) -> list[McpServer]:
-    """`claude mcp list`: `name: command - ✔ Connected`, or `✘ Failed to connect — why`."""
+    """Parses `claude mcp list`: `name: command - ✔ Connected`, or `✘ Failed to connect — why`."""
     found = map(_SERVER.match, stdout.decode("utf-8", "replace").splitlines())
     return [
         McpServer(match["name"], match["status"].lower(), match["command"])
@@ -207,7 +207,7 @@ def mcp_servers(stdout: bytes) -> list[McpServer]:
 
 
 def mcp_tools(status: Table, name: str) -> list[McpTool]:
-    """The answer to `mcp_status`; a server that is not connected has no tools to tell."""
+    """The tools in the response to `mcp_status`; raises if the server is not connected."""
     for server in tables(status, "mcpServers"):
         if text(server, "name") == name:
             if (state := text(server, "status")) != "connected":

@@ -1,11 +1,11 @@
-"""Work that the agent left running, and the moment at which it is surely over.
+"""Tracks background tasks of Claude Code, and when they are really over.
 
-A finished task wakes the agent, but first come a few lines in which nothing seems to happen.
-So a task stays listed until its wake-up has been served, or the CLI says that it is idle:
-between the two a reader must never find the session at rest.
+A finished task starts a new turn of the agent, but only after a few lines without activity. So a
+task stays listed until that turn has ended, or the CLI reports that it is idle: between the two a
+reader must never see the session as idle.
 
-2.1.197 tells a task's end when its wake-up begins, and keeps no list. Later versions tell it at
-once, keep a list, and name in the wake-up's result the task (`runId`) that caused it.
+2.1.197 reports a task's end when its turn starts, and has no task list. Later versions report it at
+once, send a list, and name the task (`runId`) in the result of the turn that it caused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Task(Struct, frozen=True):
     call_id: str | None = None
     run_id: str = ""
     background: bool = False
-    over: bool = False  # and the CLI has told so: no wake-up will tell it again
+    over: bool = False  # and the CLI has reported it: no later turn will
 
 
 class ClaudeBackground:
@@ -38,7 +38,7 @@ class ClaudeBackground:
         self.tells_idle = False
 
     def started(self, line: Table) -> Iterator[BackgroundChanged]:
-        """`task_started`: comes for slow work in the foreground too."""
+        """Handles `task_started`, which is sent for slow foreground work too."""
         task_id = text(line, "task_id")
         known = self._tasks.get(task_id) or _Task(task_id, "")
         self._tasks[task_id] = replace(
@@ -51,7 +51,7 @@ class ClaudeBackground:
         yield from self._tell()
 
     def listed(self, line: Table) -> Iterator[BackgroundChanged]:
-        """`background_tasks_changed`: all that runs now."""
+        """Handles `background_tasks_changed`: all tasks that run now."""
         if not isinstance(line.get("tasks"), list):
             return
         self._listed = True
@@ -66,25 +66,25 @@ class ClaudeBackground:
         yield from self._tell()
 
     def notified(self, line: Table) -> Iterator[BackgroundChanged]:
-        """`task_notification`: it is over."""
+        """Handles `task_notification`: the task is over."""
         if text(line, "status") in _OVER | {""}:
             self._over(text(line, "task_id"))
         yield from self._tell()
 
     def call_ended(self, call_id: str) -> Iterator[BackgroundChanged]:
-        """A task that outlives its call runs in the background."""
+        """Moves tasks that outlive their call to the background."""
         for task_id, task in self._tasks.items():
             if task.call_id == call_id and not task.over:
                 self._tasks[task_id] = replace(task, background=True)
         yield from self._tell()
 
     def call_of(self, agent_id: str) -> str | None:
-        """The call that a subagent works inside: it is a task, in the background or not."""
+        """The call of a subagent, which is a task in the foreground or background."""
         task = self._tasks.get(agent_id)
         return task.call_id if task else None
 
     def woke(self) -> Iterator[BackgroundChanged]:
-        """The agent begins a turn by itself."""
+        """The agent starts a turn by itself."""
         if not self._listed:
             yield from self._forget_told()
 

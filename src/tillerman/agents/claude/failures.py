@@ -1,4 +1,4 @@
-"""Why a turn failed, read from the CLI's result and from the error it told before."""
+"""Maps the CLI's result and an earlier API error to the failure of a turn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tillerman.core.failure import BY_STATUS, Failure, FailureKind, history_lost
 
 
 class ApiError(NamedTuple):
-    """An error the CLI put in the agent's mouth: `assistant.error` and its text."""
+    """An error that the CLI reports as an assistant message: `assistant.error` and its text."""
 
     word: str
     message: str
@@ -49,7 +49,7 @@ _NO_SUCH_SESSION = "No conversation found"
 
 
 def failed(result: Table, error: ApiError | None) -> bool:
-    """`subtype` stays "success" when the API failed."""
+    """Whether the turn failed; `subtype` stays "success" when the API failed."""
     is_error = result.get("is_error")
     if isinstance(is_error, bool):
         return is_error or text(result, "subtype").startswith("error")
@@ -59,7 +59,7 @@ def failed(result: Table, error: ApiError | None) -> bool:
 def failure(
     result: Table, error: ApiError | None, *, retry_after: float | None = None, cut: bool = False
 ) -> Failure:
-    """`cut`: words had come, and their message was never finished."""
+    """Builds the failure of a turn; `cut`: a message had started and was never finished."""
     message = text(result, "result") or "; ".join(strings(result, "errors"))
     message = message or (error.message if error else "") or "the agent gave no reason"
     if message.startswith(_NO_SUCH_SESSION):
@@ -68,7 +68,7 @@ def failure(
     kind = _kind(result, error, status, message)
     if cut and kind == "api_error" and "connect" in message.lower():
         kind = "stream_broken"
-    refused = kind == "api_error" and 400 <= (status or 0) < 500  # the same again will fail too
+    refused = kind == "api_error" and 400 <= (status or 0) < 500  # a retry would fail too
     hint = "" if refused else _HINTS.get(kind, "")
     return Failure(
         kind=kind,
@@ -80,13 +80,13 @@ def failure(
 
 
 def of_retry(word: str, status: int, message: str) -> Failure:
-    """Of a call that the CLI makes once more; `word` as in `ApiError`."""
+    """The failure of a call that the CLI retries; `word` as in `ApiError`."""
     kind = _BY_WORD.get(word) or (BY_STATUS.get(status, "api_error") if status else "api_error")
     return Failure(kind=kind, message=message, status=status or None, hint=_HINTS.get(kind, ""))
 
 
 def taken_for_whole(said: str) -> Failure:
-    """2.1.197: after a cut it asks again without a stream, and counts none of what it got."""
+    """2.1.197: after a broken stream it retries without streaming, and counts no output tokens."""
     return Failure(
         kind="stream_broken",
         message=f"the answer broke off after {len(said)} characters, "

@@ -1,4 +1,4 @@
-"""The quick way for the lines that come most."""
+"""Fast decoder for the most frequent lines of Claude Code: text and thinking deltas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Thought(msgspec.Struct, tag="thinking_delta"):
 
 
 class _Typed(msgspec.Struct, tag="input_json_delta"):
-    """A piece of a tool's input: the whole of it comes with the call."""
+    """A chunk of a tool's input: the call repeats all of it."""
 
 
 class _BlockDelta(msgspec.Struct, tag="content_block_delta"):
@@ -25,7 +25,7 @@ class _BlockDelta(msgspec.Struct, tag="content_block_delta"):
 
 
 class _DeltaLine(msgspec.Struct, tag="stream_event"):
-    """The line that comes most: one more piece of a block."""
+    """The most frequent line: one more chunk of a block."""
 
     event: _BlockDelta
     parent_tool_use_id: str | None = None
@@ -34,7 +34,8 @@ class _DeltaLine(msgspec.Struct, tag="stream_event"):
 _delta_decoder: msgspec.json.Decoder[_DeltaLine] = msgspec.json.Decoder(_DeltaLine)
 _STREAMED = b'{"type":"stream_event","event":{"type":"'
 _DELTA = _STREAMED + b'content_block_delta"'
-# Frequent, and nothing for the log: not worth a decode. Spelled otherwise they are decoded.
+# Frequent lines without content for the log, skipped undecoded. In other spellings they are
+# decoded.
 _DULL = (
     _STREAMED + b'content_block_start"',
     _STREAMED + b'content_block_stop"',
@@ -44,7 +45,7 @@ _DULL = (
 
 
 class ClaudeTextDelta(msgspec.Struct, frozen=True, gc=False):
-    """More of a block; `kind` is "" for what is told again in whole."""
+    """A chunk of a block; `kind` is "" for one that is repeated in full later."""
 
     parent: str | None
     index: int
@@ -56,7 +57,7 @@ _NOTHING = ClaudeTextDelta(None, 0, "", "")
 
 
 def piece(line: bytes) -> ClaudeTextDelta | None:
-    """The quick way for the lines that come most; None for any other."""
+    """Decodes a delta line; None for any other line."""
     if not line.startswith(_DELTA):
         return _NOTHING if line.startswith(_DULL) else None
     try:

@@ -1,4 +1,4 @@
-"""How Claude Code is started and prompted: its command line and its user messages."""
+"""Builds the command line and user messages of Claude Code."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tillerman.core.wire import Launch
 _PERMISSION_MODES: dict[Mode, str] = {
     "agent": "default",
     "plan": "plan",
-    # No mode of the CLI's own: the harness denies what changes anything.
+    # The CLI has no such mode: the harness denies changes.
     "ask": "default",
 }
-# What the CLI would run unasked. By this rule it asks itself, and an answer that it cannot read
-# denies; it would take one to a callback for none.
+# Tools that the CLI would run without asking. This rule makes it ask, and an unreadable answer
+# denies; with a hook callback it would ignore an unreadable answer.
 ASKED = ("Bash", "Glob", "Grep", "ListMcpResourcesTool", "LSP", "Read", "ReadMcpResourceTool")
 _SETTINGS = json.dumps({"permissions": {"ask": ASKED}}, separators=(",", ":"))
 _TAKES = "it takes text, PDF, PNG, JPEG, GIF and WebP; name other files by their path"
@@ -25,8 +25,8 @@ _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 def launch(spec: SessionSpec) -> Launch:
-    # `--flag=value` throughout: several flags take many values and would swallow what follows,
-    # and a value may begin with a dash.
+    # Always `--flag=value`: several flags take many values and would consume what follows, and a
+    # value may begin with a dash.
     argv: list[Word] = ["claude", "-p"]
     argv += ["--input-format=stream-json", "--output-format=stream-json"]
     argv += ["--verbose", "--include-partial-messages", "--permission-prompt-tool=stdio"]

@@ -1,4 +1,4 @@
-"""What one speaker says and thinks, each block once: as it streams, or whole when it did not."""
+"""Emits each text and thinking block once: as it streams, or whole if it was not streamed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class _Block(NamedTuple):
 
 
 class ClaudeMessages:
-    """The agent's own words, or those of the subagent that works inside a call.
+    """The messages of the main agent, or of the subagent inside a call.
 
     The CLI streams a block in deltas and then repeats it whole. A message whose stream broke is
-    sent again under another id, so what was streamed of it is taken back; where nothing comes in
-    its place, it stands.
+    sent again under another id, so its streamed blocks are withdrawn; if nothing replaces them,
+    they stay.
     """
 
     def __init__(self, parent: str | None) -> None:
         self.parent = parent
         self.said = False  # any text since the turn began
-        self.broken = ""  # what had been streamed of a message that was sent again
+        self.broken = ""  # text streamed of a message that was sent again
         self._message = ""
         self._stopped = True
         self._streamed: dict[int, _Block] = {}  # not repeated whole yet
-        self._whole = 0  # blocks of the message that came whole
+        self._whole = 0  # number of blocks received whole
         self._abandoned: list[str] = []  # blocks that the next message replaces
 
     def begin(self, message_id: str) -> Iterator[Event]:
@@ -55,14 +55,14 @@ class ClaudeMessages:
         return not self._stopped and bool(self._streamed)
 
     def rest(self) -> None:
-        """The turn is over: what was said stands."""
+        """Ends the turn: its messages are kept."""
         self.said, self.broken = False, ""
         self._stopped = True
         self._streamed = {}
         self._abandoned.clear()
 
     def whole(self, message_id: str, kind: str, text: str) -> Iterator[Event]:
-        """A block of text or thinking as the CLI repeats it after its deltas."""
+        """Handles a text or thinking block that the CLI repeats after its deltas."""
         if message_id not in ("", self._message):
             if not self._stopped:
                 self.abandon(0)
@@ -79,13 +79,13 @@ class ClaudeMessages:
             yield self._chunk(self._id(index), kind, text)
 
     def other(self, message_id: str) -> None:
-        """A block that is not speech takes its place in the message's count."""
+        """Counts a block that is neither text nor thinking."""
         if message_id not in ("", self._message) and self._stopped:
             self._turn_to(message_id)
         self._whole += 1
 
     def abandon(self, first: int) -> None:
-        """The blocks from this one on do not count, once something takes their place."""
+        """Marks the blocks from this index on, to be withdrawn once something replaces them."""
         for index in [index for index in self._streamed if index >= first]:
             block = self._streamed.pop(index)
             if block.kind == "text":
@@ -93,7 +93,7 @@ class ClaudeMessages:
             self._abandoned.append(block.id)
 
     def replaced(self) -> Iterator[Event]:
-        """Takes back what was abandoned."""
+        """Withdraws the abandoned blocks."""
         for block_id in self._abandoned:
             yield MessageWithdrawn(message_id=block_id, parent=self.parent)
         self._abandoned.clear()

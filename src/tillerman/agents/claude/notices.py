@@ -1,4 +1,4 @@
-"""What the CLI says beside the work: what becomes a notice, and what is known and left out."""
+"""Maps Claude Code's status messages to notices, and lists the ones that are ignored."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def retry(line: Table) -> ClaudeWaitNotice:
 
 
 def limit(info: Table, now: float) -> ClaudeWaitNotice | None:
-    """`rate_limit_event`: worth a word when the limit is near or reached."""
+    """Handles `rate_limit_event`: a notice if the limit is near or reached."""
     status = text(info, "status")
     if status not in ("allowed_warning", "rejected"):
         return None

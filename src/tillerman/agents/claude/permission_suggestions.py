@@ -1,6 +1,6 @@
-"""What the CLI suggests to remember of an answer, told to people and never taken.
+"""Describes the CLI's permission suggestions to the user; they are never applied.
 
-Most of it would be written to its own files, after which it asks no more.
+Most of them would be written to the CLI's own files, after which it no longer asks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tillerman.agents.decoding.fields import Table, strings, tables, text
 
 
 def told(request: Table) -> str:
-    """One line, or nothing where it suggests nothing."""
+    """One line of text, or "" without suggestions."""
     found = [words for one in tables(request, "permission_suggestions") for words in _words(one)]
     return f"Claude Code would remember: {'; '.join(found)}" if found else ""
 

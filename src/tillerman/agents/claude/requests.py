@@ -1,8 +1,8 @@
-"""What the CLI asks its host: may this call run, which answer does the user choose.
+"""Permission requests and questions of Claude Code, and the responses to them.
 
 A rule makes it ask about commands and reads (`launch.ASKED`), a PreToolUse callback about the rest.
-A question and the end of plan mode need the user's word whatever a callback says: for them the
-callback passes, and `can_use_tool` asks. Where both ask about one call, the first answer stands for
+A question and the end of plan mode need the user's answer regardless of a callback: for them the
+callback passes, and `can_use_tool` asks. If both ask about one call, the first answer is reused for
 the second.
 """
 
@@ -32,12 +32,12 @@ from tillerman.core.wire import WireReply
 
 CALLBACK = "tillerman_pre_tool_use"
 CALLED_BACK = f"^(?!(?:{'|'.join(ASKED)})$)"
-# The longest the CLI can wait: its timer takes at most 2^31 ms, and an overflow fires at once.
+# The longest time the CLI can wait: its timer takes at most 2^31 ms, and an overflow fires at once.
 # When it fires, the call does not run.
 PATIENCE = 20 * 24 * 3600
 
 _ASKED_ANYWAY = frozenset({"AskUserQuestion", "ExitPlanMode"})
-# They touch nothing but the agent's own mind; the CLI's own rules decide.
+# Tools without effects outside the agent; the CLI's own rules decide.
 _INWARD = frozenset(
     {"StructuredOutput", "ToolSearch", "TaskGet", "TaskList", "TaskOutput", "ListAgents"}
 )
@@ -53,7 +53,7 @@ _OTHER_HOOKS = frozenset(
 class _Open(NamedTuple):
     channel: Literal["callback", "permission", "question"]
     call_id: str
-    input: Table  # as it was asked: given back otherwise, it would count as changed by the user
+    input: Table  # unmodified: any difference would count as changed by the user
 
 
 class ClaudeRequests:
@@ -69,11 +69,11 @@ class ClaudeRequests:
         self._background = background
         self._settings = settings
         self._open: dict[str, _Open] = {}
-        self._allowed: dict[str, Table] = {}  # by call, with the input it may run on
-        self.denied: set[str] = set()  # calls
+        self._allowed: dict[str, Table] = {}  # by call, with the allowed input
+        self.denied: set[str] = set()  # call ids
 
     def callback(self, request_id: str, request: Table, raw: bytes) -> Iterator[Event | WireReply]:
-        """`hook_callback`."""
+        """Handles `hook_callback`."""
         input = table(request, "input")
         name = text(input, "tool_name")
         if text(input, "hook_event_name") in _OTHER_HOOKS:
@@ -90,7 +90,7 @@ class ClaudeRequests:
             yield self._ask(request_id, "callback", self._call(input, name, asked), asked)
 
     def permission(self, request_id: str, request: Table) -> Iterator[Event | WireReply]:
-        """`can_use_tool`."""
+        """Handles `can_use_tool`."""
         name = text(request, "tool_name")
         asked = table(request, "input")
         call = self._call(request, name, asked)
@@ -111,7 +111,7 @@ class ClaudeRequests:
             yield self._ask(request_id, "permission", call, asked, "\n".join(why))
 
     def withdrawn(self, request_id: str) -> Iterator[Event]:
-        """`control_cancel_request`: nobody waits for the answer any more."""
+        """Handles `control_cancel_request`: the CLI no longer waits for the answer."""
         if self._open.pop(request_id, None):
             yield RequestAnswered(request_id=request_id, answer=Answer("deny"), by="withdrawn")
 
@@ -143,7 +143,7 @@ class ClaudeRequests:
         self.denied.discard(call_id)
 
     def _is_own_plan(self, name: str, input: Table) -> bool:
-        """While it plans, the agent keeps its plan in a file beside its transcripts."""
+        """Whether this writes the plan file, which the agent keeps next to its transcripts."""
         file = PurePath(text(table(input, "tool_input"), "file_path"))
         home = PurePath(text(input, "transcript_path")).parents
         return (
@@ -155,7 +155,7 @@ class ClaudeRequests:
         )
 
     def _call(self, asked: Table, name: str, input: Table) -> ClaudeToolCall:
-        """The call in question. Its tool_use, when that came first, tells what is left out."""
+        """The call in question, completed from its tool_use if that came first."""
         call_id = text(asked, "tool_use_id")
         known = self._calls.get(call_id)
         if known:

@@ -1,4 +1,4 @@
-"""What the agent is set to: its session, model, mode and commands, as it tells them."""
+"""Session id, model, mode and commands of Claude Code, as reported and as requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNSEEN = "the agent took no callback: only the calls it asks about by itself ca
 
 
 class ClaudeSettings:
-    """Also numbers our own requests to the CLI: a change counts when it is confirmed."""
+    """Also numbers our requests to the CLI: a change counts when it is confirmed."""
 
     def __init__(self, mode: Mode) -> None:
         self.mode: Mode = mode
@@ -35,12 +35,12 @@ class ClaudeSettings:
             body = {"subtype": "set_model", "model": model}
             yield self.request(body, SettingsChanged(model=model))
         if mode:
-            self.mode = mode  # at once: the CLI will call "ask" by another word
+            self.mode = mode  # at once: the CLI reports "ask" under another name
             body = {"subtype": "set_permission_mode", "mode": permission_mode(mode)}
             yield self.request(body, SettingsChanged(mode=mode))
 
     def answered(self, response: Table) -> Iterator[Event]:
-        """`control_response` to a request of ours."""
+        """Handles the `control_response` to one of our requests."""
         change = self._waiting.pop(text(response, "request_id"), None)
         if text(response, "subtype") == "error":
             why = text(response, "error") or "the agent refused a request"
@@ -51,7 +51,7 @@ class ClaudeSettings:
             yield change
 
     def told(self, line: Table) -> Iterator[Event]:
-        """`system/init`, which comes at the beginning of each turn."""
+        """Handles `system/init`, which comes at the start of each turn."""
         native_id, model = text(line, "session_id"), text(line, "model")
         if native_id and (native_id, model) != (self._native_id, self.model):
             self._native_id, self.model = native_id, model
@@ -64,7 +64,7 @@ class ClaudeSettings:
         yield from self.told_mode(line)
 
     def told_mode(self, line: Table) -> Iterator[Event]:
-        """The CLI has no word for "ask": anything but "plan" leaves that as it was."""
+        """Updates the mode; the CLI has no "ask" mode, so only changes from or to "plan" count."""
         match text(line, "permissionMode"):
             case "plan" if self.mode != "plan":
                 self.mode = "plan"

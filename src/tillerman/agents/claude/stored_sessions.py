@@ -1,4 +1,4 @@
-"""The conversations that Claude Code keeps on disk: which there are, and what was said in them."""
+"""Lists the sessions that Claude Code stores on disk, and imports their history."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tillerman.core.events import (
 )
 from tillerman.core.timestamps import rfc3339
 
-_HEAD = 64 * 1024  # of a stored session, where its first words are; as much of its end
-_NO_WORDS = ("<", "[Request interrupted by user")  # what the CLI puts in the user's mouth
+_HEAD = 64 * 1024  # bytes read at the start and at the end of a session file
+_NO_WORDS = ("<", "[Request interrupted by user")  # user messages that the CLI generates
 
 
 def folder_of(home: Path, cwd: Path) -> Path:
@@ -32,7 +32,7 @@ def folder_of(home: Path, cwd: Path) -> Path:
 
 
 def session(file: Path, cwd: Path) -> NativeSession | None:
-    """A stored conversation, or None for a file that holds none."""
+    """A stored session, or None for a file without one."""
     try:
         with file.open("rb") as stored:
             lines = stored.read(_HEAD).splitlines()
@@ -57,7 +57,7 @@ def session(file: Path, cwd: Path) -> NativeSession | None:
 
 
 def history(lines: Iterable[bytes], cwd: str) -> Iterator[Event]:
-    """What was said and done, in the order of the file; a subagent's own talk is left out."""
+    """The events of a session in the order of the file, without subagents' messages."""
     calls: dict[str, ClaudeToolCall] = {}
     for line in map(parse, lines):
         if isinstance(line, str) or line.get("isSidechain") is True:
@@ -97,7 +97,7 @@ def _without_bytes(content: Content) -> Content:
 
 
 def _prompt(line: Table) -> str:
-    """The user's own words, if the line has any."""
+    """The user's prompt in the line; "" if there is none."""
     if text(line, "type") != "user" or line.get("isMeta") is True:
         return ""
     message = table(line, "message")

@@ -1,4 +1,4 @@
-"""The agent's to-do list, followed through the tools that change it."""
+"""Tracks the agent's to-do list through the tool calls that change it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Status = Literal["pending", "in_progress", "completed"]
 
 
 class ClaudeTodoList:
-    """One speaker's list; `TodoWrite` replaces it, `TaskCreate` and `TaskUpdate` change a step."""
+    """The list of one agent; `TodoWrite` replaces it, `TaskCreate`/`TaskUpdate` change a step."""
 
     def __init__(self, parent: str | None) -> None:
         self.parent = parent
         self._steps: dict[str, PlanStep] = {}
 
     def follow(self, call: ClaudeToolCall, result: ClaudeToolResult) -> PlanChanged | None:
-        """The new list after a call that went well."""
+        """The changed list after a successful call; None if it is unchanged."""
         before = dict(self._steps)
         details = result.details if isinstance(result.details, dict) else {}
         match call.name:

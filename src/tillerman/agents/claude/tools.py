@@ -1,4 +1,4 @@
-"""The CLI's tools in our words: names, running calls, and results as text, diffs and images."""
+"""Maps Claude Code's tool calls and results to the common vocabulary: text, diffs and images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CANCELLED = (
     "The user doesn't want to take this action right now.",
     "[Request interrupted by user",
 )
-# Told in prose alone before 2.1.3xx, which says it in `tool_result_meta`.
+# Versions before 2.1.3xx report these in text only; later ones in `tool_result_meta`.
 _DENIED = (
     "but you haven't granted it yet.",
     " has been denied.",
@@ -39,7 +39,7 @@ def vocabulary(name: str) -> str:
 
 
 class ClaudeToolCall(Struct, frozen=True):
-    """A call that has begun and not ended."""
+    """A call that has started and not ended."""
 
     call_id: str
     name: str
@@ -52,7 +52,7 @@ class ClaudeToolCall(Struct, frozen=True):
 
     @property
     def keeps_a_plan(self) -> bool:
-        """Whether it looks like a write to the file in which the agent keeps its plan."""
+        """Whether the call looks like a write to the agent's plan file."""
         file = PurePath(text(self.input, "file_path"))
         return (
             self.name in ("Write", "Edit") and file.parent.name == "plans" and file.suffix == ".md"
@@ -80,11 +80,11 @@ def call_of(block: Table, parent: str | None) -> ClaudeToolCall:
 
 
 class ClaudeToolResult(Struct, frozen=True):
-    """A `tool_result` with what its line tells beside it."""
+    """A `tool_result` with the additional fields of its line."""
 
     call_id: str
     block: Table
-    details: Any = None  # the line's `tool_use_result`, of a shape that depends on the tool
+    details: Any = None  # the line's `tool_use_result`, whose shape depends on the tool
     meta: Table = field(default_factory=dict)
 
     def outcome(self, denied: bool) -> Outcome:
@@ -128,13 +128,13 @@ def results(line: Table) -> Iterator[ClaudeToolResult]:
 
 
 def _shown(name: str) -> str:
-    """`mcp__server__tool` as people write it."""
+    """Formats `mcp__server__tool` for users."""
     _, server, tool = name.split("__", 2) if name.count("__") >= 2 else ("", "", name)
     return f"{server}.{tool}" if server else tool
 
 
 def _from_details(details: Table, call: ClaudeToolCall | None) -> list[Content]:
-    """What is told better beside the result than in the words meant for the model."""
+    """Content from the structured details, which are better than the text for the model."""
     if call and call.tool in tools.WRITES:
         return [_diff(details, call)]
     if text(details, "status") == "async_launched":

@@ -1,8 +1,8 @@
-"""What each turn used, worked out from what the CLI counts.
+"""Computes the token usage and cost of each turn from the CLI's counters.
 
-`model_usage_since_last_result` is exactly that, subagents included, and right after a resume.
-2.1.197 has only totals that begin at zero with the process: there the last total is taken off.
-`input_tokens` are those not read from a cache; `cached_tokens` those that were.
+`model_usage_since_last_result` is exact, includes subagents, and is correct after a resume. 2.1.197
+has only totals that start at zero with the process: the last total is subtracted. `input_tokens`
+excludes tokens read from a cache; `cached_tokens` counts those.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Used(NamedTuple):
     cost: float | None = None
 
     def minus(self, other: _Used) -> _Used:
-        """A total that went down began anew."""
+        """Subtracts an earlier total; a total that decreased has been reset."""
         if (self.input, self.output) < (other.input, other.output):
             return self
         cost = None if self.cost is None else round(self.cost - (other.cost or 0), 9)
@@ -50,7 +50,7 @@ class ClaudeUsage:
         self._window: int | None = None
 
     def message(self, usage: Table) -> Iterator[UsageReported]:
-        """A message begins: this much is in the agent's context."""
+        """Reports the context size when a message starts."""
         self._context = (
             count(usage, "input_tokens")
             + count(usage, "cache_read_input_tokens")
@@ -66,7 +66,7 @@ class ClaudeUsage:
         self._window = _window(table(result, "modelUsage"), model) or self._window
 
     def report(self) -> UsageReported:
-        """What was counted since the last report."""
+        """The usage counted since the last report."""
         used, self._turn = self._turn, _Used()
         return UsageReported(
             input_tokens=used.input,
@@ -110,6 +110,6 @@ def _models(models: Table) -> _Used:
 
 
 def _window(models: Table, model: str) -> int | None:
-    """The context window of the agent's own model, when it can be told from its helpers'."""
+    """The context window of the main model, if it is distinguishable from helper models."""
     one = model if model in models else next(iter(models)) if len(models) == 1 else ""
     return count(table(models, one), "contextWindow") or None

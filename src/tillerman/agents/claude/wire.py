@@ -1,4 +1,4 @@
-"""Claude Code's two-way stream of JSON lines, translated to events and back."""
+"""Translates between Claude Code's bidirectional JSON-lines stream and events."""
 
 from __future__ import annotations
 
@@ -37,8 +37,11 @@ Said = Iterator[Event | WireReply | AttachmentBytes]
 
 
 class ClaudeWire:
-    """One conversation. A turn is open from a prompt, or from the agent's waking by itself,
-    until a `result`; a finished background task wakes it."""
+    """One conversation.
+
+    A turn is open from a prompt, or from the agent's own start, until a `result`; a finished
+    background task makes the agent start one.
+    """
 
     lifetime: ClassVar[Literal["session", "turn"]] = "session"
 
@@ -47,7 +50,7 @@ class ClaudeWire:
         self._clock = clock
         self._turn: Literal["prompt", "agent"] | None = None
         self._deferred: TurnEnded | None = None
-        self._steers: set[str] = set()  # words sent in mid-turn that may not have been taken up
+        self._steers: set[str] = set()  # prompts sent within a turn that may still be queued
         self._speeches: dict[str | None, ClaudeMessages] = {None: ClaudeMessages(None)}
         self._plans: dict[str | None, ClaudeTodoList] = {}
         self._calls: dict[str, ClaudeToolCall] = {}
@@ -83,7 +86,7 @@ class ClaudeWire:
         return self._requests.answer(request_id, answer)
 
     def cancel(self) -> Iterable[dict[str, Any]]:
-        """Words that still wait are taken back first: they would begin a turn of their own."""
+        """Withdraws queued prompts first: they would start a new turn."""
         bodies = [{"subtype": "cancel_async_message", "message_uuid": id} for id in self._steers]
         bodies.append({"subtype": "interrupt"})
         return [self._settings.request(body) for body in bodies]
@@ -148,7 +151,7 @@ class ClaudeWire:
                     yield from self._wake()
                     yield from self._meter.message(table(message, "usage"))
                 yield from speech.begin(text(message, "id"))
-            case "content_block_delta":  # one that the quick way did not know
+            case "content_block_delta":  # not decoded by the fast path
                 for kind in ("text", "thinking"):
                     if words := text(table(event, "delta"), kind):
                         yield speech.hear(count(event, "index"), kind, words)
@@ -185,14 +188,14 @@ class ClaudeWire:
                     yield unrecognized(raw, f"a block of type {kind!r}")
 
     def _begun(self, call: ClaudeToolCall) -> Event:
-        """Nobody is asked about its own plan, so that is no write as others are."""
+        """Marks a write to the agent's own plan, which is allowed without a request."""
         begun = call.started(self._cwd)
         if self._settings.mode == "plan" and call.keeps_a_plan:
             return replace(begun, tool="SavePlan")
         return begun
 
     def _api_error(self, word: str, blocks: list[Table], parent: str | None) -> Said:
-        """The CLI's words for a failure; the turn's end will tell them."""
+        """Stores the CLI's error text, which is reported at the end of the turn."""
         message = "\n".join(filter(None, (text(block, "text") for block in blocks))) or word
         if parent is None:
             self._error = failures.ApiError(word, message)
@@ -260,7 +263,7 @@ class ClaudeWire:
         yield from self._background.state(state)
 
     def _wake(self) -> Said:
-        """The agent does something at the top: a turn is open, or opens by itself."""
+        """Activity of the main agent: starts a turn if none is open."""
         if self._turn is None:
             self._turn = "agent"
             yield TurnStarted(origin="agent")
@@ -284,12 +287,12 @@ class ClaudeWire:
             yield from self._end(end)
 
     def _goes_on(self, line: Table, end: TurnEnded) -> bool:
-        """Whether words of the user are still to be answered, in this turn and another result.
+        """Whether prompts sent within the turn are unanswered, so that another result follows.
 
-        If the agent took them in already without telling, it goes idle next.
+        If the agent has already read them without a report, it becomes idle next.
         """
         if self._turn == "prompt" and text(table(line, "origin"), "kind") == "task-notification":
-            return True  # a wake-up that was under way when the prompt came
+            return True  # the agent's own turn was running when the prompt came
         return bool(self._steers) and self._background.tells_idle and end.reason != "cancelled"
 
     def _ending(self, line: Table, speech: ClaudeMessages) -> TurnEnded:
@@ -318,7 +321,7 @@ class ClaudeWire:
         yield end
 
     def _drop_calls(self, parent: str | None) -> Said:
-        """Calls of a turn that ended before them, and what subagents did inside them."""
+        """Cancels calls that are open at the end of a turn, and their subagents' calls."""
         for call in [call for call in self._calls.values() if call.parent == parent]:
             yield from self._drop_calls(call.call_id)
             if self._calls.pop(call.call_id, None):

@@ -1,4 +1,4 @@
-"""Codex behind tillerman's port: its app-server, and `exec` for versions without one."""
+"""Agent driver for Codex: its app-server, and `codex exec` for versions without one."""
 
 from tillerman.agents.codex.agent import CodexAgent, CodexExec
 

@@ -1,4 +1,4 @@
-"""Codex as an agent of tillerman: where it is, who is signed in, what it offers and keeps."""
+"""Agent classes for Codex: installation, account, models, stored sessions, MCP servers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _MOST_SESSIONS = 100
 
 
 def _wire(spec: SessionSpec) -> Wire:
-    from tillerman.agents.codex.wire import CodexWire  # not before the program has been started
+    from tillerman.agents.codex.wire import CodexWire  # not before the program starts
 
     return CodexWire(spec)
 
@@ -85,7 +85,7 @@ _UNHOOKED = StdioAgent(
 
 
 class _Program(StdioAgent):
-    """What its command line tells, whichever surface turns run on."""
+    """Queries by the command line, common to both transports."""
 
     async def installed(self, run: RunCommand) -> Installed:
         path = run.find("codex")
@@ -119,7 +119,7 @@ class CodexAgent(_Program):
         return launch(spec)
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        """`[agents.codex] hooks = false`: only what Codex asks about by itself is decided here."""
+        """With `[agents.codex] hooks = false` only Codex's own approvals are decided here."""
         from tillerman.agents.codex import hook_requests
         from tillerman.agents.codex.wire import CodexWire
         from tillerman.agents.stdio.hooked_conversation import HookedConversation
@@ -172,7 +172,7 @@ class CodexAgent(_Program):
         from tillerman.agents.codex.launch import server
 
         value = server(dict(config))
-        del value["default_tools_approval_mode"]  # the user's own choice
+        del value["default_tools_approval_mode"]  # chosen by the user
         await self._write(run, f"mcp_servers.{_key(name)}", value)
 
     async def mcp_remove(self, run: RunCommand, name: str) -> None:
@@ -190,7 +190,7 @@ class CodexAgent(_Program):
             raise AgentError("codex", f"codex has no MCP server called {name!r}", hint=hint)
 
     async def _write(self, run: RunCommand, key: str, value: Any) -> None:
-        """By the app-server's stdin: a command line would show the secrets of a server."""
+        """Writes a config value over the app-server's stdin: arguments would expose secrets."""
         params = {"keyPath": key, "value": value, "mergeStrategy": "replace"}
         await self._ask(run, "config/value/write", params)
 
@@ -201,7 +201,7 @@ class CodexAgent(_Program):
 
 
 class CodexExec(_Program):
-    """By name, not by version: to ask the program for its version would cost each start."""
+    """Selected by name, not by version: a version check would slow down every start."""
 
     def __init__(self) -> None:
         super().__init__(EXEC_INFO, _exec_wire)

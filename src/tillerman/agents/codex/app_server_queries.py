@@ -1,4 +1,4 @@
-"""Questions to an app-server that runs for no more than their answers."""
+"""Sends single queries to a Codex app-server that runs only until the answer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tillerman.agents.codex.launch import greeting
 from tillerman.agents.decoding.fields import Table, parse, table, tables, text
 from tillerman.core.errors import AgentError
 
-Asking = Generator[bytes, bytes, Table]  # says bytes, is sent lines, returns an answer's result
+Asking = Generator[bytes, bytes, Table]  # yields bytes to send, receives lines, returns the result
 
-SOURCES = ["cli", "vscode", "exec", "appServer"]  # by default it leaves out those of exec
+SOURCES = ["cli", "vscode", "exec", "appServer"]  # by default sessions of exec are left out
 
 
 def ask(method: str, params: Table) -> Asking:
-    """One question."""
+    """Sends one request."""
     said = _said({"id": 0, "method": "initialize", "params": greeting()})
     said += _said({"method": "initialized"})
     answer = yield from _answer(1, method, params, said)
@@ -24,7 +24,7 @@ def ask(method: str, params: Table) -> Asking:
 
 
 def pages(method: str, params: Table) -> Generator[bytes, bytes, list[Table]]:
-    """All of a list that is given in pages."""
+    """Requests all pages of a list."""
     said = _said({"id": 0, "method": "initialize", "params": greeting()})
     said += _said({"method": "initialized"})
     found: list[Table] = []

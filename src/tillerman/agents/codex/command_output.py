@@ -1,4 +1,4 @@
-"""What Codex says of itself: accounts, models, MCP servers and stored threads, parsed."""
+"""Parses Codex's accounts, models, MCP servers and stored threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGN_IN = "run `codex login`, or give `codex login --with-api-key` a key"
 
 
 def account(answer: Table) -> Account:
-    """`account/read`. A provider of the user's own needs no account: it has its key elsewhere."""
+    """Parses `account/read`. A custom provider needs no account: its key is elsewhere."""
     who = table(answer, "account")
     match text(who, "type"):
         case "":
@@ -29,14 +29,14 @@ def account(answer: Table) -> Account:
 
 
 def login_status(clean: bool, said: str) -> Account:
-    """`codex login status`, which speaks on stderr and knows only accounts of OpenAI's."""
+    """Parses `codex login status`, which prints on stderr and knows only OpenAI accounts."""
     if not clean:
         return Account(signed_in=False, hint=SIGN_IN)
     return Account(signed_in=True, method="api key" if "API key" in said else "browser")
 
 
 def models(stdout: bytes) -> list[Model]:
-    """`codex debug models`; the first by priority is its default."""
+    """Parses `codex debug models`; the first by priority is the default."""
     said = parse(stdout)
     if isinstance(said, str):
         raise AgentError("codex", f"`codex debug models` said something unexpected: {said}")
@@ -46,7 +46,7 @@ def models(stdout: bytes) -> list[Model]:
 
 
 def mcp_servers(stdout: bytes) -> list[McpServer]:
-    """`codex mcp list --json`."""
+    """Parses `codex mcp list --json`."""
     said = parse(b'{"servers":' + stdout + b"}")
     if isinstance(said, str):
         raise AgentError("codex", f"`codex mcp list` said something unexpected: {said}")
@@ -54,7 +54,7 @@ def mcp_servers(stdout: bytes) -> list[McpServer]:
 
 
 def mcp_tools(answer: Table, name: str) -> list[McpTool]:
-    """`mcpServerStatus/list`, which connects to the server."""
+    """Parses `mcpServerStatus/list`, which connects to the server."""
     for status in tables(answer, "data"):
         if text(status, "name") != name:
             continue

@@ -1,7 +1,7 @@
-"""The command line of `codex exec`, which runs one turn and cannot ask anybody anything.
+"""Builds the command line of `codex exec`, which runs one turn and cannot ask the user.
 
-All settings go in as `-c`: `exec resume` lacks most flags. A writable sandbox makes Codex note the
-folder as trusted in the user's config.toml, unless a `-c` has spoken of the folder already.
+All settings are passed as `-c`: `exec resume` lacks most flags. With a writable sandbox Codex
+stores the folder as trusted in the user's config.toml, unless a `-c` sets its trust level.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def exec_launch(spec: SessionSpec, prompt: Prompt | None) -> Launch:
 
 
 def writable(spec: SessionSpec) -> bool:
-    """Nobody can be asked: it may write only where the policy would allow everything."""
+    """Whether it may write: the user cannot be asked, so only if the policy allows everything."""
     return spec.mode == "agent" and spec.approve == "auto" and sandbox(spec) != "read-only"
 
 
@@ -64,5 +64,5 @@ def _toml(value: Any) -> str:
             return "{" + ",".join(f"{_toml(k)}={_toml(v)}" for k, v in value.items()) + "}"
         case list():
             return "[" + ",".join(map(_toml, value)) + "]"
-    # A JSON string is a TOML string, but for the one character that only TOML escapes.
+    # A JSON string is a TOML string, except for the one character that only TOML escapes.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

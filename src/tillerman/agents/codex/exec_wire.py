@@ -1,7 +1,7 @@
-"""`codex exec --json`, for versions without an app-server: one process for each turn.
+"""Decodes `codex exec --json`, for versions without an app-server: one process per turn.
 
-It tells whole items and no deltas, and nothing at all of a refused patch, of a refused escalation
-or of a command that the sandbox kept from writing. Errors are words without a code.
+It reports whole items without deltas, and nothing about a refused patch, a refused escalation or a
+command that the sandbox prevented from writing. Errors are text without a code.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CodexExecWire(OneWayWire):
         self._turn = 0
         self._speech = CodexMessages()
         self._items = Items(str(spec.cwd))
-        # What a thread had used before this conversation took it up is told by nobody.
+        # The usage of a resumed thread before this conversation is not reported.
         self._total = Used() if spec.resume is None else None
         self._error = ""
 
@@ -60,7 +60,7 @@ class CodexExecWire(OneWayWire):
         return launch
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
-        """Before its first event it tells of errors on stderr alone."""
+        """Decodes errors before the first event, which are on stderr only."""
         words = [line.strip() for line in stderr.splitlines() if line.startswith("Error")]
         if exit.clean or not words:
             return None
@@ -118,7 +118,7 @@ class CodexExecWire(OneWayWire):
             yield unrecognized(line, f"an item of type {kind!r}")
 
     def _like_the_app_servers(self, item: Table, kind: str) -> Table:
-        """The same item in the letters of the other surface. Ids begin anew in each process."""
+        """Converts an item to the app-server's format. Ids restart in each process."""
         same = {**item, "type": kind, "id": self._id(item)}
         same["aggregatedOutput"] = item.get("aggregated_output")
         same["exitCode"] = item.get("exit_code")

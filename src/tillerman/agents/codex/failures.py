@@ -1,4 +1,4 @@
-"""Why a turn failed, read from the error that Codex gives it."""
+"""Maps Codex's errors to the failure of a turn."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NO_SUCH_THREAD = ("no rollout found", "invalid session id")
 
 
 def failure(error: Table) -> Failure:
-    """From `error` of a turn or of a notification: `message` and `codexErrorInfo`."""
+    """Maps the `error` of a turn or a notification: `message` and `codexErrorInfo`."""
     message = _said(text(error, "message")) or text(error, "additionalDetails")
     info = error.get("codexErrorInfo")
     word, status = info if isinstance(info, str) else "", 0
@@ -69,12 +69,12 @@ def failure(error: Table) -> Failure:
 
 
 def from_words(message: str) -> Failure:
-    """`codex exec` gives no more than words."""
+    """Maps an error text, which is all that `codex exec` gives."""
     return _failure("", 0, _said(message))
 
 
 def refusal(what: str, message: str) -> Failure:
-    """A request of ours that Codex refused."""
+    """Maps the error response to one of our requests."""
     if any(phrase in message for phrase in _NO_SUCH_THREAD):
         return history_lost(message)
     found = from_words(message)
@@ -88,7 +88,7 @@ def _failure(word: str, status: int, message: str) -> Failure:
     if not status and (found := _STATUS.search(message)):
         status = int(found[1])
     kind = _kind(word, status, message.lower())
-    refused = kind == "api_error" and 400 <= status < 500  # the same again will fail too
+    refused = kind == "api_error" and 400 <= status < 500  # a retry would fail too
     return Failure(
         kind=kind,
         message=message or word or "the agent gave no reason",
@@ -102,7 +102,7 @@ def _kind(word: str, status: int, message: str) -> FailureKind:
         return BY_STATUS[status]
     phrases = dict(_BY_PHRASE)
     if word == "usageLimitExceeded" and ("quota" in message or "billing" in message):
-        return "billing"  # a plan's limit passes, an empty account does not
+        return "billing"  # a plan's limit resets, an empty account does not
     if word in _BY_WORD and not (status and _BY_WORD[word] == "stream_broken"):
         return _BY_WORD[word]
     for phrase, kind in phrases.items():
@@ -112,7 +112,7 @@ def _kind(word: str, status: int, message: str) -> FailureKind:
 
 
 def _said(message: str) -> str:
-    """Some messages are the API's whole answer."""
+    """Extracts the message from an error that is the API's whole response."""
     if message.startswith("{"):
         body = parse(message.encode())
         if isinstance(body, dict) and (said := text(table(body, "error"), "message")):

@@ -1,4 +1,4 @@
-"""The quick way for the lines that come most."""
+"""Fast decoder for the most frequent lines of Codex: message deltas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class CodexTextDelta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A few more words of a message."""
+    """A text chunk of a message."""
 
     thread_id: str
     item_id: str
@@ -22,7 +22,7 @@ _DELTA = b'{"method":"item/agentMessage/delta"'
 
 
 def piece(line: bytes) -> CodexTextDelta | None:
-    """None for any other line, and for one that is spelled otherwise."""
+    """Decodes a delta line; None for any other line or spelling."""
     if not line.startswith(_DELTA):
         return None
     try:

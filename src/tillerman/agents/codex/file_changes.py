@@ -1,4 +1,4 @@
-"""File changes of a patch, one call for each file, with its diff."""
+"""Decodes the file changes of a patch: one call per file, with its diff."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class CodexFileChange(NamedTuple):
     tool: str
     path: str
     moved_to: str
-    diff: Diff | None  # None where Codex gives none
+    diff: Diff | None  # None if Codex sends none
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def changes(item: Table) -> list[CodexFileChange]:
 def _change(change: Table) -> CodexFileChange:
     path, diff = text(change, "path"), change.get("diff")
     kind = table(change, "kind")
-    word = text(kind, "type") or text(change, "kind")  # `exec` has the bare word
+    word = text(kind, "type") or text(change, "kind")  # `exec` sends a plain string
     said = diff if isinstance(diff, str) else None
     match word:
         case "add":
@@ -53,5 +53,5 @@ def _change(change: Table) -> CodexFileChange:
 
 
 def _whole(path: str, *, old: str | None = None, new: str | None = None) -> Diff | None:
-    """Of a file that comes or goes the diff is its text."""
+    """The diff of an added or deleted file, which is its whole text."""
     return None if old is None and new is None else Diff(path, old=old, new=new)

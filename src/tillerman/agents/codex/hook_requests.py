@@ -1,9 +1,9 @@
-"""The questions of Codex's hook before every call, as requests, and what was said to them.
+"""Permission requests from Codex's PreToolUse hook before every call, and the replies to them.
 
-Approvals alone leave out what a rule of the user's allows, the servers that the user trusts, and
-pictures that are looked at; the hook `PreToolUse` runs before each of them. Codex runs a hook that
-is trusted by its hash: ours is told together with its hash for one thread, so that nobody else's is
-trusted with it and no file of the user's is written.
+Approval requests alone do not cover what a rule of the user allows, MCP servers that the user
+trusts, and viewed images; the hook `PreToolUse` runs before each of them. Codex runs a hook only if
+its hash is trusted: ours is configured with its hash for one thread, so that no other hook becomes
+trusted and no file of the user is written.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from tillerman.hooks.dialects.payload_codec import HookEvent
 from tillerman.hooks.protocol import HookReply, refusal
 
 EVENT = "PreToolUse"
-KEY = "/<session-flags>/config.toml:pre_tool_use:0:0"  # the first hook of what a thread is told
+KEY = "/<session-flags>/config.toml:pre_tool_use:0:0"  # the first hook of a thread's config
 
-# They touch nothing but the agent's own mind, or ask by themselves.
+# Tools without effects outside the agent, or that ask by themselves.
 _INWARD = frozenset(
     {"request_user_input", "update_plan", "wait", "wait_agent", "send_input", "send_message",
      "close_agent", "resume_agent", "list_agents", "followup_task", "interrupt_agent",
      "tool_search", "get_goal", "create_goal", "update_goal"}
 )  # fmt: skip
 _DENIED = "The user did not allow this."
-# Of a hook that was killed Codex says nothing and goes on, unless something is on stderr.
+# Codex ignores a hook that was killed and continues, unless it wrote to stderr.
 _ALOUD = "( {} ) || {{ echo 'denied by the gate' >&2; exit 2; }}"
 
 
 def config(command: str, seconds: int) -> Table:
-    """`hooks` of a thread's config."""
+    """The `hooks` table of a thread's config."""
     hook = {"type": "command", "command": _ALOUD.format(command), "timeout": seconds}
     state = {KEY: {"enabled": True, "trusted_hash": hash_of(hook)}}
     return {EVENT: [{"hooks": [hook]}], "state": state}
 
 
 def hash_of(hook: Table) -> str:
-    """As Codex takes it: of what the hook is, not of where it was told."""
+    """The hash as Codex computes it: of the hook itself, not of its source."""
     from hashlib import sha256
 
     identity = {"event_name": "pre_tool_use", "hooks": [{"async": False, **hook}]}
@@ -57,7 +57,7 @@ def hash_of(hook: Table) -> str:
 
 
 def is_trusted(answer: object) -> bool:
-    """Whether `hooks/list` says that ours will run."""
+    """Whether `hooks/list` reports our hook as enabled and trusted."""
     found = [
         hook
         for folder in tables(answer if isinstance(answer, dict) else {}, "data")
@@ -70,12 +70,12 @@ def is_trusted(answer: object) -> bool:
 
 
 class CodexHookRequests:
-    """`inside` tells the call that a thread works inside."""
+    """Open hook requests; `inside` returns the parent call of a thread."""
 
     def __init__(self, inside: Callable[[str], str | None]) -> None:
         self._inside = inside
         self._open: dict[str, tuple[HookEvent, PermissionRequested, str]] = {}
-        self._allowed: set[str] = set()  # calls that no approval was asked for yet
+        self._allowed: set[str] = set()  # calls that no approval was requested for yet
         self._untold: list[Event] = []
 
     def asked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply:
@@ -104,7 +104,7 @@ class CodexHookRequests:
         return request
 
     def answer(self, ask: str, answer: Answer) -> HookReply | None:
-        """None: it is not the hook that asked this."""
+        """The reply to the hook; None if the request is not from the hook."""
         if ask not in self._open:
             return None
         event, request, name = self._open.pop(ask)
@@ -115,26 +115,26 @@ class CodexHookRequests:
         return dialect.allow(event, input=_as_told(answer.input, name))
 
     def gone(self, ask: str) -> list[Event]:
-        """Nobody waits any more for what was asked."""
+        """Withdraws a request whose hook no longer waits."""
         if not self._open.pop(ask, None):
             return []
         return [RequestAnswered(request_id=ask, answer=Answer("deny"), by="withdrawn")]
 
     def allows(self, call_id: str) -> bool:
-        """Once: what is asked again about a call is more than what was allowed."""
+        """Whether the call was allowed; only once, since a second request asks for more."""
         if call_id not in self._allowed:
             return False
         self._allowed.discard(call_id)
         return True
 
     def drop(self) -> None:
-        """The turn was cancelled, and with it what it asked."""
+        """Drops all open requests when the turn is cancelled."""
         for _, request, name in self._open.values():
             self._untold += _untold(request, name, "cancelled")
         self._open.clear()
 
     def untold(self) -> Iterator[Event]:
-        """Codex tells nothing of a call that its hook denied."""
+        """Events for calls that the hook denied, which Codex does not report."""
         while self._untold:
             yield self._untold.pop(0)
 
@@ -156,7 +156,7 @@ def _untold(
 
 
 def _as_told(input: Table | None, name: str) -> Table | None:
-    """A changed input in Codex's words."""
+    """A changed input in Codex's native format."""
     if input is None:
         return None
     if name == "apply_patch":

@@ -1,4 +1,4 @@
-"""The items of a thread that are tool calls: their beginnings, their output, their ends."""
+"""Decodes the items of a Codex thread that are tool calls: start, output, end."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class _Open(NamedTuple):
 
 
 class Items:
-    """`denied`: calls that we refused, where Codex says no more than that they failed."""
+    """`denied`: calls that we refused, which Codex reports only as failed."""
 
     def __init__(self, cwd: str) -> None:
         self._cwd = cwd
         self._open: dict[str, _Open] = {}
-        self._left: dict[str, str] = {}  # commands that run on after their turn, with their titles
-        self._ended: set[str] = set()  # an end may be told twice, or after ours
+        self._left: dict[str, str] = {}  # titles of commands that continue after their turn
+        self._ended: set[str] = set()  # an end may be reported twice, or after ours
         self.denied: set[str] = set()
 
-    # -- what the wire hears -----------------------------------------------------------------
+    # -- received from the wire --------------------------------------------------------------
 
     def started(self, item: Table, thread: str, parent: str | None) -> Said:
         item_id = text(item, "id")
@@ -110,10 +110,10 @@ class Items:
                 call_id=call.call_id, outcome=outcome, content=tuple(shown), parent=one.parent
             )
 
-    # -- what others ask of it ---------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------
 
     def running(self) -> set[str]:
-        """Threads with a command that has not ended."""
+        """Threads with a running command."""
         return {one.thread for one in self._open.values() if one.kind == "commandExecution"}
 
     def calls(self, item_id: str) -> list[_Call]:
@@ -121,7 +121,7 @@ class Items:
         return one.calls if one else []
 
     def asking(self, server: str, arguments: Table) -> str | None:
-        """The open call that an approval of an MCP tool is about: its request names no item."""
+        """The open call that an MCP approval is about, since its request names no item."""
         for item_id, one in reversed(self._open.items()):
             for call in one.calls:
                 same = call.tool == "MCP" and call.name.startswith(f"{server}.")
@@ -130,7 +130,7 @@ class Items:
         return None
 
     def drop(self, *, run_on: bool, parent: str | None = None) -> Iterator[Event]:
-        """The turn ended before them. A command that was not stopped runs on."""
+        """Ends open calls at the end of the turn. A command that was not stopped keeps running."""
         for item_id, one in [(id, one) for id, one in self._open.items() if one.parent == parent]:
             del self._open[item_id]
             self._ended.add(item_id)
@@ -147,7 +147,7 @@ class Items:
                     call_id=call.call_id, outcome=outcome, content=tuple(shown), parent=parent
                 )
 
-    # -- shapes ------------------------------------------------------------------------------
+    # -- building calls ----------------------------------------------------------------------
 
     def _started(self, call: _Call, parent: str | None) -> ToolStarted:
         return ToolStarted(
@@ -161,7 +161,7 @@ class Items:
         )
 
     def _all_calls(self, one: _Open, item: Table, item_id: str) -> list[_Call]:
-        """Those that began, and what the finished item has besides."""
+        """The started calls, and further ones of the finished item."""
         if one.kind != "fileChange":
             return one.calls
         return one.calls + self._calls(item, item_id)[len(one.calls) :]

@@ -1,16 +1,16 @@
-"""How Codex is started, opened and prompted: its command line, its threads, turns and input.
+"""Builds Codex's command line and the parameters that open threads, start turns and send input.
 
-Who decides what it may do:
+How permissions are enforced:
 
-- A hook of ours asks before every call (`gate.py`), so that our policy has the word.
-- `untrusted` makes it ask before every command and every patch also where hooks are switched off;
-  `on-request` asks only when the model itself wishes to leave the sandbox. What the hook allowed is
-  not asked again, but to leave the sandbox is.
+- A hook of ours asks before every call (`hook_requests.py`), so that our policy decides.
+- `untrusted` makes Codex ask before every command and every patch even if hooks are disabled;
+  `on-request` asks only when the model wants to leave the sandbox. What the hook allowed is not
+  asked again, but leaving the sandbox is.
 - The answers come from us, not from a reviewer that the user's config may name.
-- Every turn names its sandbox. A thread is opened read-only whatever its turns may do: opening it
-  writable makes Codex note the folder as trusted in the user's config.toml.
-- Nobody is asked about a web search, which the model's side does. Without the hook, neither about a
-  look at an image, a tool of a server that the user trusts, and what the user's own rules allow.
+- Every turn names its sandbox. A thread is always opened read-only: opening it writable makes Codex
+  store the folder as trusted in the user's config.toml.
+- A web search is never asked about: it runs on the model's side. Without the hook, neither are
+  viewing an image, tools of a server that the user trusts, and what the user's own rules allow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tillerman.core.errors import ConfigError
 from tillerman.core.wire import Launch
 
 ASKS = {"approvalPolicy": "untrusted", "approvalsReviewer": "user"}
-# Otherwise it waits for a network for ever, and says no more than that it waits.
+# Otherwise it waits for a network indefinitely, and reports only that it waits.
 BOUNDED = "features.unbounded_connection_retries=false"
 SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 
@@ -44,7 +44,7 @@ def greeting() -> Table:
 
 
 def opening(spec: SessionSpec, hooks: Table | None = None) -> tuple[str, Table]:
-    """The method and parameters that open the conversation's thread; `hooks` of its config."""
+    """The method and parameters that open the thread; `hooks` goes into its config."""
     params: Table = {"cwd": str(spec.cwd), "sandbox": "read-only", **ASKS}
     if spec.model:
         params["model"] = spec.model
@@ -52,7 +52,7 @@ def opening(spec: SessionSpec, hooks: Table | None = None) -> tuple[str, Table]:
         params["developerInstructions"] = spec.system
     config = _config(spec)
     if hooks:
-        config |= {"hooks": hooks, "features.hooks": True}  # beside other features
+        config |= {"hooks": hooks, "features.hooks": True}  # keeps other features
     if config:
         params["config"] = config
     if not spec.resume:
@@ -62,7 +62,7 @@ def opening(spec: SessionSpec, hooks: Table | None = None) -> tuple[str, Table]:
 
 
 def sandbox(spec: SessionSpec) -> str:
-    """`[agents.codex] sandbox`, checked."""
+    """The validated option `[agents.codex] sandbox`."""
     chosen = spec.options.get("sandbox", "workspace-write")
     if chosen not in SANDBOXES:
         raise ConfigError(
@@ -90,7 +90,7 @@ def sandbox_policy(spec: SessionSpec, mode: Mode) -> Table:
 
 
 def collaboration(mode: Mode, model: str, effort: str | None) -> Table:
-    """Codex plans in a mode of its own; `ask` is its default mode in a read-only sandbox."""
+    """Codex has a plan mode; `ask` is its default mode in a read-only sandbox."""
     settings = {"model": model, "reasoning_effort": effort, "developer_instructions": None}
     return {"mode": "plan" if mode == "plan" else "default", "settings": settings}
 
@@ -121,7 +121,7 @@ def file_text(file: File) -> str:
 
 
 def _config(spec: SessionSpec) -> Table:
-    """What thread and turn have no parameter for, as the tree of a config.toml."""
+    """Options without a thread or turn parameter, in the structure of config.toml."""
     config: Table = {}
     if spec.effort:
         config["model_reasoning_effort"] = spec.effort
@@ -131,7 +131,7 @@ def _config(spec: SessionSpec) -> Table:
 
 
 def server(given: dict[str, Any]) -> Table:
-    """An MCP server in Codex's words. `prompt`: also a tool that says it only reads is asked of."""
+    """An MCP server in Codex's format. `prompt`: tools marked as read-only are asked about too."""
     words = {"command", "args", "env", "cwd", "url"}
     config = {key: value for key, value in given.items() if key in words}
     if given.get("headers"):

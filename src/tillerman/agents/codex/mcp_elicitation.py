@@ -1,4 +1,4 @@
-"""A form that an MCP server wants filled in, as questions; and the answers as its content."""
+"""Converts MCP elicitation forms to questions, and the answers to form content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tillerman.core.events import Choice, Question
 
 
 def questions(params: Table) -> list[Question]:
-    """One for each property of the form."""
+    """One question for each property of the form."""
     message = text(params, "message")
     properties = table(table(params, "requestedSchema"), "properties")
     return [
@@ -53,5 +53,5 @@ def _typed(said: str, kind: str) -> Any:
             case "number":
                 return float(said)
     except ValueError:
-        pass  # the server judges what does not fit
+        pass  # the server validates it
     return said

@@ -1,4 +1,4 @@
-"""What Codex says and thinks, each block once: as it streams, and what the whole adds to it."""
+"""Emits Codex's text and reasoning blocks once: as they stream, plus what the full item adds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tillerman.agents.decoding.fields import Table, count, strings, text
 from tillerman.agents.decoding.streamed_text import Streamed
 from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, ThoughtChunk
 
-MOST_OPEN = 1_000  # blocks: an agent may begin them without end
+MOST_OPEN = 1_000  # blocks: an agent may start any number
 
 
 class _Block(NamedTuple):
@@ -18,14 +18,14 @@ class _Block(NamedTuple):
 
 
 class CodexMessages:
-    """Blocks are known by their item, a piece of reasoning also by its place in it."""
+    """Blocks are identified by their item, reasoning also by its index in it."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Block] = {}  # not told in whole yet
-        self.last = ""  # the last message of the conversation's own thread
+        self._open: dict[str, _Block] = {}  # not received in full yet
+        self.last = ""  # the last message of the main thread
 
     def message(self, params: Table, parent: str | None) -> tuple[Event, ...]:
-        """A delta of an `agentMessage` or a `plan`."""
+        """Handles a delta of an `agentMessage` or a `plan`."""
         return self.hear(text(params, "itemId"), MessageChunk, text(params, "delta"), parent)
 
     def thought(self, params: Table, parent: str | None, *, summary: bool) -> tuple[Event, ...]:
@@ -47,7 +47,7 @@ class CodexMessages:
         return (kind(message_id=block, text=words, parent=parent),)
 
     def whole(self, item: Table, parent: str | None) -> Iterator[Event]:
-        """The item as it is told again when it is complete."""
+        """Handles the complete item."""
         item_id = text(item, "id")
         if text(item, "type") == "reasoning":
             for summary, key in ((True, "summary"), (False, "content")):
@@ -61,13 +61,13 @@ class CodexMessages:
         yield from self._complete(item_id, MessageChunk, said, parent)
 
     def broken(self, parent: str | None) -> Iterator[Event]:
-        """The stream broke off and is asked for again: what it began is said anew."""
+        """Withdraws the open blocks of a broken stream, which are sent again."""
         for block in [id for id, streamed in self._open.items() if streamed.parent == parent]:
             del self._open[block]
             yield MessageWithdrawn(message_id=block, parent=parent)
 
     def rest(self) -> None:
-        """The turn is over: what was said stands."""
+        """Ends the turn: its messages are kept."""
         self._open.clear()
         self.last = ""
 

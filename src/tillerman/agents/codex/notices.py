@@ -1,4 +1,4 @@
-"""What Codex says beside the work: what becomes a notice, and what is known and left out."""
+"""Maps Codex's status notifications to notices, and lists the ones that are ignored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUIET = frozenset(
      "thread/status/changed", "thread/unarchived", "turn/diff/updated",
      "turn/moderationMetadata", "windowsSandbox/setupCompleted"}
 )  # fmt: skip
-QUIET_PREFIX = "thread/realtime/"  # voice, which nobody started
+QUIET_PREFIX = "thread/realtime/"  # voice, which is never started
 QUIET_ITEMS = frozenset({"userMessage", "hookPrompt", "enteredReviewMode"})
 
 _Kind = Literal["fallback", "session", "settings", "storage"]
@@ -52,7 +52,7 @@ class CodexWaitNotice(NamedTuple):
 
 
 def notice(method: str, params: Table, parent: str | None) -> Notice | None:
-    """None for what is no notice by nature."""
+    """Maps a notification to a notice; None if it is not one."""
     match method:
         case "model/rerouted":
             said = f"{text(params, 'fromModel')} was replaced with {text(params, 'toModel')}"
@@ -83,7 +83,7 @@ def server_status(params: Table) -> Notice | None:
 
 
 def hook(params: Table, parent: str | None) -> Notice | None:
-    """A hook of the user's that went wrong or stopped something."""
+    """A notice about a user's hook that failed or stopped something."""
     run = table(params, "run")
     status = text(run, "status")
     if status not in ("failed", "blocked", "stopped"):
@@ -95,7 +95,7 @@ def hook(params: Table, parent: str | None) -> Notice | None:
 
 
 def limits(params: Table, now: float) -> CodexWaitNotice | None:
-    """`account/rateLimits/updated`: worth a word when a limit is near or reached."""
+    """Handles `account/rateLimits/updated`: a notice if a limit is near or reached."""
     found = table(params, "rateLimits")
     windows = [table(found, key) for key in ("primary", "secondary")]
     full = [window for window in windows if (number(window, "usedPercent") or 0) >= _NEAR]

@@ -1,7 +1,7 @@
-"""What Codex asks its host: may this run, which answer does the user choose.
+"""Approval requests and questions of Codex's app-server, and the responses to them.
 
-Each request is kept with the way to put its answer. A refusal has no room for a reason, so the
-reason goes to the turn as words of the user.
+Each request is stored with a function that builds its response. A refusal has no field for a
+reason, so the reason is sent to the turn as user input.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from tillerman.core.events import (
 from tillerman.core.wire import WireReply
 
 ALWAYS = Option("always", "Allow for this session", "always")
-# What only a host with its own tools, tokens or clock can answer, and the protocol before threads.
+# Requests that need a host with its own tools, tokens or clock, and those of the protocol before
+# threads.
 REFUSED = frozenset(
     {"item/tool/call", "account/chatgptAuthTokens/refresh", "attestation/generate",
      "currentTime/read", "applyPatchApproval", "execCommandApproval"}
 )  # fmt: skip
 
-_Put = Callable[[Answer], Any]  # the result of the request
+_Put = Callable[[Answer], Any]  # builds the result
 
 
 class _Open(NamedTuple):
@@ -46,7 +47,7 @@ class _Open(NamedTuple):
 
 
 class CodexRequests:
-    """`may_run` knows the calls that may run already, as they are."""
+    """Open requests; `may_run` returns whether a call is already allowed unchanged."""
 
     def __init__(
         self, cwd: str, peer: RpcPeer, items: Items, may_run: Callable[[str], bool]
@@ -58,7 +59,7 @@ class CodexRequests:
         self._open: dict[str, _Open] = {}
 
     def hear(self, asked: RpcRequest, parent: str | None) -> Iterator[Event | WireReply] | None:
-        """None for a method that nobody here knows."""
+        """Handles a request; None for an unknown method."""
         match asked.method:
             case "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" if (
                 self._is_as_told(asked.params) and self._may_run(text(asked.params, "itemId"))
@@ -77,7 +78,7 @@ class CodexRequests:
         return None
 
     def answer(self, request_id: str, answer: Answer) -> tuple[list[Table], str, str]:
-        """The messages that answer, and for a refusal with a note the thread and turn it is for."""
+        """The response messages and, for a refusal with a note, the thread and turn it is for."""
         request = self._open.pop(request_id, None)
         if request is None:
             return [], "", ""
@@ -90,7 +91,7 @@ class CodexRequests:
         return messages, text(params, "threadId"), text(params, "turnId")
 
     def resolved(self, request_id: object) -> Iterator[Event]:
-        """`serverRequest/resolved`: also of those that nobody waits for any more."""
+        """Handles `serverRequest/resolved`, which is also sent for withdrawn requests."""
         if not isinstance(request_id, str | int | float):
             return
         key = RpcRequest(request_id, "", {}).key
@@ -98,17 +99,17 @@ class CodexRequests:
             yield _withdrawn(key)
 
     def drop(self) -> Iterator[Event]:
-        """The turn is over, and with it what it asked."""
+        """Withdraws all open requests at the end of the turn."""
         for key in list(self._open):
             del self._open[key]
             yield _withdrawn(key)
 
     def _is_as_told(self, params: Table) -> bool:
-        """Whether nothing is asked besides the call itself: to leave the sandbox, a network."""
+        """Whether the request is for the call alone, without a sandbox escape or network."""
         more = ("reason", "networkApprovalContext", "additionalPermissions", "grantRoot")
         return not any(params.get(key) for key in more) and text(params, "kind") != "writeStdin"
 
-    # -- the kinds ---------------------------------------------------------------------------
+    # -- kinds of requests -------------------------------------------------------------------
 
     def _command(self, asked: RpcRequest, parent: str | None) -> Iterator[Event]:
         params = asked.params
@@ -145,7 +146,7 @@ class CodexRequests:
             scope = "session" if answer.option == "always" else "turn"
             return {"permissions": granted, "scope": scope}
 
-        # More room to write is judged like a write there.
+        # More write access is decided like a write there.
         tool = "Write" if paths or files.get("entries") else "Permissions"
         title = f"More permissions: {', '.join(names) or 'none'}"
         yield self._ask(asked, put, tool, title, storable(wanted), paths, parent)

@@ -1,4 +1,4 @@
-"""What the thread is set to: model, effort, mode and sandbox, told anew with each turn."""
+"""Model, effort, mode and sandbox of a Codex thread, sent again with each turn."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class CodexSettings:
         self._spec = spec
         self._mode: Mode = spec.mode
         self._wished = spec.model  # by the user
-        # A thread that is taken up again may have been left planning.
+        # A resumed thread may still be in plan mode.
         self._planned = spec.mode == "plan" or spec.resume is not None
-        self.model = ""  # as Codex tells it
-        sandbox_policy(spec, spec.mode)  # a wrong option is refused before anything starts
+        self.model = ""  # as reported by Codex
+        sandbox_policy(spec, spec.mode)  # rejects an invalid option before anything starts
 
     def opened(self, answer: Table) -> None:
         self.model = text(answer, "model")
@@ -29,7 +29,7 @@ class CodexSettings:
         self._planned = self._planned or self._mode == "plan"
 
     def turn(self) -> Table:
-        """For `turn/start`."""
+        """The parameters for `turn/start`."""
         params = self.params(self._planned)
         if self._spec.output_schema is not None:
             params["outputSchema"] = dict(self._spec.output_schema)
@@ -47,7 +47,7 @@ class CodexSettings:
         return params
 
     def told(self, settings: Table) -> Iterator[Event]:
-        """`thread/settings/updated`."""
+        """Handles `thread/settings/updated`."""
         model = text(settings, "model")
         if model and self.model and model != self.model:
             yield SettingsChanged(model=model)

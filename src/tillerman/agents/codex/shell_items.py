@@ -1,4 +1,4 @@
-"""Shell commands in Codex's items: what is run, and what its output was so far."""
+"""Decodes shell commands in Codex's items: the command line and the output so far."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tillerman.agents.decoding.fields import Table, text
 from tillerman.core.events import Cut, Text
 
 SHOWN = 2000  # characters of a running command's output
-LONGEST = 64 * 1024  # characters of a command line worth taking apart
+LONGEST = 64 * 1024  # characters of a command line that is parsed
 
 _SHELL = re.compile(r"\S*sh -l?c ")
 
 
 def command_of(item: Table) -> str:
-    """The line given to the shell, without the shell's own words: `/bin/bash -lc '…'`."""
+    """The command line without the shell: `/bin/bash -lc '…'`."""
     line = text(item, "command")
     if len(line) > LONGEST or not _SHELL.match(line):
         return line
@@ -27,7 +27,7 @@ def command_of(item: Table) -> str:
 
 
 class CodexCommandOutput:
-    """The end of what a command has said; worth an event when a good part of it is new."""
+    """The end of a command's output; reported when a quarter of it is new."""
 
     def __init__(self) -> None:
         self._tail = ""

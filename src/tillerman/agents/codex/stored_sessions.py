@@ -1,4 +1,4 @@
-"""A stored thread as events: what was said and done in it, without its turns."""
+"""Converts a stored Codex thread to events, without its turn boundaries."""
 
 from __future__ import annotations
 

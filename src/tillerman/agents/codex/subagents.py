@@ -1,4 +1,4 @@
-"""Agents that Codex starts: each works in a thread of its own, inside the call that began it."""
+"""Tracks Codex's subagents: each runs in its own thread, inside the call that started it."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ from tillerman.core.events import (
 
 
 class Subagents:
-    """A call stays open until its agent's turn ends; one that outlasts the turn of the agent that
-    began it works in the background."""
+    """A call stays open until the turn of its subagent ends.
+
+    A subagent that outlasts the turn of its parent runs in the background.
+    """
 
     def __init__(self) -> None:
-        self._parents: dict[str, str] = {}  # by thread, the call
-        self._open: dict[str, tuple[str, str | None]] = {}  # by call, its title and parent
-        self._waiting: list[str] = []  # calls whose thread is not told yet
-        self._turns: dict[str, str] = {}  # by thread, its running turn
-        self._words: dict[str, str] = {}  # by thread, the last that it said
+        self._parents: dict[str, str] = {}  # call by thread
+        self._open: dict[str, tuple[str, str | None]] = {}  # title and parent by call
+        self._waiting: list[str] = []  # calls whose thread is not known yet
+        self._turns: dict[str, str] = {}  # running turn by thread
+        self._words: dict[str, str] = {}  # last message by thread
         self._background: dict[str, BackgroundTask] = {}  # by call
 
     def parent_of(self, thread: str) -> str:
-        """The call that this thread works inside."""
+        """The call of this thread; assigns a waiting call to a new thread."""
         if thread not in self._parents and self._waiting:
             self._parents[thread] = self._waiting.pop(0)
         return self._parents.get(thread, thread)
 
     def inside(self, thread: str) -> str | None:
-        """The same, where it is known already."""
+        """The call of this thread, if it is already known."""
         return self._parents.get(thread)
 
     @property
@@ -44,7 +46,7 @@ class Subagents:
         return self._turns
 
     def spawning(self, item: Table, parent: str | None) -> Iterator[Event]:
-        """A `collabAgentToolCall` that spawns has begun."""
+        """Handles the start of a `collabAgentToolCall` that spawns."""
         call_id = text(item, "id")
         self._waiting.append(call_id)
         yield self._start(call_id, text(item, "prompt"), parent)
@@ -59,7 +61,7 @@ class Subagents:
             yield from self._finish(call_id, "failed", "")
 
     def active(self, item: Table, parent: str | None) -> Iterator[Event]:
-        """A `subAgentActivity`: the newer way to tell that one began or ended."""
+        """Handles `subAgentActivity`, the newer report of a start or end."""
         thread = text(item, "agentThreadId")
         match text(item, "kind"):
             case "started" if thread not in self._parents:
@@ -86,7 +88,7 @@ class Subagents:
             yield BackgroundChanged(tasks=tuple(self._background.values()))
 
     def leave(self, *, run_on: bool) -> Iterator[Event]:
-        """The conversation's turn is over: who still works goes on without it, or was stopped."""
+        """Ends the main turn: running subagents continue in the background, or were stopped."""
         for call_id, (title, parent) in list(self._open.items()):
             if run_on and parent is None:
                 self._background[call_id] = BackgroundTask(call_id, title, call_id)

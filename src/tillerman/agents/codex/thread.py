@@ -1,4 +1,4 @@
-"""The conversation's own thread: how it is opened, its turns, and the words that wait for them."""
+"""The main Codex thread of a conversation: opening, turns, and queued prompts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _UNHOOKED = "Codex does not run our hook: only what it asks about by itself can 
 
 
 class Thread:
-    """It is asked for together with the greeting, which the app-server takes in one go.
+    """The thread is requested together with `initialize`, which the app-server accepts.
 
-    What is prompted before it is open waits for it; if it did not open, the next prompt asks for
-    it again. Words within a turn wait until it has begun: before, Codex refuses them, and also to
-    interrupt it. `end` tells the end of a turn.
+    Prompts sent before it is open are queued; if it did not open, the next prompt requests it
+    again. Input within a turn is queued until the turn has begun: before that Codex refuses it, and
+    refuses an interrupt too. `end` reports the end of a turn.
     """
 
     def __init__(self, spec: SessionSpec, peer: RpcPeer, settings: CodexSettings, end: End) -> None:
         self.hooks: Table = {}  # of its config
         self.id = ""
-        self.turn = ""  # the id of the open one, once it has begun
+        self.turn = ""  # id of the open turn, once it has begun
         self.working = False  # a turn is open
         self.greeted = False
         self._spec = spec
@@ -42,8 +42,8 @@ class Thread:
         self._end = end
         self._opening = False
         self._cancelled = False
-        self._named = ""  # the turn that was promised
-        self._over = ""  # the turn before
+        self._named = ""  # the turn in the response to turn/start
+        self._over = ""  # the previous turn
         self._waiting: list[Input] = []
 
     # -- host to agent -----------------------------------------------------------------------
@@ -82,13 +82,13 @@ class Thread:
     # -- agent to host -----------------------------------------------------------------------
 
     def wake(self) -> Said:
-        """The agent works: a turn is open, or opens by itself."""
+        """Activity of the agent: starts a turn if none is open."""
         if not self.working:
             self.working = True
             yield TurnStarted(origin="agent")
 
     def runs(self, turn: str) -> Said:
-        """The turn has begun, which its answer does not say yet: what waited for it goes out."""
+        """Marks the turn as begun, which the turn/start response does not; sends queued input."""
         turn = turn or self._named
         if self.turn or not turn or not self.working:
             return
@@ -100,7 +100,7 @@ class Thread:
             yield WireReply(self.interrupt(self.id, turn))
 
     def completed(self, turn: str, end: TurnEnded, running: Collection[str]) -> Said:
-        """`running`: threads with commands that have not ended."""
+        """Handles the end of a turn; `running`: threads with running commands."""
         ours = self.turn or self._named
         if not self.working or (turn and (turn == self._over or ours not in ("", turn))):
             return
@@ -109,7 +109,7 @@ class Thread:
             return
         left = set(running)
 
-        # An interrupt leaves running commands alone; the turn is not over while they work.
+        # An interrupt does not stop running commands; the turn is not over while they run.
         def cleaned(thread: str) -> Then:
             def then(result: Any, error: RpcError | None) -> Said:
                 left.discard(thread)
@@ -122,13 +122,13 @@ class Thread:
             yield WireReply(self.clean(thread, cleaned(thread)))
 
     def rest(self) -> None:
-        """The turn is over."""
+        """Ends the turn."""
         self.working = self._cancelled = False
         self._over = self.turn or self._named or self._over
         self.turn = self._named = ""
         self._waiting.clear()
 
-    # -- answers to what was sent ------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------
 
     def _open(self) -> Table:
         self._opening = True
@@ -172,7 +172,7 @@ class Thread:
         params = {"threadId": self.id, "expectedTurnId": self.turn, "input": input}
 
         def then(result: Any, error: RpcError | None) -> Said:
-            if error and not self.working:  # it came too late, and is a prompt after all
+            if error and not self.working:  # too late for the turn: sent as a prompt
                 yield from self.wake()
                 yield WireReply(self._start(input))
             elif error:
@@ -182,7 +182,7 @@ class Thread:
         return self._peer.request("turn/steer", params, then)
 
     def _refused(self, what: str, message: str) -> Said:
-        """Before anybody prompts there is nobody to tell: the first prompt will ask again."""
+        """Fails the turn; without one there is nothing to report, and the first prompt retries."""
         if self.working:
             failure = failures.refusal(what, message)
             yield from self._end(TurnEnded(reason="failed", failure=failure))
@@ -194,7 +194,7 @@ def _hooks_listed(result: Any, error: RpcError | None) -> Said:
 
 
 def pass_over(result: Any, error: RpcError | None) -> Said:
-    """Of an interrupt, and of a note: the turn they were for may be over."""
+    """Ignores the response to an interrupt or a note: the turn may be over."""
     yield from ()
 
 
@@ -204,5 +204,5 @@ def settings_update(thread: Thread, peer: RpcPeer, params: Table) -> Iterable[Ta
             yield Notice(level="error", kind="settings", text=error.message)
 
     if not thread.id:
-        return []  # the first turn tells them
+        return []  # sent with the first turn
     return [peer.request("thread/settings/update", {"threadId": thread.id, **params}, then)]

@@ -1,4 +1,4 @@
-"""The agent's to-do list, as `turn/plan/updated` gives it."""
+"""Decodes the agent's to-do list from `turn/plan/updated`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MCP and other tools gave back: texts, images, and anything else as JSON."""
+"""Decodes results of MCP and other tools: text, images, and anything else as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tillerman.core.wire import AttachmentBytes
 
 
 def content(blocks: list[Table]) -> Iterator[Content | AttachmentBytes]:
-    """Blocks of MCP, of dynamic tools and of function calls."""
+    """Decodes blocks of MCP, of dynamic tools and of function calls."""
     for block in blocks:
         match text(block, "type"):
             case "text" | "inputText" | "input_text":
@@ -29,7 +29,7 @@ def content(blocks: list[Table]) -> Iterator[Content | AttachmentBytes]:
 
 
 def output(item: Table, key: str) -> Iterator[Content | AttachmentBytes]:
-    """A result that is a text, or blocks."""
+    """Decodes a result that is text or blocks."""
     said = text(item, key)
     if said:
         yield Text(said)
@@ -37,7 +37,7 @@ def output(item: Table, key: str) -> Iterator[Content | AttachmentBytes]:
 
 
 def image(data: str, mime: str) -> Iterator[Content | AttachmentBytes]:
-    import hashlib  # it loads OpenSSL, and images are rare
+    import hashlib  # loads OpenSSL, and images are rare
 
     try:
         decoded = base64.b64decode(data, validate=True)

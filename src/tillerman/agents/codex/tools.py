@@ -1,4 +1,4 @@
-"""The tools of Codex in our words: names, inputs, and what an item tells of the result."""
+"""Maps Codex's items to tool names, inputs and results of the common vocabulary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tillerman.core.wire import AttachmentBytes
 
 
 def tool(kind: str, item: Table) -> tuple[str, str, Table]:
-    """Our word for the tool, its own name, and its input."""
+    """Our name for the tool, its native name, and its input."""
     match kind:
         case "commandExecution":
             input = {"command": command_of(item)}
@@ -84,7 +84,7 @@ def content(
 
 
 def _output(item: Table, output: CodexCommandOutput) -> Iterator[Content]:
-    """Of the whole output the item has the truth: what came before its beginning is in no delta."""
+    """The item's full output; deltas lack what came before the item started."""
     said = text(item, "aggregatedOutput")
     if said:
         yield Text(said)

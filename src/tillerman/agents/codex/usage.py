@@ -1,7 +1,7 @@
-"""What each turn used, worked out from the totals that Codex counts over a whole thread.
+"""Computes the token usage of each turn from the totals that Codex counts per thread.
 
-A total goes on from where an earlier process left it. `inputTokens` include those read from a
-cache; `input_tokens` of a report do not.
+A total continues from an earlier process. `inputTokens` includes tokens read from a cache;
+`input_tokens` of a report does not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Used(NamedTuple):
         return Used(*(one + two for one, two in zip(self, other, strict=True)))
 
     def minus(self, other: Used) -> Used:
-        """A total that went down began anew."""
+        """Subtracts an earlier total; a total that decreased has been reset."""
         if self.input + self.cached < other.input + other.cached or self.output < other.output:
             return self
         return Used(*(max(0, one - two) for one, two in zip(self, other, strict=True)))
@@ -39,7 +39,7 @@ class Used(NamedTuple):
 
 
 def used(counts: Table) -> Used:
-    """Counts of the app-server or, in other letters, of `exec`."""
+    """Decodes the counts of the app-server or, with other keys, of `exec`."""
     cached = count(counts, "cachedInputTokens") or count(counts, "cached_input_tokens")
     given = count(counts, "inputTokens") or count(counts, "input_tokens")
     output = count(counts, "outputTokens") or count(counts, "output_tokens")
@@ -47,15 +47,15 @@ def used(counts: Table) -> Used:
 
 
 class CodexUsage:
-    """Of the conversation's thread and of those of its subagents."""
+    """Usage of the main thread and those of its subagents."""
 
     def __init__(self) -> None:
         self._totals: dict[str, Used] = {}
 
     def update(self, thread: str, usage: Table, *, now: bool, main: bool) -> UsageReported | None:
-        """What a call of the model used; None if it was in an earlier turn, not `now`.
+        """The usage of a model call; None if it belongs to an earlier turn, not `now`.
 
-        Whose context is told is the `main` thread's.
+        Only the `main` thread's context is reported.
         """
         total, last = used(table(usage, "total")), table(usage, "last")
         before = self._totals.get(thread, total.minus(used(last)))

@@ -1,4 +1,4 @@
-"""Codex's app-server: JSON-RPC over lines, translated to events and back."""
+"""Translates between Codex's app-server (JSON-RPC over lines) and events."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tillerman.hooks.protocol import HookReply
 
 
 class CodexWire:
-    """One conversation: a thread of its own, and those of its subagents."""
+    """One conversation: its main thread, and those of its subagents."""
 
     lifetime: ClassVar[Literal["session", "turn"]] = "session"
 
@@ -72,7 +72,7 @@ class CodexWire:
         return launch(spec)
 
     def hook(self, command: str, seconds: int) -> None:
-        """Before it greets: what asks before every call."""
+        """Sets the command of the hook before every call; must precede `greet`."""
         self._thread.hooks = config(command, seconds)
 
     def greet(self) -> Iterable[dict[str, Any]]:
@@ -86,7 +86,7 @@ class CodexWire:
         if thread and turn:
             note = user_input(Prompt(f"Denied: {answer.note}"))
             params = {"threadId": thread, "expectedTurnId": turn, "input": note}
-            # first, or the model's next request might go out without it
+            # first, or the model's next request might be sent without it
             messages.insert(0, self._peer.request("turn/steer", params, pass_over))
         return messages
 
@@ -101,7 +101,7 @@ class CodexWire:
         return settings_update(self._thread, self._peer, self._settings.params(True))
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
-        """Before it greets back, stderr alone says why; a version without one has no good words."""
+        """The failure of a start: before `initialize` is answered, only stderr has the reason."""
         if self._thread.greeted:
             return None
         said = [line.strip() for line in stderr.splitlines() if line.strip()]
@@ -109,7 +109,7 @@ class CodexWire:
         message = f"codex ended before its app-server answered{why}"
         return Failure(kind="agent_failed", message=message, hint=failures.TOO_OLD)
 
-    # -- its hook ----------------------------------------------------------------------------
+    # -- hook requests -----------------------------------------------------------------------
 
     def hooked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply:
         return self._gate.asked(ask, payload)
@@ -233,7 +233,7 @@ class CodexWire:
                 if notice := notices.server_status(params):
                     yield notice
             case "hook/completed" if text(table(params, "run"), "source") == "sessionFlags":
-                pass  # ours: what it said is told as the end of the call
+                pass  # our hook: reported as the end of the call
             case "hook/completed":
                 if notice := notices.hook(params, parent):
                     yield notice
@@ -264,7 +264,7 @@ class CodexWire:
             case _ if kind in KINDS:
                 yield from self._items.started(item, thread, parent)
             case "agentMessage" | "plan" | "reasoning" | "contextCompaction" | "exitedReviewMode":
-                pass  # told as it goes on, or when it is over
+                pass  # reported by deltas, or on completion
             case _:
                 yield unrecognized(line, f"an item of type {kind!r}")
 
@@ -278,7 +278,7 @@ class CodexWire:
             case "collabAgentToolCall" if text(item, "tool") == "spawnAgent":
                 yield from self._subagents.spawned(item, parent)
             case "subAgentActivity":
-                pass  # begun and ended at once
+                pass  # its start and end come together
             case _ if kind in KINDS:
                 yield from self._items.completed(item, thread, parent)
             case "contextCompaction":
@@ -304,7 +304,7 @@ class CodexWire:
                 yield from self._subagents.ended(thread, "completed")
 
     def _used(self, params: Table, thread: str, parent: str | None) -> Said:
-        """Right after a resume it tells of a turn that an earlier process ended."""
+        """Reports usage; right after a resume Codex reports a turn of an earlier process."""
         turn, main = self._thread.turn, parent is None
         now = self._thread.working and (not main or text(params, "turnId") == turn)
         if used := self._meter.update(thread, table(params, "tokenUsage"), now=now, main=main):
@@ -316,4 +316,4 @@ class CodexWire:
             yield from self._speech.broken(parent)
             yield notices.retry(error, parent)
         elif parent is None:
-            self._error = error  # the end of the turn tells it
+            self._error = error  # reported at the end of the turn

@@ -1,1 +1,1 @@
-"""Runs an agent's own commands and reads its files."""
+"""Runs an agent's native commands and reads its files."""

@@ -1,7 +1,8 @@
-"""MCP servers as Gemini CLI and its descendants keep and list them: one JSON file for all settings.
+"""Lists, adds and removes MCP servers in the settings file of Gemini CLI and its forks.
 
-Servers are added and removed in the file itself: a command line would show secrets to every user,
-and some versions say that they removed a server and do not. All else in the file stays.
+Servers are added and removed in the JSON file itself: a command line would expose secrets to every
+user, and some versions report a removal that they did not perform. The rest of the file is
+unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SERVER = re.compile(r"\W*(?P<name>[^:]+): (?P<command>.*) \(\w+\) - (?P<status>
 
 
 def listed(said: str) -> list[McpServer]:
-    """`✓ name: command (stdio) - Connected`, without colours."""
+    """Parses lines such as `✓ name: command (stdio) - Connected`, without colours."""
     found = map(_SERVER.match, said.splitlines())
     return [
         McpServer(match["name"], match["status"].strip().lower(), match["command"].strip())
@@ -31,7 +32,7 @@ def listed(said: str) -> list[McpServer]:
 
 
 def added(settings: Table, name: str, config: Mapping[str, Any]) -> Table:
-    """The same settings with this server. `httpUrl` is what all of them read."""
+    """Returns the settings with this server added; all forks read `httpUrl`."""
     server = {key: value for key, value in config.items() if key not in ("type", "url") and value}
     if url := config.get("url"):
         server["url" if config.get("type") == "sse" else "httpUrl"] = url
@@ -50,7 +51,7 @@ def removed(agent: str, settings: Table, name: str) -> Table:
 
 
 def edit(agent: str, path: Path, change: Callable[[Table], Table]) -> None:
-    """The file's object, changed; with its mode, and at once."""
+    """Rewrites the JSON object in the file atomically and keeps the file mode."""
     try:
         before = path.read_bytes() if path.exists() else b"{}"
         settings = json.loads(before or b"{}")
@@ -65,7 +66,7 @@ def edit(agent: str, path: Path, change: Callable[[Table], Table]) -> None:
     after = json.dumps(change(settings), indent=2, ensure_ascii=False).encode()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    target = path.resolve()  # a link stays one
+    target = path.resolve()  # keeps a symbolic link
     write_whole(target, after, mode=mode)
 
 

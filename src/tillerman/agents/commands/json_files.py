@@ -1,4 +1,4 @@
-"""An agent's own files, as far as agents keep them alike: settings and sessions in JSON."""
+"""Reads the JSON settings and session files of agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COMMENT = re.compile(rb'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 def settings(file: Path) -> Table:
-    """The object in it; none is told of a file that is not there or is no JSON."""
+    """The object in the file; empty if the file is missing or is not JSON."""
     try:
         found = read(file.read_bytes())
     except OSError:
@@ -23,7 +23,7 @@ def settings(file: Path) -> Table:
 
 
 def read(content: bytes) -> Table | str:
-    """Settings, in which people may write comments; what is wrong with them if they are none."""
+    """Parses settings that may contain comments; returns an error text if they are invalid."""
     found = parse(content)
     if isinstance(found, str) and b"/" in content:
         return parse(_COMMENT.sub(lambda match: match[1] or b" ", content))
@@ -31,7 +31,7 @@ def read(content: bytes) -> Table | str:
 
 
 def packaged_version(program: str) -> str | None:
-    """Of a CLI that npm installed, without running it; None where no package is above it."""
+    """Version of a CLI installed by npm, without running it; None if no package.json is found."""
     for folder in Path(program).resolve().parents[:4]:
         if version := text(settings(folder / "package.json"), "version"):
             return version
@@ -39,13 +39,15 @@ def packaged_version(program: str) -> str | None:
 
 
 def records(file: Path, *, last: int | None = None) -> Iterator[Table]:
-    """The objects in it, line by line; a file that cannot be read has none. `last`: only those in
-    so many bytes at its end."""
+    """The objects in a JSON-lines file; none if it cannot be read.
+
+    `last`: only those in that many bytes at the end of the file.
+    """
     try:
         with file.open("rb") as lines:
             if last is not None and file.stat().st_size > last:
                 lines.seek(-last, os.SEEK_END)
-                lines.readline()  # the rest of one
+                lines.readline()  # skips a partial line
             for line in lines:
                 if len(line) <= _LONGEST and isinstance(record := parse(line), dict):
                     yield record
@@ -54,6 +56,6 @@ def records(file: Path, *, last: int | None = None) -> Iterator[Table]:
 
 
 def headline(prompt: str, limit: int = 80) -> str:
-    """A session's title, made of the first words in it."""
+    """Makes a session title from the start of a prompt."""
     line = " ".join(prompt.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"

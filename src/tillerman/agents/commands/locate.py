@@ -1,4 +1,4 @@
-"""An agent's own commands: found, run, and read with care."""
+"""Finds an agent's binary and version, and runs its commands with checked output."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tillerman.core.errors import AgentError, AgentNotInstalled
 
 _VERSION = re.compile(r"\d+\.\d+(?:[\w.+-]*\w)?")  # a full stop may follow it
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_START = 20  # seconds; on a very busy machine a slow one takes fifteen
-_TOLD = 500  # characters of its last words, in an error
+_START = 20  # seconds; a slow CLI takes fifteen on a very busy machine
+_TOLD = 500  # characters of the last output quoted in an error
 
 
 def binary(run: RunCommand, info: AgentInfo) -> str:
@@ -24,7 +24,7 @@ def binary(run: RunCommand, info: AgentInfo) -> str:
 
 
 async def installed(run: RunCommand, info: AgentInfo) -> Installed:
-    """By `--version`, which every CLI has."""
+    """Reads the version from `--version`, which every CLI supports."""
     assert info.binary
     path = run.find(info.binary)
     version = None
@@ -44,7 +44,7 @@ async def output(
     input: bytes = b"",
     limit: float = 20,
 ) -> bytes:
-    """What the command printed; a command that failed is an `AgentError` with its last words."""
+    """Returns the output of a command; a failure raises `AgentError` with the last output."""
     ran = await run([binary(run, info), *words], input=input, limit=limit)
     return checked(info, ran, " ".join(word for word in words[:2] if isinstance(word, str)))
 
@@ -66,5 +66,5 @@ def said(ran: CommandResult) -> str:
 
 
 def plain(output: bytes) -> str:
-    """Text without the colours that some print into pipes too."""
+    """Text without escape sequences, which some CLIs write into pipes too."""
     return _ESCAPE.sub("", output.decode("utf-8", "replace"))

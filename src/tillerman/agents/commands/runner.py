@@ -1,4 +1,4 @@
-"""Runs an agent's own commands to their end: supervised, bounded in time and output."""
+"""Runs an agent's native commands: supervised, with limits on time and output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tillerman.supervision.client.warden_client import ChildProcess, WardenClien
 from tillerman.supervision.linux.which import find_program
 
 MOST_OUTPUT = 4 * 1024 * 1024
-TOLD = 500  # characters of its last words, in an error
+TOLD = 500  # characters of the last output quoted in an error
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class SecretInArguments(AgentError):
 
 
 class CommandRunner:
-    """An `async with` around one warden; each call is a program that runs to its end."""
+    """Async context manager around one warden; each call runs a program to its end."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class CommandRunner:
         cwd: Path,
         records: Path,
         marker: str,
-        agent: str = "",  # to be named in errors
-        binaries: Mapping[str, str] = {},  # found here instead of on PATH
-        private: Sequence[tuple[str, str]] = (),  # names and values for no command line
+        agent: str = "",  # named in errors
+        binaries: Mapping[str, str] = {},  # looked up here before PATH
+        private: Sequence[tuple[str, str]] = (),  # names and values that must not be in arguments
     ) -> None:
         self._environment = environment
         self._cwd = cwd
@@ -130,7 +130,7 @@ class CommandRunner:
         self._refuse_private(argv)
         if self._warden is None:
             start = WardenClient.start(records=self._records, marker=self._marker)
-            self._warden = asyncio.create_task(start)  # one for all that run at the same time
+            self._warden = asyncio.create_task(start)  # shared by all concurrent commands
         warden = await asyncio.shield(self._warden)
         try:
             child = await warden.spawn(argv, cwd=self._cwd, env={**self._environment, **env})
@@ -146,7 +146,7 @@ class CommandRunner:
             yield program
         finally:
             program.finish()
-            await child.kill()  # whatever it left running
+            await child.kill()  # including processes it left running
 
     def _refuse_private(self, argv: Sequence[Word]) -> None:
         words = [word for word in argv if isinstance(word, str)]
@@ -156,7 +156,7 @@ class CommandRunner:
 
 
 def _forms(value: str) -> set[str]:
-    """How it is written: as it is, or within JSON, which some commands take as a word."""
+    """The notations of a value: plain, or within JSON, which some commands take as an argument."""
     return {value, *(json.dumps(value, ensure_ascii=ascii)[1:-1] for ascii in (True, False))}
 
 
@@ -174,14 +174,14 @@ class _Program(NamedTuple):
         )
 
     def finish(self) -> None:
-        """No more words to it; what it has said is still to be read."""
+        """Closes stdin; the output received so far can still be read."""
         self.stdin.close()
         self.stdout.finish()
         self.stderr.finish()
 
 
 async def _held(program: _Program, dialog: Dialog[T]) -> T:
-    """Raises EOFError when the program ends first."""
+    """Runs the dialog; raises EOFError if the program ends first."""
     try:
         await program.stdin.write(next(dialog))
         async for line in _lines(program.stdout):

@@ -1,7 +1,7 @@
-"""GitHub Copilot CLI behind tillerman's port.
+"""Agent driver for GitHub Copilot CLI.
 
-It is spoken to over ACP (`dialect`, `wire`). `[agents.copilot] surface = "json"` takes its JSON
-lines (`lines`) instead: a process for each turn, which asks nobody and is refused whatever was not
+It uses ACP (`dialect`, `wire`). `[agents.copilot] surface = "json"` selects its JSON lines
+(`json_wire`) instead: one process per turn, which cannot ask and is denied everything that was not
 allowed beforehand.
 """
 

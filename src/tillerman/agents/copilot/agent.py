@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI as an agent: its transports, and what it reports besides prompting."""
+"""Agent class for GitHub Copilot CLI: two transports, account, models, sessions, MCP servers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tillerman.core.agent import Conversation, Host, SessionSpec
 from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.wire import Launch, Wire
 
-if TYPE_CHECKING:  # the program is started before it is loaded
+if TYPE_CHECKING:  # the program is started before these are imported
     from tillerman.core.events import Event
 
-# A process for each turn asks nobody, takes no bytes, and tells no tokens.
+# One process per turn cannot ask, accepts no binary files, and reports no tokens.
 _LINES_LACK = frozenset({"permissions", "images", "usage", "changed_input"})
 _HOOKS_GIVE = frozenset({"changed_input"})
 
@@ -45,7 +45,7 @@ class CopilotAgent(TwoTransportAgent):
         return CopilotWire(self.dialect, spec)
 
     def program(self, spec: SessionSpec) -> Launch | None:
-        """It must know first where its hook asks."""
+        """None: the hook address must be known before the program starts."""
         return None
 
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:

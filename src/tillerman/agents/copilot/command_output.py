@@ -1,4 +1,4 @@
-"""What Copilot's own commands print, read."""
+"""Parses the output of Copilot's native commands: models and MCP servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROVIDERS = {"claude": "anthropic", "gpt": "openai", "gemini": "google", "grok"
 
 
 def models(stdout: bytes) -> list[Model]:
-    """`copilot help config` lists them beneath the setting `model`."""
+    """Parses `copilot help config`, which lists models under the setting `model`."""
     found = _LISTED.search(plain(stdout))
     ids = re.findall(r'^    - "([^"]+)"', found[1], re.M) if found else []
     if not ids:
@@ -23,7 +23,7 @@ def models(stdout: bytes) -> list[Model]:
 
 
 def servers(stdout: bytes) -> list[McpServer]:
-    """`copilot mcp list --json`: configured, not connected to."""
+    """Parses `copilot mcp list --json`: configured servers, without connecting to them."""
     told = parse(stdout)
     if isinstance(told, str):
         raise AgentError("copilot", f"`copilot mcp list` said something unexpected: {told}")

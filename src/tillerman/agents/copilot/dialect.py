@@ -1,4 +1,4 @@
-"""How Copilot speaks ACP."""
+"""ACP dialect of GitHub Copilot CLI."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tillerman.agents.decoding.fields import Table, table, text
 from tillerman.core.agent import SecretFile, SessionSpec, Word
 from tillerman.core.wire import Launch
 
-if TYPE_CHECKING:  # the program is started before these are loaded
+if TYPE_CHECKING:  # the program is started before these are imported
     from tillerman.agents.jsonrpc.peer import RpcError
     from tillerman.core.failure import Failure
 
@@ -36,7 +36,7 @@ ROW = AcpAgentRow(
     asides=("Info: ", "Warning: "),
     stops=True,
 )
-ENV = {"COPILOT_ALLOW_ALL": "false"}  # whatever the user's shell says: then it asks about nothing
+ENV = {"COPILOT_ALLOW_ALL": "false"}  # overrides a user's setting with which it never asks
 
 
 class CopilotDialect(AcpDialect):
@@ -45,11 +45,11 @@ class CopilotDialect(AcpDialect):
         return Launch([*argv, *words(spec)], env=ENV)
 
     def session(self, spec: SessionSpec) -> Table:
-        """Over the wire it takes no servers that are programs: they are on its command line."""
+        """Sends no MCP servers: it accepts stdio servers only on its command line."""
         return {"mcpServers": []}
 
     def tool_name(self, call: Table) -> str:
-        """It tells only what a call is about; what it takes gives the tool away."""
+        """Derives the tool from the kind, title and input, since the name is not sent."""
         input, title, kind = table(call, "rawInput"), text(call, "title"), text(call, "kind")
         match kind:
             case "execute":
@@ -90,7 +90,7 @@ class CopilotDialect(AcpDialect):
 
 
 def words(spec: SessionSpec) -> list[Word]:
-    """What both surfaces are told on the command line."""
+    """The command-line arguments common to both transports."""
     argv: list[Word] = []
     if spec.model:
         argv.append(f"--model={spec.model}")

@@ -1,4 +1,4 @@
-"""Why a turn failed, read from Copilot's `session.error` and its words."""
+"""Maps Copilot's `session.error` and error texts to the failure of a turn."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STATUS = re.compile(r"\(HTTP ([45]\d\d)\)|Last error: ([45]\d\d)\b|^([45]\d\d) 
 
 
 def failure(error: Table) -> Failure:
-    """`{errorType, message, statusCode}`."""
+    """Maps `{errorType, message, statusCode}`."""
     return told(text(error, "message"), text(error, "errorType"), count(error, "statusCode"))
 
 

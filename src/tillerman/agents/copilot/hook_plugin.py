@@ -1,4 +1,4 @@
-"""The plugin whose hook asks tillerman, in files of the session's own."""
+"""Generates the Copilot plugin whose hook sends permission requests, as files of the session."""
 
 from __future__ import annotations
 

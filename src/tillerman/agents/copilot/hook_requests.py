@@ -1,8 +1,9 @@
-"""The questions of Copilot's hook before every call, as requests, and what was said to them.
+"""Permission requests from Copilot's preToolUse hook before every call, and the replies to them.
 
-Over ACP it asks about some calls only, and not about what its user once approved for ever; its hook
-`preToolUse` runs before each. The hook tells no id of the call: the one that is open, and takes the
-same, is meant. What the hook has allowed is not asked again over ACP: a path outside, a URL.
+Over ACP it asks about some calls only, and not about what its user once approved permanently; its
+hook `preToolUse` runs before each. The hook sends no call id: the request belongs to the open call
+with the same input. What the hook has allowed is not asked again over ACP, such as an outside path
+or a URL.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ Name = Callable[[PermissionRequested], PermissionRequested]
 
 
 class CopilotHookRequests:
-    """`name` knows the servers and the subagents."""
+    """Open hook requests; `name` adds the MCP server and the subagent to a request."""
 
     def __init__(self, name: Name) -> None:
         self._name = name
-        self._calls: dict[str, ToolStarted] = {}  # told, and not yet asked about
+        self._calls: dict[str, ToolStarted] = {}  # reported, but not asked about yet
         self._open: dict[str, tuple[HookEvent, PermissionRequested]] = {}
-        self._allowed: dict[str, Table] = {}  # what the hook allowed, by call or question
+        self._allowed: dict[str, Table] = {}  # input that the hook allowed, by call or request
 
     def started(self, call: ToolStarted) -> None:
         for ask, input in self._allowed.items():
-            if ask.startswith("hook-") and _is_like(call, input):  # it was asked about too early
+            if ask.startswith("hook-") and _is_like(call, input):  # asked before it was reported
                 self._allowed[call.call_id] = self._allowed.pop(ask)
                 return
         self._calls[call.call_id] = call
@@ -60,7 +61,7 @@ class CopilotHookRequests:
         return request
 
     def answer(self, ask: str, answer: Answer) -> HookReply | None:
-        """None: it is not the hook that asked this."""
+        """The reply to the hook; None if the request is not from the hook."""
         if ask not in self._open:
             return None
         event, request = self._open.pop(ask)
@@ -70,11 +71,11 @@ class CopilotHookRequests:
         return dialect.allow(event, input=answer.input)
 
     def gone(self, ask: str) -> bool:
-        """Whether it was still to be answered."""
+        """Closes a request; returns whether it was still open."""
         return self._open.pop(ask, None) is not None
 
     def allows(self, request: PermissionRequested) -> bool:
-        """What Copilot asks over ACP about a call that may run already."""
+        """Whether an ACP request is about a call that the hook has already allowed."""
         return request.call_id in self._allowed
 
     def end(self) -> None:

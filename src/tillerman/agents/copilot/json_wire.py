@@ -1,4 +1,4 @@
-"""`copilot --output-format json`: a process for each turn that streams and asks nobody anything."""
+"""Decodes `copilot --output-format json`: one process per turn that streams and cannot ask."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tillerman.core.wire import AttachmentBytes, Launch, WireReply
 
 Said = Iterator[Event | AttachmentBytes]
 
-# Steps within a turn, what was loaded, what is told again elsewhere, and housekeeping.
+# Steps within a turn, loaded resources, duplicates of other lines, and housekeeping.
 QUIET = frozenset(
     {
         "user.message", "system.message", "agent.interrupted", "assistant.turn_start",
@@ -62,7 +62,7 @@ _TOLD_ELSEWHERE = frozenset({"file_created", "file_changed", "model_retry"})
 
 
 class CopilotJsonWire(OneWayWire):
-    """The session's id comes with the last line, so a turn that is cut off cannot be resumed."""
+    """The session id comes with the last line, so an interrupted turn cannot be resumed."""
 
     def __init__(self, spec: SessionSpec) -> None:
         self._cwd = str(spec.cwd)
@@ -71,9 +71,9 @@ class CopilotJsonWire(OneWayWire):
     def _begin(self) -> None:
         self._calls: dict[str, CopilotToolCall] = {}
         self._shown: dict[str, str] = {}
-        self._streamed: set[str] = set()  # messages and thoughts that came in pieces
-        self._agents: dict[str, str] = {}  # a subagent -> the call it works inside
-        self._trouble = ""  # of the last call of the model
+        self._streamed: set[str] = set()  # messages and thoughts received in chunks
+        self._agents: dict[str, str] = {}  # subagent -> its parent call
+        self._trouble = ""  # error of the last model call
         self._end: TurnEnded | None = None
         self._over = False
 
@@ -130,7 +130,7 @@ class CopilotJsonWire(OneWayWire):
                 yield from self._told(kind, data, raw)
 
     def _told(self, kind: str, data: Table, raw: bytes) -> Said:
-        """About the session, not of a message or a call."""
+        """Handles lines about the session, not about a message or a call."""
         match kind:
             case "model.call_failure":
                 status = count(data, "statusCode")
@@ -166,7 +166,7 @@ class CopilotJsonWire(OneWayWire):
     def _speech(
         self, chunk: type[MessageChunk | ThoughtChunk], data: Table, key: str, parent: str | None
     ) -> Iterator[Event]:
-        """In pieces, and then once more whole."""
+        """Emits text, which comes in chunks and then again as a whole."""
         id = text(data, key)
         if "deltaContent" in data:
             self._streamed.add(id)
@@ -177,7 +177,7 @@ class CopilotJsonWire(OneWayWire):
             yield chunk(message_id=id, text=said, parent=parent)
 
     def _progress(self, data: Table, parent: str | None) -> Iterator[Event]:
-        """All that it has printed so far, and more than once."""
+        """Reports output, which is sent in full each time and repeated."""
         call_id, output = text(data, "toolCallId"), text(data, "partialOutput")
         if call_id in self._calls and output != self._shown.get(call_id, ""):
             self._shown[call_id] = output

@@ -1,4 +1,4 @@
-"""What Copilot keeps in its folder: who is signed in, its sessions, the user's MCP servers."""
+"""Reads Copilot's folder: the account, stored sessions, and the user's MCP servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tillerman.core.events import (
 
 Variable = Callable[[str], str | None]
 
-_TOKENS = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")  # the first one wins
+_TOKENS = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")  # in order of precedence
 _HINT = (
     "run `copilot login`, set COPILOT_GITHUB_TOKEN, or name a provider of your own "
     "(`copilot help providers`)"
@@ -37,7 +37,7 @@ def folder(variable: Variable) -> Path:
 
 
 def account(folder: Path, variable: Variable) -> Account:
-    """No command tells it. A provider of the user's own needs no account at GitHub."""
+    """Reads the account, since no command reports it. A custom provider needs no GitHub account."""
     if provider := variable("COPILOT_PROVIDER_BASE_URL"):
         return Account(signed_in=True, method="variable", who=provider)
     for name in _TOKENS:
@@ -49,7 +49,7 @@ def account(folder: Path, variable: Variable) -> Account:
 
 
 def history(folder: Path, session: NativeSession) -> list[Event]:
-    """The session's own log: the lines of its JSON surface, without the deltas."""
+    """Imports the log of a session, which has the lines of its JSON output without deltas."""
     if not _ID.fullmatch(session.native_id):
         raise _gone(session)
     path = folder / "session-state" / session.native_id / "events.jsonl"
@@ -61,7 +61,7 @@ def history(folder: Path, session: NativeSession) -> list[Event]:
 
 
 def added(settings: Table, name: str, config: Mapping[str, Any]) -> Table:
-    """`mcp-config.json` with this server; all of its tools are offered."""
+    """Adds this server to `mcp-config.json` with all of its tools."""
     server = {"tools": ["*"], "type": "http" if config.get("url") else "local", **config}
     return {**settings, "mcpServers": {**table(settings, "mcpServers"), name: server}}
 
@@ -84,7 +84,7 @@ def _told(lines: list[bytes], cwd: str) -> Iterator[Event]:
 
 
 def _last_user(config: Path) -> str:
-    """The file begins with comments."""
+    """Reads the user from a file that begins with comments."""
     try:
         said = re.sub(r"^\s*//.*$", "", config.read_text("utf-8"), flags=re.M)
         told = json.loads(said)

@@ -1,4 +1,4 @@
-"""What Copilot calls the tools of our vocabulary, and what it adds to what they print."""
+"""Copilot's tool names in the common vocabulary, and cleanup of its command output."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ _EXITED = re.compile(r"<shellId: \S+ completed with exit code -?\d+>\s*$")
 
 
 def without_exit(output: str) -> str:
-    """The exit code of a command, at the end of its output, is told elsewhere too."""
+    """Removes the exit code from the end of a command's output; it is reported separately too."""
     return _EXITED.sub("", output)

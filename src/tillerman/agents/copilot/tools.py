@@ -1,4 +1,4 @@
-"""Copilot's tools in our words: names, calls, and their results as text, diffs and images."""
+"""Maps Copilot's tool calls and results to the common vocabulary: text, diffs and images."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CopilotToolCall(Struct, frozen=True):
     call_id: str
     name: str
     input: Table
-    server: str = ""  # an MCP server's tool
+    server: str = ""  # of an MCP tool
     parent: str | None = None
 
     @property
@@ -56,7 +56,7 @@ class CopilotToolCall(Struct, frozen=True):
 
 
 def call_of(start: Table, parent: str | None) -> CopilotToolCall:
-    """Of a `tool.execution_start`; a free-form tool takes a text instead of named arguments."""
+    """Decodes a `tool.execution_start`; a free-form tool gets text instead of named arguments."""
     arguments = storable(start.get("arguments"))
     input = {"patch": arguments} if isinstance(arguments, str) else arguments
     return CopilotToolCall(
@@ -69,7 +69,7 @@ def call_of(start: Table, parent: str | None) -> CopilotToolCall:
 
 
 def outcome(end: Table) -> Outcome:
-    """A command that failed is a success to Copilot; its exit code tells."""
+    """The outcome; Copilot reports a failed command as success, so its exit code decides."""
     if end.get("success") is True:
         code = table(end, "shellExecution").get("exitCode")
         return "failed" if type(code) is int and code != 0 else "completed"
@@ -99,7 +99,7 @@ def kept(end: Table) -> Iterator[AttachmentBytes]:
 
 
 def _diffs(detailed: str, call: CopilotToolCall) -> Iterator[Diff]:
-    """Each file's begins with a line `diff --git`. What is only read is told that way too."""
+    """Splits a diff at `diff --git` lines; only for writes, since reads are reported so too."""
     if call.tool not in tools.WRITES:
         return
     whole = [one for one in re.split(r"^diff --git .*\n", detailed, flags=re.M) if "@@" in one]

@@ -1,11 +1,11 @@
-"""Copilot over ACP: the common wire, and what it tells in a way of its own.
+"""ACP wire of Copilot: the common wire with Copilot's deviations.
 
-- Its counts of tokens go on from turn to turn.
-- Words and calls of a subagent come as if they were the agent's: while a task runs, they are its.
-- The tools of an MCP server are called `SERVER-TOOL`.
-- That it asks its model again is a message that begins with `Info: `; the reply begins anew.
-- A failure is a last message that begins with `Error: `, and the turn ends as if all were well.
-- Its hook asks before every call (`gate`), if there is a `plugin` with it.
+- Its token counts accumulate over turns.
+- Text and calls of a subagent look like the main agent's: while a task runs, they belong to it.
+- Tools of an MCP server are named `SERVER-TOOL`.
+- A retry of a model call is a message that begins with `Info: `; the reply starts again.
+- A failure is a last message that begins with `Error: `, and the turn ends as completed.
+- Its hook asks before every call (`hook_requests`), if there is a `plugin` with it.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ C = TypeVar("C", ToolStarted, PermissionRequested)
 W = TypeVar("W", bound=Event)
 
 _ERROR = "Error: "
-_GAVE_UP = "Error: Failed to get response from the AI model"  # in the middle of a message, if any
+_GAVE_UP = "Error: Failed to get response from the AI model"  # possibly within a message
 _PREAMBLE_ENDS = "</instructions>\n"
 
 
 class CopilotWire(AcpWire):
     def __init__(self, dialect: AcpDialect, spec: SessionSpec) -> None:
-        super().__init__(dialect, replace(spec, effort=None))  # it is on the command line
+        super().__init__(dialect, replace(spec, effort=None))  # it is set on the command line
         self._mcp = tuple(spec.servers)
-        self._tasks: list[str] = []  # calls within which a subagent works
-        self._paths: set[str] = set()  # of the files that calls were about
+        self._tasks: list[str] = []  # calls with a running subagent
+        self._paths: set[str] = set()  # files named by calls
         self._message = ""
-        self._held: MessageChunk | None = None  # it may be why the turn fails
+        self._held: MessageChunk | None = None  # may be the reason of a failure
         self._total = UsageReported()
         self._planned = False
         self._reply = ModelReply()
@@ -70,22 +70,22 @@ class CopilotWire(AcpWire):
             return launch
         return replace(launch, argv=[*launch.argv, SecretFolder("--plugin-dir=", self.plugin)])
 
-    # -- the hook --
+    # -- hook requests --
 
     def hooked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply:
         return self._gate.asked(ask, payload)
 
     def rule(self, ask: str, answer: Answer) -> HookReply | None:
-        """None: it was asked over ACP."""
+        """The reply to the hook; None if the request came over ACP."""
         return self._gate.answer(ask, answer)
 
     def gone(self, ask: str) -> list[Event]:
-        """Nobody waits any more for what was asked."""
+        """Withdraws a request whose hook no longer waits."""
         if not self._gate.gone(ask):
             return []
         return [RequestAnswered(request_id=ask, answer=Answer("deny"), by="withdrawn")]
 
-    # -- what is told --
+    # -- decoding --
 
     def decode(self, line: bytes) -> Iterable[Said]:
         said = [told for one in super().decode(line) for told in self._read(one)]
@@ -124,7 +124,7 @@ class CopilotWire(AcpWire):
             case _:
                 yield one
 
-    # -- speech and calls --
+    # -- messages and calls --
 
     def _work(
         self, one: MessageChunk | ThoughtChunk | ToolStarted | ToolUpdated | ToolFinished
@@ -146,7 +146,7 @@ class CopilotWire(AcpWire):
                 yield self._inside(one)
 
     def _inside(self, event: W) -> W:
-        """Of the last task that began, unless it is the task itself."""
+        """Sets the parent to the last started task, unless the event is about that task."""
         call_id = getattr(event, "call_id", None)
         inner = [task for task in self._tasks if task != call_id]
         return replace(event, parent=inner[-1]) if inner else event
@@ -158,7 +158,7 @@ class CopilotWire(AcpWire):
                 return replace(event, tool="MCP", title=title)
         return event
 
-    # -- errors and asides --
+    # -- errors and notices --
 
     def _begins_with_error(self, chunk: MessageChunk) -> bool:
         new = chunk.message_id != self._message
@@ -181,7 +181,7 @@ class CopilotWire(AcpWire):
         return TurnEnded(reason="failed", failure=why)
 
     def _aside(self, notice: Notice) -> Iterator[Notice]:
-        """`Info: ` and a file that was written says no more than the call does."""
+        """Emits a notice or retry; `Info: ` with the path of a written file repeats the call."""
         said = notice.text.removeprefix("Info: ")
         if said.endswith("Retrying...") or "and retrying" in said:
             self._reply.asked_again()
@@ -193,7 +193,7 @@ class CopilotWire(AcpWire):
     # -- usage --
 
     def _since(self, total: UsageReported) -> UsageReported:
-        """A count that went down began anew."""
+        """Subtracts the last total; a total that decreased has been reset."""
         before, self._total = self._total, total
         if total.input_tokens < before.input_tokens or total.output_tokens < before.output_tokens:
             return total

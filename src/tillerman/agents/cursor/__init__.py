@@ -1,4 +1,4 @@
-"""Cursor's command line agent behind tillerman's port."""
+"""Agent driver for Cursor's command-line agent."""
 
 from tillerman.agents.cursor.agent import Cursor
 

@@ -1,4 +1,4 @@
-"""Cursor as an agent of tillerman: where it is, who is signed in, what it offers and keeps."""
+"""Agent class for Cursor: installation, account, models, stored sessions, MCP servers."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Cursor(StdioAgent):
         return talk
 
     def _open_withholding(self, spec: SessionSpec, host: Host) -> Conversation:
-        """For a version that runs no hooks of ours: nobody is asked, so much is withheld."""
+        """For a version that does not run our hooks: it cannot ask, so tools are withheld."""
         from tillerman.agents.cursor.wire import CursorWire
         from tillerman.agents.stdio.per_turn_conversation import PerTurnConversation
 
@@ -106,7 +106,7 @@ class Cursor(StdioAgent):
         return await locate.installed(run, INFO)
 
     async def account(self, run: RunCommand) -> Account:
-        """Its exit code tells nothing: it is 0 when nobody is signed in."""
+        """Reads the status output; its exit code is 0 even if not signed in."""
         key = bool(run.variable("CURSOR_API_KEY") or run.variable("CURSOR_AUTH_TOKEN"))
         return command_output.account(await _say(run, "status", "--format", "json"), key=key)
 
@@ -143,7 +143,7 @@ class Cursor(StdioAgent):
         await _say(run, "mcp", "enable" if on else "disable", name)
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
-        """By the file that the user would edit: no command does it."""
+        """Adds a server to the user's file, since no command does it."""
         server = {key: value for key, value in config.items() if key != "type" and value}
         self._edit(run, lambda own: _with_servers(own, {**table(own, "mcpServers"), name: server}))
 

@@ -1,4 +1,4 @@
-"""What the CLI's commands print, read by pure functions."""
+"""Parses the output of Cursor's native commands with pure functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PROVIDERS = (
 
 
 def account(stdout: bytes, *, key: bool) -> Account:
-    """`status --format json`. It knows nothing of `key`: a CURSOR_API_KEY or token that is set."""
+    """Parses `status --format json`, which ignores `key`: a CURSOR_API_KEY or token is set."""
     said = _object(stdout, "status")
     if said.get("isAuthenticated") is True:
         who = text(table(said, "userInfo"), "email")
@@ -41,13 +41,13 @@ def account(stdout: bytes, *, key: bool) -> Account:
 
 
 def about(stdout: bytes) -> dict[str, str]:
-    """`about --format json`."""
+    """Parses `about --format json`."""
     said = _object(stdout, "about")
     return {word: value for key, word in _ABOUT.items() if (value := text(said, key))}
 
 
 def models(stdout: bytes) -> list[Model]:
-    """`models`: a catalogue, also of what the plan does not include."""
+    """Parses `models`: a catalogue that includes models outside the plan."""
     found = map(_MODEL.fullmatch, plain(stdout).splitlines())
     return [
         Model(
@@ -64,7 +64,7 @@ def models(stdout: bytes) -> list[Model]:
 
 
 def chat(stdout: bytes) -> str:
-    """`create-chat`."""
+    """Parses `create-chat`."""
     found = _UUID.search(plain(stdout))
     if found is None:
         raise AgentError("cursor", "`cursor-agent create-chat` told no id")
@@ -72,13 +72,13 @@ def chat(stdout: bytes) -> str:
 
 
 def mcp_servers(stdout: bytes) -> list[McpServer]:
-    """`mcp list`. A name may hold `: `, so the last known status counts."""
+    """Parses `mcp list`. A name may contain `: `, so the last known status counts."""
     found = map(_SERVER.fullmatch, plain(stdout).splitlines())
     return [McpServer(match["name"], _status(match["status"])) for match in found if match]
 
 
 def mcp_tools(stdout: bytes) -> list[McpTool]:
-    """`mcp list-tools NAME`."""
+    """Parses `mcp list-tools NAME`."""
     found = map(_TOOL.fullmatch, plain(stdout).splitlines())
     return [
         McpTool(match["name"], arguments=tuple(filter(None, re.split(r",\s*", match["arguments"]))))

@@ -1,7 +1,7 @@
-"""The user's cli-config.json, and the copy of it that a turn is given.
+"""Reads the user's cli-config.json, and makes the copy of it that a turn uses.
 
-The CLI writes the model of every run into that file as the user's choice. It gets a copy to write
-to, which also denies what the session's preset does not allow.
+The CLI writes the model of every run into that file as the user's choice. So it gets a copy to
+write to, which also denies what the session's preset does not allow.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ FILE = "cli-config.json"
 
 
 def home(variable: Callable[[str], str | None]) -> Path:
-    """The folder of all that the CLI keeps."""
+    """The folder in which the CLI stores its data."""
     return Path(variable("CURSOR_DATA_DIR") or Path(variable("HOME") or "/") / ".cursor")
 
 
 def read(variable: Callable[[str], str | None]) -> bytes:
-    """What the CLI would read in this environment; empty where there is nothing."""
+    """The config that the CLI would read in this environment; empty if there is none."""
     for folder in _folders(variable):
         try:
             return (folder / FILE).read_bytes()
@@ -32,7 +32,7 @@ def read(variable: Callable[[str], str | None]) -> bytes:
 
 
 def copied(own: bytes, approval: WithheldTools) -> bytes:
-    """All that the user set; denials are added, none is taken away."""
+    """The user's config with additional denials; none is removed."""
     found = parse(own) if own else {}
     config = dict(found) if isinstance(found, dict) else {}
     permissions = table(config, "permissions")

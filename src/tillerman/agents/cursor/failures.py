@@ -1,4 +1,4 @@
-"""Why a turn failed, read from the CLI's result or, where it gives none, from its stderr."""
+"""Maps the CLI's result or, if there is none, its stderr to the failure of a turn."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SIGNS = (
 
 
 def of_result(result: Table, complaint: str) -> Failure | None:
-    """None for a result that says success. `complaint`: a bare line that came before it."""
+    """Maps a result; None if it reports success. `complaint`: a plain-text line before it."""
     if result.get("is_error") is not True and text(result, "subtype") == "success":
         return None
     message = text(result, "result") or complaint or "the agent gave no reason"
@@ -45,7 +45,7 @@ def of_result(result: Table, complaint: str) -> Failure | None:
 
 
 def of_exit(exit: Exit, stderr: str, complaint: str) -> Failure | None:
-    """None where the exit itself is all that is known."""
+    """Maps the exit; None if nothing but the exit code is known."""
     if exit.clean:
         return None
     return _known(stderr) or (_known(complaint) if complaint else None)
@@ -66,7 +66,7 @@ def _known(said: str) -> Failure | None:
 
 
 def _sentence(said: str, at: int) -> str:
-    """The line in which the words stand, short: one of them lists two hundred models."""
+    """The line that contains the text, shortened: one of them lists two hundred models."""
     start = said.rfind("\n", 0, at) + 1
     line = said[start:].partition("\n")[0].strip()
     return line.partition(" Available models:")[0].removeprefix("Error: ").removeprefix("⚠ ")

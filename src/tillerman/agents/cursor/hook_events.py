@@ -1,4 +1,4 @@
-"""What Cursor's hooks tell beside the stream: subagents and their calls, edits, thoughts."""
+"""Converts Cursor's observing hooks to events: subagents and their calls, edits, thoughts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tillerman.hooks.dialects.payload_codec import HookEvent
 
 
 class HookEvents:
-    """Of one turn. What the stream tells too is not told twice."""
+    """The hook events of one turn, without duplicates of the stream."""
 
     def __init__(self, cwd: str) -> None:
         self.calls: dict[str, ToolStarted] = {}  # by id
-        self.thinks = False  # the stream tells thoughts
+        self.thinks = False  # the stream reports thoughts
         self._cwd = cwd
         self._thoughts = 0
 
@@ -57,7 +57,7 @@ class HookEvents:
         event: PostToolUse | PostToolUseFailure,
         outcome: Literal["completed", "failed", "denied"],
     ) -> Iterator[Event]:
-        """A call that the stream does not tell: a subagent's."""
+        """Reports a call that is not in the stream: one of a subagent."""
         name, input = event.tool_name, event.tool_input
         tool = "MCP" if name.startswith(cursor.MCP) else tool_names.CURSOR.get(name, name)
         tasks = [call.call_id for call in self.calls.values() if call.tool == "Task"]
@@ -84,7 +84,7 @@ class HookEvents:
 
 
 def call_of(event: HookEvent) -> str:
-    """The id of the call that an event is about, as the stream has it; empty if it has none."""
+    """The call id of an event, in the form of the stream; "" if it has none."""
     match event:
         case PreToolUse() | PostToolUse() | PostToolUseFailure():
             return cursor.call_id(event.tool_use_id)

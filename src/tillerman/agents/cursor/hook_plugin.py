@@ -1,4 +1,4 @@
-"""The plugin by which the hooks of a turn ask tillerman, and which version of the CLI runs it."""
+"""Generates the Cursor plugin whose hooks send requests, and checks that the CLI supports it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SINCE = "2026.08.11"  # in print mode
 _OBSERVED = ("postToolUse", "postToolUseFailure", "afterFileEdit", "afterAgentThought",
              "subagentStop", "preCompact")  # fmt: skip
 _VERSION = re.compile(r"\d{4}\.\d\d\.\d\d(-\w+)?")
-_ASKED_WITHIN = 10.0  # seconds for the CLI to tell its version
-_BRIEF = 10.0  # seconds for a hook that nobody waits for
+_ASKED_WITHIN = 10.0  # seconds for the CLI to report its version
+_BRIEF = 10.0  # seconds for a hook that the CLI does not wait for
 
 
 def files(hooks: HookServer, version: str, patience: float | None) -> dict[str, bytes]:
-    """Those of the plugin's folder."""
+    """The files of the plugin folder."""
     timeout = timeout_for(patience)
     gates = {each: hooks.command("cursor", each, timeout=timeout) for each in cursor.CALLS}
     begin = {"sessionStart": hooks.command("cursor", "sessionStart", timeout=_BRIEF)}
@@ -32,7 +32,7 @@ def files(hooks: HookServer, version: str, patience: float | None) -> dict[str, 
 
 
 async def version_of(program: str | None, host: Host) -> str | None:
-    """By the folder that the installer's link leads to, else by asking; None if nobody can tell."""
+    """The version, from the folder of the installed program or by running it; None if unknown."""
     if program is None or not Path(program).is_file():
         return None
     name = Path(program).resolve().parent.name

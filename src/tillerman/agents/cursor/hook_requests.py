@@ -1,9 +1,9 @@
-"""What Cursor's hooks ask and tell, as requests and events.
+"""Permission requests and events from Cursor's hooks, and the replies to them.
 
-`preToolUse` is where a call is asked about: it has the call's id, and takes a changed input. What
-it allowed is let pass once by the event that follows it for a command, a server's tool, a file or
-a subagent; what comes there without a word before is asked about there. An edit asks twice, to
-read and then to write: only the second is a question.
+A call is asked about at `preToolUse`: it has the call's id, and accepts a changed input. What it
+allowed passes once at the event that follows it for a command, an MCP tool, a file or a subagent;
+what arrives there without a `preToolUse` is asked about there. An edit asks twice, to read and then
+to write: only the second becomes a request.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class CursorHookRequests:
         self._cwd = str(spec.cwd)
         self._tidings = HookEvents(self._cwd)
         self._calls = self._tidings.calls
-        self._kept: dict[str, HookEvent] = {}  # by who asks, until the stream tells the call
+        self._kept: dict[str, HookEvent] = {}  # by hook request, until the stream reports the call
         self._open: dict[str, HookEvent] = {}  # by request
-        self._allowed: dict[Key, list[str]] = {}  # calls that the next event may let pass
+        self._allowed: dict[Key, list[str]] = {}  # calls that pass at the next event
 
     @property
     def waits(self) -> bool:
@@ -147,7 +147,7 @@ class CursorHookRequests:
             case CursorSubagentStart() if not self._subagents:
                 yield HookDecision(ask, cursor.deny(event, _UNSEEN))
             case BeforeSubmitPrompt():
-                yield HookDecision(ask, cursor.allow(event))  # the words are ours
+                yield HookDecision(ask, cursor.allow(event))  # the prompt is ours
             case _ if event.event in cursor.GATES:
                 if self._pass(event):
                     yield HookDecision(ask, cursor.allow(event))
@@ -167,7 +167,7 @@ class CursorHookRequests:
             yield from self._request(ask, event)
 
     def _request(self, ask: str, event: HookEvent) -> Iterator[Said]:
-        """The stream knows more of a call: which server a tool is of, what an edit does."""
+        """Emits a request with details from the stream: the server of a tool, the edit."""
         request = cursor.request_of(event, ask)
         assert request, f"{event.event} is a gate of no call"
         call = self._calls.get(request.call_id or "")
@@ -178,7 +178,7 @@ class CursorHookRequests:
         yield request
 
     def _pass(self, event: HookEvent) -> bool:
-        """Once, for each time that it was allowed before."""
+        """Whether the event was allowed before; each allowance counts once."""
         key = _key(event, self._cwd)
         calls = self._allowed.get(key, []) if key else []
         if calls:
@@ -193,7 +193,7 @@ class CursorHookRequests:
 
 
 def _shown_later(event: HookEvent) -> bool:
-    """Whether an event after it tells the input, and so if Cursor kept to a changed one."""
+    """Whether a later event has the input, which shows if Cursor applied a changed one."""
     if not isinstance(event, PreToolUse):
         return False
     return event.tool_name in ("Shell", "Read") or event.tool_name.startswith(MCP)
@@ -205,7 +205,7 @@ def _input(event: HookEvent) -> Table | None:
 
 
 def _key(event: HookEvent, cwd: str, changed: Table | None = None) -> Key | None:
-    """What `preToolUse` and the event after it have in common; None where none comes after it."""
+    """The key that `preToolUse` and the event after it share; None if no event follows."""
     match event:
         case PreToolUse(tool_name=name, tool_input=given):
             return _key_before(name, given if changed is None else changed, call_of(event), cwd)

@@ -1,4 +1,4 @@
-"""How a turn of Cursor is started: its command line, its files, and its prompt."""
+"""Builds the command line, files and prompt of a Cursor turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SANDBOX = {True: "enabled", False: "disabled", "enabled": "enabled", "disabled"
 def launch(
     spec: SessionSpec, prompt: Prompt, own_config: bytes, plugin: Mapping[str, bytes] | None = None
 ) -> Launch:
-    """`plugin`: the files of the one whose hooks ask us, if this version runs them."""
+    """Builds the launch; `plugin`: the files of our hook plugin, if this version supports it."""
     approval = WithheldTools.of(spec, asked=plugin is not None)
     argv = _argv(spec, approval)
     if plugin is not None:
@@ -37,18 +37,18 @@ def launch(
 def _argv(spec: SessionSpec, approval: WithheldTools) -> list[Word]:
     argv: list[Word] = ["cursor-agent", "-p"]
     argv += ["--output-format=stream-json", "--stream-partial-output"]
-    argv.append("--trust")  # in an unknown folder it would end at once, without a word on stdout
-    # Without it the CLI takes whatever was last picked, by anybody.
+    argv.append("--trust")  # without it the CLI exits at once in an unknown folder, no stdout
+    # Without it the CLI uses the model that was last selected anywhere.
     argv.append(f"--model={spec.model or 'auto'}")
     if approval.writes:
-        argv.append("--force")  # else edits may only be proposed
+        argv.append("--force")  # otherwise edits may only be proposed
     if approval.tools:
         names = ",".join(f"{tool}ToolCall" for tool in approval.tools)
         argv.append(f"--exclude-tools={names}")
     if spec.mode != "agent":
         argv.append(f"--mode={spec.mode}")
     if spec.resume:
-        if spec.resume.startswith("-"):  # -1 would be the last one, whosever it is
+        if spec.resume.startswith("-"):  # -1 would be the last conversation of any session
             raise UsageError(f"no conversation of Cursor is called {spec.resume!r}")
         argv.append(f"--resume={spec.resume}")
     if "sandbox" in spec.options:

@@ -1,4 +1,4 @@
-"""The objects that a line of the CLI's output holds."""
+"""Splits a line of the CLI's output into JSON objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _decoder = json.JSONDecoder()
 
 
 def objects(line: bytes) -> list[Table] | str:
-    """Usually one; retries were seen two on a line. Or why it holds none."""
+    """The objects, or an error text. Usually one; retries can put two on a line."""
     found = parse(line)
     if isinstance(found, dict):
         return [found]

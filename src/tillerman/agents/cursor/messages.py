@@ -1,8 +1,8 @@
-"""What the agent says and thinks, without saying it twice.
+"""Emits the agent's text and thoughts once, although the CLI repeats them.
 
-With partial output a segment comes as pieces (`timestamp_ms`, no `model_call_id`) and then once
-more in whole, before a tool call or at the end of the turn; without, in whole alone. So of a whole
-segment only that is told which its pieces have not told yet.
+With partial output a segment comes in chunks (`timestamp_ms`, no `model_call_id`) and then again as
+a whole, before a tool call or at the end of the turn; otherwise only as a whole. So of a whole
+segment only the part after its chunks is emitted.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, Thought
 
 
 class CursorMessages:
-    """One turn's words."""
+    """The messages of one turn."""
 
     def __init__(self) -> None:
-        self.said = False  # anything at all
-        self._told = Streamed()  # of the running segment
+        self.said = False  # any text in this turn
+        self._told = Streamed()  # of the current segment
         self._number = 1
         self._retried = False
         self._thoughts = 1
 
     def hear(self, line: Table) -> Iterator[Event]:
-        """A line of type `assistant`."""
+        """Handles a line of type `assistant`."""
         parts = tables(table(line, "message"), "content")
         words = "".join(text(part, "text") for part in parts)
         if "timestamp_ms" in line and "model_call_id" not in line:
@@ -34,23 +34,23 @@ class CursorMessages:
             yield from self._whole(words)
 
     def think(self, line: Table) -> Iterator[Event]:
-        """A line of type `thinking`."""
+        """Handles a line of type `thinking`."""
         if text(line, "subtype") == "completed":
             self._thoughts += 1
         elif words := text(line, "text"):
             yield ThoughtChunk(message_id=f"thought-{self._thoughts}", text=words)
 
     def interrupt(self) -> None:
-        """A tool is called: what comes next is another segment."""
+        """A tool is called: starts a new segment."""
         if self._told.length:
             self._next()
 
     def retry(self) -> None:
-        """The request is made again; the segment may be told from its beginning, or go on."""
+        """The request is retried; the segment may be sent from its beginning, or continue."""
         self._retried = True
 
     def result(self, words: str) -> Iterator[Event]:
-        """All words of the turn, in case that none came before."""
+        """Emits the whole text of the turn, if none came before."""
         if not self.said:
             yield from self._tell(words)
 

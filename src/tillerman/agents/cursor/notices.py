@@ -1,4 +1,4 @@
-"""What the CLI says beside the work, as notices."""
+"""Maps Cursor's connection, retry and system messages to notices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def connection(line: Table) -> Notice:
 
 
 def retry(line: Table) -> Notice | None:
-    """Told once, as it starts; `resuming` follows at once."""
+    """Reported once, at its start; `resuming` follows at once."""
     if text(line, "subtype") == "resuming":
         return None
     said = f"Cursor asks the model again, attempt {count(line, 'attempt')}"

@@ -1,7 +1,7 @@
-"""The conversations that the CLI keeps on disk, since its own list needs a terminal.
+"""Lists and imports the conversations that Cursor stores; its own list command needs a terminal.
 
-`chats/<hash>/<id>/` is what it resumes; what was said is told by
-`projects/<the folder's name>/agent-transcripts/<id>/<id>.jsonl`, which the editor writes as well.
+`chats/<hash>/<id>/` is what it resumes; the messages are in `projects/<the folder's
+name>/agent-transcripts/<id>/<id>.jsonl`, which the editor writes too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tillerman.core.agent_admin import NativeSession
 from tillerman.core.events import Event, MessageChunk, ToolFinished, ToolStarted, UserMessage
 from tillerman.core.timestamps import rfc3339
 
-_QUERY = re.compile(r"<user_query>(.*)</user_query>", re.DOTALL)  # beside what was attached
+_QUERY = re.compile(r"<user_query>(.*)</user_query>", re.DOTALL)  # next to attachments
 _TOOLS = {
     "Shell": "Bash",
     "StrReplace": "Edit",
@@ -28,20 +28,20 @@ _TOOLS = {
 
 
 def sessions(home: Path, cwd: Path) -> list[NativeSession]:
-    """Those of a folder that can be resumed, the latest first."""
+    """The resumable conversations of a folder, newest first."""
     files = [file for file in _transcripts(home, cwd) if not lacks(home, file.stem)]
     found = [_session(file, cwd) for file in files]
     return sorted(found, key=lambda session: session.updated, reverse=True)
 
 
 def lacks(home: Path, native_id: str) -> bool:
-    """Whether the store is one that we know, and this conversation is not in it."""
+    """Whether the store has a known layout and does not contain this conversation."""
     ids = {folder.name for folder in home.glob("chats/*/*") if folder.is_dir()}
     return bool(ids) and native_id not in ids
 
 
 def history(home: Path, session: NativeSession) -> Iterator[Event]:
-    """What was said and done; what came of a tool call is not kept."""
+    """The messages and tool calls; results of tool calls are not stored."""
     cwd = session.cwd or ""
     for file in _transcripts(home, Path(cwd)):
         if file.stem == session.native_id:

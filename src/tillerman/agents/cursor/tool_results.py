@@ -1,4 +1,4 @@
-"""What came of a tool call: its outcome, and its result as text and diffs."""
+"""Decodes the outcome and content of Cursor's tool calls: text and diffs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class CursorToolResult(NamedTuple):
 
 
 def result_of(call: CursorToolCall, beside: Table) -> CursorToolResult:
-    """`beside`: what stands beside the call's arguments. Its `result` is one of several."""
+    """Decodes the result; `beside`: the members next to the call's arguments."""
     told = table(beside, "result")
     for key, outcome in _OUTCOMES.items():
         if isinstance(told.get(key), dict):
             body = table(told, key)
             if outcome != "completed":
                 return CursorToolResult(outcome, tuple(_refusal(body)))
-            failed = body.get("isError") is True  # an MCP server's own word
+            failed = body.get("isError") is True  # reported by an MCP server
             return CursorToolResult(
                 "failed" if failed else outcome, tuple(_content(call, body, told))
             )
@@ -51,7 +51,7 @@ def result_of(call: CursorToolCall, beside: Table) -> CursorToolResult:
 
 
 def plan_of(call: CursorToolCall, beside: Table) -> PlanChanged | None:
-    """The list after a call that changed it. A merge tells only what changed, its result all."""
+    """The list after a call that changed it. A merge has only the changes, its result the list."""
     todos = tables(table(table(beside, "result"), "success"), "todos")
     if call.tool == "ExitPlanMode":
         todos = tables(call.input, "todos")
@@ -133,7 +133,7 @@ def _diff(call: CursorToolCall, body: Table) -> Diff:
 
 
 def _hunks(patch: str) -> str:
-    """Without the file names above them, which are wrong (`a//proj/x`)."""
+    """Removes the file names above the hunks, which are wrong (`a//proj/x`)."""
     at = 0 if patch.startswith("@@") else patch.find("\n@@") + 1
     return patch[at:].rstrip("\n") + "\n" if patch.startswith("@@", at) else ""
 

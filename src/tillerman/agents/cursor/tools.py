@@ -1,4 +1,4 @@
-"""The CLI's tool calls in our words: which tool it is, with which input, on which files."""
+"""Maps Cursor's tool calls to the common vocabulary: tool, input, files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OUR_WORDS: Mapping[str, Mapping[str, str]] = {
     "ls": {"targetDirectory": "path"},
     "webSearch": {"searchTerm": "query"},
 }
-# How the CLI goes about it, which is nothing that was asked of the tool.
+# Internal arguments of the CLI, which are not input of the tool.
 _BOOKKEEPING = frozenset({
     "toolCallId", "simpleCommands", "hasInputRedirect", "hasOutputRedirect", "parsingResult",
     "requestedSandboxPolicy", "fileOutputThresholdBytes", "skipApproval", "smartModeApprovalOnly",
@@ -54,7 +54,7 @@ _BOOKKEEPING = frozenset({
 
 
 class CursorToolCall(Struct, frozen=True):
-    """A call that has begun; `kind` is the CLI's key for it without `ToolCall`."""
+    """A started call; `kind` is the CLI's key for it without `ToolCall`."""
 
     call_id: str
     kind: str
@@ -81,7 +81,7 @@ class CursorToolCall(Struct, frozen=True):
 
 
 def call_of(line: Table) -> tuple[CursorToolCall, Table] | None:
-    """The call, and what stands beside its arguments; None if the line names no tool."""
+    """The call, and the members next to its arguments; None if the line names no tool."""
     calls = table(line, "tool_call")
     call_id = call_id_of(line)
     if function := table(calls, "function"):
@@ -98,7 +98,7 @@ def call_of(line: Table) -> tuple[CursorToolCall, Table] | None:
 
 
 def call_id_of(line: Table) -> str:
-    """It holds a newline, which has no place in what may be printed."""
+    """Replaces the newline in the id, which must be printable."""
     return text(line, "call_id").replace("\n", "/")
 
 

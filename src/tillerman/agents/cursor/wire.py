@@ -1,4 +1,4 @@
-"""Cursor's stream-json, one process per turn, in our events."""
+"""Decodes Cursor's stream-json, one process per turn, to events."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from tillerman.core.wire import Launch, WireReply
 
 Said = Iterator[Event]
 
-# The CLI answers its questions itself, and the tool calls that follow tell what came of them.
+# The CLI answers its queries itself, and the following tool calls show the outcome.
 _QUIET = frozenset({"user", "interaction_query"})
-_BARE = b"T: "  # older versions told some errors in a line of their own
+_BARE = b"T: "  # older versions print some errors as plain text
 
 
 class CursorWire(OneWayWire):
     def __init__(self, spec: SessionSpec, own_config: bytes = b"") -> None:
-        self.plugin: Mapping[str, bytes] | None = None  # whose hooks ask us
+        self.plugin: Mapping[str, bytes] | None = None  # of the hooks that send requests
         self._cwd = str(spec.cwd)
         self._own_config = own_config
-        self._told = ""  # what is withheld
+        self._told = ""  # last notice about withheld tools
         self._begin(spec)
 
     # -- host to agent -----------------------------------------------------------------------

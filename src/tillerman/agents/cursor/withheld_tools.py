@@ -1,10 +1,10 @@
-"""What is withheld from Cursor because nobody is asked about it.
+"""Selects the tools that are withheld from Cursor because they cannot be asked about.
 
-In print mode the CLI approves its tools by itself, and only its hooks ask. What they do not see, or
-all of it in a version that runs none of ours, is withheld before the turn begins where the preset
-would ask about it or deny it, twice: its tools are not offered to the model, and the permissions of
-the CLI deny them. What lies outside of the workspace cannot be told apart in this way, nor can a
-file be kept from a command that is allowed. A version that keeps to neither is told of.
+In print mode the CLI approves its tools by itself, and only its hooks ask. Tools that the hooks do
+not see, or all tools in a version that does not run our hooks, are withheld before the turn begins
+if the preset would ask about or deny them. This is done twice: the tools are not offered to the
+model, and the permissions of the CLI deny them. This cannot distinguish what is outside the
+workspace, nor protect a file from an allowed command. A version that ignores both is reported.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tillerman.core.permission import INSTRUCTIONS, PROTECTED, PROTECTED_PREFIX
 
 class _Group(NamedTuple):
     title: str
-    tools: tuple[str, ...]  # as they are called in events, without `ToolCall`
-    rules: tuple[str, ...]  # of `permissions.deny`
+    tools: tuple[str, ...]  # names in events, without `ToolCall`
+    rules: tuple[str, ...]  # for `permissions.deny`
 
 
 _COMMANDS = _Group("commands", ("shell", "writeShellStdin"), ("Shell(*)", "Shell(**)"))
@@ -46,13 +46,13 @@ _PLANNING = (_COMMANDS, _WRITES, _SERVERS)
 
 
 class WithheldTools(NamedTuple):
-    withheld: tuple[str, ...]  # for people
+    withheld: tuple[str, ...]  # names for users
     tools: tuple[str, ...]  # not offered to the model
-    rules: tuple[str, ...]  # added to those of the user's that deny
+    rules: tuple[str, ...]  # added to the user's deny rules
 
     @classmethod
     def of(cls, spec: SessionSpec, *, asked: bool) -> WithheldTools:
-        """`asked`: its hooks ask us of all that they see."""
+        """Selects the tools; `asked`: hooks send requests for all calls that they see."""
         if asked:
             return cls._besides_hooks(spec)
         groups = _WITHHELD.get(spec.approve, _WITHHELD["none"])
@@ -88,7 +88,7 @@ class WithheldTools(NamedTuple):
         return _WRITES.title not in self.withheld
 
     def notice(self, preset: str, *, asked: bool) -> str:
-        """For people; empty if there is nothing to tell."""
+        """Text for users; "" if there is nothing to report."""
         if asked:
             names = " and ".join(self.withheld)
             told = f"no hook of Cursor's asks about {names}: withheld (approve = {preset})"

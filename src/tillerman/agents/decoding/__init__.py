@@ -1,1 +1,1 @@
-"""Reads the JSON of vendors: fields, images, questions, streamed text."""
+"""Helpers that decode vendor JSON: fields, images, questions, streamed text."""

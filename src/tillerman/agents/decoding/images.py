@@ -1,4 +1,4 @@
-"""A picture that came as text: what the log says of it, and the bytes that are kept."""
+"""Decodes base64 images into a log entry and the attachment bytes to store."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Picture(NamedTuple):
 
 
 def picture(mime: str, encoded: str) -> Picture | None:
-    """None when it does not decode."""
-    import hashlib  # it loads OpenSSL, and pictures are rare
+    """Decodes an image; None if the data is invalid."""
+    import hashlib  # loads OpenSSL, and images are rare
 
     try:
         data = base64.b64decode(encoded, validate=True)

@@ -1,4 +1,4 @@
-"""A file that goes with a prompt, put into its words: where an agent has no better place for it."""
+"""Inlines attached files into the prompt text, for agents without a field for attachments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def quoted(file: File, body: str) -> str:
 
 
 def in_words(agent: str, file: File, *, where: str = "", hint: str) -> str:
-    """Raises `Unsupported` for one that is no text; `hint` says what is taken, or what to do."""
+    """Raises `Unsupported` for a file that is not text; `hint` names what is accepted instead."""
     try:
         return quoted(file, file.data.decode())
     except UnicodeDecodeError:

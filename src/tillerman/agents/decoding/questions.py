@@ -1,4 +1,4 @@
-"""A question for the user, as agents write it: words, a header, and choices with descriptions."""
+"""Decodes questions to the user: text, header, and choices with descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was streamed of a text that comes again in whole: known again without being kept."""
+"""Recognizes a complete text whose chunks were already streamed, without storing it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from zlib import crc32
 
 
 class Streamed:
-    """A text may be streamed without end; a checksum of it may not."""
+    """Length and checksum of the streamed text, so that memory use stays constant."""
 
     def __init__(self) -> None:
         self.length = 0

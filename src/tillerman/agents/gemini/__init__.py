@@ -1,4 +1,4 @@
-"""Gemini CLI behind tillerman's port: over ACP, or by its stream of JSON lines for each turn."""
+"""Agent driver for Gemini CLI: over ACP, or by its JSON-lines stream with one process per turn."""
 
 from tillerman.agents.gemini.agent import GeminiCli
 

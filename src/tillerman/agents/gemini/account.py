@@ -1,4 +1,4 @@
-"""Who is signed in to Gemini CLI, from its files and the environment: no command tells."""
+"""Reads the Gemini CLI account from its files and the environment, since no command reports it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOBODY = Account(signed_in=False, hint=ROW.login)
 
 
 def chosen(folder: Path) -> object:
-    """The way to sign in that the user settled on, if any."""
+    """The auth method that the user selected, if any."""
     return at(settings(folder / "settings.json"), "security", "auth", "selectedType")
 
 

@@ -1,4 +1,4 @@
-"""Gemini CLI as an agent of tillerman: its two surfaces, and what it tells besides prompting."""
+"""Agent class for Gemini CLI: two transports, account, models, stored sessions, MCP servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tillerman.core.errors import Unsupported
 from tillerman.core.events import Event
 from tillerman.core.wire import Wire
 
-# Over its one-way stream nobody is asked, and nothing is told of thoughts and retries.
+# The one-way stream cannot ask, and does not report thoughts and retries.
 _LACKS = frozenset({"thinking", "permissions", "images", "mcp", "retries"})
 
 
@@ -37,7 +37,7 @@ class GeminiCli(TwoTransportAgent):
 
     def _wire(self, spec: SessionSpec) -> Wire:
         from tillerman.agents.gemini.wire import (
-            GeminiWire,  # not before the program has been started
+            GeminiWire,  # not before the program starts
         )
 
         return GeminiWire(self.dialect, spec)
@@ -58,7 +58,8 @@ class GeminiCli(TwoTransportAgent):
             from tillerman.agents.gemini import stored_sessions
             from tillerman.agents.gemini.account import chosen
 
-            # Else it takes a key only for a new session: of an old one it wants to know the way.
+            # Otherwise it accepts the key only for a new session: a resumed one needs a selected
+            # method.
             options[BASE_URL] = bool(host.variable(KEY)) and not (
                 chosen(home(host.variable)) or host.variable(BASE_URL)
             )
@@ -97,7 +98,7 @@ class GeminiCli(TwoTransportAgent):
     async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
         from tillerman.agents.commands.gemini_mcp_settings import listed
 
-        # It tells them on stderr, connects to each, and has no exit code for anything.
+        # It prints them on stderr, connects to each, and its exit code means nothing.
         ran = await run([binary(run, self.info), "mcp", "list"], env=_TRUSTED, limit=60)
         return listed(plain(ran.stderr))
 
@@ -114,7 +115,7 @@ class GeminiCli(TwoTransportAgent):
         edit(self.info.name, path, lambda settings: removed(self.info.name, settings, name))
 
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
-        """Its own command finds no server at all in 0.61.0."""
+        """Edits the file, since the native command finds no server at all in 0.61.0."""
         from tillerman.agents.commands.gemini_mcp_settings import edit
         from tillerman.agents.gemini.stored_sessions import switched
 
@@ -122,7 +123,7 @@ class GeminiCli(TwoTransportAgent):
         edit(self.info.name, path, lambda settings: switched(settings, name, on))
 
 
-# For a list of the user's own servers, asked for in the user's home.
+# To list the user's own servers, with the home as working directory.
 _TRUSTED = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
 
 

@@ -1,8 +1,8 @@
-"""The policy by which Gemini CLI asks before every call, with what the user forbids kept in it.
+"""Builds the policy that makes Gemini CLI ask before every call and keeps the user's denials.
 
-`gate.toml` goes in as an administrator's policy, above all of the user's rules: those that deny
-would be above none any more. Where there are any they are written into it, together with the rules
-that make exceptions from them; what they allow is asked about.
+`ask_policy.toml` is passed as an administrator's policy, which overrides all of the user's rules,
+including those that deny. If there are any, they are written into it, together with the rules that
+make exceptions from them; what those allow is asked about.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SETTINGS = "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
 _SHELL = "run_shell_command"
 _PATTERNS = ("argsPattern", "commandPrefix", "commandRegex")
 _COMMAND = re.compile(r"(?:run_shell_command|ShellTool)\((?P<prefix>.*)\)")
-_ABOVE = 940  # of the user's policies, below what must stay as it is
+_ABOVE = 940  # priority above the user's policies, below fixed rules
 
 
 def refuse_administrators(variable: Variable) -> None:
-    """Policies of an administrator are above ours, or would be hidden by them."""
+    """Rejects administrator policies, which would override ours or be hidden by it."""
     named = strings(settings(_system_settings(variable)), "adminPolicyPaths")
     for place in (_SYSTEM / "policies", *map(Path, named)):
         if place.suffix == ".toml" or any(place.glob("*.toml")):
@@ -41,20 +41,20 @@ def refuse_administrators(variable: Variable) -> None:
 
 
 def policy(variable: Variable, cwd: Path) -> str | None:
-    """Ours with the user's in it; None where the user forbids nothing."""
+    """Our policy merged with the user's; None if the user denies nothing."""
     kept = _all_settings(variable, cwd)
     rules = [rule for one in kept for rule in _from_settings(one)]
     rules += _from_policies(home(variable), kept)
     if not any(rule["decision"] == "deny" for rule in rules):
         return None
-    import tomlkit  # heavy, and rarely needed
+    import tomlkit  # slow to import, and rarely needed
 
-    rules.sort(key=lambda rule: rule["decision"] != "deny")  # of equal rank the stricter is first
+    rules.sort(key=lambda rule: rule["decision"] != "deny")  # at equal priority, stricter first
     return Path(GATE).read_text("utf-8") + "\n" + tomlkit.dumps({"rule": rules})
 
 
 def trusted_servers(variable: Variable, cwd: Path) -> list[str]:
-    """MCP servers of which it asks nothing, whatever a policy says."""
+    """MCP servers that it never asks about, regardless of a policy."""
     places = (home(variable) / "settings.json", cwd / ".gemini" / "settings.json")
     servers = (
         table(settings(place), "mcpServers") for place in (*places, _system_settings(variable))
@@ -63,7 +63,7 @@ def trusted_servers(variable: Variable, cwd: Path) -> list[str]:
 
 
 def _all_settings(variable: Variable, cwd: Path) -> list[Table]:
-    """The project's count as if it were trusted: they may forbid."""
+    """All settings; the project's count as if it were trusted, since they may deny."""
     own = (home(variable) / "settings.json", cwd / ".gemini" / "settings.json")
     return [settings(place) for place in (*own, _system_settings(variable))]
 
@@ -79,12 +79,12 @@ def _from_policies(folder: Path, kept: list[Table]) -> Iterator[Table]:
         try:
             rules = tables(tomllib.loads(file.read_text("utf-8")), "rule")
         except (OSError, ValueError):
-            continue  # the CLI leaves it out as well
+            continue  # the CLI skips it too
         yield from (_ranked(rule) for rule in rules if "toolName" in rule)
 
 
 def _ranked(rule: Table) -> Table:
-    """One that does not deny asks, and by a pattern, so that no harmless command is let through."""
+    """Makes a non-deny rule ask, with a pattern, so that harmless commands are asked about too."""
     priority = rule.get("priority")
     rank = 100 + (priority if isinstance(priority, int) else 0) * 4 // 5
     if rule.get("decision") == "deny":

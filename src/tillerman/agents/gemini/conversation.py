@@ -1,4 +1,4 @@
-"""A conversation with Gemini CLI over ACP: checked against its own files of the session."""
+"""Conversation with Gemini CLI over ACP, completed from its session files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WATCHED = frozenset({AgentReady, PermissionRequested, UsageReported})
 
 
 class GeminiConversation(RecordedConversation):
-    """`home` is the user's `.gemini`."""
+    """Adds cached tokens and plans to the events; `home` is the user's `.gemini`."""
 
     def __init__(
         self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float, home: Path
@@ -62,7 +62,7 @@ class GeminiConversation(RecordedConversation):
         return completed
 
     async def _cached_since(self) -> int:
-        """Tokens from a cache that were not asked for before."""
+        """The cached tokens of messages that were not counted before."""
         found = await asyncio.to_thread(stored_sessions.cached, self._home, self._native_id)
         fresh = found.keys() - self._counted
         self._counted = frozenset(found)

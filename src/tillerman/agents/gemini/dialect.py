@@ -1,4 +1,4 @@
-"""How Gemini CLI speaks ACP."""
+"""ACP dialect of Gemini CLI."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class GeminiDialect(AcpDialect):
         return acp(spec)
 
     def preamble(self, spec: SessionSpec) -> str:
-        """The system prompt is in a file."""
+        """Empty: the system prompt is in a file."""
         return ""
 
     def tool_name(self, call: Table) -> str:
-        """The plan that it writes for itself, unasked, is no file of the user's."""
+        """The tool name; the agent's plan file, written without asking, is not a user's file."""
         name = super().tool_name(call)
         if name.startswith("mcp_"):
             return tool_titles.server_tool(name, text(call, "title"))
@@ -34,7 +34,7 @@ class GeminiDialect(AcpDialect):
         return name
 
     def input(self, call: Table) -> Table:
-        """It tells none, but in words: in its titles, and that of an MCP tool when it asks."""
+        """Reads the input from text, since none is sent: titles, and JSON in an MCP request."""
         name, title = self.tool_name(call), text(call, "title")
         asks = text(call, "status") == "pending"
         beside = [text(table(part, "content"), "text") for part in tables(call, "content") if asks]
@@ -49,7 +49,7 @@ class GeminiDialect(AcpDialect):
         return f"The user denied this call: {note}"
 
     def outcome(self, status: str, call: Table) -> Outcome | None:
-        """Of a plan's own rules, and of a cancelled command, it tells in words alone."""
+        """Detects plan-mode denials and cancelled commands, which are reported as text only."""
         for words in (text(table(part, "content"), "text") for part in tables(call, "content")):
             if status == "failed" and _PLANNING in words:
                 return "denied"
@@ -58,6 +58,6 @@ class GeminiDialect(AcpDialect):
         return None
 
     def failure(self, error: RpcError) -> Failure | None:
-        from tillerman.agents.gemini import failures  # not before the program has been started
+        from tillerman.agents.gemini import failures  # not before the program starts
 
         return failures.failure(error)

@@ -1,4 +1,4 @@
-"""Why Gemini's API refused, where the words common to all agents do not tell."""
+"""Maps errors of Gemini's API that the common ACP mapping does not recognize."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _API_ERROR = "[API Error: "
 
 
 def failure(error: RpcError) -> Failure | None:
-    """None leaves it to the common reading."""
+    """Maps an error; None for the default decoding."""
     if "API key not valid" in error.message or "API_KEY_INVALID" in error.message:  # status 400
         told = failures.failure(error, ROW)
         return Failure(
@@ -26,9 +26,9 @@ def failure(error: RpcError) -> Failure | None:
 
 
 def of_result(error: Table, complaint: str) -> Failure:
-    """Of a stream's `result`, and the `error` line before it.
+    """Maps the error of a stream's `result`, and the `error` line before it.
 
-    Its type is always "unknown", but for the limit of turns; the API's words are in the message.
+    Its type is always "unknown", except for the turn limit; the API's error is in the message.
     """
     words = text(error, "message") or complaint or "the agent gave no reason"
     if text(error, "type") == "FatalTurnLimitedError":

@@ -1,5 +1,7 @@
-"""Whether Gemini CLI trusts a folder: in others it reads no project's settings, and starts no MCP
-server, whoever names it."""
+"""Checks whether Gemini CLI trusts a folder.
+
+In other folders it reads no project settings and starts no MCP servers at all.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from tillerman.agents.gemini.launch import Variable
 
 
 def trusted(home: Path, cwd: Path, variable: Variable) -> bool:
-    """By the user's own word: a variable, a setting, or the rule for the nearest folder."""
+    """Whether the user trusts it: by a variable, a setting, or the rule for the nearest folder."""
     if variable("GEMINI_CLI_TRUST_WORKSPACE") == "true":
         return True
     if at(settings(home / "settings.json"), "security", "folderTrust", "enabled") is False:

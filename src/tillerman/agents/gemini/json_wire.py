@@ -1,7 +1,7 @@
-"""Gemini CLI's one-way stream of JSON lines: a process for each turn.
+"""Decodes Gemini CLI's one-way JSON-lines stream: one process per turn.
 
-It tells no thoughts and asks nobody. After a cut its answer is streamed again from the beginning,
-which nothing marks; and an end without a `result` is the only sign of a signal.
+It reports no thoughts and cannot ask. After a broken stream the answer is streamed again from the
+beginning without a marker; and an end without a `result` is the only sign of a signal.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WITHHELD = {  # by approval mode
 }
 _DENIED = frozenset({"policy_violation", "stop_execution"})
 _PLANNING = "Access denied: plan path"
-_EXITS = {  # without a word on stdout
+_EXITS = {  # with empty stdout
     41: ("not_signed_in", ROW.login),
     42: ("history_lost", "the agent no longer has this conversation: start a new session"),
     55: ("agent_failed", "trust the folder in Gemini CLI, or set `agents.gemini.trust = true`"),
@@ -93,7 +93,7 @@ class GeminiStreamWire(OneWayWire):
                 yield unrecognized(line, f"a line of type {kind!r}")
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
-        """Why it ended without a result."""
+        """The failure of an exit without a result."""
         if exit.code not in _EXITS:
             return None
         kind, hint = _EXITS[exit.code]
@@ -146,7 +146,7 @@ class GeminiStreamWire(OneWayWire):
         )
 
     def _complaint(self, said: Table) -> Iterator[Event]:
-        """An `error` before a result that fails is why; a warning stands for itself."""
+        """Stores an `error` as the reason of a failed result; a warning becomes a notice."""
         words = text(said, "message")
         if text(said, "severity") == "error":
             self._error = words
@@ -167,13 +167,13 @@ class GeminiStreamWire(OneWayWire):
 
 
 def _denied(call: ToolStarted, kind: str, words: str) -> bool:
-    """A known tool is missing where the mode leaves nobody to ask."""
+    """Whether the call was denied; known tools are missing if they cannot be asked about."""
     removed = kind == "tool_not_registered" and call.tool in tools.TOOLS
     return kind in _DENIED or removed or words.startswith(_PLANNING)
 
 
 def _content(call: ToolStarted, output: str) -> Iterator[Content]:
-    """A change is told by its input alone."""
+    """The content of a result; a change is read from the input, since the output lacks it."""
     old, new = call.input.get("old_string"), call.input.get("new_string", call.input.get("content"))
     if call.tool in tools.WRITES and call.paths and isinstance(new, str):
         yield Diff(call.paths[0], old=old if isinstance(old, str) else None, new=new)
@@ -182,7 +182,7 @@ def _content(call: ToolStarted, output: str) -> Iterator[Content]:
 
 
 def _usage(stats: Table) -> UsageReported:
-    """Thoughts are in the total alone."""
+    """Decodes the usage; thought tokens are only in the total."""
     asked, cached = count(stats, "input_tokens"), count(stats, "cached")
     return UsageReported(
         input_tokens=max(0, asked - cached),

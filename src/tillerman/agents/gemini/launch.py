@@ -1,9 +1,9 @@
-"""How Gemini CLI is started: its row of data, its words and its variables on both surfaces.
+"""Gemini CLI's agent row, command lines and environment variables, for both transports.
 
-A policy goes in above the user's own (`gate.toml`), so that over ACP every call is asked about; the
-rest by variables. Settings of ours cannot go in: those of a system count only in files that root
-owns, in folders that nobody else may write. The user's files, and who trusts which folder, stay as
-they are.
+A policy (`ask_policy.toml`) that overrides the user's makes it ask about every call over ACP; the
+rest is set by variables. Our own settings cannot be passed: system settings count only in files
+that root owns, in folders that only root may write. The user's files and trusted folders are
+unchanged.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ ROW = AcpAgentRow(
 Variable = Callable[[str], str | None]
 
 GATE = str(Path(__file__).with_name("ask_policy.toml"))
-POLICY = "policy"  # the option that has another in place of ours
+POLICY = "policy"  # the option that holds a merged policy
 BASE_URL = "GOOGLE_GEMINI_BASE_URL"
 KEY = "GEMINI_API_KEY"
 
 
 def home(variable: Variable) -> Path:
-    """The user's folder of it."""
+    """The user's `.gemini` folder."""
     return Path(variable("GEMINI_CLI_HOME") or variable("HOME") or Path.home()) / ".gemini"
 
 
 def acp(spec: SessionSpec) -> Launch:
-    env = {**_env(spec), "GEMINI_DEBUG_LOG_FILE": "/dev/stderr"}  # else it reports no retries
+    env = {**_env(spec), "GEMINI_DEBUG_LOG_FILE": "/dev/stderr"}  # otherwise it reports no retries
     return Launch([*ROW.command, *_words(spec), _policy(spec)], env=env)
 
 
@@ -72,7 +72,7 @@ def one_turn(spec: SessionSpec, prompt: Prompt) -> Launch:
 
 
 def unasked(spec: SessionSpec) -> str:
-    """The approval mode where nobody can be asked: what would need a yes is withheld."""
+    """The approval mode if it cannot ask: what would need approval is withheld."""
     presets = {"auto": "yolo", "edits": "auto_edit"} if spec.mode == "agent" else {}
     return presets.get(spec.approve, "default")
 
@@ -95,8 +95,8 @@ def _policy(spec: SessionSpec) -> Word:
 
 def _env(spec: SessionSpec) -> dict[str, Word]:
     env: dict[str, Word] = {
-        "GEMINI_CLI_NO_RELAUNCH": "true",  # else signals end only the outer of two processes
-        "GEMINI_PTY_INFO": "child_process",  # what a terminal shows is not told over ACP
+        "GEMINI_CLI_NO_RELAUNCH": "true",  # otherwise signals end only the outer of two processes
+        "GEMINI_PTY_INFO": "child_process",  # terminal output is not sent over ACP
     }
     if spec.options.get(BASE_URL):
         env[BASE_URL] = "https://generativelanguage.googleapis.com"

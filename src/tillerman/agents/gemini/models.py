@@ -1,4 +1,4 @@
-"""The models that Gemini CLI offers: a session tells them, one that leaves nothing behind."""
+"""Lists the models of Gemini CLI by opening a temporary session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tillerman.core.agent_admin import Model, RunCommand
 
 
 async def models(agent: AcpAgent, run: RunCommand) -> Sequence[Model]:
-    """In a home of its own, with a key that is never used: a new session is written down."""
+    """Uses a temporary home and an unused key, since a new session is stored on disk."""
     with tempfile.TemporaryDirectory(prefix="tillerman-gemini-") as folder:
         env = {"GEMINI_CLI_HOME": folder, "GEMINI_API_KEY": "unused"}
         asking = new_session(agent.dialect, Path(folder))
@@ -22,7 +22,7 @@ async def models(agent: AcpAgent, run: RunCommand) -> Sequence[Model]:
 
 
 def listed(told: Any) -> list[Model]:
-    """The models in the answer to session/new."""
+    """The models in the response to session/new."""
     block = table(told if isinstance(told, dict) else {}, "models")
     current = text(block, "currentModelId")
     return [

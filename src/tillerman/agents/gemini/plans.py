@@ -1,8 +1,8 @@
-"""The plan that Gemini CLI presents: it writes it into a file, and asks for approval of the path.
+"""Reads the plan that Gemini CLI writes into a file before it asks for approval of its path.
 
-The path is in the title of the call: the folder of the session's plans and the name that the model
-gave, put together. Which file that is Gemini works out in this order: the name alone if it is the
-path of a file in that folder, else the name within the folder. Only there is anything read.
+The path is in the title of the call: the folder of the session's plans joined with the name that
+the model chose. Gemini resolves the file in this order: the name alone if it is the path of a file
+in that folder, otherwise the name within the folder. Only files in that folder are read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CUT = "\n\n(The plan goes on: {} of {} bytes are shown. All of it is in {}.)"
 
 
 def presented(home: Path, native_id: str, path: str) -> str:
-    """The plan of a session; "" if it is in no such file."""
+    """The plan of a session; "" if there is no such file."""
     for folder in _folders(home, native_id):
         name = path.removeprefix(f"{folder}/")
         if name == path:
@@ -29,7 +29,7 @@ def presented(home: Path, native_id: str, path: str) -> str:
 
 
 def _folders(home: Path, native_id: str) -> Iterator[Path]:
-    """Older versions have one for all sessions of a project."""
+    """The plan folders; older versions have one for all sessions of a project."""
     if native_id and "/" not in native_id and native_id not in (".", ".."):
         yield from home.glob(f"tmp/*/{_literal(native_id)}/plans")
     yield from home.glob("tmp/*/plans")

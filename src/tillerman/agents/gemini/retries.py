@@ -1,6 +1,6 @@
-"""The retries that Gemini CLI reports in its debug log alone: `Attempt 1 failed: …. Retrying …`.
+"""Decodes retries from Gemini CLI's debug log: `Attempt 1 failed: …. Retrying …`.
 
-What it prints to stderr by itself it holds back until it ends; the log has a time before each line.
+Its normal stderr output is held back until it ends; the debug log has a time before each line.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tillerman.core.events import Notice
 
 _BEGINS = re.compile(r"^\[[^\]]+\] \[WARN\] Attempt (\d+) failed(?: with status (\d+))?[.:] ?")
 _RETRIES = re.compile(r"\.? ?Retrying (?:after (\d+)ms|with backoff)\.\.\.")
-_LINES = 8  # that a message may have
+_LINES = 8  # maximum lines of a message
 
 
 class Retries:
-    """The message of an API error may have several lines: the last one says what comes next."""
+    """Parses log lines; an API error may have several, and the last one names the next step."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

@@ -1,8 +1,8 @@
-"""Gemini CLI's own sessions on disk: found, read, and kept from a trap.
+"""Lists, imports and repairs the sessions that Gemini CLI stores on disk.
 
 `~/.gemini/tmp/PROJECT/chats/session-MINUTE-ID8.jsonl`, where PROJECT is the name that
-`projects.json` gives to a folder. A line tells of the session, is a message, or is a `$set` of what
-was told before. (`--list-sessions` would ask the model for titles first.)
+`projects.json` gives to a folder. A line describes the session, is a message, or is a `$set` that
+updates earlier lines. (`--list-sessions` would call the model for titles first.)
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _WAITS = (
     "waiting {} s to resume: Gemini CLI loses a conversation that is resumed in the minute in "
     "which it began"
 )
-_END = 1024 * 1024  # bytes of a file that are read for its end
+_END = 1024 * 1024  # bytes read at the end of a file
 
 
 def sessions(home: Path, cwd: Path) -> list[NativeSession]:
-    """Those of a folder in which something was said, the newest first."""
+    """The sessions of a folder that have messages, newest first."""
     found = [_session(file, cwd) for file in _folder(home, cwd).glob("session-*.jsonl")]
     return sorted(filter(None, found), key=lambda each: each.updated, reverse=True)
 
 
 def history(home: Path, session: NativeSession) -> list[Event]:
-    """A session that was gone on with may have several files; all but one are empty."""
+    """Imports a session; a resumed one may have several files, all but one of them empty."""
     chats = _folder(home, Path(session.cwd or ""))
     files = sorted(chats.glob(f"session-*-{session.native_id[:8]}.jsonl"))
     return [event for file in files for event in _events(file, session.cwd or "")]
@@ -62,7 +62,7 @@ async def out_of_its_minute(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """A session that is loaded in the minute it was made in is lost: its file is begun anew."""
+    """Waits for the next minute: a session resumed in its first minute loses its file."""
     waits = False
     while True:
         now = clock()
@@ -77,8 +77,11 @@ async def out_of_its_minute(
 
 
 def drop_empty_files(home: Path, native_id: str) -> None:
-    """Each load of a session leaves a file of it in which nothing is said, and for one such file
-    Gemini's own clean-up, at any start in the project, deletes all files of that session."""
+    """Deletes the empty files of a session.
+
+    Each load of a session leaves a file without messages, and because of one such file Gemini's own
+    clean-up, at any start in the project, deletes all files of that session.
+    """
     files = [file for file in _files(home, native_id) if _is_of(file, native_id)]
     empty = [file for file in files if not any(map(_is_said, _all_messages(file)))]
     if len(empty) < len(files):
@@ -87,8 +90,11 @@ def drop_empty_files(home: Path, native_id: str) -> None:
 
 
 def recorded(home: Path, native_id: str) -> Recorded | None:
-    """The end of a session's record; None: there is none. A prompt whose answer it gives up is
-    dropped from the record: all messages are set again, without it."""
+    """The last prompt and reply in a session file; None if there is none.
+
+    A prompt whose answer Gemini gave up is dropped from the file: all messages are set again
+    without it.
+    """
     prompts: Counter[str] = Counter()
     prompt, reply = "", None
     for record in (one for file in sorted(_files(home, native_id)) for one in _end_of(file)):
@@ -107,8 +113,10 @@ def recorded(home: Path, native_id: str) -> Recorded | None:
 
 
 def cached(home: Path, native_id: str) -> dict[str, int]:
-    """The tokens that each message at the end of a record took from a cache, by its id: over ACP
-    they are counted among the others."""
+    """The cached tokens of each message at the end of a session file, by message id.
+
+    Over ACP they are included in the input tokens.
+    """
     messages = (one for file in sorted(_files(home, native_id)) for one in _end_of(file))
     return {
         text(one, "id"): count(table(one, "tokens"), "cached") for one in messages if "id" in one
@@ -116,7 +124,7 @@ def cached(home: Path, native_id: str) -> dict[str, int]:
 
 
 def switched(enablement: Table, name: str, on: bool) -> Table:
-    """`mcp-server-enablement.json`: only what is off stands there."""
+    """Edits `mcp-server-enablement.json`, which lists only disabled servers."""
     others = {key: value for key, value in enablement.items() if key != name.lower().strip()}
     return others if on else {**others, name.lower().strip(): {"enabled": False}}
 
@@ -165,7 +173,7 @@ def _messages(record: Table) -> Iterator[Table]:
 
 
 def _prompt(message: Table) -> str:
-    """The user's own words, if it has any."""
+    """The user's prompt in a message; "" if there is none."""
     if text(message, "type") != "user":
         return ""
     said = "\n".join(text(part, "text") for part in tables(message, "content"))
@@ -173,7 +181,7 @@ def _prompt(message: Table) -> str:
 
 
 def _events(file: Path, cwd: str) -> Iterator[Event]:
-    """A message is written again when one of its calls is over, and holds all of them then."""
+    """The events of a file; a message is written again with all its calls when one has ended."""
     seen: set[str] = set()
     for message in (one for record in records(file) for one in _messages(record)):
         id = text(message, "id")

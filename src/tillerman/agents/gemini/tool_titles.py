@@ -1,4 +1,4 @@
-"""What Gemini CLI tells of a call in words for people: over ACP it gives no tool's input."""
+"""Parses tool inputs from Gemini CLI's titles, since over ACP it sends no tool input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUERY = re.compile(r'Searching the web for: "(?P<query>.*)"', re.DOTALL)
 _PLAN_FILE = re.compile(r"Requesting plan approval for: (?P<plan_path>.+)", re.DOTALL)
 _CUT = "..."
 _SERVER = re.compile(r"(?P<tool>.+) \((?P<server>.+) MCP Server\)", re.DOTALL)
-_UNFIT = re.compile(r"[^a-zA-Z0-9_.:-]")  # for a tool's name; an underscore is in its place
+_UNFIT = re.compile(r"[^a-zA-Z0-9_.:-]")  # characters replaced by an underscore in tool names
 _PLACE = re.compile(r"\[in (?P<path>[^\]]+)\]")
 _PLAN = re.compile(r"/\.gemini/tmp/[^/]+/(?:[^/]+/)?plans/[\w-]+\.md$")
 
@@ -27,16 +27,16 @@ def input(tool: str, title: str) -> Table:
 
 
 def command(title: str, *beside: str) -> Table:
-    """Whole, and the folder in which it would run, if it is not that of the session."""
+    """The whole command, and its folder if that is not the session's."""
     place = next(filter(None, map(_PLACE.match, beside)), None)
     return {"command": title} | ({"dir_path": place["path"]} if place else {})
 
 
 def server_tool(name: str, title: str) -> str:
-    """`mcp_SERVER_TOOL` as `mcp__SERVER__TOOL`: both are in the title, unless it is a command.
+    """Converts `mcp_SERVER_TOOL` to `mcp__SERVER__TOOL` by the title, which holds both.
 
-    A title is the model's word then, and counts only if it fits the name. Gemini CLI itself parts a
-    name at its first underscore.
+    If it is a command, the model chooses the title, so it counts only if it matches the name.
+    Otherwise the name is split at its first underscore, as Gemini CLI does.
     """
     told = _SERVER.fullmatch(title)
     if told and _UNFIT.sub("_", f"mcp_{told['server']}_{told['tool']}") == name:
@@ -55,8 +55,11 @@ def _search(title: str) -> Table:
 
 
 def _fetch(title: str) -> Table:
-    """The words of a prompt that are addresses to the CLI too. Where there are several, or one may
-    be cut off, no single host is told: a rule that allows one must not speak for all."""
+    """The URLs in a prompt, found as the CLI does.
+
+    If there are several, or one may be cut off, no single host is given: a rule that allows one
+    must not apply to all.
+    """
     if page := _PAGE.fullmatch(title):
         return page.groupdict()
     told = _PROMPT.fullmatch(title)

@@ -1,4 +1,4 @@
-"""Gemini CLI over ACP: the common wire, and what it reports on stderr."""
+"""ACP wire of Gemini CLI: the common wire, and retries decoded from stderr."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A JSON-RPC peer without I/O."""
+"""JSON-RPC peer without I/O."""

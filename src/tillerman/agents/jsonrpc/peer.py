@@ -1,5 +1,7 @@
-"""One side of a JSON-RPC talk over lines, without I/O: what was heard becomes data, what is to be
-said becomes a message. Its order is the order of the lines."""
+"""JSON-RPC peer over lines, without I/O: decodes incoming and builds outgoing messages.
+
+The order of messages is the order of the lines.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class RpcError(NamedTuple):
 
 
 class RpcRequest(NamedTuple):
-    """A request of the other side: it waits for `RpcPeer.result` or `RpcPeer.error`."""
+    """A request from the other side; it waits for `RpcPeer.result` or `RpcPeer.error`."""
 
     id: Id
     method: str
@@ -33,19 +35,19 @@ class RpcRequest(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The id as a text: `1` and `"1"` are two."""
+        """The id as text; `1` and `"1"` stay distinct."""
         return msgspec.json.encode(self.id).decode()
 
 
 class RpcNotification(NamedTuple):
-    """A notification."""
+    """A notification from the other side."""
 
     method: str
     params: Table
 
 
 class RpcResponse(NamedTuple):
-    """The answer to a request of ours, for whom it was meant."""
+    """The response to one of our requests, with its callback."""
 
     then: Callable[[Any, RpcError | None], Said]
     result: Any
@@ -63,7 +65,7 @@ Message = RpcRequest | RpcNotification | RpcResponse | RpcInvalid
 
 
 class RpcPeer:
-    """`version`: whether messages carry the `jsonrpc` member."""
+    """One side of a connection; `version`: whether messages carry the `jsonrpc` member."""
 
     def __init__(self, *, version: bool = True) -> None:
         self._envelope: Table = {"jsonrpc": "2.0"} if version else {}
@@ -73,7 +75,7 @@ class RpcPeer:
     def request(
         self, method: str, params: Table, then: Callable[[Any, RpcError | None], Said]
     ) -> Table:
-        """`then(result, error)` is for whoever hears the answer."""
+        """Builds a request; `then(result, error)` is called with the response."""
         id, self._next = self._next, self._next + 1
         self._waiting[id] = then
         return {**self._envelope, "id": id, "method": method, "params": params}

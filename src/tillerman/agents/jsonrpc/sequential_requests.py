@@ -1,4 +1,4 @@
-"""JSON-RPC requests one after the other, for what an agent tells besides prompting. No I/O."""
+"""Sends JSON-RPC requests one after the other, for queries outside a session. No I/O."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class RpcRefused(TillermanError):
 
 
 def call(peer: RpcPeer, method: str, params: Table, *, after: Sequence[Table] = ()) -> Dialog[Any]:
-    """Within a dialog: `result = yield from call(peer, "session/list", {"cwd": "/proj"})`.
+    """Used within a dialog: `result = yield from call(peer, "session/list", {"cwd": "/proj"})`.
 
-    `after`: messages that go out before it, such as `peer.notify("initialized")`. What the agent
-    asks meanwhile is declined, and what it tells is passed over.
+    `after`: messages sent before the request, such as `peer.notify("initialized")`. Requests from
+    the agent are declined meanwhile, and notifications are ignored.
     """
     messages = [*after, peer.request(method, params, _nothing)]
     line = yield b"".join(map(_line, messages))

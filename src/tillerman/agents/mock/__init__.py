@@ -1,4 +1,4 @@
-"""The embedded agent: a real child process that plays a script, and needs nothing installed."""
+"""Built-in mock agent: a real child process that runs a script, without any installation."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ INFO = AgentInfo(
 
 class MockAgent(StdioAgent):
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        """It is held to what it declares. The option `asks = false` declares that it asks about
-        nothing, for scripts whose steps say `"ask": false`."""
+        """Checks the spec against what the mock declares.
+
+        The option `asks = false` declares that it asks about nothing, for scripts whose steps have
+        `"ask": false`.
+        """
         info = self.info
         if spec.options.get("asks") is False:
             info = replace(info, asks=frozenset())

@@ -26,7 +26,7 @@ TOOLS = {
     "task": "Task",
     "present": "ExitPlanMode",
 }
-PLAIN: dict[str, type[ev.Event]] = {  # messages whose fields are an event's own
+PLAIN: dict[str, type[ev.Event]] = {  # messages with the same fields as an event
     "ready": ev.AgentReady,
     "plan": ev.PlanChanged,
     "result": ev.ToolFinished,
@@ -77,12 +77,12 @@ class MockWire:
             yield self._event(json.decode(line))
         except (MsgspecError, ValueError, RecursionError) as error:
             yield unrecognized(line, str(error))
-            if line.startswith(b'{"type":"end"'):  # it says no more, however it meant that
+            if line.startswith(b'{"type":"end"'):  # no other end will follow
                 why = Failure(kind="agent_failed", message=f"mock: an odd end of its turn: {error}")
                 yield ev.TurnEnded(reason="failed", failure=why)
 
     def _event(self, message: Any) -> ev.Event:
-        """A key that is missing or of another type makes no case match, or fails to convert."""
+        """Decodes a message; raises for a key that is missing or of another type."""
         match message:
             case {"type": "text", "id": str(id), "text": str(text)}:
                 return ev.MessageChunk(message_id=id, text=text, parent=_parent(message))

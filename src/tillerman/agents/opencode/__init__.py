@@ -1,9 +1,8 @@
-"""OpenCode behind tillerman's port.
+"""Agent driver for OpenCode.
 
-It is spoken to over ACP (`dialect`, `wire`), with config given by variable (`config`) so that it
-asks before it acts. `[agents.opencode] surface = "run"` takes `opencode run` instead: a process for
-each turn, under the user's own rules, which asks nobody. `serve` reads the events of its HTTP
-server, which tells more than ACP does; nothing drives that server yet.
+It uses ACP (`dialect`, `wire`), with a config passed by variable (`config`) so that it asks before
+it acts. `[agents.opencode] surface = "run"` selects `opencode run` (`run_wire`) instead: one
+process per turn, under the user's own rules, which cannot ask.
 """
 
 from tillerman.agents.opencode.agent import OpenCodeAgent

@@ -1,4 +1,4 @@
-"""OpenCode as an agent of tillerman: its surfaces, and what it tells besides prompting."""
+"""Agent class for OpenCode: two transports, account, models, stored sessions, MCP servers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tillerman.core.agent import Conversation, Host, SessionSpec
 from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.wire import Wire
 
-if TYPE_CHECKING:  # the program is started before it is loaded
+if TYPE_CHECKING:  # the program is started before these are imported
     from tillerman.core.events import Event
 
-# `run` prints whole parts, asks nobody, and takes no bytes.
+# `run` prints whole parts, cannot ask, and accepts no binary files.
 _RUN_LACKS = frozenset({"streaming", "permissions", "images", "retries"})
 
 
@@ -71,7 +71,7 @@ class OpenCodeAgent(TwoTransportAgent):
         return ["opencode", "auth", "logout"]
 
     async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]:
-        """Its own command lists those of the folder it runs in."""
+        """Lists by ACP; the native command lists only those of its working directory."""
         from tillerman.agents.acp.list_sessions import sessions
         from tillerman.agents.commands.locate import binary
 

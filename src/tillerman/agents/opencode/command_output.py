@@ -1,4 +1,4 @@
-"""What OpenCode's own commands print, read."""
+"""Parses the output of OpenCode's native commands: account, models, MCP servers, history."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tillerman.core.wire import AttachmentBytes
 _HINT = "run `opencode auth login`, or set the key of a provider such as ANTHROPIC_API_KEY"
 _METHODS = {"api": "api key", "oauth": "browser", "wellknown": "token"}
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
-_FREE = "opencode/"  # models of its own that need no account
+_FREE = "opencode/"  # built-in models that need no account
 
 
 def account(stdout: bytes) -> Account:
-    """`opencode auth list`: `●  Anthropic api`, and for variables `●  OpenAI OPENAI_API_KEY`.
+    """Parses `opencode auth list`: `●  Anthropic api`, or `●  OpenAI OPENAI_API_KEY` for variables.
 
-    The first counts for the method, all of them for the name.
+    The method is that of the first entry, the name lists all entries.
     """
     found = [one.rpartition(" ")[::2] for one in _entries(stdout)]
     if not found:
@@ -34,7 +34,7 @@ def account(stdout: bytes) -> Account:
 
 
 def configured(stdout: bytes) -> Account:
-    """By `opencode models`: a provider in the user's config needs no account of OpenCode's."""
+    """Parses `opencode models`: a provider in the user's config needs no OpenCode account."""
     ids = [line.strip() for line in plain(stdout).splitlines() if "/" in line]
     providers = dict.fromkeys(id.partition("/")[0] for id in ids if not id.startswith(_FREE))
     if not providers:
@@ -43,12 +43,12 @@ def configured(stdout: bytes) -> Account:
 
 
 def models(stdout: bytes) -> list[Model]:
-    """`opencode models --verbose`: each id on a line of its own, and then what is known of it."""
+    """Parses `opencode models --verbose`: each id on a line, followed by its JSON details."""
     found: list[Model] = []
     decoder, said, at = json.JSONDecoder(), plain(stdout), 0
     for match in re.finditer(r"^(\S+/\S+)\n(?=\{)", said, re.M):
         if match.start() < at:
-            continue  # within the one before
+            continue  # within the previous one
         try:
             details, at = decoder.raw_decode(said, match.end())
         except ValueError:
@@ -62,7 +62,7 @@ def models(stdout: bytes) -> list[Model]:
 
 
 def servers(stdout: bytes) -> list[McpServer]:
-    """`opencode mcp list`: `●  ✓ name connected`, then lines of its trouble, then its command."""
+    """Parses `opencode mcp list`: `●  ✓ name connected`, then error lines, then the command."""
     found: list[McpServer] = []
     for line in plain(stdout).splitlines():
         if match := re.match(r"●\s+\S (?P<name>.+) (?P<status>[a-z][a-z _]*)$", line):
@@ -74,7 +74,7 @@ def servers(stdout: bytes) -> list[McpServer]:
 
 
 def history(stdout: bytes, cwd: str) -> list[Event]:
-    """`opencode export SESSION`."""
+    """Parses `opencode export SESSION`."""
     exported = parse(stdout)
     if isinstance(exported, str):
         raise AgentError("opencode", f"`opencode export` said something unexpected: {exported}")

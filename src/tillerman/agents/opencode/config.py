@@ -1,4 +1,4 @@
-"""The config that OpenCode is given by variable, on top of the user's own files."""
+"""The config passed to OpenCode by variable, in addition to the user's own files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from tillerman.core.agent import SecretFile, SessionSpec, Word
 
-# Every call is asked for, so that the harness's policy decides; OpenCode's own default allows all.
-# Of its rules the last one that matches counts, and its configs are merged key by key: what is
-# spelled as nobody else spells it comes after all that the user, the project or an agent says.
-# A path outside and a call repeated are no requests of their own beside that of the call. What a
-# subagent asks, and questions, nobody hears over ACP: it would wait for ever.
+# Makes it ask for every call, so that the harness's policy decides; OpenCode's default allows all.
+# Of its rules the last match counts, and configs are merged key by key: a pattern in an unusual
+# spelling comes after all rules of the user, the project or an agent. An outside path and a
+# repeated call need no request besides that of the call. Requests of subagents and questions are
+# not sent over ACP: it would wait forever, so they are denied.
 ASK: dict[str, Any] = {
     "?*": "ask",
     "external_director?": "allow",
@@ -23,25 +23,25 @@ ASK: dict[str, Any] = {
     "plan_ente?": "deny",
     "plan_exi?": "deny",
 }
-# Its read-only agent forbids by rules that come before ours.
+# Its read-only agent denies by rules that come before ours.
 PLAN: dict[str, Any] = {**ASK, "edi?": {"*": "deny", ".opencode/plans/*.md": "allow"}}
-_THERE = {"disable": False, "hidden": False, "mode": "primary"}  # whatever the project made of it
-# Where nobody can be asked, a session that may only answer is held to it by rule.
+_THERE = {"disable": False, "hidden": False, "mode": "primary"}  # overrides the project
+# If it cannot ask, a session in ask mode is kept read-only by these rules.
 READ: dict[str, Any] = {"edi?": "deny", "bas?": "deny", "tas?": "deny"}
 
 _INSTRUCTIONS = "TILLERMAN_OPENCODE_INSTRUCTIONS"
 
 
 def environment(spec: SessionSpec, settings: Mapping[str, Any]) -> dict[str, Word]:
-    """The variables that carry these settings, and the system prompt with them.
+    """The variables that carry these settings and the system prompt.
 
-    `[agents.opencode] config` has more of them: the variable that a user may have set is taken.
+    `[agents.opencode] config` adds more settings, since a variable set by the user is overwritten.
     """
     more = spec.options.get("config")
     config = {**(more if isinstance(more, Mapping) else {}), **settings}
     variables: dict[str, Word] = {}
     if spec.system:
-        # A file of its own, since there is no other way to add to its prompt without replacing it.
+        # A separate file: there is no other way to add to its prompt without replacing it.
         config["instructions"] = [f"{{env:{_INSTRUCTIONS}}}"]
         variables[_INSTRUCTIONS] = SecretFile("", spec.system.encode())
     if config:
@@ -50,7 +50,7 @@ def environment(spec: SessionSpec, settings: Mapping[str, Any]) -> dict[str, Wor
 
 
 def asking() -> dict[str, Any]:
-    """For a surface on which it can ask."""
+    """The config for a transport on which it can ask."""
     return {
         "permission": ASK,
         "agent": {
@@ -62,7 +62,7 @@ def asking() -> dict[str, Any]:
 
 
 def unasked(spec: SessionSpec) -> dict[str, Any]:
-    """For a surface on which it cannot: the user's own rules hold, and the session's mode."""
+    """The config for a transport on which it cannot: the user's rules, and the session's mode."""
     settings: dict[str, Any] = {"mcp": servers(spec)} if spec.servers else {}
     if spec.mode == "ask":
         settings |= {"permission": READ, "agent": {"build": {"permission": READ}}}
@@ -74,7 +74,7 @@ def servers(spec: SessionSpec) -> dict[str, Any]:
 
 
 def server(config: Mapping[str, Any]) -> dict[str, Any]:
-    """An MCP server as other agents write it, in OpenCode's words."""
+    """Converts an MCP server from the common format to OpenCode's."""
     if config.get("url"):
         remote = {"type": "remote", "url": config["url"]}
         return remote | ({"headers": config["headers"]} if config.get("headers") else {})

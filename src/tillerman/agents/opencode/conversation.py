@@ -1,4 +1,4 @@
-"""A conversation over ACP whose turns are counted by what OpenCode has stored of them."""
+"""Conversation over ACP whose token usage is read from OpenCode's database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WATCHED = frozenset({AgentReady, TurnEnded})
 
 class CountedConversation(StdioConversation):
     _native_id = ""
-    _before: Counted | None = None  # all that was counted before the turn; None: nobody knows
+    _before: Counted | None = None  # total before the turn; None: unknown
 
     async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
         async for batch in super().heard():
@@ -35,7 +35,7 @@ class CountedConversation(StdioConversation):
                     self._native_id = native_id
                     self._before = await self._counted()
                     if not self._before and not self._spec.resume:
-                        self._before = Counted()  # it may store a session with its first prompt
+                        self._before = Counted()  # may be stored only with its first prompt
                 case TurnEnded():
                     last = checked[-1] if checked else None
                     if isinstance(last, UsageReported):
@@ -46,7 +46,7 @@ class CountedConversation(StdioConversation):
         return checked
 
     async def _used(self, reported: UsageReported | None) -> list[UsageReported]:
-        """What the turn took; as it was reported where the store does not tell."""
+        """The usage of the turn; as reported by ACP if the database has none."""
         before, self._before = self._before, await self._counted()
         if before is None or self._before is None:
             return [reported] if reported else []

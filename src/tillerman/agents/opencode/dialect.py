@@ -1,4 +1,4 @@
-"""How OpenCode speaks ACP."""
+"""ACP dialect of OpenCode."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tillerman.agents.opencode.tool_names import NAMES
 from tillerman.core.agent import SessionSpec
 from tillerman.core.wire import Launch
 
-if TYPE_CHECKING:  # the program is started before these are loaded
+if TYPE_CHECKING:  # the program is started before these are imported
     from tillerman.agents.jsonrpc.peer import RpcError
     from tillerman.core.failure import Failure
 
-_NO_TOOL = "Invalid Tool"  # what it calls instead of one that the model made up
+_NO_TOOL = "Invalid Tool"  # called in place of a tool that does not exist
 
 ROW = AcpAgentRow(
     name="opencode",
@@ -47,11 +47,11 @@ class OpencodeDialect(AcpDialect):
         return Launch((*self.row.command, *LOGGED), env=environment(spec, asking()))
 
     def preamble(self, spec: SessionSpec) -> str:
-        """The system prompt is among its instructions."""
+        """Empty: the system prompt is in its instructions."""
         return ""
 
     def asks_early(self, call: Table) -> bool:
-        """Of what is no call, it asks by an id of its own."""
+        """True for requests about a call; others have an id that starts with `per_`."""
         return not text(call, "toolCallId").startswith("per_")
 
     def outcome(self, status: str, call: Table) -> Outcome | None:
@@ -65,7 +65,7 @@ class OpencodeDialect(AcpDialect):
         return tools.outcome({"status": status, **raw})
 
     def failure(self, error: RpcError) -> Failure | None:
-        """`Internal error: ` and the provider's words, without a status."""
+        """Maps `Internal error: ` and the provider's message, which have no status."""
         from tillerman.agents.opencode import failures
 
         data = error.data if isinstance(error.data, dict) else {}

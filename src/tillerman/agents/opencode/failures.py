@@ -1,4 +1,4 @@
-"""Why a turn failed, read from OpenCode's errors: their name, status and words."""
+"""Maps OpenCode's errors to the failure of a turn, by name, status and message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BY_NAME: dict[str, FailureKind] = {
     "MessageOutputLengthError": "output_limit",
     "ProviderModelNotFoundError": "model_not_found",
 }
-# Over ACP the status is not told, and a model that is not configured never had one.
+# Over ACP the status is not sent, and a model that is not configured has none.
 _SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
     (re.compile(r"insufficient.(quota|credit)|exceeded your.*quota|billing", re.I), "billing"),
     (re.compile(r"\bmodel\b.*(not found|not exist)", re.I), "model_not_found"),
@@ -37,7 +37,7 @@ _HIDDEN = "Unexpected server error."
 
 
 def failure(error: Table) -> Failure:
-    """`{name, data: {message, statusCode, responseHeaders, responseBody}}`."""
+    """Maps `{name, data: {message, statusCode, responseHeaders, responseBody}}`."""
     name, data = text(error, "name"), table(error, "data")
     message = text(data, "message") or text(error, "message") or name or "it gave no reason"
     status = count(data, "statusCode") or None

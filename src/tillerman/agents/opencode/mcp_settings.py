@@ -1,7 +1,7 @@
-"""The MCP servers in the user's own config of OpenCode, changed in the file itself.
+"""Adds, removes and switches MCP servers in the user's OpenCode config file.
 
-It has a command that adds one, which shows secrets on its command line, and none that removes or
-disables.
+The native command to add one exposes secrets in its arguments, and there is none to remove or
+disable one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tillerman.agents.decoding.fields import Table, table
 from tillerman.agents.opencode.config import server
 from tillerman.core.errors import AgentError
 
-_FILES = ("opencode.jsonc", "opencode.json", "config.json")  # in the order in which they win
+_FILES = ("opencode.jsonc", "opencode.json", "config.json")  # in order of precedence
 
 Variable = Callable[[str], str | None]
 
@@ -41,7 +41,7 @@ def switch(variable: Variable, name: str, on: bool) -> None:
 
 
 def _file(variable: Variable) -> Path:
-    """The one that it adds to itself."""
+    """The file that OpenCode itself would add to."""
     home = variable("XDG_CONFIG_HOME")
     folder = Path(home) if home else Path(variable("HOME") or Path.home()) / ".config"
     found = (folder / "opencode" / name for name in _FILES)

@@ -1,4 +1,4 @@
-"""The parts of OpenCode's messages, each said once: whole, or growing as it streams."""
+"""Emits the parts of OpenCode's messages once: whole, or incrementally as they stream."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ QUIET = frozenset(
 
 
 class Parts:
-    """One turn after the other; a part that was told to its end is told no more."""
+    """The parts of all turns; a part that was emitted completely is not emitted again."""
 
     def __init__(self, cwd: str, servers: Iterable[str]) -> None:
         self._cwd = cwd
         self._servers = tuple(servers)
         self._meter = OpenCodeUsage()
-        self._spoken: dict[str, int] = {}  # characters told of a part
+        self._spoken: dict[str, int] = {}  # characters emitted of a part
         self._thought: set[str] = set()  # parts that are reasoning
         self._open: dict[str, OpenCodeToolCall] = {}
         self._closed: set[str] = set()
@@ -71,15 +71,15 @@ class Parts:
         return self._open.get(call_id)
 
     def child_of(self, part: Table) -> tuple[str, str] | None:
-        """The session of a subagent, and the call it works inside."""
+        """The session of a subagent, and its parent call."""
         child = text(table(table(part, "state"), "metadata"), "sessionId")
         is_task = text(part, "type") == "tool" and text(part, "tool") == "task"
         return (child, text(part, "callID")) if is_task and child else None
 
     def finish(self) -> Iterator[Event]:
-        """The turn is over: calls that nobody finished are cancelled, and it is told what it used.
+        """Ends the turn: cancels open calls and reports the usage.
 
-        What comes of them later is passed over.
+        Later updates of these calls are ignored.
         """
         for call in self._open.values():
             yield ToolFinished(call_id=call.call_id, outcome="cancelled", parent=call.parent)
@@ -96,7 +96,7 @@ class Parts:
             or call_id in self._closed
             or status not in ("running", "completed", "error")
         ):
-            return  # pending: its input is not there yet
+            return  # pending: its input is not complete yet
         call = self._open.get(call_id)
         if call is None:
             input = input_of(state)

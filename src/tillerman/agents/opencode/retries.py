@@ -1,4 +1,4 @@
-"""The API errors that OpenCode tries again after: its ACP says nothing of them, its log does."""
+"""Decodes retried API errors from OpenCode's log, since ACP does not report them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRIED_AGAIN = ("rate_limited", "api_error")
 
 
 def retry(line: str) -> Notice | None:
-    """Of an error that it does not try again after, the end of the turn tells."""
+    """A retry notice; None for errors without a retry, which end the turn."""
     found = _ERROR.search(line)
     if found is None:
         return None

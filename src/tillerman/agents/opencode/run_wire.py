@@ -1,4 +1,4 @@
-"""`opencode run`: a process for each turn that prints whole parts and asks nobody anything."""
+"""Decodes `opencode run`: one process per turn that prints whole parts and cannot ask."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ Said = Iterator[Event | AttachmentBytes]
 
 
 class OpencodeRunWire(OneWayWire):
-    """It tells neither the beginning nor the end of a turn: the session's id is in every line, and
-    the last step is the one that does not go on with tools."""
+    """Derives the start and end of a turn, which are not reported.
+
+    The session id is in every line, and the last step is the one that does not continue with tools.
+    """
 
     def __init__(self, spec: SessionSpec) -> None:
         self._parts = Parts(str(spec.cwd), spec.servers)
@@ -90,7 +92,7 @@ class OpencodeRunWire(OneWayWire):
         yield from self._parts.updated(part)
         if text(part, "reason") == "tool-calls" and not self._refused:
             return
-        if self._compacting:  # the step that wrote the summary; the work goes on
+        if self._compacting:  # the step that wrote the summary; the turn continues
             self._compacting = False
         else:
             yield from self._end(TurnEnded(reason="completed"))
@@ -115,7 +117,7 @@ class OpencodeRunWire(OneWayWire):
 
 
 def _rejected(part: Table) -> bool:
-    """A request that nobody could answer ends the turn; a rule that forbids does not."""
+    """Whether a request could not be answered, which ends the turn; a deny rule does not."""
     return text(table(part, "state"), "error").startswith("The user rejected")
 
 

@@ -1,6 +1,6 @@
-"""What OpenCode itself has counted of a session: the tokens of all its model calls, and their cost.
+"""Reads the tokens and cost of a session and its subagents from OpenCode's database.
 
-Over ACP it reports the last call of a turn alone. Its database has the sums: a row for each
+Over ACP it reports only the last model call of a turn. The database has the sums: a row for each
 session, and a subagent is a session with a parent.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-_BUSY = 1.0  # seconds that another writer may take
+_BUSY = 1.0  # seconds to wait for another writer
 _QUERY = """
     WITH RECURSIVE ours(id) AS (
         SELECT id FROM session WHERE id = ?
@@ -25,7 +25,7 @@ _QUERY = """
 
 
 class Counted(NamedTuple):
-    """Of a session and its subagents so far; `input` has what was not read from a cache."""
+    """Totals of a session and its subagents; `input` excludes tokens read from a cache."""
 
     input: int = 0
     output: int = 0
@@ -48,7 +48,7 @@ def database(variable: Callable[[str], str | None]) -> Path:
 
 
 def counted(database: Path, session: str) -> Counted | None:
-    """None: it is not there, or of another version."""
+    """The totals; None if the database is missing or of another version."""
     with contextlib.suppress(sqlite3.Error, OSError, ValueError):
         place = f"{database.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(place, uri=True, timeout=_BUSY)) as opened:

@@ -1,4 +1,4 @@
-"""What OpenCode calls the tools of our vocabulary."""
+"""Maps OpenCode's tool names to the common vocabulary."""
 
 from tillerman.hooks.dialects.tool_names import OPENCODE as NAMES
 

@@ -1,4 +1,4 @@
-"""OpenCode's tools in our words: names, calls, and their results as text, diffs and images."""
+"""Maps OpenCode's tool calls and results to the common vocabulary: text, diffs and images."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def vocabulary(name: str, input: Table, servers: Iterable[str]) -> str:
 
 
 def server_of(name: str, servers: Iterable[str]) -> str | None:
-    """The MCP server of `server_tool`; names are told apart only by knowing the servers."""
+    """The MCP server of `server_tool`; the name can be split only by the known servers."""
     for server in servers:
         if name.startswith(re.sub(r"[^\w-]", "_", server) + "_"):
             return server
@@ -84,7 +84,7 @@ class OpenCodeToolCall(Struct, frozen=True):
 
 
 def outcome(state: Table) -> Outcome:
-    """A command that failed is "completed" to OpenCode; its exit code tells."""
+    """The outcome; OpenCode reports a failed command as "completed", so its exit code decides."""
     if text(state, "status") == "error":
         error = text(state, "error")
         if error.startswith(_DENIED):
@@ -107,7 +107,7 @@ def content(call: OpenCodeToolCall, state: Table) -> tuple[Content, ...]:
 
 
 def running(state: Table) -> tuple[Content, ...]:
-    """What a call shows while it runs: all that it has printed so far."""
+    """The output of a running call so far."""
     return _words(text(table(state, "metadata"), "output"))
 
 
@@ -122,7 +122,7 @@ def plan(todos: list[Table], parent: str | None = None) -> PlanChanged:
 
 
 def hunks(patch: str) -> str:
-    """A unified diff without its header."""
+    """Removes the header of a unified diff."""
     start = 0 if patch.startswith("@@") else patch.find("\n@@") + 1
     return patch[start:] if start or patch.startswith("@@") else ""
 

@@ -1,4 +1,4 @@
-"""What a turn used: OpenCode counts each model call for itself."""
+"""Sums the token usage and cost of a turn from OpenCode's individual model calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tillerman.core.events import UsageReported
 
 
 class OpenCodeUsage:
-    """`input` of a call excludes what came from the cache; reasoning stands beside `output`."""
+    """`input` of a call excludes cached tokens; reasoning is counted separately from `output`."""
 
     def __init__(self) -> None:
         self._context: int | None = None
@@ -18,7 +18,7 @@ class OpenCodeUsage:
         self._cost: float | None = None
 
     def step(self, part: Table) -> None:
-        """A `step-finish`: its tokens and its cost, which is 0 for a model without prices."""
+        """Counts a `step-finish`: tokens and cost, which is 0 for a model without prices."""
         tokens = table(part, "tokens")
         cache = table(tokens, "cache")
         new, cached = count(tokens, "input") + count(cache, "write"), count(cache, "read")
@@ -30,7 +30,7 @@ class OpenCodeUsage:
             self._cost = round((self._cost or 0.0) + cost, 9)
 
     def report(self) -> UsageReported:
-        """What was counted since the last report."""
+        """The usage counted since the last report."""
         used = UsageReported(
             input_tokens=self._input,
             output_tokens=self._output,

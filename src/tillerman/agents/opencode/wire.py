@@ -1,7 +1,7 @@
-"""OpenCode over ACP: the common wire, and what it tells in a way of its own.
+"""ACP wire of OpenCode: the common wire with OpenCode's deviations.
 
-A file that it wrote is not shown. What it says a session cost goes on from process to process: the
-first turn of a resumed one has no cost that could be told.
+It does not show the content of a written file. Its session cost accumulates over processes: the
+first turn of a resumed session has no known cost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OpencodeWire(AcpWire):
     def __init__(self, dialect: AcpDialect, spec: SessionSpec) -> None:
         super().__init__(dialect, spec)
         self._writing: dict[str, ToolStarted] = {}
-        self._counting = not spec.resume  # the session's cost is known from here
+        self._counting = not spec.resume  # the session's cost is known from here on
 
     def decode(self, line: bytes) -> Iterable[Said]:
         return list(self._shown(super().decode(line)))
@@ -51,7 +51,7 @@ class OpencodeWire(AcpWire):
 
 
 def _changed(end: ToolFinished, call: ToolStarted) -> ToolFinished:
-    """An edit comes with its diff and a word about it; a file that is written with a word only."""
+    """Reduces an edit to its diff, and adds the diff of a written file, which has only text."""
     if end.outcome != "completed":
         return end
     diffs = tuple(part for part in end.content if isinstance(part, Diff))

@@ -1,4 +1,4 @@
-"""Qwen Code behind tillerman's port: over ACP, or by its two-way stream of JSON lines."""
+"""Agent driver for Qwen Code: over ACP, or by its bidirectional JSON-lines stream."""
 
 from tillerman.agents.qwen.agent import QwenCode
 

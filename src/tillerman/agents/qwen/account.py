@@ -1,4 +1,4 @@
-"""Who is signed in to Qwen Code, from its files and the environment: its command sees no keys."""
+"""Reads the Qwen Code account from its files and the environment; its command ignores keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Qwen Code as an agent of tillerman: its two surfaces, and what it tells besides prompting."""
+"""Agent class for Qwen Code: two transports, account, models, stored sessions, MCP servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession,
 from tillerman.core.events import Event
 from tillerman.core.wire import Wire
 
-# Its stream sends images as text to the model, and takes no answers to questions.
+# Its stream sends images as text to the model, and accepts no answers to questions.
 _LACKS = frozenset({"images", "questions", "background"})
 
 

@@ -1,8 +1,8 @@
-"""The rules by which Qwen Code asks before every call, beside what an administrator has set.
+"""Builds the rules that make Qwen Code ask before every call, merged with system settings.
 
-A rule that asks is above every one that allows, and below those that deny, whoever wrote them. Ours
-are in `gate.json`, in the place of the system's settings; where there are such, both go in. Its
-subagents are denied: they read, write and fetch unasked, whatever the rules say.
+An ask rule overrides every allow rule, and is overridden by deny rules, from any source. Ours are
+in `ask_policy.json`, used in place of the system settings; if those exist, both are merged. Its
+subagents are denied: they read, write and fetch without asking, regardless of the rules.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ _SYSTEM = "/Library/Application Support/QwenCode" if sys.platform == "darwin" el
 
 
 def system_files(variable: Variable) -> Table:
-    """Options for the launch, where the system's settings are not just ours.
+    """Launch options, if the system settings are not only ours.
 
-    The place of its defaults goes by that of its settings, and must be told when that moves.
+    The path of its defaults derives from that of its settings, and must be passed when that
+    changes.
     """
     file = Path(variable(SETTINGS) or f"{_SYSTEM}/settings.json")
     defaults = Path(variable(DEFAULTS) or file.with_name("system-defaults.json"))
@@ -35,7 +36,7 @@ def system_files(variable: Variable) -> Table:
 
 
 def refuse_other_deciders(variable: Variable, cwd: Path) -> None:
-    """A hook that permits would be heard before us, and nobody would be asked."""
+    """Rejects a permission hook, which would answer before us."""
     system = Path(variable(SETTINGS) or f"{_SYSTEM}/settings.json")
     for file in (home(variable) / "settings.json", cwd / ".qwen" / "settings.json", system):
         if at(settings(file), "hooks", "PermissionRequest"):

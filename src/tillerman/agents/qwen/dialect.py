@@ -1,4 +1,4 @@
-"""How Qwen Code speaks ACP."""
+"""ACP dialect of Qwen Code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BY_INPUT = {
     "skill": "skill",
 }
 _BY_KIND = {"other": UNNAMED}
-_BRIDGE = "tool_call"  # to a tool that the request then names
+_BRIDGE = "tool_call"  # calls a tool that the request then names
 _LISTING = {"path", "ignore", "file_filtering_options"}
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
@@ -38,17 +38,19 @@ class QwenDialect(AcpDialect):
         return acp(spec)
 
     def preamble(self, spec: SessionSpec) -> str:
-        """The system prompt is on the command line."""
+        """Empty: the system prompt is on the command line."""
         return ""
 
     def model(self, id: str) -> str:
-        """`$runtime|openai|gpt-5(openai)` is what variables or flags chose."""
+        """The model name in `$runtime|openai|gpt-5(openai)`, set by variables or flags."""
         found = _RUNTIME.fullmatch(id)
         return found["name"] if found else id
 
     def tool_name(self, call: Table) -> str:
-        """Older versions leave it out when they ask: then the input tells, which is the title of a
-        server's tool."""
+        """The tool name; older versions omit it in requests, so the input decides.
+
+        The title of an MCP tool is its input.
+        """
         if name := super().tool_name(call):
             return "" if name == _BRIDGE else name
         input = table(call, "rawInput")
@@ -60,7 +62,7 @@ class QwenDialect(AcpDialect):
         return next(named, _BY_KIND.get(text(call, "kind"), "") if input else "")
 
     def outcome(self, status: str, call: Table) -> Outcome | None:
-        """Much is told in words alone: of older versions also a command's exit code."""
+        """Detects outcomes that are reported as text only; in older versions also exit codes."""
         if status == "completed" and call.get("rawOutput") == "Command cancelled by user.":
             return "cancelled"
         for words in (text(table(part, "content"), "text") for part in tables(call, "content")):
@@ -71,7 +73,7 @@ class QwenDialect(AcpDialect):
         return None
 
     def output(self, call: Table) -> str | None:
-        """Of a command: the text of the call is a form for the model, with all but the output."""
+        """The output of a command; the call's text is for the model and contains more."""
         if self.tool_name(call) != "run_shell_command":
             return None
         if "rawOutput" in call:
@@ -83,7 +85,7 @@ class QwenDialect(AcpDialect):
         return f"The user denied this call: {note}"
 
     def asking(self, asked: RpcRequest) -> AcpQuestions | None:
-        """A question comes as a request for permission with the questions in its input."""
+        """Decodes a question, which is a permission request with the questions in its input."""
         call = table(asked.params, "toolCall")
         questions = tables(table(call, "rawInput"), "questions")
         if asked.method != "session/request_permission" or not questions:

@@ -1,8 +1,8 @@
-"""Qwen Code's two-way stream of JSON lines, translated to events and back.
+"""Translates between Qwen Code's bidirectional JSON-lines stream and events.
 
-It has the shapes of Claude Code's and other truths: an error of the API is text in a result that
-says success, an answer that changes a call's input is ignored, one that takes longer than half a
-minute is a no, and in older versions an interrupt ends the process.
+It has the format of Claude Code's stream but differs: an API error is text in a successful result,
+an answer that changes a call's input is ignored, an answer after more than half a minute counts as
+a deny, and in older versions an interrupt ends the process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tillerman.core.wire import Launch, WireReply
 
 Said = Iterator[Event | WireReply]
 
-_HONEST = ("0.24.0", "9999")  # versions that say in the result whether the API failed
+_HONEST = ("0.24.0", "9999")  # versions whose result reports API errors
 _QUIET = frozenset({"content_block_start", "content_block_stop", "message_stop", "goal_state"})
 _LIMITS = (53, 55)  # exit codes
 
@@ -53,10 +53,10 @@ class QwenStreamWire:
         self._commands: tuple[str, ...] = ()
         self._honest = False
         self._sent = 0
-        self._changes: dict[str, SettingsChanged | None] = {}  # asked for, not confirmed yet
+        self._changes: dict[str, SettingsChanged | None] = {}  # requested, not confirmed yet
         self._speeches: dict[str | None, QwenMessages] = {None: QwenMessages(None)}
         self._calls: dict[str, ToolStarted] = {}
-        self._open: dict[str, str] = {}  # requests, and the calls they are about
+        self._open: dict[str, str] = {}  # requests, and their calls
         self._denied: set[str] = set()  # calls
         self._cancelling = False
         self._meter = QwenUsage(resumed=bool(spec.resume))
@@ -67,7 +67,7 @@ class QwenStreamWire:
         return two_way(spec)
 
     def greet(self) -> Iterable[dict[str, Any]]:
-        """Without it the first call that needs a yes would wait for ever."""
+        """Sends `initialize`; without it the first call that needs approval waits forever."""
         return [self._request({"subtype": "initialize", "hooks": None})]
 
     def prompt(self, prompt: Prompt) -> Iterable[dict[str, Any]]:
@@ -115,7 +115,7 @@ class QwenStreamWire:
         return list(self._line(line))
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
-        """Why it ended without a result."""
+        """The failure of an exit without a result."""
         if exit.code not in _LIMITS:
             return None
         said = [line for line in stderr.splitlines() if line.strip()]
@@ -209,7 +209,7 @@ class QwenStreamWire:
                 yield PlanChanged(steps=tuple(tool_calls.steps(call.input)), parent=call.parent)
 
     def _withdraw(self, call_id: str) -> Said:
-        """The call is over: nobody waits for what was asked about it any more."""
+        """Withdraws the requests about a call that is over."""
         for request_id in [one for one, about in self._open.items() if about == call_id]:
             del self._open[request_id]
             yield RequestAnswered(request_id=request_id, answer=Answer("deny"), by="withdrawn")

@@ -1,4 +1,4 @@
-"""How Qwen Code is started: its row of data, its words and its variables on both surfaces."""
+"""Qwen Code's agent row, command lines and environment variables, for both transports."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ GATE = str(Path(__file__).with_name("ask_policy.json"))
 
 
 def home(variable: Variable) -> Path:
-    """The user's folder of it."""
+    """The user's `.qwen` folder."""
     own = variable("QWEN_HOME")
     return Path(own) if own else Path(variable("HOME") or Path.home()) / ".qwen"
 
@@ -88,15 +88,15 @@ def two_way(spec: SessionSpec) -> Launch:
 
 
 def approval_mode(mode: Mode) -> str:
-    """Always named: newer versions would approve by themselves what a model finds harmless."""
+    """The approval mode; always set, since newer versions approve what a model finds harmless."""
     return "plan" if mode == "plan" else "default"
 
 
 def _env(spec: SessionSpec) -> dict[str, Word]:
-    """With the rules that make it ask (`gate.py`), in a file of ours or beside those of others."""
+    """The variables, with the rules that make it ask (`ask_policy.py`), possibly merged."""
     system, defaults = spec.options.get(SETTINGS), spec.options.get(DEFAULTS)
     env: dict[str, Word] = {
-        "QWEN_CODE_NO_RELAUNCH": "true",  # else signals end only the outer of two processes
+        "QWEN_CODE_NO_RELAUNCH": "true",  # otherwise signals end only the outer of two processes
         SETTINGS: SecretFile("", system.encode()) if isinstance(system, str) else GATE,
     }
     return env | ({DEFAULTS: defaults} if isinstance(defaults, str) else {})

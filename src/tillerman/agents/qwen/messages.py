@@ -1,8 +1,8 @@
-"""What one speaker says and thinks over the stream, each block once.
+"""Emits the text and thinking blocks of Qwen Code's stream once.
 
-A block comes in deltas and then whole; a subagent's comes only whole. An error of the API is put
-into the agent's mouth as a last piece of text, so such a piece is held back until it is known
-whether anything follows it.
+A block comes in deltas and then whole; a subagent's comes only whole. An API error is sent as a
+last text chunk of the agent, so such a chunk is held back until it is known whether anything
+follows it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class QwenMessages:
         self._parent = parent
         self._message = ""
         self._block = 0
-        self._streamed: set[str] = set()  # kinds, not repeated whole yet
+        self._streamed: set[str] = set()  # kinds not repeated whole yet
         self._held = ""
 
     def begin(self, message_id: str) -> None:
@@ -27,7 +27,7 @@ class QwenMessages:
         self._streamed.clear()
 
     def hear(self, kind: str, text: str) -> Iterator[Event]:
-        """One more piece of a block: `text` or `thinking`."""
+        """Handles a chunk of a block: `text` or `thinking`."""
         yield from self.release()
         self._streamed.add(kind)
         if kind == "text" and text.startswith(_API_ERROR):
@@ -47,13 +47,13 @@ class QwenMessages:
         self._block += 1
 
     def release(self) -> Iterator[Event]:
-        """What was held back were its own words."""
+        """Emits the held-back chunk, which was not an error."""
         held, self._held = self._held, ""
         if held:
             yield self._chunk("text", held)
 
     def error(self) -> str:
-        """The API's words that were held back, if any; they are not the agent's."""
+        """The held-back API error, if any; it is not part of the message."""
         held, self._held = self._held, ""
         return held.removeprefix(_API_ERROR).removesuffix("]")
 

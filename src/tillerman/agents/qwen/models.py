@@ -1,4 +1,4 @@
-"""The models that Qwen Code offers with the user's settings: a session without words tells them."""
+"""Lists the models of Qwen Code with the user's settings, by opening a session without a prompt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def models(agent: AcpAgent, run: RunCommand) -> Sequence[Model]:
 
 
 def listed(told: Any) -> list[Model]:
-    """The models in the answer to session/new, by the names that `--model` takes."""
+    """The models in the response to session/new, by the names that `--model` accepts."""
     block = table(told if isinstance(told, dict) else {}, "models")
     current = text(block, "currentModelId")
     return [

@@ -1,4 +1,4 @@
-"""Qwen Code's own sessions on disk: `~/.qwen/projects/FOLDER/chats/ID.jsonl`."""
+"""Lists and imports Qwen Code's stored sessions: `~/.qwen/projects/FOLDER/chats/ID.jsonl`."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tillerman.core.events import (
     UserMessage,
 )
 
-_END = 1024 * 1024  # bytes of a file that are read for its end
+_END = 1024 * 1024  # bytes read at the end of a file
 
 
 def sessions(home: Path, cwd: Path) -> list[NativeSession]:
-    """Those of a folder, the newest first."""
+    """The sessions of a folder, newest first."""
     found = [_session(file, cwd) for file in _folder(home, cwd).glob("*.jsonl")]
     return sorted(filter(None, found), key=lambda each: each.updated, reverse=True)
 
@@ -41,7 +41,7 @@ def history(home: Path, session: NativeSession) -> list[Event]:
 
 
 def recorded(home: Path, native_id: str) -> Recorded | None:
-    """The end of a session's record; None: there is none."""
+    """The last prompt and reply in a session file; None if there is none."""
     prompt, reply, found = "", None, False
     for file in home.glob(f"projects/*/chats/{native_id}.jsonl"):
         for record in records(file, last=_END):
@@ -62,7 +62,7 @@ def _reply(parts: list[Table]) -> str | None:
 
 
 def switched(settings: Table, name: str, on: bool) -> Table:
-    """`mcp.excluded` of its settings."""
+    """Edits `mcp.excluded` in the settings."""
     mcp = table(settings, "mcp")
     excluded = [one for one in mcp.get("excluded") or [] if one != name]
     return {**settings, "mcp": {**mcp, "excluded": excluded if on else [*excluded, name]}}

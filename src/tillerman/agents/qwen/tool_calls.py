@@ -1,4 +1,4 @@
-"""Tool calls over the stream in our words: how they begin, how they end, what they gave."""
+"""Maps tool calls of Qwen Code's stream to events: start, outcome, content."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def started(call_id: str, name: str, given: Table, parent: str | None, cwd: str)
 
 
 def outcome(call: ToolStarted, result: Table, *, denied: bool, cancelling: bool) -> Outcome:
-    """Of a `tool_result`; a host that said nothing for too long has denied."""
+    """The outcome of a `tool_result`; a missing answer counts as a deny after a timeout."""
     said = text(result, "content")
     if result.get("is_error") is not True:
         failed = call.tool == "Bash" and _FAILED_COMMAND.search(said)
@@ -51,7 +51,7 @@ def outcome(call: ToolStarted, result: Table, *, denied: bool, cancelling: bool)
 
 
 def content(call: ToolStarted, said: str, *, done: bool) -> Iterator[Content]:
-    """A change is told by its input: what comes back are words for the model."""
+    """The content; a change is read from the input, since the result is text for the model."""
     old, new = call.input.get("old_string"), call.input.get("new_string", call.input.get("content"))
     if done and call.tool in tools.WRITES and call.paths and isinstance(new, str):
         yield Diff(call.paths[0], old=old if isinstance(old, str) else None, new=new)

@@ -1,7 +1,7 @@
-"""What each turn used over the stream, worked out from totals.
+"""Computes the token usage of each turn of Qwen Code's stream from totals.
 
-A result counts all of the process, its side requests included, and after a resume the earlier
-processes too: the last total is taken off, and where there is none yet the turn's own calls count.
+A result counts the whole process including its side requests, and after a resume the earlier
+processes too: the last total is subtracted, and if there is none yet the turn's own calls count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tillerman.core.events import UsageReported
 
 
 class _Tokens(NamedTuple):
-    input: int = 0  # those read from a cache included
+    input: int = 0  # includes cached tokens
     output: int = 0
     cached: int = 0
 
@@ -25,7 +25,7 @@ class QwenUsage:
         self._context: int | None = None
 
     def call(self, usage: Table) -> None:
-        """An answer of the model; of one in several parts only the last has numbers."""
+        """Counts a model response; of one in several parts only the last has numbers."""
         told = _tokens(usage)
         self._calls = _Tokens(*(a + b for a, b in zip(self._calls, told, strict=True)))
         self._context = told.input or self._context

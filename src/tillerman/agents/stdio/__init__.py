@@ -1,4 +1,4 @@
-"""Drives any CLI that speaks JSON lines, given its Wire: processes, lines, conversations, hooks."""
+"""Drives CLIs that exchange JSON lines over stdio, given a Wire: processes, lines, turns, hooks."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ __all__ = ["StdioAgent"]
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the agent when it is asked for: other modules of the package do without it."""
+    """Imports the agent on first access: other modules of the package do not need it."""
     if name in __all__:
         from tillerman.agents.stdio import agent
 

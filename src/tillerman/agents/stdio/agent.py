@@ -1,4 +1,4 @@
-"""An agent made from a Wire: any CLI that speaks JSON lines."""
+"""Agent class for any CLI that exchanges JSON lines over stdio, built from a Wire."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WireFactory = Callable[[SessionSpec], Wire]
 
 
 class StdioAgent:
-    """`grace`: how long an interrupt may take to end a turn, and then as long for SIGTERM."""
+    """`grace`: seconds that an interrupt may take to end a turn, and then SIGTERM."""
 
     def __init__(
         self, info: AgentInfo, wire: WireFactory, *, grace: float = INTERRUPT_GRACE
@@ -27,12 +27,12 @@ class StdioAgent:
         self._grace = grace
 
     def program(self, spec: SessionSpec) -> Launch | None:
-        """What runs as soon as a conversation opens; None where it takes a prompt to know."""
+        """The command started when a conversation opens; None if it depends on the prompt."""
         wire = self.wire(spec)
         return wire.launch(spec, None) if wire.lifetime == "session" else None
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        # Here, because asyncio is heavy and a program may be started before it is loaded.
+        # Local import: asyncio is slow to import, and a program may be started before it is loaded.
         from tillerman.agents.stdio.conversation import StdioConversation
         from tillerman.agents.stdio.per_turn_conversation import PerTurnConversation
 
@@ -48,7 +48,7 @@ class StdioAgent:
 def found(
     info: AgentInfo, spec: SessionSpec, launch: Launch, find: Callable[[str], str | None]
 ) -> Launch:
-    """The launch with its program's path, and the words that the user adds."""
+    """The launch with the path of its program and the arguments that the user adds."""
     binary = str(spec.options.get("binary") or launch.argv[0])
     path = find(binary)
     if path is None:

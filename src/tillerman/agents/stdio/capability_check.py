@@ -1,4 +1,4 @@
-"""Refuses a session that asks more of an agent than it can do, or will keep to."""
+"""Rejects sessions that need features or permission checks that the agent does not support."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tillerman.core.agent import AgentInfo, SessionSpec
 from tillerman.core.errors import GateNotEnforced, Unsupported
 from tillerman.core.tools import ToolClass
 
-# before every call, where anything is to be asked or denied
+# before every call, if any call is to be asked about or denied
 MUST_ASK: tuple[ToolClass, ...] = ("write", "shell")
 
 
@@ -46,7 +46,7 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
 
 
 def refuse_open_gate(info: AgentInfo, spec: SessionSpec) -> None:
-    """An agent that does not declare that it asks is advisory, whoever wrote it."""
+    """Rejects an agent that does not declare that it asks: it is only advisory."""
     if spec.approve == "auto" or spec.accept_advisory:
         return
     if undeclared := undeclared_asks(info):
@@ -54,5 +54,5 @@ def refuse_open_gate(info: AgentInfo, spec: SessionSpec) -> None:
 
 
 def undeclared_asks(info: AgentInfo) -> list[ToolClass]:
-    """The classes of calls that it would have to ask about, and does not declare to."""
+    """The tool classes that the agent should ask about but does not declare."""
     return [kind for kind in MUST_ASK if info.runs_tools and kind not in info.asks]

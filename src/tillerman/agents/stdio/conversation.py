@@ -1,4 +1,4 @@
-"""A conversation with a JSON-lines CLI that has one process for all turns."""
+"""Conversation with a JSON-lines CLI that runs one process for all turns."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _TURNS = frozenset({TurnStarted, TurnEnded})
 _WORK = frozenset({MessageChunk, ThoughtChunk, ToolStarted})
 CLOSE_GRACE = 2.0  # seconds
 LAST_LINE = 300  # characters
-READING = 1.0  # seconds for an agent to take what it is told
+READING = 1.0  # seconds for an agent to read what is sent
 
 
 class BaseConversation:
-    """What conversations of both lifetimes share: a process, a wire, at most one open turn."""
+    """Common base of both lifetimes: a process, a wire, at most one open turn."""
 
     def __init__(
         self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
@@ -70,13 +70,13 @@ class BaseConversation:
         await self._send(self._wire.configure(model, mode))
 
     async def cancel(self) -> None:
-        """The agent's own interrupt, then SIGTERM, then its whole tree."""
+        """Sends the native interrupt, then SIGTERM, then kills the process tree."""
         process = self._process
         if not self._turn_open or process is None:
-            await self._send(self._wire.cancel())  # it may still work in the background
+            await self._send(self._wire.cancel())  # background work may still be running
             return
         self._cancelling = True
-        # Not awaited: an agent that reads nothing must not keep us from what comes next.
+        # Not awaited: an agent that does not read must not block the next step.
         self._interrupt = asyncio.create_task(self._send(self._wire.cancel()))
         if not await self._ends_within(self._grace):
             process.signal(signal.SIGTERM)
@@ -98,7 +98,7 @@ class BaseConversation:
             await self._process.send(list(messages))
 
     async def _say(self, messages: Iterable[dict[str, Any]]) -> None:
-        """As `_send`, but an agent that reads nothing must not keep a cancel waiting."""
+        """Like `_send`, but an agent that does not read cannot block a cancel."""
         self._saying = asyncio.create_task(self._send(messages))
         await asyncio.wait([self._saying], timeout=READING)
         if self._saying.done():
@@ -135,7 +135,7 @@ class BaseConversation:
             if replies:
                 await process.send(replies)
             yield heard
-            del batch, heard, replies  # one long line in memory is enough while the next comes
+            del batch, heard, replies  # frees a long line before the next one is read
 
     def _exited(self, exit: Exit, process: LineProcess) -> AgentExited:
         return AgentExited(code=exit.code, signal=exit.signal, detail=process.stderr_tail)
@@ -151,18 +151,18 @@ class StdioConversation(BaseConversation):
     """One process for the whole conversation."""
 
     _found_awake = False
-    _unheard = False  # prompted, and at work on nothing yet
-    _own_first = False  # it woke before it read the prompt
+    _unheard = False  # prompted, but no work seen yet
+    _own_first = False  # it started its own turn before it read the prompt
 
     async def start(self) -> None:
         await self._start(self._program(None))
         await self._say(self._wire.greet())
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
-        """Not a coroutine itself, so that it refuses before anybody is told of a new turn."""
+        """Not a coroutine, so that it can raise before a new turn is reported."""
         if self._turn_open:
             raise SessionBusy("the agent has just begun a turn by itself", hint="send it later")
-        messages = list(self._wire.prompt(prompt))  # it may refuse a file
+        messages = list(self._wire.prompt(prompt))  # may reject a file
         self._opened()
         self._unheard = True
         return self._say(messages)
@@ -175,7 +175,7 @@ class StdioConversation(BaseConversation):
         await self._send(self._wire.prompt(prompt))
 
     async def close(self) -> None:
-        """No more words: an idle agent ends by itself, any other is ended."""
+        """Closes stdin: an idle agent exits by itself, any other is killed."""
         if not (process := self._process):
             return
         self._cancelling = self._turn_open
@@ -195,7 +195,7 @@ class StdioConversation(BaseConversation):
             said = {type(event) for heard in batch for event in heard.events}
             if self._turn_open and said.isdisjoint(_TURNS):
                 self._unheard = self._unheard and said.isdisjoint(_WORK)
-                yield batch  # as nearly always
+                yield batch  # the usual case
             else:
                 yield [DecodedLine(raw, list(self._turns_in(e)), kept) for raw, e, kept in batch]
             del batch
@@ -207,16 +207,16 @@ class StdioConversation(BaseConversation):
         yield [DecodedLine(None, last)]
 
     def _turns_in(self, events: Sequence[Event]) -> Iterator[Event]:
-        """An agent that works outside of a turn woke, though it did not say so, or says it late.
+        """Adds or drops turn boundaries: an agent may start a turn without or before reporting it.
 
-        One that woke when our prompt was on its way does its own work first: within the turn of
-        the prompt, which ends when that is answered too.
+        An agent that starts its own turn while our prompt is on its way does its own work first:
+        within the turn of the prompt, which ends when the prompt is answered too.
         """
         for event in events:
             match event:
                 case TurnStarted() if self._found_awake:
                     continue
-                case TurnStarted(origin="prompt"):  # it takes up words that waited
+                case TurnStarted(origin="prompt"):  # starts on a prompt that was queued
                     yield from self._awake()
                     continue
                 case TurnStarted() if self._unheard:
@@ -231,7 +231,7 @@ class StdioConversation(BaseConversation):
                     yield from self._awake()
                     self._closed()
                     self._found_awake = self._unheard = self._own_first = False
-                    if self._cancelling:  # that we stopped it counts, not what it makes of that
+                    if self._cancelling:  # our cancel counts, not the reported reason
                         yield TurnEnded(reason="cancelled")
                         continue
                 case MessageChunk() | ThoughtChunk() | ToolStarted() if event.parent is None:
@@ -254,10 +254,10 @@ def reconcile(
     why: Failure | None = None,
     last: str = "",
 ) -> TurnEnded:
-    """A turn's end from two sources: what the stream said, and how the process ended.
-    What it said after it was cancelled does not count.
+    """Decides how a turn ended from two sources: the stream and the exit of the process.
 
-    `why`: what the process told of its end; `last`: its last line, where nobody understands that.
+    After a cancel the reported end does not count unless it is `completed`. `why`: the failure
+    decoded from the exit; `last`: the last stderr line, used if there is none.
     """
     how = f"signal {exit.signal}" if exit.signal else f"exit code {exit.code}"
     if cancelled:

@@ -1,4 +1,4 @@
-"""Where a conversation is asked by its program's hooks: each question is answered, or refused."""
+"""Conversation base that receives permission requests from hooks; each is answered or refused."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tillerman.hooks.server import HookAsked, HookServer, LendsHooks
 
 
 class HookRequests(BaseConversation):
-    """For conversations of both lifetimes. `listen` first: the program must know where to ask."""
+    """For conversations of both lifetimes. Call `listen` first: the program needs the address."""
 
     def __init__(
         self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
     ) -> None:
         super().__init__(info, wire, spec, host, grace)
         self._hooks: HookServer | None = None
-        self._news: asyncio.Queue[HookAsked | str] = asyncio.Queue()  # who asks, or who is gone
+        self._news: asyncio.Queue[HookAsked | str] = asyncio.Queue()  # requests, ids of closed ones
         self._asking: dict[str, HookAsked] = {}
         self._stuck: Failure | None = None
         self._ending_it: asyncio.Task[Exit] | None = None
@@ -39,7 +39,7 @@ class HookRequests(BaseConversation):
         if self._hooks:
             await self._hooks.close()
 
-    # -- what differs ------------------------------------------------------------------------
+    # -- overridden by subclasses -------------------------------------------------------------
 
     def _may_ask(self) -> bool:
         raise NotImplementedError
@@ -51,22 +51,22 @@ class HookRequests(BaseConversation):
         raise NotImplementedError
 
     def _told(self, batch: list[DecodedLine]) -> list[DecodedLine]:
-        """What the stream tells, with what that means for who asks."""
+        """Handles decoded lines, including their effect on open hook requests."""
         return batch
 
     def _silence(self) -> list[DecodedLine]:
-        """Neither a line nor a question has come for as long as `_patience` says."""
+        """Called when neither a line nor a request arrived within `_patience`."""
         return []
 
     def _last(self) -> list[DecodedLine]:
-        """The stream is over."""
+        """Called at the end of the stream."""
         return []
 
     @property
     def _patience(self) -> float | None:
         return None
 
-    # -- who asks ----------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------
 
     def _came(self, asked: HookAsked) -> None:
         if not self._may_ask():
@@ -90,7 +90,7 @@ class HookRequests(BaseConversation):
             asked.reply(refusal(why))
 
     def _overdue(self, pid: int | None) -> None:
-        """A hook that was stopped: when the agent gives up on it, it may go on as if allowed."""
+        """Ends the agent if a hook is stuck: at its own timeout the agent may allow the call."""
         if self._process is None or not self._turn_open:
             return
         who = f"process {pid}" if pid else "a process"
@@ -102,11 +102,13 @@ class HookRequests(BaseConversation):
         )
         self._ending_it = asyncio.create_task(self._process.kill())
 
-    # -- what is heard -----------------------------------------------------------------------
+    # -- receiving ---------------------------------------------------------------------------
 
     async def _hear(self, process: LineProcess) -> AsyncIterator[list[DecodedLine]]:
-        """Lines and questions as they come; of two at once the line is first, since a question
-        is about a call that a line has told."""
+        """Yields lines and hook requests as they arrive.
+
+        Of two at once the line comes first, since a request is about a call that a line reported.
+        """
         lines = super()._hear(process)
         line = asyncio.ensure_future(anext(lines))
         news = asyncio.ensure_future(self._news.get())
@@ -141,7 +143,7 @@ class HookRequests(BaseConversation):
             return self._refuse(who, f"nested deeper than {MAX_DEPTH} levels")
         try:
             return self._asked(who)
-        except Exception as error:  # a gate's mistake must not open it, nor end the turn
+        except Exception as error:  # a gate error must neither allow the call nor end the turn
             return self._refuse(who, f"{type(error).__name__} in the gate: {error}")
 
     def _refuse(self, asked: HookAsked, why: str) -> DecodedLine:

@@ -1,4 +1,4 @@
-"""A conversation with one process for all turns, whose hook asks before every call."""
+"""Conversation with one process for all turns, whose hook requests permission for every call."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tillerman.hooks.server import HookAsked
 
 class HookedWire(Wire, Protocol):
     def hooked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply: ...
-    def rule(self, ask: str, answer: Answer) -> HookReply | None: ...  # None: no hook asked this
-    def gone(self, ask: str) -> list[Event]: ...  # nobody waits any more for what was asked
+    def rule(self, ask: str, answer: Answer) -> HookReply | None: ...  # None: not asked by a hook
+    def gone(self, ask: str) -> list[Event]: ...  # the hook no longer waits for an answer
 
 
 class HookedConversation(HookRequests, StdioConversation):
-    """`restless`: what it began in a turn may ask after it."""
+    """`restless`: work started in a turn may send requests after the turn."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class HookedConversation(HookRequests, StdioConversation):
 
     def _asked(self, asked: HookAsked) -> DecodedLine:
         match self._told_by.hooked(asked.id, asked.payload):
-            case HookReply(exit=0) as reply:  # it is not for anybody to decide
+            case HookReply(exit=0) as reply:  # needs no decision
                 asked.reply(reply)
                 return DecodedLine(None, ())
             case HookReply() as reply:

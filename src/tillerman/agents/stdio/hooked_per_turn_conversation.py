@@ -1,4 +1,4 @@
-"""A conversation with a process for each turn, whose permission questions come by its hooks."""
+"""Conversation with one process per turn, whose permission requests come from hooks."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tillerman.core.wire import Launch, Wire
 from tillerman.hooks.protocol import HookReply
 from tillerman.hooks.server import HookAsked
 
-PAUSE = 1.0  # seconds that a question waits for the stream to tell what it is about
+PAUSE = 1.0  # seconds that a request waits for the stream to report its call
 
 
 class HookDecision(NamedTuple):
-    """What a hook is told that asked, or that only told us something."""
+    """The reply to a hook, whether it asked or only reported."""
 
     ask: str
     reply: HookReply
@@ -29,21 +29,21 @@ Said = Event | HookDecision
 
 
 class HookTranslator(Protocol):
-    """What an agent's hooks ask, in our events; pure, and one for a conversation.
+    """Translates an agent's hook calls to events; pure, one per conversation.
 
-    Each question is ruled on sooner or later, or becomes a request whose answer rules on it. One
-    may be kept until the stream tells of the call it is about; `hurry` says that it does not.
+    Each hook call is replied to sooner or later, or becomes a request whose answer is the reply. It
+    may be held until the stream reports its call; `hurry` ends that wait.
     """
 
     @property
     def waits(self) -> bool: ...  # for the stream
-    def begin(self, spec: SessionSpec) -> None: ...  # a turn
+    def begin(self, spec: SessionSpec) -> None: ...  # starts a turn
     def asked(self, ask: str, event: str, payload: bytes) -> Iterable[Said]: ...
-    def hear(self, events: Iterable[Event]) -> Iterable[Said]: ...  # those of the stream
+    def hear(self, events: Iterable[Event]) -> Iterable[Said]: ...  # events of the stream
     def hurry(self) -> Iterable[Said]: ...
-    def end(self) -> Iterable[Event]: ...  # of the turn; nobody waits any more
+    def end(self) -> Iterable[Event]: ...  # end of the turn: no hook waits any more
     def answer(self, request_id: str, answer: Answer) -> Iterable[Said]: ...
-    def gone(self, ask: str) -> Iterable[Said]: ...  # nobody hears a ruling any more
+    def gone(self, ask: str) -> Iterable[Said]: ...  # the hook no longer waits for a reply
 
 
 class HookedPerTurnConversation(HookRequests, PerTurnConversation):
@@ -68,9 +68,9 @@ class HookedPerTurnConversation(HookRequests, PerTurnConversation):
         await self._stop_listening()
 
     async def _start(self, launch: Launch) -> LineProcess:
-        """Its first question may come before anything of it is heard."""
+        """Starts the process; its first hook request may come before its first line."""
         self._gate.begin(self._spec)
-        self._news = Queue()  # what came too late for the last turn is no news in this one
+        self._news = Queue()  # requests of the last turn are dropped
         self._stuck = None
         self._in_turn = True
         try:

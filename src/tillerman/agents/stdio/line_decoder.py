@@ -1,4 +1,4 @@
-"""What an agent's lines mean: its wire's word for it, or `Unrecognized`; never an exception."""
+"""Decodes an agent's lines to events; undecodable ones become `Unrecognized`, not an exception."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tillerman.core.wire import AttachmentBytes, Wire, WireReply
 
 MAX_DEPTH = 100
 NO_BRACKETS = bytes(set(range(256)) - set(b'{}[]"'))
-STEPS = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")  # as signed bytes: one in, one out
+STEPS = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")  # as signed bytes: +1 and -1
 BLOCK = 65536
 LONG = 1024 * 1024  # bytes; nothing shorter can take much memory
 MOST_DECODED = 36 * 1024 * 1024  # bytes of memory for one line
-VALUE = 64  # bytes of a small one
-SHOWN = 4096  # bytes of a long line that nobody understood
-WIDEST = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # one such character makes all take 4 bytes
+VALUE = 64  # bytes of a small value
+SHOWN = 4096  # bytes of a long unrecognized line in its event
+WIDEST = re.compile(rb"[\xf0-\xf4]|\\u[dD][89abAB]")  # one such character: 4 bytes for each
 _NO_EVENTS = (WireReply, AttachmentBytes)
 WIDE = re.compile(rb"[\xc4-\xef]|\\u(?!00)")
 
@@ -32,11 +32,11 @@ class LineDecoder:
         self._line_cap = line_cap
 
     def understand(self, lines: Iterable[Line]) -> tuple[list[DecodedLine], list[dict[str, Any]]]:
-        """What was heard, and the messages that must go back at once."""
+        """Returns the decoded lines, and the messages to send back at once."""
         heard: list[DecodedLine] = []
         replies: list[dict[str, Any]] = []
         for line in lines:
-            if type(line) is bytes:  # as nearly always
+            if type(line) is bytes:  # the usual case
                 if line and not line.isspace():
                     heard.append(self._decode(line, replies))
                 continue
@@ -57,10 +57,10 @@ class LineDecoder:
             return DecodedLine(raw, [unrecognized(raw, f"would take {size >> 20} MB to decode")])
         try:
             said = list(self._wire.decode(raw))
-        except Exception as error:  # a wire's mistake must not end the turn
+        except Exception as error:  # an error in a wire must not end the turn
             why = f"{type(error).__name__} in the wire: {error}"
             return DecodedLine(raw, [unrecognized(raw, why)])
-        if len(said) == 1 and type(said[0]) not in _NO_EVENTS:  # as nearly always
+        if len(said) == 1 and type(said[0]) not in _NO_EVENTS:  # the usual case
             return DecodedLine(raw, said)  # type: ignore[arg-type]
         events = [one for one in said if not isinstance(one, _NO_EVENTS)]
         replies += [one.message for one in said if isinstance(one, WireReply)]
@@ -83,7 +83,7 @@ def _brackets(raw: bytes) -> int:
 
 
 def deeper_than(levels: int, raw: bytes) -> bool:
-    """Whether JSON nests deeper: its readers have less stack left than whoever decodes it first."""
+    """Whether JSON nests deeper: later readers have less stack left than the first decoder."""
     unescaped = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     brackets = b"".join(unescaped.translate(STEPS, NO_BRACKETS).split(b'"')[::2])
     depth = 0
@@ -96,10 +96,10 @@ def deeper_than(levels: int, raw: bytes) -> bool:
 
 
 def decoded_size(raw: bytes) -> int:
-    """Bytes of memory that the values of a JSON text may take, at most."""
+    """Upper bound of the memory that the values of a JSON text take, in bytes."""
     width = 4 if WIDEST.search(raw) else 2 if WIDE.search(raw) else 1
     values = _values(raw)
-    if values * VALUE > MOST_DECODED:  # unless they stand in a text
+    if values * VALUE > MOST_DECODED:  # may be inside strings
         values = _values_outside_strings(raw)
     return len(raw) * width + values * VALUE
 
@@ -113,7 +113,7 @@ def _values_outside_strings(raw: bytes) -> int:
     while start < len(raw):
         end = start + BLOCK
         while raw[end - 1 : end] == b"\\":
-            end += 1  # a backslash stays with what it escapes
+            end += 1  # keeps a backslash with the character it escapes
         block = raw[start:end].replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = block.split(b'"')
         values += sum(map(_values, parts[inside::2]))
@@ -127,7 +127,7 @@ def _looks_whole(raw: bytes) -> bool:
 
 
 def unrecognized(raw: bytes, why: str) -> Unrecognized:
-    """Of a long line only the beginning: the session keeps the whole."""
+    """The event for an undecodable line; a long line is cut, the session stores all of it."""
     if len(raw) <= LONG:
         return Unrecognized(raw=raw.decode("utf-8", "replace"), why=why)
     head = raw[:SHOWN].decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A child process seen as lines: what it says, what it is told, how it ended."""
+"""Child process with line-based I/O: reads lines, sends messages, reports the exit."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tillerman.agents.stdio.stderr_lines import StderrLines
 from tillerman.core.agent import Child, Exit, Host, Word
 
 BATCH = 1000  # lines: a chunk may hold a hundred thousand, and each becomes an event
-STDERR_TAIL = 40 * 1024  # more than is shown, so that no secret is cut where it is looked for
+STDERR_TAIL = 40 * 1024  # more than is shown, so that no secret is cut before redaction
 
 _encode = msgspec.json.Encoder().encode
 
 
 class LineProcess:
-    """The process's own exit ends it: a grandchild that holds the pipes is not waited for."""
+    """Ends when the process itself exits, even if a grandchild still holds the pipes."""
 
     def __init__(self, child: Child, host: Host) -> None:
         self._child = child
@@ -41,7 +41,7 @@ class LineProcess:
         return cls(await host.spawn(argv, cwd=cwd, env=env), host)
 
     async def lines(self) -> AsyncIterator[list[Line]]:
-        """Batches of what was said, as it comes; ends when the process has ended."""
+        """Batches of lines as they arrive; ends when the process has ended."""
         while chunk := await self._stdout.read():
             lines = self._lines.feed(chunk)
             while batch := list(islice(lines, BATCH)):
@@ -51,7 +51,7 @@ class LineProcess:
             yield batch
 
     def lines_and_stderr(self) -> AsyncIterator[list[Line] | str]:
-        """As `lines`, and what it writes to stderr from here on, as single lines between them."""
+        """Like `lines`, with single stderr lines from now on in between."""
         self._stderr_lines = StderrLines()
         return self._stderr_lines.beside(self.lines())
 

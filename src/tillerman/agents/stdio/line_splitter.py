@@ -1,4 +1,4 @@
-"""Splits a byte stream into lines with bounded memory; the result never depends on the chunks."""
+"""Splits a byte stream into lines with bounded memory, independent of chunk boundaries."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from tillerman.core.agent import Spill
 
-BLOCK = 256 * 1024  # at most this much goes to the spill at once
-HEAD = 4096  # of an over-long line, kept in its event
+BLOCK = 256 * 1024  # bytes written to the spill file at once, at most
+HEAD = 4096  # bytes of an over-long line stored in its event
 
 
 class OverlongLine(NamedTuple):
-    """A line past the cap: its beginning, and what identifies the rest."""
+    """A line longer than the cap: its start, and what identifies the rest."""
 
     head: bytes
     length: int
@@ -39,7 +39,7 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> Iterator[Line]:
         *whole, rest = chunk.split(b"\n")
-        # Of a short chunk only the first line can be too long, with what came before it.
+        # In a short chunk only the first line can be too long, together with earlier bytes.
         parts = len(whole) if len(chunk) > self._cap else 1
         yield from filter(None, map(self._finish, whole[:parts]))
         yield from filter(None, whole[parts:])
@@ -73,7 +73,7 @@ class LineSplitter:
 
 
 class _Digest:
-    """Counts, hashes and spills a line that will not be decoded."""
+    """Counts, hashes and spills a line that is not decoded."""
 
     def __init__(self, spill: Spill) -> None:
         self._head = b""

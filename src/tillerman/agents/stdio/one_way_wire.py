@@ -1,4 +1,4 @@
-"""A wire to a program that is told all at its start, one for each turn, and hears nothing more."""
+"""Base wire for programs that get all input at start, one process per turn, and no messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class OneWayWire:
-    """What is left to write is `launch` and `decode`; a signal ends a turn that is cancelled."""
+    """Subclasses add `launch` and `decode`; a signal ends a cancelled turn."""
 
     lifetime: ClassVar[Literal["session", "turn"]] = "turn"
 
@@ -28,4 +28,4 @@ class OneWayWire:
         return ()
 
     def configure(self, model: str | None, mode: Mode | None) -> Iterable[dict[str, Any]]:
-        return ()  # the next process is launched with it
+        return ()  # applied at the next launch

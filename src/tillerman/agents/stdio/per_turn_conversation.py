@@ -1,4 +1,4 @@
-"""A conversation with a JSON-lines CLI that has a process for each turn."""
+"""Conversation with a JSON-lines CLI that runs one process per turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tillerman.core.wire import Launch, Wire
 
 
 class PerTurnConversation(BaseConversation):
-    """The agent's own session id ties the processes together."""
+    """Runs one process per turn; the native session id connects them."""
 
     def __init__(
         self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float
@@ -30,7 +30,7 @@ class PerTurnConversation(BaseConversation):
         self._feeding: asyncio.Task[None] | None = None
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
-        """Not a coroutine itself, so that it refuses before anybody is told of a new turn."""
+        """Not a coroutine, so that it can raise before a new turn is reported."""
         launch = self._program(prompt)
         for place in launch.places:
             if place.instead is None and os.path.lexists(place.path):
@@ -52,15 +52,15 @@ class PerTurnConversation(BaseConversation):
         self._opened()
         await self._send(self._wire.greet())
         if stdin is not None:
-            # Not awaited: an agent that reads nothing must not keep a cancel waiting.
+            # Not awaited: an agent that does not read must not block a cancel.
             self._feeding = asyncio.create_task(_feed(process, stdin))
         self._started.put_nowait(process)
 
     def _put(self, launch: Launch) -> bytes | None:
-        """Files in place, and what goes in by stdin."""
+        """Places the temporary files and returns the bytes for stdin."""
         before = b""
         if launch.places:
-            self._spec.cwd.stat()  # else a project that is gone would be made again
+            self._spec.cwd.stat()  # raises for a deleted project, which would be created again
         for place in launch.places:
             if self._host.put(place.path, place.content):
                 continue
@@ -111,7 +111,7 @@ class PerTurnConversation(BaseConversation):
 
 
 def _without_end(heard: DecodedLine) -> DecodedLine:
-    """The end is told when the process has ended too."""
+    """Removes the end of the turn, which is reported after the process has ended."""
     raw, events, kept = heard
     return DecodedLine(raw, [event for event in events if not isinstance(event, TurnEnded)], kept)
 

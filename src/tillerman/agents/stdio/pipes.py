@@ -1,4 +1,4 @@
-"""Asynchronous ends of a child's pipes: a reader that holds the child back, and a writer."""
+"""Asynchronous reader and writer for a child's pipes, with backpressure and batched reads."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from weakref import WeakSet
 
 CHUNK = 256 * 1024
 HIGH_WATER = 1024 * 1024
-KEEPING = 64  # bytes of memory that a chunk costs besides its own, however short it is
-REST = 0.001  # seconds from one read to the next, for each pipe that something has come from
-STEP = 0.010  # seconds: a longer rest is a multiple of it, so that it stays when one more speaks
-ROUNDS = 2  # in a longer rest, each of half the pipes
+KEEPING = 64  # bytes of memory that each chunk costs besides its content
+REST = 0.001  # seconds between two reads, for each active pipe
+STEP = 0.010  # seconds: a longer pause is a multiple of it, so one more pipe rarely changes it
+ROUNDS = 2  # in a longer pause, each for half of the pipes
 
 
 class PipeReader:
-    """Reads ahead up to a mark, then lets the pipe fill: a slow consumer slows the child.
+    """Reads ahead up to a limit, then lets the pipe fill: a slow consumer slows the child.
 
-    Every chunk costs a wake-up all the way to the disk. So each read is followed by a rest, the
-    longer the more pipes speak: one agent is heard at once, and of fifty each many words at a time.
-    Many are read in rounds: half of them at a time, for one wake-up.
+    Every chunk costs a wake-up all the way to the disk. So each read is followed by a pause, which
+    is longer the more pipes are active: one agent is read at once, and fifty agents in large
+    chunks. Many pipes are read in rounds: half of them at a time, for one wake-up.
     """
 
-    _at_rest: ClassVar[WeakSet[PipeReader]] = WeakSet()  # read, and not found silent since
+    _at_rest: ClassVar[WeakSet[PipeReader]] = WeakSet()  # read, and not found empty since
     _places: ClassVar[Iterator[int]] = count()
 
     def __init__(self, fd: int, *, rest: float = REST) -> None:
@@ -42,7 +42,7 @@ class PipeReader:
         self._loop = asyncio.get_running_loop()
         self._chunks: deque[bytes] = deque()
         self._size = 0
-        self._awaited = True  # the loop tells when something comes
+        self._awaited = True  # the event loop watches the file descriptor
         self._resting: asyncio.TimerHandle | None = None
         self._place = 0
         self._ended = False
@@ -62,7 +62,7 @@ class PipeReader:
         return chunk
 
     def finish(self) -> None:
-        """The writer is gone: take what is in the pipe now, and wait for nobody else's bytes."""
+        """The writer has exited: reads what is in the pipe now, and does not wait for more."""
         left = b"\0\0\0\0"
         if not self._ended:
             left = fcntl.ioctl(self._fd, termios.FIONREAD, left)
@@ -88,7 +88,7 @@ class PipeReader:
             self._go_to_rest()
 
     def _rested(self) -> None:
-        """What has come meanwhile is taken without asking the loop whether something has."""
+        """Reads what has arrived during the pause without going through the event loop."""
         if self._size < HIGH_WATER and self._take(CHUNK):
             if not self._ended:
                 self._go_to_rest()
@@ -104,7 +104,7 @@ class PipeReader:
         if rest <= STEP:
             return now + rest
         apart = ceil(round(rest / STEP, 6)) * STEP / ROUNDS
-        soonest = int(now / apart) + 2  # not the round that is just over, nor one in a moment
+        soonest = int(now / apart) + 2  # neither the current round nor one that starts too soon
         return (soonest + (self._place - soonest) % ROUNDS) * apart
 
     def _wake_up(self) -> None:
@@ -125,7 +125,7 @@ class PipeReader:
             self._loop.remove_reader(self._fd)
 
     def _take(self, limit: int) -> int:
-        """Bytes that were read; 0 when nothing has come, and `limit` at the end."""
+        """Returns the number of bytes read; 0 if there are none, and `limit` at the end."""
         try:
             chunk = os.read(self._fd, limit)
         except (BlockingIOError, InterruptedError):
@@ -146,7 +146,7 @@ class PipeReader:
 
 
 class PipeWriter:
-    """Writes whole messages in order, and says nothing when the reader is gone: its exit will."""
+    """Writes whole messages in order; ignores a closed pipe, since the exit is reported anyway."""
 
     def __init__(self, fd: int) -> None:
         self._fd: int | None = fd
@@ -188,6 +188,6 @@ class PipeWriter:
 
 
 def _widen(fd: int) -> None:
-    """A pipe takes a chunk at once, so that reader and child need not take turns so often."""
-    with contextlib.suppress(OSError, AttributeError):  # not everywhere, and not without end
+    """Enlarges the pipe to hold a whole chunk, for fewer switches between reader and child."""
+    with contextlib.suppress(OSError, AttributeError):  # not on every system, and limited per user
         fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, CHUNK)

@@ -1,7 +1,7 @@
-"""A conversation whose answers are checked against the agent's own record of them.
+"""Conversation whose answers are checked against the session file that the agent stores.
 
-Some agents ask their model again after a broken answer, or give up, and report neither: what they
-store is what their model will be told that it said.
+Some agents call their model again after an interrupted answer, or give up, and report neither: the
+stored answer is the one that the model gets as history.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tillerman.core.wire import Wire
 
 _WATCHED = frozenset({AgentReady, MessageChunk, ToolStarted, TurnEnded})
 _LONGEST = 1024 * 1024  # characters of an answer that is compared
-_WRITES = 1.0  # seconds that the agent may take to write its answer down
+_WRITES = 1.0  # seconds that the agent may take to store its answer
 _POLL = 0.1
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # Gemini stores an answer without them
 _BROKEN = TurnEnded(
@@ -40,14 +40,14 @@ _BROKEN = TurnEnded(
 
 
 class Recorded(NamedTuple):
-    """The end of the agent's record."""
+    """The last entries of the agent's session file."""
 
-    prompt: str  # the last one
-    reply: str | None  # the model's last; None: the last words are the user's or a tool's
+    prompt: str  # the last prompt
+    reply: str | None  # the model's last reply; None: a user or tool message is last
 
 
 class RecordedConversation(StdioConversation):
-    """`read` finds the end of a session's record, and `opened` is called when one is open."""
+    """`read` returns the last entries of a session; `opened` is called when a session is open."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class RecordedConversation(StdioConversation):
         self._read = read
         self._session_opened = opened
         self._native_id = ""
-        self._prompt: str | None = None  # of a turn that the agent did not begin by itself
+        self._prompt: str | None = None  # of a turn that the agent did not start itself
         self._worked = False  # a tool was called in this turn
-        self._answer: dict[str, str] = {}  # since the last call, by message
+        self._answer: dict[str, str] = {}  # text since the last call, by message
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
         sending = super().prompt(prompt)
@@ -103,7 +103,7 @@ class RecordedConversation(StdioConversation):
     async def _end(self, end: TurnEnded) -> list[Event]:
         answer, prompt = "".join(self._answer.values()), self._prompt
         if not prompt or prompt.startswith("/") or len(answer) > _LONGEST:
-            return [end]  # it woke by itself, did a command of its own, or said very much
+            return [end]  # own turn, native command, or too long to compare
         recorded = await self._recorded()
         if recorded is None or not recorded.prompt.strip().endswith(prompt):
             return [end]
@@ -126,7 +126,7 @@ class RecordedConversation(StdioConversation):
 
 
 def kept_part(answer: str, reply: str) -> str | None:
-    """The end of an answer that the agent stored as the whole; None: there is nothing before it."""
+    """The end of an answer that the agent stored as the whole; None if nothing precedes it."""
     reply, said = reply.strip(), answer.rstrip()
     if not reply or not said.endswith(reply) or _COMMENT.sub("", said).strip() == reply:
         return None

@@ -1,4 +1,4 @@
-"""What a program writes to stderr, line by line, beside what it says on its stream."""
+"""Merges stderr lines of a program with the batches of its stdout."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
-LONGEST = 4096  # characters of a line; the rest of it is left out
-MOST = 1000  # lines that wait; those that come meanwhile are left out
+LONGEST = 4096  # characters of a line; the rest is dropped
+MOST = 1000  # lines in the queue; further lines are dropped
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class StderrLines:
         return self._queue.qsize()
 
     async def beside(self, batches: AsyncIterator[T]) -> AsyncIterator[T | str]:
-        """The batches and the lines as they come; ends with the batches."""
+        """Yields batches and stderr lines as they arrive; ends with the batches."""
         batch = asyncio.ensure_future(anext(batches))
         line = asyncio.create_task(self._queue.get())
         try:

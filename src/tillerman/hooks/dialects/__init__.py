@@ -1,4 +1,4 @@
-"""How each CLI speaks to its hooks: typed events, replies in its own form, its config."""
+"""Hook dialects, one per CLI: decodes its hook events, encodes replies, writes its hook config."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen")
 
 
 def load(agent: str) -> HookDialect:
-    """The one of this agent; no other is loaded."""
+    """Loads the dialect of this agent only."""
     match agent:
         case "claude":
             from tillerman.hooks.dialects.claude import dialect as claude
@@ -48,7 +48,7 @@ def load(agent: str) -> HookDialect:
 
 
 def spoken(agent: str, payload: bytes) -> HookDialect:
-    """Whose words these are: Cursor runs hooks that were set for Claude Code too."""
+    """The dialect of a payload: Cursor also runs hooks that were configured for Claude Code."""
     from tillerman.hooks.dialects.payload_codec import table_of
 
     given = table_of(payload)

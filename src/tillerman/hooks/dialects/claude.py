@@ -1,4 +1,4 @@
-"""Claude Code's hooks. What fails in its own way is ignored: only exit 2 and a deny hold a call."""
+"""Hook dialect of Claude Code. Other hook errors are ignored: only exit 2 or a deny blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form that Claude Code gave hooks and others took over, each with differences of its own."""
+"""Base hook dialect for Claude Code and CLIs that adopted its hook format with variations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tillerman.hooks.protocol import HookReply, refusal
 
 
 class ClaudeFamilyDialect:
-    """A CLI whose hooks are told and answered like those of Claude Code."""
+    """A CLI whose hook events and replies are like those of Claude Code."""
 
     EVENTS: ClassVar[Mapping[str, HookKind]] = {
         "SessionStart": HookKind(hook_events.SessionStart),
@@ -42,9 +42,9 @@ class ClaudeFamilyDialect:
     }
     CALLS: ClassVar[tuple[str, ...]] = ("PreToolUse",)
     CHANGES_INPUT: ClassVar[frozenset[str]] = frozenset({"PreToolUse"})
-    NAMES: ClassVar[Mapping[str, str]] = {}  # its tools
-    INPUT: ClassVar[Mapping[str, str]] = {}  # keys of their input for which we have another word
-    UNIT: ClassVar[int] = 1  # of its time limits in a second
+    NAMES: ClassVar[Mapping[str, str]] = {}  # native tool names
+    INPUT: ClassVar[Mapping[str, str]] = {}  # native input keys for which we use another name
+    UNIT: ClassVar[int] = 1  # units of its timeouts per second
     PLACE: ClassVar[HookConfigPaths]
 
     @property
@@ -53,7 +53,7 @@ class ClaudeFamilyDialect:
         return frozenset(name for name, kind in self.EVENTS.items() if kind.told in gates)
 
     def known(self, version: str | None) -> frozenset[str]:
-        """The names that this version knows; of one that nobody knows, those of the oldest."""
+        """The events that this version supports; for an unknown version, those of the oldest."""
         own = numbers(version or "") or (0,)
         return frozenset(n for n, kind in self.EVENTS.items() if numbers(kind.since) <= own)
 
@@ -66,7 +66,7 @@ class ClaudeFamilyDialect:
         return typed(self.EVENTS[event].told, event, self.plain(given))
 
     def plain(self, given: Table) -> Table:
-        """What it told, under the keys of `told`."""
+        """The payload with its keys renamed to those of `hook_events`."""
         return given
 
     def request_of(self, event: HookEvent, request_id: str) -> PermissionRequested | None:
@@ -95,12 +95,12 @@ class ClaudeFamilyDialect:
         return refusal(message)
 
     def ask(self, event: HookEvent, message: str) -> HookReply:
-        """It asks its own person; where nobody is there, the call does not run."""
+        """Lets the CLI ask its user; without a user the call does not run."""
         match event:
             case hook_events.BeforeTool():
                 return _decision(event, "ask", message)
             case hook_events.PermissionAsked():
-                return self.nothing(event)  # it is asking already
+                return self.nothing(event)  # the CLI is already asking
         return self.deny(event, message)
 
     def nothing(self, event: HookEvent) -> HookReply:
@@ -109,7 +109,7 @@ class ClaudeFamilyDialect:
     def context(
         self, event: HookEvent, words: str = "", *, environment: Mapping[str, str] | None = None
     ) -> HookReply:
-        """Words for the model. No variables: none of these CLIs takes them from a reply."""
+        """Text for the model. Variables are ignored: none of these CLIs accepts them in a reply."""
         takes = (
             hook_events.SessionStart
             | hook_events.PromptSubmit
@@ -121,15 +121,15 @@ class ClaudeFamilyDialect:
         return self.nothing(event)
 
     def go_on(self, event: HookEvent, message: str) -> HookReply:
-        """The next prompt, at the end of a turn."""
+        """Sends the next prompt at the end of a turn."""
         if isinstance(event, hook_events.TurnEnd | hook_events.SubagentStop):
             return reply({"decision": "block", "reason": message})
         return self.nothing(event)
 
-    # -- its file ----------------------------------------------------------------------------------
+    # -- settings file -----------------------------------------------------------------------------
 
     def entry(self, event: str, command: str, *, timeout: int) -> Table:
-        """One of the list that `hooks.EVENT` is; `timeout` in seconds."""
+        """One entry of the list `hooks.EVENT`; `timeout` in seconds."""
         seconds = timeout if event in self.GATES else min(timeout, BRIEF)
         hook = {"type": "command", "command": command, "timeout": seconds * self.UNIT}
         return {"hooks": [hook]}
@@ -137,7 +137,7 @@ class ClaudeFamilyDialect:
     def config(
         self, commands: Mapping[str, str], version: str | None = None, *, timeout: int = 600
     ) -> dict[str, bytes]:
-        """A whole file of settings, by its usual name, with the events this version knows."""
+        """A complete settings file by its usual name, with the events this version supports."""
         hooks = {
             event: [self.entry(event, command, timeout=timeout)]
             for event, command in commands.items()

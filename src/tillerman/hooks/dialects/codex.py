@@ -1,6 +1,6 @@
-"""Codex's hooks: Claude's form, where to allow is to say nothing, and nobody is asked.
+"""Hook dialect of Codex: Claude's format, but allow is an empty reply, and ask is not supported.
 
-It runs a hook once its person has trusted it, and counts exit 2 only with words on stderr.
+Codex runs a hook only after the user has trusted it, and accepts exit 2 only with text on stderr.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CodexHooks(ClaudeFamilyDialect):
         return super().ask(event, message) if _asking(event) else self.deny(event, message)
 
     def request_of(self, event: HookEvent, request_id: str) -> PermissionRequested | None:
-        """A patch names its files in its text."""
+        """The request; the files of a patch are read from its text."""
         request = super().request_of(event, request_id)
         named = (
             isinstance(event, hook_events.BeforeTool | hook_events.PermissionAsked)
@@ -75,7 +75,7 @@ def _asking(event: HookEvent) -> bool:
 
 
 def _tool(changes: set[str]) -> str:
-    """Of a patch that does several things, the one word that covers them."""
+    """The tool name that covers all changes of a patch."""
     if changes == {"Add"}:
         return "Write"
     return "Delete" if changes == {"Delete"} else "Edit"

@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI's hooks: flat entries and replies, and camel case; a timeout is an allow."""
+"""Hook dialect of GitHub Copilot CLI: flat entries and replies, camel case; a timeout allows."""
 
 from __future__ import annotations
 

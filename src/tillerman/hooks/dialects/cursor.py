@@ -1,6 +1,6 @@
-"""Cursor's hooks: 21 events, a flat hooks.json that one unknown name voids, replies of its own.
+"""Hook dialect of Cursor: 21 events, native replies; one unknown name invalidates hooks.json.
 
-A reply that fails is no deny for Cursor, unless the entry says `failClosed`.
+A failed hook is not a deny for Cursor, unless the entry has `failClosed`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tillerman.hooks.dialects.payload_codec import (
 )
 from tillerman.hooks.protocol import HookReply, refusal
 
-MCP = "MCP:"  # before the name of a server's tool
+MCP = "MCP:"  # prefix of MCP tool names
 
-_FIRST = "0"  # with the six that hooks began with
+_FIRST = "0"  # the six initial hooks
 _EARLY = "2026.01.28"
 _LATE = "2026.09.28"
 
@@ -64,13 +64,13 @@ EVENTS: Mapping[str, CursorHook] = {
     "workspaceOpen": CursorHook(events.WorkspaceOpen, events.PluginsReply, _LATE),
 }  # fmt: skip
 
-# What does not happen without an answer.
+# The events that block until there is a reply.
 GATES = frozenset(
     name
     for name, kind in EVENTS.items()
     if kind.read in (events.PermissionReply, events.PromptReply)
 )
-# The gates before a call of the agent: with these, each is judged by one of them at least.
+# The events before a tool call: together they cover every call at least once.
 CALLS = ("preToolUse", "beforeShellExecution", "beforeMCPExecution", "beforeReadFile",
          "subagentStart")  # fmt: skip
 CHANGES_INPUT = frozenset({"preToolUse"})
@@ -84,13 +84,13 @@ PLACE = HookConfigPaths(
 
 
 def known(version: str | None) -> frozenset[str]:
-    """The names that may stand in a file for this version of the CLI."""
+    """The event names that this version of the CLI accepts in a file."""
     own = numbers(version or "") or numbers(_EARLY)
     return frozenset(name for name, kind in EVENTS.items() if numbers(kind.since) <= own)
 
 
 def read(event: str, payload: bytes) -> HookEvent:
-    """`event` is what our own command line says; what Cursor says counts more."""
+    """Decodes a payload; its event name overrides `event`, which is from our command line."""
     given = table_of(payload)
     if isinstance(given, str):
         return UnreadablePayload(event=event, why=given)
@@ -134,9 +134,9 @@ def deny(event: HookEvent, message: str) -> HookReply:
 
 
 def ask(event: HookEvent, message: str) -> HookReply:
-    """The CLI's own question where it has one, else a deny.
+    """Lets the CLI ask its user where it can, otherwise denies.
 
-    It has one for commands and MCP calls, at an event of their own that follows `preToolUse`.
+    It can for commands and MCP calls, at a separate event after `preToolUse`.
     """
     if isinstance(event, CursorEvent) and not event.alone:
         if isinstance(event, _CAN_ASK):
@@ -153,7 +153,7 @@ def nothing(event: HookEvent) -> HookReply:
 def context(
     event: HookEvent, words: str = "", *, environment: Mapping[str, str] | None = None
 ) -> HookReply:
-    """Words for the model after a tool; at a session's start also variables for its commands."""
+    """Text for the model after a tool; at the start of a session also variables for commands."""
     match event:
         case events.CursorSessionStart():
             env = dict(environment or {})
@@ -164,17 +164,17 @@ def context(
 
 
 def go_on(event: HookEvent, message: str) -> HookReply:
-    """The next prompt, at the end of a turn. `-p` never asks for it."""
+    """Sends the next prompt at the end of a turn. `-p` ignores it."""
     if isinstance(event, events.Stop | events.CursorSubagentStop):
         return reply(events.StopReply(followup_message=message))
     return nothing(event)
 
 
-# -- what is asked ---------------------------------------------------------------------------------
+# -- permission requests ---------------------------------------------------------------------------
 
 
 def request_of(event: HookEvent, request_id: str) -> PermissionRequested | None:
-    """None for what is no call of a tool."""
+    """Decodes a permission request; None if the event is not a tool call."""
     match event:
         case events.PreToolUse():
             name = event.tool_name
@@ -209,7 +209,7 @@ def request_of(event: HookEvent, request_id: str) -> PermissionRequested | None:
 
 
 def call_id(id: str) -> str:
-    """It holds a newline, which has no place in what may be printed."""
+    """Replaces the newline in the id, which must be printable."""
     return id.replace("\n", "/")
 
 
@@ -217,11 +217,11 @@ def _asked_later(event: events.PreToolUse) -> bool:
     return event.tool_name == "Shell" or event.tool_name.startswith(MCP)
 
 
-# -- its files -------------------------------------------------------------------------------------
+# -- config files ----------------------------------------------------------------------------------
 
 
 def entry(event: str, command: str, *, timeout: int) -> Table:
-    """One of the list that `hooks.EVENT` is; `timeout` in seconds."""
+    """One entry of the list `hooks.EVENT`; `timeout` in seconds."""
     if event in GATES:
         return {"command": command, "timeout": timeout, "failClosed": True}
     return {"command": command, "timeout": min(timeout, BRIEF)}
@@ -230,7 +230,7 @@ def entry(event: str, command: str, *, timeout: int) -> Table:
 def config(
     commands: Mapping[str, str], version: str | None = None, *, timeout: int = 600
 ) -> dict[str, bytes]:
-    """A plugin for `--plugin-dir`, by path in its folder, with the events this version knows."""
+    """A plugin for `--plugin-dir`: file contents by path, with the events of this version."""
     hooks = {
         event: [entry(event, command, timeout=timeout)]
         for event, command in commands.items()

@@ -1,4 +1,4 @@
-"""What Cursor tells each of its hooks, and what it reads back: all 21 events, typed."""
+"""Typed payloads and replies of all 21 Cursor hook events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from tillerman.core.json_fields import Table
 from tillerman.hooks.dialects.payload_codec import HookEvent
 
-# -- what it tells ---------------------------------------------------------------------------------
+# -- payloads --------------------------------------------------------------------------------------
 
 
 class ModelParameter(Struct, frozen=True):
@@ -25,7 +25,7 @@ class CursorAttachment(Struct, frozen=True):
 class CursorEdit(Struct, frozen=True):
     old_string: str = ""
     new_string: str = ""
-    range: Table | None = None  # of the editor's own completion alone, as are the lines
+    range: Table | None = None  # only for the editor's own completion, as are the lines
     old_line: str | None = None
     new_line: str | None = None
 
@@ -44,7 +44,7 @@ class CursorEvent(HookEvent, frozen=True, kw_only=True):
 
     @property
     def alone(self) -> bool:
-        """Run by `-p`, where nobody can be asked."""
+        """Whether it was run by `-p`, where the user cannot be asked."""
         same = bool(self.conversation_id) and self.conversation_id == self.generation_id
         return same and self.transcript_path is None
 
@@ -68,7 +68,7 @@ class BeforeSubmitPrompt(CursorEvent, frozen=True, kw_only=True):
 
 
 class PreToolUse(CursorEvent, frozen=True, kw_only=True):
-    """Of an edit there are two with the same id: `Read`, then `Write`."""
+    """An edit causes two of these with the same id: `Read`, then `Write`."""
 
     tool_name: str
     tool_input: Table
@@ -111,7 +111,7 @@ class AfterShellExecution(CursorEvent, frozen=True, kw_only=True):
 
 
 class BeforeMCPExecution(CursorEvent, frozen=True, kw_only=True):
-    """The server is told by how it is reached: `url`, or the `command` that starts it."""
+    """The server is identified by its address: `url`, or the `command` that starts it."""
 
     tool_name: str
     tool_input: str  # JSON
@@ -204,7 +204,7 @@ class WorkspaceOpen(CursorEvent, frozen=True, kw_only=True):
     pass
 
 
-# -- what it reads ---------------------------------------------------------------------------------
+# -- replies ---------------------------------------------------------------------------------------
 
 
 class _Reply(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -212,7 +212,7 @@ class _Reply(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class PermissionReply(_Reply, frozen=True, omit_defaults=True, kw_only=True):
-    """`ask` counts for a command and an MCP call alone, `updated_input` before any tool."""
+    """`ask` is valid only for commands and MCP calls, `updated_input` before any tool."""
 
     permission: Literal["allow", "deny", "ask"]
     user_message: str | None = None

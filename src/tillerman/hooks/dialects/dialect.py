@@ -1,4 +1,4 @@
-"""What a dialect is: how one CLI tells its hooks, reads their replies, and is told of them."""
+"""Interface of a hook dialect: decodes the hook events of one CLI, encodes replies and configs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tillerman.core.json_fields import Table
 from tillerman.hooks.dialects.payload_codec import HookEvent
 from tillerman.hooks.protocol import HookReply
 
-BRIEF = 10  # seconds, for a hook that only listens
+BRIEF = 10  # seconds, for a hook that only observes
 
 
 class HookConfigPaths(Struct, frozen=True):
-    """Where its hooks are set, as paths in a project and in the user's home."""
+    """Paths of the file that configures hooks, in a project and in the user's home."""
 
     project: str
     user: str
-    frame: Mapping[str, Any] = field(default_factory=dict)  # what the file has beside `hooks`
-    comments: bool = False  # it reads them in JSON
-    code: bool = False  # not entries in JSON, but a program of ours as a whole
-    moved: tuple[str, str] = ("", "")  # a variable, and the folder in the home that it stands for
-    trust: str = ""  # what the person must do before they count
+    frame: Mapping[str, Any] = field(default_factory=dict)  # content of a new file besides `hooks`
+    comments: bool = False  # whether the CLI accepts comments in JSON
+    code: bool = False  # not JSON entries, but a whole program of ours
+    moved: tuple[str, str] = ("", "")  # a variable, and the folder in the home that it replaces
+    trust: str = ""  # what the user must do before the hooks are run
 
     @property
     def file(self) -> str:

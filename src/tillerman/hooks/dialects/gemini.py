@@ -1,6 +1,6 @@
-"""Gemini CLI's hooks: events and replies of its own, told in Claude's keys, in milliseconds.
+"""Hook dialect of Gemini CLI: native events and replies, Claude's keys, timeouts in milliseconds.
 
-They do not fire when it speaks ACP, and those of a project only where it trusts the folder.
+Hooks do not fire in ACP mode, and those of a project only in a trusted folder.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class GeminiHooks(ClaudeFamilyDialect):
         return refusal(message)
 
     def ask(self, event: HookEvent, message: str) -> HookReply:
-        """Where nobody is there, its run ends here."""
+        """Lets the CLI ask its user; without a user its run ends here."""
         if isinstance(event, hook_events.BeforeTool):
             return reply({"decision": "ask", "reason": message})
         return self.deny(event, message)

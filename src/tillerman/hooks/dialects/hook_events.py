@@ -1,4 +1,4 @@
-"""What CLIs other than Cursor tell their hooks, typed by what it means, under one set of keys."""
+"""Typed hook events of all CLIs except Cursor, with common keys."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class BeforeTool(ClaudeFamilyEvent, frozen=True, kw_only=True):
     tool_name: str
     tool_input: Table
     tool_use_id: str = ""
-    tool_call_id: str = ""  # the model's own, where the CLI makes another
+    tool_call_id: str = ""  # the model's id, if the CLI makes its own
     mcp_context: Table = field(default_factory=dict)
 
 
 class PermissionAsked(ClaudeFamilyEvent, frozen=True, kw_only=True):
-    """The CLI is about to ask a person."""
+    """The CLI is about to ask the user."""
 
     tool_name: str
     tool_input: Table
@@ -71,7 +71,7 @@ class ToolFailed(ClaudeFamilyEvent, frozen=True, kw_only=True):
 
 
 class TurnEnd(ClaudeFamilyEvent, frozen=True, kw_only=True):
-    """`stop_hook_active`: this end follows one at which a hook said to go on."""
+    """`stop_hook_active`: a hook has already continued the turn at its previous end."""
 
     stop_hook_active: bool = False
     last_assistant_message: str = ""
@@ -97,19 +97,19 @@ class Notification(ClaudeFamilyEvent, frozen=True, kw_only=True):
 
 class HookKind(NamedTuple):
     told: type[ClaudeFamilyEvent]
-    since: str = "0"  # the first version whose config may name it
+    since: str = "0"  # the first version whose config accepts it
 
 
 def request(
     event: HookEvent, request_id: str, *, names: Mapping[str, str], keys: Mapping[str, str]
 ) -> PermissionRequested | None:
-    """`names` are the CLI's for the tools, `keys` those of their input where ours differ."""
+    """Decodes a permission request; `names` and `keys` map native tool names and input keys."""
     if not isinstance(event, BeforeTool | PermissionAsked):
         return None
     tool, name = vocabulary(event.tool_name, names)
     if isinstance(event, BeforeTool) and (server := text(event.mcp_context, "server_name")):
         tool, name = "MCP", f"{server}.{text(event.mcp_context, 'tool_name')}"
-    renamed = {} if tool == "Bash" else keys  # the folder that a shell runs in is no file of its
+    renamed = {} if tool == "Bash" else keys  # the cwd of a shell command is not a file
     input = {renamed.get(key, key): value for key, value in event.tool_input.items()}
     call = event.tool_use_id
     if isinstance(event, BeforeTool):
@@ -125,7 +125,7 @@ def request(
 
 
 def vocabulary(name: str, names: Mapping[str, str]) -> tuple[str, str]:
-    """Our word for the tool, and the name that people know it by."""
+    """Our name for the tool, and its name for users."""
     parts = name.split("__", 2)
     if len(parts) == 3 and parts[0] == "mcp":
         return "MCP", f"{parts[1]}.{parts[2]}"

@@ -1,6 +1,6 @@
-"""OpenCode's hooks are code: a plugin of ours asks, and throws unless it is told to allow.
+"""Hook dialect of OpenCode: a generated plugin sends the request and throws unless it is allowed.
 
-A plugin that throws holds the call back; one that cannot be loaded holds back nothing.
+A plugin that throws blocks the call; one that cannot be loaded blocks nothing.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class OpenCodeHooks(ClaudeFamilyDialect):
         return reply({"decision": "deny", "reason": message})
 
     def ask(self, event: HookEvent, message: str) -> HookReply:
-        """A plugin has nobody to ask."""
+        """Denies: a plugin cannot ask the user."""
         return self.deny(event, message)
 
     def config(

@@ -1,4 +1,4 @@
-"""What a CLI writes to a hook's stdin, as a typed event, and a typed reply as what it reads."""
+"""Decodes a hook's stdin payload to a typed event, and encodes a typed reply for its stdout."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _BOM = b"\xef\xbb\xbf"  # some CLIs write it on Windows
 
 
 class HookEvent(Struct, frozen=True, kw_only=True):
-    """What one run of a hook was told.
+    """The payload of one hook run.
 
-    A field with a default may be missing or of another type; what has none must be right, since
-    it is judged by it. Keys that this version does not know are in `rest`.
+    A field with a default may be missing or of another type; one without must be valid, since the
+    decision depends on it. Keys that this version does not know are in `rest`.
     """
 
-    event: str  # the CLI's name of it
+    event: str  # the CLI's event name
     rest: Table = field(default_factory=dict)
 
 
 class UnreadablePayload(HookEvent, frozen=True, kw_only=True):
-    """An event that nobody knows, or that does not tell what it must."""
+    """An unknown event, or one without a required field."""
 
     why: str
 
@@ -35,7 +35,7 @@ E = TypeVar("E", bound=HookEvent)
 
 
 def table_of(payload: bytes) -> Table | str:
-    """The object on stdin, or why it is none."""
+    """The JSON object in the payload, or an error text."""
     found = parse(payload.removeprefix(_BOM))
     return storable(found) if isinstance(found, dict) else found
 
@@ -67,6 +67,6 @@ def _fields(kind: type[HookEvent]) -> tuple[tuple[str, str, Any, bool], ...]:
 
 
 def reply(said: object) -> HookReply:
-    """The object on stdout, or nothing at all where it says nothing."""
+    """Encodes the reply for stdout; an empty reply produces no output."""
     out = msgspec.json.encode(said)
     return HookReply() if out == b"{}" else HookReply(stdout=out)

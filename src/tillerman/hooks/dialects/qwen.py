@@ -1,4 +1,4 @@
-"""Qwen Code's hooks: Claude's form, with its own tools and milliseconds. It ignores a new input."""
+"""Hook dialect of Qwen Code: Claude's format, native tools, milliseconds. Ignores changed input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CLIs call the tools of our vocabulary."""
+"""Maps native tool names of each CLI to the common vocabulary."""
 
 CLAUDE = {
     "Agent": "Task",

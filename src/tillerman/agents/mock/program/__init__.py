@@ -1,1 +1,1 @@
-"""What runs inside the mock's child process. Stdlib only: it never imports tillerman."""
+"""Code of the mock agent's child process. Stdlib only: it never imports tillerman."""

@@ -1,4 +1,4 @@
-"""The steps in which the mock misbehaves: it crashes, floods, leaves orphans, talks nonsense."""
+"""Fault-injection steps of the mock agent: crashes, floods, orphan processes, invalid output."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The conversation so far, in a file, so that another process can go on with it."""
+"""Stores the mock's conversation in a file, so that another process can resume it."""
 
-# Importing pathlib would double the time to start.
+# Importing pathlib would double the startup time.
 # ruff: noqa: PTH103, PTH105, PTH118, PTH119, PTH123
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class MockHistory:
         self.turns: list[dict[str, str]] = []  # prompt, said
         self.script: str | None = None
         self.played = 0  # turns of that script
-        self.lost: str | None = None  # a conversation that nobody remembers
+        self.lost: str | None = None  # id of a conversation that was not found
         if resumed:
             try:
                 with open(self._path(resumed), encoding="utf-8") as file:
@@ -36,7 +36,7 @@ class MockHistory:
 
     @property
     def before(self) -> str:
-        """What the user said before the turn that is under way."""
+        """The prompts before the current turn."""
         return "; ".join(turn["prompt"] for turn in self.turns[:-1]) or "nothing"
 
     def _path(self, native_id: str) -> str:

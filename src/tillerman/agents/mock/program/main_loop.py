@@ -1,6 +1,6 @@
-"""The mock's life: waits for prompts, wakes for its background work, ends when hung up on."""
+"""Main loop of the mock agent: waits for prompts, runs background tasks, ends at end of stdin."""
 
-# Importing pathlib would double the time to start.
+# Importing pathlib would double the startup time.
 # ruff: noqa: PTH111
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def live(host: StdioPeer, memory: MockHistory) -> None:
     tasks: list[Task] = []
     host.say("ready", native_id=memory.native_id, model=host.settings["model"])
     while True:
-        left_over = bool(host.prompts)  # said in the middle of a turn that did not take them up
+        left_over = bool(host.prompts)  # prompts sent during a turn that did not read them
         due = min((task[0] for task in tasks), default=None)
         left = None if due is None else max(0.0, due - time.monotonic())
         host.listen(left, lambda: host.interrupted or bool(host.prompts) or host.hung_up)

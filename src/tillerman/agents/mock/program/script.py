@@ -1,6 +1,6 @@
-"""Which steps a prompt is answered with: its own, a script's it names, or the next ones."""
+"""Selects the steps for a prompt: inline steps, a named script, or the next turn of a script."""
 
-# Importing pathlib would double the time to start.
+# Importing pathlib would double the startup time.
 # ruff: noqa: PTH100, PTH118, PTH120, PTH123, PTH208
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BUILT_IN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 
 def choose(prompt: str, memory: MockHistory, settings: dict[str, str]) -> tuple[list[Step], float]:
-    """Steps and pace; `memory` learns which script is played and how far."""
+    """Returns steps and pace; stores the script and its position in `memory`."""
     text = prompt.strip()
     pace = settings.get("pace")
     if text.startswith("[{"):
         return _steps(text), float(pace or 0)
-    if (last := text.rpartition("\n")[2]).startswith("[{"):  # below an account of what was before
+    if (last := text.rpartition("\n")[2]).startswith("[{"):  # below a summary of earlier turns
         return _steps(last), float(pace or 0)
     named = text[7:] if text.startswith("script:") else text if text.endswith(".json") else None
     script = named or settings.get("script") or memory.script or "demo"
@@ -38,7 +38,7 @@ def choose(prompt: str, memory: MockHistory, settings: dict[str, str]) -> tuple[
 
 
 def _steps(text: str) -> list[Step]:
-    """Text may follow the steps, such as a schema."""
+    """Parses inline steps; other text may follow them, such as a schema."""
     steps: list[Step]
     steps, _ = json.JSONDecoder().raw_decode(text)
     return steps

@@ -1,4 +1,4 @@
-"""The other side of the pipes: says messages, hears messages."""
+"""Sends and receives JSON messages over stdio, for the mock agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 1 << 20
 
 
 class StdinClosed(Exception):
-    """The host will say nothing more, and this waits for its words."""
+    """Stdin is closed while the mock waits for a message."""
 
 
 class StdioPeer:
@@ -46,7 +46,7 @@ class StdioPeer:
     def listen(
         self, seconds: float | None, until: Callable[[], bool], also: Sequence[int] = ()
     ) -> None:
-        """Hears the host until the time is over, the condition holds or one of `also` speaks."""
+        """Receives messages until the timeout, the condition holds or one of `also` is readable."""
         end = None if seconds is None else time.monotonic() + seconds
         while not until():
             left = None if end is None else max(0.0, end - time.monotonic())

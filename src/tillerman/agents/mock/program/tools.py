@@ -1,6 +1,6 @@
-"""What the mock's tools really do: read and change files, run commands."""
+"""Tools of the mock agent: read and change files, run commands."""
 
-# Importing pathlib would double the time to start.
+# Importing pathlib would double the startup time.
 # ruff: noqa: PTH100, PTH103, PTH110, PTH120, PTH123
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 4096  # bytes of a running command's output
 
 
 def input_of(step: dict[str, Any]) -> tuple[str, Input]:
-    """The tool that a step calls, and what it is called with."""
+    """The tool that a step calls, and its input."""
     match step:
         case {"read": path}:
             return "read", {"path": path}
@@ -34,7 +34,7 @@ def input_of(step: dict[str, Any]) -> tuple[str, Input]:
 
 
 def touch(tool: str, input: Input) -> dict[str, Any]:
-    """Reads or changes a file, or presents a plan; returns what the result shows."""
+    """Reads or changes a file, or presents a plan; returns the content of the result."""
     if tool == "present":
         return {"type": "text", "text": "approved"}
     path = input["path"]
@@ -58,7 +58,7 @@ def touch(tool: str, input: Input) -> dict[str, Any]:
 
 
 def run(command: str, wait: Callable[[int], None], show: Callable[[str], None]) -> tuple[int, str]:
-    """Runs a command to its end, or until waiting for it is interrupted: its code and output."""
+    """Runs a command until it ends or is interrupted; returns its exit code and output."""
     import subprocess
 
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""One turn: plays its steps, and says how it ended whatever happened."""
+"""Runs the steps of one turn of the mock agent, and always reports how it ended."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from .script import Step
     from .stdio import Message
 
-    Task = tuple[float, str, str, list[Step]]  # when it is due, id, title, steps
+    Task = tuple[float, str, str, list[Step]]  # due time, id, title, steps
 
 
 class Interrupted(Exception):
-    """The host wants the turn to end."""
+    """The host cancels the turn."""
 
 
 class MockTurnEnded(Exception):
@@ -78,7 +78,7 @@ class MockTurn:
             failure = {"kind": "agent_failed", "message": f"mock: {error}"}
             end = {"reason": "failed", "failure": failure}
         except Interrupted:
-            self._host.prompts.clear()  # words for this turn, which would begin another
+            self._host.prompts.clear()  # they were sent for this turn, and would start another
             self._break_off()
             end = {"reason": "cancelled"}
         if not self._usage_told:
@@ -138,7 +138,7 @@ class MockTurn:
             case _:
                 misbehave(step, self._host)
 
-    # -- words -----------------------------------------------------------------------------------
+    # -- text ------------------------------------------------------------------------------------
 
     def _utter(self, type: str, text: str) -> None:
         id = self._new("m")
@@ -148,7 +148,7 @@ class MockTurn:
         for word in text.replace(" ", " \0").split("\0"):
             self._say(type, id=id, text=word)
             self._words += 1
-            due += self._pace  # by the clock: what a word takes is part of its time
+            due += self._pace  # from the clock: the time to send a word is included
             self._pause(max(0.0, due - time.monotonic()))
         if type == "text":
             self._memory.turns[-1]["said"] += text + "\n"
@@ -169,7 +169,7 @@ class MockTurn:
             raise Interrupted
 
     def _new(self, kind: str) -> str:
-        """An id that no other turn of the conversation has, in whatever process."""
+        """An id that is unique among all turns of the conversation, across processes."""
         self._ids += 1
         return f"{kind}{self._number}.{self._ids}"
 
