@@ -106,7 +106,10 @@ class KeeperPool:
         return spare
 
     def hurry(self) -> None:
-        """Starts the next spare soon after a command ended, when its namespace is torn down."""
+        """Schedules the next spare soon after a command's namespace is gone.
+
+        Earlier the kernel is busy with that namespace.
+        """
         if self.due and not self._spare:
             self.due = time.monotonic() + _AFTER_END
 
