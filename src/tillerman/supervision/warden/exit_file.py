@@ -1,4 +1,4 @@
-"""Exit file of a program: its status, written to its folder so that no process must listen."""
+"""Exit file of a program: its exit status in its folder, for readers that did not listen."""
 
 # pathlib and contextlib would cost every start some milliseconds
 
