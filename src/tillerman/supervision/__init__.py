@@ -1,7 +1,8 @@
-"""Everything that spawns goes through here.
+"""Process supervision: starts, confines and kills every program of a session.
 
-`tree` is the harness's side: `Warden.start`, `Warden.spawn`, `Warden.run`, `Warden.rejoin`,
-`sweep`, `probe`. `launch` starts the warden process before anything heavy is imported. The rest
-runs in that process, on the standard library alone: `warden` serves one session, `keeper` is the
-parent of one program, `outflow` moves what it writes into files.
+Every program is spawned through this package. `client` is the harness side: `WardenClient.start`,
+`.spawn`, `.run`, `.rejoin`, `sweep`, `probe`. `protocol.launch_warden` starts the warden process
+before any heavy import. The code in `warden` runs in that process and uses only the standard
+library: `warden` serves one session, `keeper` is the parent of one program, `output_pump` writes
+the program's output to files.
 """

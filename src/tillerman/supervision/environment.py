@@ -1,4 +1,4 @@
-"""Which variables a child process gets, and which of their values are secrets."""
+"""Filters environment variables for child processes and detects secret values among them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CREDENTIAL = re.compile(
     r"(?:^|_)(?:API)?(?:KEY|TOKEN|PAT|PASS|PWD|AUTH|BEARER|COOKIE|CREDENTIALS?)(?:_|\d*$)"
     r"|SECRET|PASSWORD|PASSWD|PASSPHRASE|AUTHORIZATION|ACCESS_?KEY|API_?KEY|PRIVATE_?KEY"
 )
-# A file, a socket, a kind or a count: what such a variable holds is no secret.
+# Such a variable holds a file, a socket, a type or a count: its value is not a secret.
 _NOT_CREDENTIAL = re.compile(
     r"^(?:PWD|OLDPWD|XAUTHORITY|GOOGLE_APPLICATION_CREDENTIALS)$"
     r"|_(?:FILE|PATH|SOCK|DIR|HOME|HELPER|COMMAND|TYPE|MODE|METHOD|LIMIT|TTL|TTL_MS|COUNT|HOST)$"
@@ -39,7 +39,7 @@ _HEADER = re.compile(r"^\s*([A-Za-z0-9-]+)\s*:\s*(.+?)\s*$", re.MULTILINE)
 
 class ChildEnvironment(NamedTuple):
     variables: dict[str, str]
-    secrets: list[tuple[str, str]]  # variable, value: to be registered before the child starts
+    secrets: list[tuple[str, str]]  # (variable, value): register them before the child starts
 
 
 def child_environment(
@@ -48,9 +48,10 @@ def child_environment(
     passed: Sequence[str] = (),
     given: Mapping[str, str] = {},
 ) -> ChildEnvironment:
-    """Of the parent's variables only those on the list, those of the agent, and those asked for.
+    """Filters the parent's variables: the allow list, those of the agent, and those requested.
 
-    `info_variables` and `passed` hold names or `PREFIX_*`; `given` sets values and wins.
+    `info_variables` and `passed` hold names or `PREFIX_*`; `given` sets values and takes
+    precedence.
     """
     wanted = [*ALLOWED, *info_variables, *passed]
     names = {name for name in wanted if "*" not in name}
@@ -64,7 +65,7 @@ def child_environment(
 
 
 def secrets_of(variables: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The values that are secrets by their variable's name, or by where they stand in a value."""
+    """Returns values that are secret by variable name, or by their position inside a value."""
     found = []
     for name, value in variables.items():
         if is_credential(name):
@@ -82,7 +83,7 @@ def is_credential(name: str) -> bool:
 
 
 def asked_for(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
-    """The words of `--env NAME` and `--env NAME=VALUE`, as `passed` and `given`."""
+    """Parses `--env NAME` and `--env NAME=VALUE` into `passed` and `given`."""
     passed: list[str] = []
     given: dict[str, str] = {}
     for word in words:

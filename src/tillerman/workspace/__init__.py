@@ -1,1 +1,1 @@
-"""The folder an agent works in: what a turn changed there, and worktrees of its own."""
+"""The workspace folder of an agent: file tools, processes, protection, git and branch status."""

@@ -1,1 +1,1 @@
-"""The harness's side of supervision: spawn, wait, sweep."""
+"""Harness side of supervision: spawn programs, wait for them, sweep orphans."""

@@ -1,4 +1,4 @@
-"""A program as the harness sees it: with pipes of ours, or with files that it writes into."""
+"""Handles of supervised child processes: with pipes, or with output files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tillerman.supervision.warden import exit_file
 if TYPE_CHECKING:
     from tillerman.supervision.client.warden_client import WardenClient
 
-GONE_WITHIN = 12.0  # the keeper's five seconds, then the warden's, and some
+GONE_WITHIN = 12.0  # 5 s for the keeper, 5 s for the warden, and a margin
 _ANSWERED_WITHIN = 2.0  # seconds; a keeper that is not stopped answers at once
-INPUT_STEP = 32 * 1024  # bytes of one message: it fits the socket of a keeper that does not read
+INPUT_STEP = 32 * 1024  # bytes per message: fits the socket buffer of a keeper that does not read
 
 
 def exit_of(status: int) -> Exit:
@@ -29,7 +29,7 @@ def exit_of(status: int) -> Exit:
 
 
 class Sizes(NamedTuple):
-    """What a program wrote so far, and what of it is in the files."""
+    """Bytes that a program wrote so far, and bytes of them stored in the files."""
 
     stdout: int
     stderr: int
@@ -42,12 +42,12 @@ class Sizes(NamedTuple):
 
 
 class ProcessEnded(NamedTuple):
-    """How a program with output files ended."""
+    """Exit status of a program with output files."""
 
     exit: Exit
-    at: float  # seconds since 1970
+    at: float  # seconds since the epoch
     sizes: Sizes
-    why: str  # one of the words in `ending`, empty when it ended by itself
+    why: str  # a reason constant of `exit_file`; empty when the program ended by itself
 
     @classmethod
     def of(cls, end: exit_file.ExitFile) -> ProcessEnded:
@@ -55,7 +55,7 @@ class ProcessEnded(NamedTuple):
 
     @classmethod
     def read(cls, folder: Path) -> ProcessEnded | None:
-        """What its keeper wrote down, in the folder of its files."""
+        """Reads the exit file that the keeper wrote in the folder of the output files."""
         try:
             number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -80,7 +80,7 @@ class _Supervised:
         self._mounting: deque[asyncio.Future[dict[str, str]]] = deque()
 
     def mounting(self) -> asyncio.Future[dict[str, str]]:
-        """The report on the next mounts that its keeper is asked for."""
+        """Returns a future with the result of the next mount request to the keeper."""
         report: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
         self._mounting.append(report)
         return report
@@ -99,11 +99,11 @@ class _Supervised:
         self._mounting.clear()
 
     def signal(self, number: int) -> None:
-        """To the program alone, not to its children; nothing happens once it has ended."""
+        """Signals only the program, not its children. No effect once it has ended."""
         self._warden._send("signal", self._number, int(number))
 
     async def kill(self) -> None:
-        """End the program and everything it started; returns when all of it is gone."""
+        """Kills the program and all of its descendants; returns when all have ended."""
         if not self._gone.done():
             self._warden._send("kill", self._number)
         try:
@@ -118,13 +118,13 @@ class _Supervised:
             )
 
     def _lose(self) -> None:
-        """The warden was killed, and with it the program."""
+        """Handles a killed warden: the program was killed with it."""
         if not self._exit.done():
             self._exit.set_result(Exit(None, signal.SIGKILL))
 
 
 class ChildProcess(_Supervised):
-    """One program. Its pipe ends are raw, non-blocking, and the caller's to close."""
+    """One program with pipes. Its pipe ends are raw and non-blocking; the caller closes them."""
 
     def __init__(
         self, warden: WardenClient, number: int, stdin: int | None, stdout: int, stderr: int
@@ -135,7 +135,7 @@ class ChildProcess(_Supervised):
         self.stderr = stderr
 
     async def wait(self) -> Exit:
-        """The program's own end. Its pipes may stay open a moment longer, held by its children."""
+        """Waits for the program itself. Its children may hold the pipes open for longer."""
         return await asyncio.shield(self._exit)
 
     def _close_pipes(self) -> None:
@@ -145,7 +145,7 @@ class ChildProcess(_Supervised):
 
 
 class FileBackedProcess(_Supervised):
-    """A program whose output goes to files, moved there by its keeper."""
+    """A program whose output its keeper writes to files."""
 
     def __init__(self, warden: WardenClient, number: int, name: str) -> None:
         super().__init__(warden, number)
@@ -159,23 +159,26 @@ class FileBackedProcess(_Supervised):
         self._watches: list[tuple[int, asyncio.Future[Sizes]]] = []
 
     async def started(self) -> tuple[int, str]:
-        """Its pid and start time, in ticks; both together name the process."""
+        """Returns pid and start time in ticks; together they identify the process."""
         return await asyncio.shield(self._started)
 
     async def wait(self) -> ProcessEnded | None:
-        """The end of the program and its tree, its output whole. None: its warden was killed, and
-        if its keeper could still write the end down, it is in the folder."""
+        """Waits for the end of the whole process tree, with all output written.
+
+        Returns None when the warden was killed. If the keeper could still write the exit file, it
+        is in the folder.
+        """
         return await asyncio.shield(self._end)
 
     async def last(self) -> bool:
-        """Let it outlive its harness from now on; False if it ended first."""
+        """Lets the program outlive its harness from now on; False if it ended first."""
         if not self.lasting:
             self._warden._send("last", self._number)
             await self._first(self._lasts)
         return self.lasting and not self._end.done()
 
     async def write(self, data: bytes, *, eof: bool = False) -> str:
-        """`taken`; else what would not fit is not written: `full`, or `closed`."""
+        """Writes to stdin. Returns `taken`, or `full` or `closed` when the rest was not written."""
         async with self._feeding:
             answer = "taken"
             parts = [data[at : at + INPUT_STEP] for at in range(0, len(data), INPUT_STEP)] or [b""]
@@ -194,9 +197,9 @@ class FileBackedProcess(_Supervised):
         return "closed" if self._end.done() else "full"
 
     async def grown(self, seen: int = -1) -> Sizes | None:
-        """Its sizes, once it has written more than `seen` bytes in all; None when it ended first.
+        """Returns the sizes once they exceed `seen` bytes in all; None if the program ended first.
 
-        Its keeper tells it, once, and only while somebody asks.
+        The keeper reports growth once per request, and only on request.
         """
         if self._end.done():
             return None
@@ -210,7 +213,7 @@ class FileBackedProcess(_Supervised):
             self._watches = [one for one in self._watches if one[1] is not answer]
 
     async def _first(self, answer: asyncio.Future[Any], within: float | None = None) -> None:
-        """Until there is an answer, or nobody left to give it."""
+        """Waits for the answer, for the end of the program, or for the timeout."""
         either: set[asyncio.Future[Any]] = {answer, self._end}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED, timeout=within)
 
@@ -249,7 +252,7 @@ class FileBackedProcess(_Supervised):
 
 
 def open_files(folder: Path) -> tuple[int, int, int]:
-    """The folder, and new files in it for output and error."""
+    """Opens the folder and creates the stdout and stderr files in it."""
     opened: list[int] = []
     try:
         opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))

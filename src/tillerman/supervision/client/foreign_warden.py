@@ -1,4 +1,4 @@
-"""A word with a warden that another process holds: what it runs, a signal, an end."""
+"""Sends requests to a warden held by another process: list programs, signal, kill."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from tillerman.supervision.protocol.rendezvous import knock
 
 
 async def programs(folder: Path) -> list[str] | None:
-    """The names of what it runs; None when it is gone."""
+    """Returns the names of the running programs; None when the warden has ended."""
     answer = await _ask(folder, "list")
     return [row[1] for row in answer[1]] if answer else None
 
 
 async def signal(folder: Path, name: str, number: int) -> bool:
-    """False when it runs no program of that name."""
+    """Signals a program. Returns False when no program of that name runs."""
     answer = await _ask(folder, "signal", name, int(number))
     return answer is not None and answer[0] == "signalled"
 
 
 async def kill(folder: Path, name: str) -> bool:
-    """The whole tree, gone when this returns; False when it runs no program of that name."""
+    """Kills the whole process tree and waits for its end; False when no such program runs."""
     answer = await _ask(folder, "kill", name)
     return answer is not None and answer[0] == "gone"
 
 
 async def _ask(folder: Path, *message: Any) -> tuple[Any, ...] | None:
-    """The one answer; None when nobody is there, or it ended meanwhile."""
+    """Returns the single answer; None when no warden listens or it ended meanwhile."""
     loop = asyncio.get_running_loop()
     try:
         end = knock(str(folder), *message)

@@ -1,4 +1,4 @@
-"""What earlier wardens could not end: found by their records, proved ours, and killed."""
+"""Finds and kills orphaned processes that earlier wardens could not end."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tillerman.supervision.warden.records import WardenRecord, load
 
 
 class SweepResult(NamedTuple):
-    """What was left of one warden."""
+    """Processes left over by one warden."""
 
     marker: str
     killed: tuple[int, ...]
-    left: tuple[int, ...]  # would not die: another user's, or stuck in the kernel
+    left: tuple[int, ...]  # could not be killed: owned by another user, or stuck in the kernel
 
 
 def sweep(records: Path) -> list[SweepResult]:
-    """End what is left of every warden whose lease is free, and forget it."""
+    """Kills what is left of every warden whose lease is free, and removes its record."""
     if not records.is_dir():
         return []
     found = [sweep_one(folder) for folder in sorted(records.iterdir()) if folder.is_dir()]
@@ -30,7 +30,7 @@ def sweep(records: Path) -> list[SweepResult]:
 
 
 def sweep_one(folder: Path) -> SweepResult | None:
-    """None while somebody else looks after it."""
+    """Sweeps one warden's record. Returns None while another process holds its lease."""
     lease = WardenRecord.take(str(folder))
     if lease is None:
         return None
@@ -39,7 +39,7 @@ def sweep_one(folder: Path) -> SweepResult | None:
     boot = process_table.boot_id()
     for path in sorted(folder.iterdir()):
         if not path.name.isdigit():
-            continue  # no program's record
+            continue  # not a program record
         record = load(str(path))
         if record.get("boot") == [[boot]]:
             evidence = OwnershipProof(folder.name, record)
@@ -52,17 +52,18 @@ def sweep_one(folder: Path) -> SweepResult | None:
 
 
 class OwnershipProof:
-    """By what a process is known to be of one recorded program's tree.
+    """Decides whether a process belongs to the tree of one recorded program.
 
-    A pid alone proves nothing, it may be someone else's by now. Proof is: a recorded pid with its
-    start time; its control group; the marker in the environment; one of the program's pipes, which
-    nobody else has; or its session, if that has no leader and the environment was cleared.
+    A pid alone is no proof, since it may have been reused. Accepted as proof: a recorded pid with
+    its start time; the control group; the marker in the environment; one of the program's pipes,
+    which no unrelated process has; or the session id, if the session has no leader and the
+    environment was cleared.
     """
 
     def __init__(self, marker: str, record: dict[str, list[list[str]]]) -> None:
         self._marker = marker
         rows = [row for row in record.get("process", []) if len(row) == 2 and row[0].isdigit()]
-        self._recorded = {int(pid): start for pid, start in rows}  # a full disk may cut one
+        self._recorded = {int(pid): start for pid, start in rows}  # a full disk may truncate a row
         self._pipes = {
             (number > 0, f"pipe:[{inode}]")
             for inodes in record.get("pipes", [])
@@ -71,11 +72,11 @@ class OwnershipProof:
         self._groups = [Cgroup(" ".join(words)) for words in record.get("cgroup", [])]
 
     def end(self, killed: set[int]) -> set[int]:
-        """Kill them all, noting them in `killed`; those that would not die."""
+        """Kills all processes found and adds them to `killed`; returns those that survive."""
 
         def look() -> set[int]:
             table = {pid: row for pid, row in process_table.snapshot().items() if not row.dead}
-            table.pop(os.getpid(), None)  # run by such a program, we would count as its child
+            table.pop(os.getpid(), None)  # if such a program runs us, we would count as its child
             found = self._find(table)
             killed.update(found)
             return found
@@ -106,9 +107,10 @@ class OwnershipProof:
 
 
 def _standard_files(pid: int) -> set[tuple[bool, str]]:
-    """What it reads as input (False) and writes as output and error (True).
+    """Returns the files of stdin (False), and of stdout and stderr (True).
 
-    Which way matters: whoever reads what the program wrote holds the same pipe, and is not of it.
+    The direction matters: a process that reads the program's output holds the same pipe, but does
+    not belong to the program.
     """
     files = set()
     for number, way in ((0, 0o400), (1, 0o200), (2, 0o200)):

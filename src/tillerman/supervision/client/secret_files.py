@@ -1,7 +1,7 @@
-"""The files that stand for secret words of a command line or environment, in a warden's folder.
+"""Writes secret command arguments and environment values to files in the warden's folder.
 
-That folder is the user's alone; the warden removes it with all that is in it when it ends, and a
-sweep does if the warden was killed.
+Only the user can read that folder. The warden removes it with its content when it ends; a sweep
+removes it if the warden was killed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tillerman.core.agent import SecretFile, SecretFolder, Word
 
 
 def written(folder: Path, argv: Sequence[Word]) -> list[str]:
-    """The plain words of the command line, with its files in place."""
+    """Writes the files and returns the command line as plain arguments."""
     return [_plain(folder / f"word-{at}", word) for at, word in enumerate(argv)]
 
 
@@ -40,4 +40,4 @@ def _write(path: Path, content: bytes) -> None:
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)
-    draft.replace(path)  # at once: an earlier program may be reading it
+    draft.replace(path)  # atomically: an earlier program may be reading it

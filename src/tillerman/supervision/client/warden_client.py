@@ -1,4 +1,4 @@
-"""The harness's side of supervision: a warden per session, a child per program."""
+"""Client of the warden process: one warden per session, one child per program."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ __all__ = [
     "sweep",
 ]
 
-_MOST_REPORTS = 100  # of a program that was started before anybody watches
-_HELD_WITHIN = 5.0  # by a harness that is just ending
+_MOST_REPORTS = 100  # reports of a program that started before a watcher was set
+_HELD_WITHIN = 5.0  # seconds until a harness that is just ending releases the warden
 _MOUNTED_WITHIN = 2.0
 
 
@@ -68,19 +68,19 @@ class Level(StrEnum):
 
 
 class WardenClient:
-    """The process that is parent to a session's programs. Start it with `start`."""
+    """The process that is the parent of a session's programs. Start it with `start`."""
 
     def __init__(self, launched: Launched) -> None:
         self.level = Level.GROUP
         self.notes: tuple[str, ...] = ()
         self.pid = launched.process.pid if launched.process else 0
-        self.running: dict[str, FileBackedProcess] = {}  # as found on coming back, by name
+        self.running: dict[str, FileBackedProcess] = {}  # programs found on rejoin, by name
         self.exec_gate = GateState()
         self._exec_reports: deque[GateState | ExecRefused] = deque(maxlen=_MOST_REPORTS)
         self._exec_watcher: Callable[[GateState | ExecRefused], None] = self._exec_reports.append
         self._process = launched.process
         self._lifeline = launched.lifeline
-        self.folder = launched.folder  # the user's alone, and gone with the warden
+        self.folder = launched.folder  # accessible only to the user; removed with the warden
         self.places = TemporaryFiles(str(launched.folder))
         self._channel = Channel(launched.control)
         self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
@@ -101,12 +101,15 @@ class WardenClient:
     async def start(
         cls, *, level: str = "auto", records: Path, marker: str, linger: float = 0.0
     ) -> WardenClient:
-        """Start one; `level` is refused, never lowered, unless it is `auto`."""
+        """Starts a warden.
+
+        An unavailable `level` is refused, never lowered, unless it is `auto`.
+        """
         return await cls.attach(launch(level=level, records=records, marker=marker, linger=linger))
 
     @classmethod
     async def rejoin(cls, folder: Path) -> WardenClient | None:
-        """Come back to one that lingers, with what it still runs; None when it is gone."""
+        """Reconnects to a lingering warden and its running programs; None when it has ended."""
         held, lifeline = os.pipe()
         try:
             control = knock(str(folder), "hold", files=(held,))
@@ -125,11 +128,11 @@ class WardenClient:
                 hint="end it, or use the session there",
             ) from None
         except SupervisionUnavailable:
-            return None  # it was just ending
+            return None  # the warden was just ending
 
     @classmethod
     async def attach(cls, launched: Launched) -> WardenClient:
-        """Take over a warden that `launch` started earlier."""
+        """Takes over a warden that `launch` started earlier."""
         warden = cls(launched)
         launched.control.setblocking(False)
         warden._loop.add_reader(launched.control.fileno(), warden._read)
@@ -152,9 +155,9 @@ class WardenClient:
         stdin: bool = True,
         enforcement: Enforcement = NOT_ENFORCED,
     ) -> ChildProcess:
-        """Run a program with exactly `env` and the marker; OSError as exec or chdir gave it.
+        """Runs a program with exactly `env` and the marker. Raises the OSError of exec or chdir.
 
-        `SupervisionUnavailable` where something is to be enforced that cannot be here.
+        Raises `SupervisionUnavailable` when an enforcement is required that is not available here.
         """
         if self._ended.done():
             raise self._lost()
@@ -183,12 +186,12 @@ class WardenClient:
         rules: Any = None,
         enforcement: Enforcement = NOT_ENFORCED,
     ) -> FileBackedProcess:
-        """Run a program that writes into `folder`: `stdout`, `stderr`, and how it ended. `files`:
-        of `open_files`, where they are open already; they are the warden's from now on.
+        """Runs a program that writes to `folder`: `stdout`, `stderr` and the exit file.
 
-        A lasting one may outlive its harness as long as its warden lingers. `rules` confine it
-        (see `isolation`). Input is none, these bytes, or True: what `FileBackedProcess.write`
-        brings.
+        `files`: those of `open_files`, if they are already open; the warden owns them from now on.
+        A `lasting` program may outlive its harness for as long as its warden lingers. `rules`
+        confine it (see `isolation`). `stdin` is nothing, these bytes, or True: input comes from
+        `FileBackedProcess.write`.
         """
         try:
             if self._ended.done():
@@ -216,7 +219,7 @@ class WardenClient:
 
     @property
     def lost(self) -> bool:
-        """It has ended, or was let go."""
+        """True when the warden has ended or was released."""
         return self._ended.done()
 
     async def _started(self, child: ChildProcess) -> ChildProcess:
@@ -236,11 +239,11 @@ class WardenClient:
         *,
         stdin: bool,
     ) -> ChildProcess | None:
-        """The program that was asked for at the launch, if it is this one."""
+        """Returns the program requested at launch, if it is this one."""
         early, self._early = self._early, None
         if early is None:
             return None
-        child = self._early_child  # it may be gone already
+        child = self._early_child  # it may have ended already
         if (
             stdin
             and (early.argv, early.cwd, early.env) == (argv, cwd, env)
@@ -252,7 +255,7 @@ class WardenClient:
         return None
 
     def _agree(self, early: Enforcement, enforcement: Enforcement) -> bool:
-        """Rules that are known only by now reach the gate of a program that runs already."""
+        """Sends rules that became known after the launch to the gate of the running program."""
         if early == enforcement:
             return True
         if "exec" not in early or "exec" not in enforcement:
@@ -264,24 +267,24 @@ class WardenClient:
         return True
 
     def watch_execs(self, watcher: Callable[[GateState | ExecRefused], None]) -> None:
-        """What the gate refuses, and whether there is one; also what was reported by now."""
+        """Sets the callback for gate states and refused execs; replays those received so far."""
         self._exec_watcher = watcher
         while self._exec_reports:
             watcher(self._exec_reports.popleft())
 
     def update_exec_policy(self, policy: bytes) -> None:
-        """Other rules for the gate, if there is one."""
+        """Sends new rules to the gate, if there is one."""
         if not self._ended.done():
             self._send("exec_policy", policy)
 
     def _mount_more(self, child: ChildProcess, early: Enforcement, wanted: Enforcement) -> None:
-        """What was not known yet when the program was asked for."""
+        """Mounts what was not yet known when the program was requested."""
         if (mounts := wanted.get("mounts")) and mounts != early.get("mounts"):
             child.mounting()
             self._send("mounts", child._number, mounts["plan"])
 
     async def mount(self, plan: Plan) -> dict[str, str]:
-        """In every program that runs: what is not mounted yet. What failed, and why."""
+        """Adds missing mounts in every running program. Returns path and reason of each failure."""
         if self._ended.done():
             return {}
         waiting = []
@@ -302,7 +305,7 @@ class WardenClient:
         child._close_pipes()
 
     async def close(self) -> None:
-        """End every tree, then the warden."""
+        """Ends every process tree, then the warden."""
         if self._lifeline >= 0:
             if self._lingers and not self._ended.done():
                 self._send("end")
@@ -320,7 +323,10 @@ class WardenClient:
             await self._mourning
 
     def let_go(self) -> None:
-        """Leave it alone with what is to last; all else ends. Nothing is to be awaited of it."""
+        """Releases the warden with its lasting programs; all others end.
+
+        Do not await it afterwards.
+        """
         if self._lifeline < 0 or self._ended.done():
             return
         os.close(self._lifeline)
@@ -334,7 +340,7 @@ class WardenClient:
         self._ended.set_result(None)
 
     def _open_child(self, number: int, *, stdin: bool) -> tuple[ChildProcess, tuple[int, int, int]]:
-        """The child with our ends of its pipes, and the ends that are to be its own."""
+        """Returns the child with our pipe ends, and the pipe ends for the child."""
         ours, theirs = open_pipes()
         if stdin:
             return self._add_child(number, *ours), theirs
@@ -348,7 +354,7 @@ class WardenClient:
         return child
 
     def _send(self, *message: Any, files: Sequence[int] = ()) -> None:
-        """Queue a message with files that are the warden's from now on."""
+        """Queues a message with files; the warden owns the files from now on."""
         self._unsent.append((frame(message), files))
         self._flush()
 
@@ -366,7 +372,7 @@ class WardenClient:
         except BlockingIOError:
             self._loop.add_writer(self._channel.fileno(), self._flush)
         except OSError:
-            self._drop_unsent()  # the warden is gone, which `_read` is about to see
+            self._drop_unsent()  # the warden has ended, which `_read` is about to notice
         else:
             self._loop.remove_writer(self._channel.fileno())
 
@@ -393,7 +399,7 @@ class WardenClient:
                 self.level, self.notes, self.pid = Level(level), notes, pid
                 if found:
                     self._find(*found)
-                if not self._hello.done():  # whoever waited may have been cancelled
+                if not self._hello.done():  # the waiting caller may have been cancelled
                     self._hello.set_result(None)
             case ("refused", level, reason) if not self._hello.done():
                 self._hello.set_exception(
@@ -446,20 +452,20 @@ class WardenClient:
                 child._gone.set_result(tuple(left))
 
     def _give_up(self, child: ChildProcess | FileBackedProcess, error: Exception) -> None:
-        """No more news of this child; if it has not started by now it never will."""
+        """Stops tracking this child; if it has not started by now, it never will."""
         del self._children[child._number]
         child._stop_mounting()
         if not child._started.done():
             child._started.set_exception(error)
 
     def _end(self) -> None:
-        """The warden has ended, because it was told to or because something killed it."""
+        """Handles the end of the warden, whether on request or because it was killed."""
         self._loop.remove_reader(self._channel.fileno())
         self._loop.remove_writer(self._channel.fileno())
         self._drop_unsent()
         self._channel.close()
         if self._process:
-            self._process.wait()  # its socket closed as it exited: no wait to speak of
+            self._process.wait()  # its socket closed on exit, so this hardly waits
             self._last_words = _last_line(self._process)
         greeted = self._hello.done()
         if not greeted:
@@ -468,13 +474,13 @@ class WardenClient:
             child._stop_mounting()
             if not child._started.done():
                 child._started.set_exception(self._lost())
-                child._started.exception()  # nobody may be waiting for it
+                child._started.exception()  # marks it as retrieved: no caller may be waiting for it
         if greeted and self.folder.exists():
             self._mourning = self._loop.create_task(self._mourn())
         self._ended.set_result(None)
 
     async def _mourn(self) -> None:
-        """After a killed warden the keepers end their trees; then nothing of them may be left."""
+        """Waits until the keepers of a killed warden ended their trees, then sweeps the rest."""
         found = await swept(self.folder)
         for child in self._children.values():
             child._lose()
@@ -494,7 +500,7 @@ def _without_mounts(enforcement: Enforcement) -> Enforcement:
 
 
 def _last_line(process: subprocess.Popen[bytes]) -> str:
-    """Of a traceback, what went wrong."""
+    """Returns the last line of stderr: the error of a traceback."""
     assert process.stderr is not None
     os.set_blocking(process.stderr.fileno(), False)
     said = (process.stderr.read() or b"").decode(errors="replace").splitlines()
@@ -510,17 +516,17 @@ def _not_started(reason: str) -> SupervisionUnavailable:
 
 
 async def swept(folder: Path) -> SweepResult | None:
-    """Once the keepers of a warden that is gone have ended their trees: what had to be swept."""
+    """Sweeps a dead warden once its keepers have ended their trees; returns the result."""
     deadline = asyncio.get_running_loop().time() + GONE_WITHIN
     while folder.exists() and asyncio.get_running_loop().time() < deadline:
         if found := await asyncio.to_thread(sweep_one, folder):
             return found
-        await asyncio.sleep(0.01)  # a keeper is still at it
+        await asyncio.sleep(0.01)  # a keeper is still working
     return None
 
 
 async def probe() -> dict[Level, str | None]:
-    """Each level with the reason it is not taken here, None when it works."""
+    """Returns each level with the reason it is unavailable here; None when it works."""
     found = await asyncio.to_thread(
         subprocess.run, command("warden.levels"), stdout=subprocess.PIPE, env={}, check=True
     )

@@ -1,4 +1,4 @@
-"""Whether the gate can be had on this machine, found by trying."""
+"""Probes whether the exec gate is available on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tillerman.supervision.exec_gate.exec_call import open_memory
 
 
 def refusal(*, no_new_privileges: bool) -> str | None:
-    """Why the gate cannot be had here, found by trying; this process is filtered from then on."""
+    """Returns why the gate is unavailable, by installing the filter in this process for good."""
     if reason := seccomp.unsupported():
         return reason
     try:
@@ -42,7 +42,7 @@ def only_ancestors_may_read() -> bool:
 
 
 def _ptrace_scope() -> str:
-    """What Yama permits: 0 or nothing is all, 1 descendants, 2 for root alone, 3 nobody."""
+    """Returns Yama's ptrace scope: 0 or "" all, 1 descendants, 2 only root, 3 no process."""
     try:
         file = os.open("/proc/sys/kernel/yama/ptrace_scope", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -53,5 +53,5 @@ def _ptrace_scope() -> str:
 
 
 def main() -> None:
-    """What `settings.probe` runs: the reason why not, or nothing, on standard output."""
+    """Entry point run by `settings.probe`: prints the reason, or nothing when available."""
     os.write(1, (refusal(no_new_privileges=True) or "").encode())

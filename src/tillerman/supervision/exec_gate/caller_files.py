@@ -1,4 +1,4 @@
-"""Files as the caller of execve sees them: from its root, its directory, through its links."""
+"""Resolves paths as the caller of execve does: its root, working directory and links."""
 
 # ruff: noqa: PTH116  # pathlib would cost every start some milliseconds
 
@@ -9,16 +9,16 @@ import os
 import stat
 
 _MOST_LINKS = 40
-_PROC_ROOT = 1  # the inode of /proc itself, on every procfs
+_PROC_ROOT = 1  # inode of /proc itself on every procfs
 _DELETED = b" (deleted)"
 
 
 class UnreadableCaller(Exception):
-    """What has to be known of a call is closed to this process."""
+    """This process may not read something that it needs to know about a call."""
 
 
 class CallerFile:
-    """An open path: the last name on the way to it, and what it is."""
+    """An open path, with the last name of its path and its status."""
 
     def __init__(self, number: int, name: bytes, status: os.stat_result) -> None:
         self.number = number
@@ -31,12 +31,12 @@ class CallerFile:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Equal as long as nobody changed it."""
+        """Equal as long as the file is unchanged."""
         status = self.status
         return (*self.identity, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def open(self) -> int:
-        """`UnreadableCaller` when this process may not read it."""
+        """Opens the file. Raises `UnreadableCaller` when this process may not read it."""
         try:
             return os.open(f"/proc/self/fd/{self.number}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -44,7 +44,7 @@ class CallerFile:
 
 
 class CallerFiles:
-    """Looks up paths for one process; `close` closes all that was opened."""
+    """Resolves paths for one process; `close` closes everything it opened."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -57,17 +57,20 @@ class CallerFiles:
         self._opened.clear()
 
     def descriptor(self, number: int) -> CallerFile:
-        """What the caller has open under this number."""
+        """Returns the file that the caller has open at this descriptor."""
         return self._magic(self._open_start("fd")[0], b"%d" % number)
 
     def running(self) -> os.stat_result:
-        """The program that the caller is now."""
+        """Returns the status of the program that the caller currently runs."""
         return os.stat(f"/proc/{self._pid}/exe")
 
     def find(self, path: bytes, directory: str = "cwd") -> CallerFile:
-        """OSError as the kernel would give it. `directory`: where in the caller's /proc folder a
-        relative path starts from. Links are followed here: the kernel would follow absolute ones
-        from the root of this process instead of the caller's."""
+        """Resolves a path; raises OSError as the kernel would.
+
+        `directory`: the entry in the caller's /proc folder where a relative path starts. Links are
+        followed here, since the kernel would resolve absolute ones from the root of this process
+        instead of the caller's.
+        """
         if not path:
             raise _error(errno.ENOENT)
         at, status = self._start() if path.startswith(b"/") else self._open_start(directory)
@@ -93,7 +96,7 @@ class CallerFiles:
             if links > _MOST_LINKS:
                 raise _error(errno.ELOOP)
             target = os.readlink(b"", dir_fd=found)
-            if status_found.st_size != len(target):  # of /proc: the kernel alone can follow it
+            if status_found.st_size != len(target):  # a /proc link: only the kernel can follow it
                 file = self._magic(at, part)
                 at, status, name = file.number, file.status, file.name
                 continue

@@ -1,4 +1,4 @@
-"""The warden's side of the gate: starts it, tells it of other rules, ends it."""
+"""Warden side of the exec gate: starts it, updates its rules, ends it."""
 
 # ruff: noqa: SIM105  # contextlib would cost every start some milliseconds
 
@@ -24,7 +24,7 @@ else:
 
 
 class GateProcess:
-    """A gate that answers; `start` forks it."""
+    """A running gate process; `start` forks it."""
 
     def __init__(
         self, pid: int, control: Channel, entrance: socket.socket, *, no_new_privileges: bool
@@ -38,7 +38,7 @@ class GateProcess:
     def start(
         cls, settings: dict[str, Any], close_all_but: Callable[[set[int]], None]
     ) -> GateProcess | str:
-        """The gate, or why there is none."""
+        """Returns the gate, or the reason why there is none."""
         ours, theirs = (Channel(end) for end in socket.socketpair())
         entrance, registrations = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
@@ -65,17 +65,17 @@ class GateProcess:
         return messages[0][1] or None
 
     def entry(self) -> GateEntry:
-        """For a program that is to be started."""
+        """Returns the entry for a program that is about to start."""
         return GateEntry(self._entrance.fileno(), no_new_privileges=self._no_new_privileges)
 
     def update(self, policy: bytes) -> None:
         try:
             self.control.send("policy", policy)
         except OSError:
-            pass  # it is gone, which SIGCHLD tells
+            pass  # the gate has ended, which SIGCHLD reports
 
     def open_memory(self, pid: int) -> None:
-        """For the gate, where only ancestors of a process may look into it."""
+        """Opens a process's memory for the gate, where only its ancestors may read it."""
         try:
             memory = open_memory(pid)
         except OSError as error:

@@ -1,7 +1,7 @@
-"""Which command lines the rules of a session deny: the rules of its policy, read the same way.
+"""Decides which command lines a session's policy rules deny.
 
-Only rules on commands can be judged here. What they allow, ask about or rewrite before a rule that
-denies is let through: the first rule that matches decides, as in the policy.
+Only rules on commands are evaluated here. The first matching rule decides, as in the policy: a
+command that an earlier rule allows, asks about or rewrites is let through.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tillerman.core.permission.shell.parsed_script import (
 from tillerman.core.permission.shell.reader import read_words
 from tillerman.supervision.exec_gate.exec_policy import ExecPolicy, denied_commands, unenforceable
 
-_SHELL = frozenset({"Bash", "shell"})  # the tool and the class that commands are judged as
-# what these are told to run is judged when they run it
+_SHELL = frozenset({"Bash", "shell"})  # the tool and the class that commands are matched as
+# the commands that these shells run are checked when they run them
 _SHELLS = frozenset({"ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "yash", "zsh"})
 _REPLACED = str.maketrans(dict.fromkeys(SIGNS, "\ufffd"))
 _MOST_REMEMBERED = 4096
@@ -57,11 +57,13 @@ class CommandRules:
         return bool(self._heads)
 
     def denial(self, words: tuple[bytes, ...], directory: str, *, cut: bool = False) -> Rule | None:
-        """The rule that denies this command line, run there. `cut`: it goes on after these words,
-        and is denied where it may come to one that is."""
+        """Returns the rule that denies this command line in `directory`.
+
+        `cut`: more arguments follow; then it is denied if it may continue to a denied command line.
+        """
         text = b"\0".join(words)
         if not any(head in text for head in self._heads):
-            return None  # no denied program's name stands in it
+            return None  # it does not contain the name of any denied program
         if cut or len(text) > _REMEMBERED_UP_TO:
             return self._decide(words, directory, cut=cut)
         key = (directory, words)
@@ -75,7 +77,7 @@ class CommandRules:
         plain = [os.fsdecode(word).translate(_REPLACED) for word in words]
         plain[0] = plain[0] or "''"
         for found in _commands([*plain, HOLE] if cut else plain):
-            # what a program does with its arguments is not in question here
+            # effects of the program's arguments are not checked here
             command = replace(found, doubts=(), directories=(directory,))
             act = PolicyAction(
                 "command", "Bash", _SHELL, _SHELL, command=command, derived=command.inner
@@ -103,11 +105,11 @@ def _commands(words: list[str]) -> list[ParsedCommand]:
     found = list(read_words(words).commands)
     if name != words[0]:
         found += read_words(short).commands
-    if name.startswith("git-"):  # a part of git that can be run by itself
+    if name.startswith("git-"):  # a git subcommand that can be run directly
         found += read_words(["git", name.removeprefix("git-"), *words[1:]]).commands
     return found
 
 
 def _program(pattern: str) -> str:
-    """The literal beginning of the program that a pattern names."""
+    """Returns the literal prefix of the program that a pattern names."""
     return text_glob(pattern).pieces[0].partition(" ")[0]

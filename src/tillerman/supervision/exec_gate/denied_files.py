@@ -1,4 +1,4 @@
-"""The files of denied programs, to know them again under another name: a hard link, or a copy."""
+"""Recognizes denied programs under another name: hard links and copies."""
 
 # ruff: noqa: PTH207  # paths are bytes here
 
@@ -16,19 +16,21 @@ if TYPE_CHECKING:
 
     from tillerman.supervision.exec_gate.caller_files import CallerFile
 
-_MANY_NAMES = 8  # a file with more names than this is many programs in one, as busybox is
+_MANY_NAMES = 8  # a file with more names than this is a multi-call binary such as busybox
 _MOST_COMPARED = 4096
 _CHUNK = 1 << 16
 _LOADERS = (b"/lib*/ld-linux*.so*", b"/lib*/ld-musl-*.so*", b"/lib/*/ld-linux*.so*")
 
 
 class DeniedFiles:
-    """The programs of these names: on PATH, or where a whole path says. A changed copy is not known
-    again."""
+    """The files of denied programs, from PATH or from an absolute path.
+
+    A modified copy is not recognized.
+    """
 
     def __init__(self, names: Iterable[bytes], path: bytes) -> None:
         self._names: dict[tuple[int, int], list[bytes]] = {}
-        self._sizes: dict[int, list[tuple[bytes, bytes]]] = {}  # name, path
+        self._sizes: dict[int, list[tuple[bytes, bytes]]] = {}  # size -> (name, path)
         self._compared: dict[tuple[int, ...], list[bytes]] = {}
         folders = list(dict.fromkeys(one for one in path.split(b":") if one.startswith(b"/")))
         for name, place in _places(frozenset(names), folders):
@@ -45,12 +47,12 @@ class DeniedFiles:
             status = os.lstat(path)
         except OSError:
             return
-        if stat.S_ISREG(status.st_mode):  # a link is followed to the name that it leads to
+        if stat.S_ISREG(status.st_mode):  # symlinks are skipped; their target has its own name
             self._names.setdefault((status.st_dev, status.st_ino), []).append(name)
             self._sizes.setdefault(status.st_size, []).append((name, path))
 
     def names_of(self, file: CallerFile) -> list[bytes]:
-        """The denied programs that the file is, or is a copy of."""
+        """Returns the names of the denied programs that this file is, or is a copy of."""
         if names := self._names.get(file.identity):
             return names
         alike = self._sizes.get(file.status.st_size)
@@ -66,7 +68,7 @@ class DeniedFiles:
 
 
 def _places(wanted: frozenset[bytes], folders: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """Where the wanted names are, but for files that are many programs in one."""
+    """Finds the wanted names in the folders, except for multi-call binaries."""
     inodes: dict[int, int] = {}
     found: list[tuple[bytes, bytes, int]] = []
     for folder in folders:

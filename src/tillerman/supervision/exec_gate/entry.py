@@ -1,4 +1,4 @@
-"""The program's side of the gate: what its process does right before its first exec."""
+"""Program side of the exec gate: installs the filter right before the first exec."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ else:
 
 
 class GateEntry:
-    """How a process puts itself under the gate, so that all execs after its own are judged."""
+    """Puts the current process under the gate, so that all execs after its first are checked."""
 
     def __init__(self, entrance: int, *, no_new_privileges: bool) -> None:
         self.entrance = entrance
@@ -24,16 +24,19 @@ class GateEntry:
         self._installed = False
 
     def install(self, pid: int) -> None:
-        """`pid` as the gate sees it. From here on nothing runs without the gate."""
+        """Installs the filter; `pid` is as the gate sees it.
+
+        From here on no exec bypasses the gate.
+        """
         listener = seccomp.install(no_new_privileges=self._no_new_privileges)
         try:
             self._send(("watch", pid), [listener])
         finally:
-            os.close(listener)  # else a call would wait for ever when the gate dies
+            os.close(listener)  # otherwise a call would wait forever if the gate dies
         self._installed = True
 
     def enter(self, pid: int, argv: list[bytes]) -> None:
-        """Right before it becomes the program."""
+        """Announces the program's own exec. Call it right before that exec."""
         if not self._installed:
             self.install(pid)
         self._send(("start", pid, len(argv) - 1, checksum(argv), checksum(argv[1:])), [])
@@ -49,5 +52,5 @@ class GateEntry:
 
 
 def checksum(words: list[bytes]) -> int:
-    """The same in every process that was forked from one warden."""
+    """A hash that is equal in all processes forked from the same warden."""
     return hash(tuple(words))

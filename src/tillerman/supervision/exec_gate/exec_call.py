@@ -1,4 +1,4 @@
-"""An execve call as its caller's memory has it: the path, the arguments, the directory."""
+"""Reads an execve call from its caller's memory: path, arguments and directory."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _PAGE = 4096
 _MOST_PAGES = 1024
 _LONGEST_PATH = 4096
 _MOST_ARGUMENTS = 100_000
-_MOST_BYTES = 4 * 1024 * 1024  # of all arguments; the kernel takes 6 MB at most
+_MOST_BYTES = 4 * 1024 * 1024  # of all arguments; the kernel accepts at most 6 MB
 
 
 class ExecCall:
-    """`cut`: there are more arguments, or longer ones, than were read."""
+    """One execve call. `cut`: there are more or longer arguments than were read."""
 
     def __init__(
         self, pid: int, directory: int, path: bytes, argv: list[bytes], *, cut: bool, empty: bool
     ) -> None:
         self.pid = pid
-        self.directory = directory  # a descriptor of the caller's, or AT_FDCWD
+        self.directory = directory  # a descriptor of the caller, or AT_FDCWD
         self.path = path
         self.argv = argv
         self.cut = cut
@@ -41,7 +41,7 @@ def open_memory(pid: int) -> int:
 
 
 def read_call(call: SeccompNotification, memory_file: int) -> ExecCall:
-    """OSError when the caller's memory, which is open for it, cannot be read there."""
+    """Decodes a call from the caller's open memory file. Raises OSError if it cannot be read."""
     if seccomp.is_execveat(call):
         directory = _signed(call.args[0])
         path, arguments, flags = call.args[1], call.args[2], call.args[4]
@@ -80,14 +80,14 @@ def _signed(value: int) -> int:
 
 
 class CallerMemory:
-    """Another process's memory, read by pages: arguments lie close together."""
+    """Memory of another process, read and cached by page: arguments lie close together."""
 
     def __init__(self, file: int) -> None:
         self._file = file
         self._pages: dict[int, bytes] = {}
 
     def string(self, at: int, most: int) -> bytes | None:
-        """Up to the next NUL; None when it is longer than `most`."""
+        """Reads up to the next NUL; None when it is longer than `most`."""
         parts: list[bytes] = []
         length = 0
         while True:
@@ -106,10 +106,10 @@ class CallerMemory:
             at += len(part)
 
     def pointers(self, at: int, size: int) -> Any:
-        """Those from here to the end of the page."""
+        """Reads the pointers from here to the end of the page."""
         page = self._page(at // _PAGE)
         start = at % _PAGE
-        if start % size:  # not aligned: one by one
+        if start % size:  # not aligned: one at a time
             data = self._bytes(at, size)
             return (int.from_bytes(data, "little"),)
         return memoryview(page)[start : len(page) - len(page) % size].cast(

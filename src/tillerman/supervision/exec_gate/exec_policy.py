@@ -1,4 +1,4 @@
-"""The rules that a gate judges by, as it is told them, and which rules those can be."""
+"""The rules sent to the exec gate, and which rules it can enforce."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tillerman.core.permission.rules import Rule
 
 
 class ExecPolicy(Struct, frozen=True, omit_defaults=True):
-    """What the gate is told: the rules in their order, and who they are for."""
+    """The rules for the gate in order, with the agent and the workspace they apply to."""
 
     rules: tuple[Rule, ...] = ()
-    tightening: tuple[Rule, ...] = ()  # count only where they are stricter
+    tightening: tuple[Rule, ...] = ()  # apply only where they are stricter
     agent: str = ""
     workspace: str = "/"
 
@@ -22,7 +22,7 @@ class ExecPolicy(Struct, frozen=True, omit_defaults=True):
 
 
 def unenforceable(rule: Rule) -> str | None:
-    """Why the gate does not judge by this rule; None for one that it does."""
+    """Returns why the gate cannot enforce this rule; None when it can."""
     if rule.paths:
         return "it names files as well"
     if rule.hosts:
@@ -41,5 +41,5 @@ def unenforceable(rule: Rule) -> str | None:
 
 
 def denied_commands(rules: Iterable[Rule]) -> list[Rule]:
-    """The rules that make a gate worth having."""
+    """Returns the enforceable deny rules; without any, no gate is needed."""
     return [rule for rule in rules if rule.verdict == "deny" and unenforceable(rule) is None]

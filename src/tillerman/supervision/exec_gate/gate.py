@@ -1,8 +1,8 @@
-"""The gate process: answers the execve calls of a session's programs, one after the other.
+"""The exec gate process: answers the execve calls of a session's programs one by one.
 
-Forked from the warden. When it dies, the kernel fails every later execve of the programs with
-ENOSYS; while it is stopped, they wait. Nothing but the program's own first exec is answered before
-the rules are loaded.
+Forked from the warden. If it dies, the kernel fails every later execve of the programs with ENOSYS;
+while it is stopped, they wait. Before the rules are loaded, only a program's own first exec is
+answered.
 """
 
 # ruff: noqa: PTH115, SIM105  # pathlib and contextlib would cost every start some milliseconds
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from tillerman.supervision.exec_gate.readings import Reading
     from tillerman.supervision.exec_gate.seccomp import SeccompNotification
 
-_IDLE = 30  # milliseconds without a call, then the rules are loaded: a start needs the cores
-_SHOWN = 500  # characters of a refused command
-_MOST_STARTS = 8  # execs by which a program's own process may come to be the program
+_IDLE = 30  # milliseconds without a call before the rules are loaded: a start needs the CPU cores
+_SHOWN = 500  # characters of a refused command in the report
+_MOST_STARTS = 8  # execs that a process may need until it is the program itself
 
 
 class Watched:
-    """One program whose calls are judged."""
+    """One program whose execve calls are checked."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -47,16 +47,22 @@ class Watched:
         self._left = 0
 
     def expect(self, count: int, whole: int, rest: int) -> None:
-        """Its process is about to become the program, with so many arguments behind its name; all
-        words have the one checksum, the arguments the other."""
+        """Expects the process to become the program.
+
+        `count` is the number of arguments after the name, `whole` the checksum of the whole argv,
+        `rest` the checksum of the arguments.
+        """
         self._count = count
         self._whole = whole
         self._rest = rest
         self._left = _MOST_STARTS
 
     def starts(self, pid: int, argv: list[bytes]) -> bool:
-        """Whether this is the program itself being started: by us, or by the `env` or the shell
-        script that stands before it, with all of its arguments. Nobody judges that."""
+        """Returns whether this exec starts the program itself; such an exec is not checked.
+
+        It is started by the keeper, or by the `env` or shell script before it, with all its
+        arguments.
+        """
         if pid != self.pid or not self._left:
             return False
         self._left -= 1
@@ -70,7 +76,7 @@ class Watched:
 
 
 class ExecGate:
-    """`control` leads to the warden; programs announce themselves at `registrations`."""
+    """The server of the gate. `control` connects to the warden, `registrations` to new programs."""
 
     def __init__(self, control: Channel, registrations: Any, settings: dict[str, Any]) -> None:
         self._control = control
@@ -79,7 +85,7 @@ class ExecGate:
         self._modules: list[str] = settings["modules"]
         self._path: bytes = settings["path"]
         self._by_warden: bool = settings["memory_by_warden"] or only_ancestors_may_read()
-        self._waiting: list[tuple[Any, ...]] = []  # messages that came before an answer
+        self._waiting: list[tuple[Any, ...]] = []  # messages received before an expected answer
         self._watched: dict[int, Watched] = {}  # by listener
         self._rules: CommandRules | None = None
         self._files: DeniedFiles | None = None
@@ -87,7 +93,7 @@ class ExecGate:
         self._ready = select.poll()
 
     def serve(self) -> None:
-        """Until the warden is gone."""
+        """Serves until the warden ends."""
         self._ready.register(self._control.fileno(), select.POLLIN)
         self._ready.register(self._registrations.fileno(), select.POLLIN)
         while True:
@@ -101,7 +107,7 @@ class ExecGate:
                     self._register()
                 elif event & select.POLLIN:
                     self._answer(number)
-                else:  # nobody is left who could call
+                else:  # no process is left that could call
                     self._ready.unregister(number)
                     del self._watched[number]
                     os.close(number)
@@ -128,7 +134,7 @@ class ExecGate:
                         watched.expect(*rest)
 
     def _load(self) -> CommandRules:
-        """The rules are read by the policy's own code, which takes a while to import."""
+        """Loads the rules lazily: the policy code takes a while to import."""
         sys.path[:] = self._modules
         from tillerman.supervision.exec_gate.command_rules import CommandRules
         from tillerman.supervision.exec_gate.denied_files import DeniedFiles
@@ -147,13 +153,13 @@ class ExecGate:
             return
         try:
             code = self._decide(listener, call)
-        except Exception as error:  # whatever it is, nothing unknown may run
+        except Exception as error:  # any error: an unchecked program must not run
             self._report(call.pid, "", f"{type(error).__name__}: {error}")
             code = errno.EPERM
         seccomp.respond(listener, call.id, code)
 
     def _decide(self, listener: int, notification: SeccompNotification) -> int:
-        """0, or the errno that the call is to fail with."""
+        """Returns 0, or the errno that the call fails with."""
         watched = self._watched[listener]
         try:
             call = self._read(notification)
@@ -183,7 +189,7 @@ class ExecGate:
             os.close(memory)
 
     def _memory_by_warden(self, pid: int) -> int:
-        """An ancestor of the caller may look into it where this process may not."""
+        """Gets the memory file from the warden, an ancestor of the caller, which may read it."""
         self._control.send("memory", pid)
         while True:
             for message in self._control.receive():
@@ -226,7 +232,7 @@ class ExecGate:
     def _report(
         self, pid: int, command: str, reason: str, rule: str = "", source: str = ""
     ) -> None:
-        """Once, though the caller goes on through the folders of its PATH."""
+        """Reports a refusal once, although the caller tries every folder of its PATH."""
         report = (pid, command or f"process {pid}", rule, source, reason)
         if report == self._reported:
             return
@@ -234,11 +240,11 @@ class ExecGate:
         try:
             self._control.send("refused", *report[1:])
         except OSError:
-            pass  # the warden is gone, which ends us next
+            pass  # the warden has ended, which ends this process next
 
 
 def run(control: Channel, registrations: Any, settings: dict[str, Any]) -> NoReturn:
-    """What the warden's fork becomes. It first tries the filter on itself."""
+    """Main function of the process forked by the warden. Tries the filter on itself first."""
     code = 0
     try:
         syscalls.die_with_parent()
@@ -248,7 +254,7 @@ def run(control: Channel, registrations: Any, settings: dict[str, Any]) -> NoRet
         control.send("ready", reason or "")
         if reason is None:
             ExecGate(control, registrations, settings).serve()
-    except EOFError:  # the warden is gone
+    except EOFError:  # the warden has ended
         pass
     except BaseException:
         import traceback

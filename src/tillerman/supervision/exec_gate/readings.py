@@ -1,6 +1,6 @@
-"""What an execve call would run, as command lines that a rule may name.
+"""Determines the command lines that an execve call amounts to, for matching with rules.
 
-A file can be run under many names: through a link, as a script that names its interpreter, through
+A file can run under many names: through a link, as a script that names its interpreter, or through
 the dynamic loader. Each of them is one reading of the call.
 """
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from tillerman.supervision.exec_gate.denied_files import DeniedFiles
     from tillerman.supervision.exec_gate.exec_call import ExecCall
 
-_HEAD = 256  # bytes that the kernel looks at
+_HEAD = 256  # bytes that the kernel inspects
 _MOST_HEADS = 4096
-_DEEPEST = 8  # the kernel follows 5 interpreters; the loader adds to it
+_DEEPEST = 8  # the kernel follows 5 interpreters; the loader adds more
 _ELF = b"\x7fELF"
 _LOADER = re.compile(rb"(ld(64|-linux[\w-]*|-musl-[\w-]+|-[\d.]+)?|libc\.musl-[\w-]+)\.so(\.\d+)?")
 _MANY_PROGRAMS = (b"busybox", b"toybox")
@@ -35,14 +35,14 @@ _LOADER_VALUES = frozenset({
 
 
 class Unnamed(Exception):
-    """A file that no name leads to: nothing says which program it is."""
+    """A file without a name, so that the program cannot be identified."""
 
     def __str__(self) -> str:
         return "it has no file of its own any more, so nothing says which program it is"
 
 
 class Reading:
-    """One command line that the call comes to."""
+    """One command line that the call amounts to."""
 
     def __init__(self, name: bytes, arguments: Sequence[bytes]) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class Reading:
 
 
 class Readings:
-    """`denied` knows the denied programs' files under any name."""
+    """Collects the readings of one call. `denied` recognizes denied programs under any name."""
 
     def __init__(self, call: ExecCall, files: CallerFiles, denied: DeniedFiles) -> None:
         self.found: list[Reading] = []
@@ -63,7 +63,7 @@ class Readings:
         self._denied = denied
 
     def read(self) -> list[Reading]:
-        """OSError as the kernel would give it, `Unnamed`, or all the readings."""
+        """Returns all readings. Raises OSError as the kernel would, or `Unnamed`."""
         call = self._call
         if call.by_descriptor:
             file = self._files.descriptor(call.directory)
@@ -88,7 +88,7 @@ class Readings:
         names = [argv[0].lstrip(b"-"), path, file.name, *denied]
         for name in dict.fromkeys(name for name in names if name):
             self.found.append(Reading(name, arguments))
-        if file.name in _MANY_PROGRAMS:  # under the name of one: its shell runs others by itself
+        if file.name in _MANY_PROGRAMS:  # also as `busybox APPLET`: its shell runs applets itself
             self.found.append(Reading(file.name, [argv[0].rsplit(b"/", 1)[-1], *arguments]))
         head = _head(file)
         if head.startswith(b"#!"):
@@ -100,7 +100,7 @@ class Readings:
             self._add_loaded(arguments, depth)
 
     def _add_loaded(self, arguments: Sequence[bytes], depth: int) -> None:
-        """What `ld.so [OPTION]... PROGRAM [ARGUMENT]...` runs."""
+        """Adds what `ld.so [OPTION]... PROGRAM [ARGUMENT]...` runs."""
         left = list(arguments)
         name = None
         while left and left[0].startswith(b"--"):
@@ -113,13 +113,13 @@ class Readings:
             self._add(self._files.find(left[0]), left[0], argv, depth + 1)
 
     def _is_running(self, file: CallerFile) -> bool:
-        """A program that was replaced on disk may start itself again."""
+        """Returns whether the caller runs this file: a replaced program may restart itself."""
         running = self._files.running()
         return (running.st_dev, running.st_ino) == (file.status.st_dev, file.status.st_ino)
 
 
 def _head(file: CallerFile) -> bytes:
-    """The bytes by which the kernel tells scripts; remembered until somebody changes the file."""
+    """Returns the bytes by which the kernel detects scripts; cached until the file changes."""
     version = file.version
     head = _heads.get(version)
     if head is None:
@@ -144,7 +144,7 @@ def _is_loader(*names: bytes) -> bool:
 
 
 def _interpreter(head: bytes) -> list[bytes]:
-    """The program of a `#!` line and its one argument, as the kernel takes them apart."""
+    """Parses a `#!` line into the program and its single argument, as the kernel does."""
     line = head[2:].split(b"\n", 1)[0].split(b"\0", 1)[0].strip(b" \t")
     parts = re.split(rb"[ \t]+", line, maxsplit=1)
     return [part for part in parts if part]

@@ -1,4 +1,4 @@
-"""The seccomp filter that sends execve and execveat to a listener, and the listener's calls."""
+"""Seccomp filter that sends execve and execveat to a listener, and the listener's ioctls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SeccompNotification:
 
 _X32 = 0x40000000  # a bit in the number: the x32 ABI, which has 4-byte pointers
 
-# per machine: the audit architecture with the numbers of execve and of execveat
+# per machine: audit architecture, numbers of execve, numbers of execveat
 MACHINES = {
     "x86_64": ((0xC000003E, (59, _X32 | 520), (322, _X32 | 545)), (0x40000003, (11,), (358,))),
     "aarch64": ((0xC00000B7, (221,), (281,)), (0x40000028, (11,), (387,))),
@@ -49,7 +49,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unsupported() -> str | None:
-    """Why this machine has no filter of this kind; None when it has."""
+    """Returns why this machine does not support the filter; None when it does."""
     machine = os.uname()
     if machine.sysname != "Linux":
         return "only Linux has it"
@@ -59,7 +59,10 @@ def unsupported() -> str | None:
 
 
 def program(machine: str) -> bytes:
-    """execve and execveat of every ABI go to the listener; everything else is allowed."""
+    """Builds the filter: execve and execveat of every ABI go to the listener.
+
+    All other calls are allowed.
+    """
     steps: list[tuple[int, int, int, int]] = [(_LOAD, 0, 0, _ARCH)]
     for arch, *numbers in MACHINES[machine]:
         block: list[tuple[int, int, int, int]] = [(_LOAD, 0, 0, _NUMBER)]
@@ -71,16 +74,16 @@ def program(machine: str) -> bytes:
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
-# made before anybody forks: every program needs it
+# built before any fork: every program needs it
 _MACHINE = os.uname().machine
 _PROGRAM = program(_MACHINE) if _MACHINE in MACHINES else b""
 
 
 def install(*, no_new_privileges: bool) -> int:
-    """Filter this process and its descendants; the listener, closed on exec.
+    """Filters this process and its descendants; returns the listener, which closes on exec.
 
-    With `no_new_privileges` that flag is set where the kernel asks for it: without the capability
-    CAP_SYS_ADMIN. OSError EBUSY: a filter above this one has a listener already.
+    With `no_new_privileges` that flag is set if the kernel requires it, that is without the
+    capability CAP_SYS_ADMIN. Raises OSError EBUSY if an outer filter already has a listener.
     """
     try:
         return _install()
@@ -115,7 +118,7 @@ def _error() -> OSError:
 
 
 def receive(listener: int) -> SeccompNotification | None:
-    """The next call; None when its process was killed meanwhile."""
+    """Returns the next call; None when its process was killed meanwhile."""
     buffer = bytearray(_EMPTY)
     try:
         fcntl.ioctl(listener, _RECEIVE, buffer)
@@ -128,7 +131,7 @@ def receive(listener: int) -> SeccompNotification | None:
 
 
 def is_waiting(listener: int, id: int) -> bool:
-    """Whether the caller still waits: if not, its pid may be another process by now."""
+    """Returns whether the caller still waits; if not, its pid may have been reused."""
     try:
         fcntl.ioctl(listener, _ID_VALID, struct.pack("=Q", id))
     except OSError:
@@ -137,7 +140,7 @@ def is_waiting(listener: int, id: int) -> bool:
 
 
 def respond(listener: int, id: int, code: int) -> None:
-    """Let the kernel go on with the call, or fail it with an errno. The caller may be gone."""
+    """Lets the call continue, or fails it with an errno. The caller may have ended."""
     response = bytearray(_RESPONSE.pack(id, 0, -code, 0 if code else _CONTINUE))
     try:
         fcntl.ioctl(listener, _SEND, response)

@@ -1,4 +1,4 @@
-"""What the harness tells the gate, and what it hears of it."""
+"""Settings that the harness sends to the exec gate, and the states it reports back."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ BY_CHOICE = (
 
 
 class GateState(NamedTuple):
-    """Whether execs are judged in the programs of a warden, and why not."""
+    """Whether execs are checked in the programs of a warden, and why not."""
 
     enforced: bool = False
     reason: str = "no program has been started with it"
 
 
 class ExecRefused(NamedTuple):
-    """A command that did not run. `rule` is empty where it could not be judged at all."""
+    """A command that was not run. `rule` is empty where it could not be checked at all."""
 
     command: str
     rule: str
@@ -40,10 +40,10 @@ class ExecRefused(NamedTuple):
 
 
 class RuleState(NamedTuple):
-    """Whether a rule on commands holds at execve, or only where an agent asks."""
+    """Whether a command rule is enforced at execve, or only where an agent asks."""
 
     enforced: bool
-    reason: str = ""  # why it is only advice
+    reason: str = ""  # why it is not enforced
 
 
 def gate_settings(
@@ -55,8 +55,10 @@ def gate_settings(
     workspace: Path | str = "/",
     path: str | None = None,
 ) -> dict[str, Any] | None:
-    """What goes under "exec" of a spawn's enforcement; None where there is nothing to judge, or
-    nobody asked for it. `rules`: what is remembered, then what config files say."""
+    """Builds the "exec" part of a spawn's enforcement; None when nothing is to be enforced.
+
+    `rules`: remembered rules first, then those of config files.
+    """
     if not may_be_enforced(wanted):
         return None
     if not any(rule.verdict == "deny" and rule.commands for rule in (*rules, *tightening)):
@@ -70,7 +72,7 @@ def gate_settings(
         "modules": _modules(),
         "path": os.fsencode(path or os.defpath),
         "required": wanted == "on",
-        "memory_by_warden": False,  # where the gate may not read it, it finds that out by itself
+        "memory_by_warden": False,  # where the gate may not read memory, it detects that itself
         "no_new_privileges": wanted == "on" or os.geteuid() == 0,
     }
 
@@ -89,13 +91,15 @@ def exec_policy(
 
 @cache
 def _modules() -> list[str]:
-    """Where the gate finds what it imports: the same for all programs of a session."""
+    """Returns the import path of the gate: the same for all programs of a session."""
     return [one for one in sys.path if one]
 
 
 def probe() -> GateState:
-    """Whether this machine can enforce rules on commands at all, tried in a process of its own:
-    it takes some 50 ms, so call it from a thread."""
+    """Tests in a separate process whether this machine can enforce command rules.
+
+    It takes about 50 ms, so call it from a thread.
+    """
     done = subprocess.run(
         command("exec_gate.availability"), stdout=subprocess.PIPE, env={}, check=True
     )
@@ -104,7 +108,7 @@ def probe() -> GateState:
 
 
 def rule_state(rule: Rule, wanted: Wanted, gate: GateState | None = None) -> RuleState:
-    """For a rule that denies. `gate`: of a session that runs; without it, what one would be."""
+    """Returns the state of a deny rule. `gate`: of a running session; None: predict it."""
     from tillerman.supervision.exec_gate.exec_policy import unenforceable
 
     if rule.verdict != "deny":
@@ -128,7 +132,7 @@ def not_enforced(reason: str) -> SupervisionUnavailable:
 
 
 def refusal_text(refused: ExecRefused) -> str:
-    """For people."""
+    """Formats a refusal for users."""
     if not refused.rule:
         return f"`{refused.command}` was not run: {refused.reason}"
     by = f"rule {refused.rule} ({refused.source})"

@@ -1,13 +1,13 @@
-"""How far a command is kept from the rest of the machine: basic, medium or high.
+"""Isolation levels (sandboxing) of commands: basic, medium or high.
 
-`confine` is the harness's side: it turns a command into one that runs under a level, and refuses
-a level that a canary has not proved here. `enforce` is the last thing that the command's own
-process does before exec. `after` clears away what a command needed.
+`confine` is the harness side: it turns a command into one that runs at a level, and refuses a level
+that the probe has not verified here. `enforce` is the last step of the command's own process before
+exec. `after` removes the temporary files of a command.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # the keeper's child comes through here on its way to `enforce`
+TYPE_CHECKING = False  # the keeper's child imports this package to reach `enforce`
 if TYPE_CHECKING:
     from typing import Any
 
@@ -43,7 +43,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a side when it is asked for: the child's must cost nothing of the harness's."""
+    """Imports a submodule on first use: the child must not load the harness side."""
     import sys
 
     if name not in _HOMES:

@@ -1,6 +1,6 @@
-"""The words for bubblewrap: a machine with nothing on it but the system, toolchains and workspace.
+"""Builds the bubblewrap command line: only the system, toolchains and workspace are visible.
 
-The order matters: what is mounted later lies over what was mounted before.
+The order matters: a later mount covers an earlier one.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 from tillerman.supervision.isolation.confined_home import GIT_CONFIG
 from tillerman.supervision.isolation.readable_system_paths import roots_own, system
 
-FILTER, GIT = 198, 199  # numbers of the open files it finds its filter and the git settings in
-_PLACES = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"  # before those on PATH
-_TEMPORARY = 2 * 1024**3  # bytes of memory that /tmp may take
+FILTER, GIT = 198, 199  # descriptors of the seccomp filter and of the git settings
+_PLACES = "/usr/bin:/usr/local/bin:/bin:/run/current-system/sw/bin"  # searched before PATH
+_TEMPORARY = 2 * 1024**3  # bytes of memory that /tmp may use
 
-# Of bubblewrap itself, which is not confined, the C library would take these at their word.
+# The C library would obey these in bubblewrap itself, which is not confined.
 _OF_THE_LOADER = (
     "LD_", "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES", "LOCALDOMAIN", "LOCPATH",
     "MALLOC_", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF", "RES_OPTIONS", "TZDIR",
@@ -25,7 +25,7 @@ _OF_THE_LOADER = (
 
 
 def find(workspace: Path | None, path: str | None = None) -> Path | None:
-    """Its real place, which nobody but root and the user can have written to."""
+    """Returns the resolved path of bwrap, which only root and the user can have written."""
     if path is None:
         path = f"{_PLACES}:{os.environ.get('PATH', '')}"
     for folder in path.split(os.pathsep):
@@ -39,7 +39,7 @@ def find(workspace: Path | None, path: str | None = None) -> Path | None:
 
 
 def _safe(program: Path) -> bool:
-    """A folder with the sticky bit lets others add files, but not take one's place."""
+    """Rejects paths that others may replace. A sticky folder lets others only add files."""
     for place in (program, *program.parents):
         found = place.stat()
         others = found.st_mode & 0o002 and not (
@@ -51,19 +51,22 @@ def _safe(program: Path) -> bool:
 
 
 def for_bubblewrap(env: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """What bubblewrap may have in its own environment, and what is only for the command."""
+    """Splits the variables into those for bubblewrap itself and those only for the command."""
     inner = {name: value for name, value in env.items() if name.startswith(_OF_THE_LOADER)}
     return {name: value for name, value in env.items() if name not in inner}, inner
 
 
 class ProtectedMounts:
-    """Protected names that exist, read-only. Nothing is mounted over a name that does not: the
-    mount point would be a file on the real disk, for git and everybody else to see."""
+    """Mounts existing protected names read-only.
+
+    Nothing is mounted over a name that does not exist: the mount point would be a file on the real
+    disk, visible to git and all other programs.
+    """
 
     def __init__(self, workspace: Path, protected: Sequence[Path]) -> None:
-        self._pinned: set[Path] = set()  # folders on the way, which must not be renamed
+        self._pinned: set[Path] = set()  # parent folders, which must not be renamed
         self._readonly: set[Path] = set()
-        self.unheld: list[Path] = []  # absent ones, links, and what leaves the workspace
+        self.unheld: list[Path] = []  # absent names, links, and paths that leave the workspace
         for path in protected:
             if not self._add(workspace, path):
                 self.unheld.append(path)
@@ -85,7 +88,10 @@ class ProtectedMounts:
         return True
 
     def arguments(self) -> Iterator[str]:
-        """One that somebody removes meanwhile is left out, as all that do not exist are."""
+        """Yields the mount options.
+
+        A name that is removed meanwhile is skipped, like absent ones.
+        """
         mounts = dict.fromkeys(self._pinned, "--bind-try")
         mounts |= dict.fromkeys(self._readonly, "--ro-bind-try")
         for path in sorted(mounts):
@@ -109,7 +115,7 @@ def words(
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--unshare-cgroup-try", "--new-session", "--die-with-parent", "--cap-drop", "ALL"),
         *_system(),
-        # to root, who stays the owner of root's files, core_pattern alone would be a way out
+        # root still owns root's files, so that a writable core_pattern would be an escape
         *("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"),
         *("--tmpfs", "/run", "--tmpfs", "/var/tmp"),
         *("--size", str(_TEMPORARY), "--tmpfs", "/tmp"),
@@ -133,5 +139,5 @@ def _system() -> Iterator[str]:
     for path in sorted(roots_own()):
         if path.is_dir():
             yield from ("--tmpfs", str(path))
-        else:  # a device, where devices do not work
+        else:  # a device node, which does not work there
             yield from ("--ro-bind", "/dev/null", str(path))

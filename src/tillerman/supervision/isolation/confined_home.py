@@ -1,6 +1,6 @@
-"""The home and the variables a confined command gets: empty but for the user's name in git.
+"""Builds the home folder and environment of a confined command: empty but for git settings.
 
-A home that is there but closed would make half of all tools fail; an empty one makes none.
+An inaccessible home would break about half of all tools; an empty one breaks none.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tillerman.supervision.isolation.readable_system_paths import TOOLCHAIN_VARI
 
 GIT_CONFIG = ".gitconfig"
 _GIT_SETTINGS = r"^(user\.(name|email)|init\.defaultbranch|core\.autocrlf)$"
-# Ways to what is outside: sockets that it cannot reach, folders that it cannot see.
+# Point outside the sandbox: sockets it cannot reach, folders it cannot see.
 _POINTING_OUT = ("XDG_", "DBUS_", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO")
 
 
 def variables(env: Mapping[str, str], *, home: Path, temporary: Path) -> dict[str, str]:
-    """Where the home is not the user's own, the toolchains are told where they are."""
+    """Builds the environment. If HOME changes, variables point toolchains to their folders."""
     kept = {name: value for name, value in env.items() if not name.startswith(_POINTING_OUT)}
     for name in ("TMPDIR", "TMP", "TEMP"):
         if name == "TMPDIR" or name in kept:
@@ -35,7 +35,7 @@ def variables(env: Mapping[str, str], *, home: Path, temporary: Path) -> dict[st
 
 @cache
 def git_config(home: Path) -> bytes:
-    """Who commits, and what a new branch is called: the rest of the user's file may hold keys."""
+    """Returns the git user and branch settings only: the user's file may hold keys."""
     if (git := shutil.which("git")) is None:
         return b""
     words = [git, "config", "--global", "--null", "--get-regexp", _GIT_SETTINGS]

@@ -1,4 +1,4 @@
-"""The harness's side: a command becomes one that runs under a level, or the level is refused."""
+"""Turns a command into one that runs at an isolation level, or refuses the level."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ from tillerman.supervision.isolation.readable_system_paths import without as par
 
 IsolationLevel = Literal["basic", "medium", "high"]
 
-# What root needs for files of others and for its own children. The rest of its power, as that to
-# set the clock, to make devices or to raise limits, has no place in a confined command.
+# Capabilities that root needs for files of other users and for its own children. A confined command
+# needs no others, such as to set the clock, create devices or raise limits.
 _KEPT_BY_ROOT = (0, 1, 3, 4, 5, 6, 7)  # chown, dac_override, fowner, fsetid, kill, setgid, setuid
 
 
 class ConfinedCommand(NamedTuple):
-    """A command under a level. `after` is to be called once all of it has ended.
+    """A command at a level. Call `after` once all of its processes have ended.
 
-    It is spawned with this `env` and not the one that was given, and `rules` go to `enforce`.
-    `unheld` are the protected paths that the level itself does not keep from being changed.
-    At high, `argv` is bubblewrap's: it exits 128 + N when the command ended by signal N, and a
-    signal to it does not reach the command, but ends all of it when it ends bubblewrap.
+    Spawn it with this `env`, not with the given one, and pass `rules` to `enforce`. `unheld` are
+    the protected paths that the level itself does not protect from changes.
+
+    At high, `argv` is bubblewrap's: it exits with 128 + N when the command ended by signal N. A
+    signal to bubblewrap does not reach the command, but if it ends bubblewrap, everything ends.
     """
 
     argv: list[str]
@@ -61,10 +62,11 @@ def confine(
     protected: Sequence[Path] = (),
     scratch: Path | None = None,
 ) -> ConfinedCommand:
-    """IsolationUnavailable when this machine cannot give the level: nothing is ever lowered.
+    """Confines a command. Raises IsolationUnavailable if the level is not available here.
 
-    The first call for a level runs its canary, some 50 ms: call it from a thread. `scratch` is
-    where the home and temporary files of medium go, else a new folder; it must not exist.
+    A level is never lowered. The first call for a level runs its probe, about 50 ms: call it from a
+    thread. `scratch` is the folder for the home and temporary files of medium, by default a new
+    folder; it must not exist.
     """
     if level not in LEVELS:
         raise UsageError(
@@ -84,9 +86,9 @@ def confine(
 
 
 def check_level(level: str, workspace: Path) -> None:
-    """IsolationUnavailable when no command can run at this level in this workspace.
+    """Raises IsolationUnavailable when no command can run at this level in this workspace.
 
-    The first call for a level runs its canary: call it from a thread.
+    The first call for a level runs its probe: call it from a thread.
     """
     if level != "basic":
         _check_workspace(level, workspace.resolve(strict=True))
@@ -95,13 +97,13 @@ def check_level(level: str, workspace: Path) -> None:
 
 
 def after(confined: ConfinedCommand) -> None:
-    """Removes what the command needed: its home and temporary files."""
+    """Removes the home and temporary files of the command."""
     if confined.scratch:
         shutil.rmtree(confined.scratch, onerror=_open_and_retry)
 
 
 def refusal(level: str) -> IsolationUnavailable | None:
-    """Why this machine does not give the level, and what mends it; None when it does."""
+    """Returns why the level is unavailable on this machine and how to fix it; None if it works."""
     if level == "basic" or level in _proved:
         return None
     why = _missing(level)
@@ -115,13 +117,13 @@ def refusal(level: str) -> IsolationUnavailable | None:
     return IsolationUnavailable(level, *why)
 
 
-_proved: set[str] = set()  # a refusal is not kept: what was missing may be there the next time
+_proved: set[str] = set()  # refusals are not cached: the cause may be fixed by the next call
 
 
 def trial(
     level: str, workspace: Path, argv: list[str], env: dict[str, str], readable: Sequence[Path]
 ) -> ConfinedCommand:
-    """As `confine`, but unproved, and with more to read: for the canary alone."""
+    """Like `confine`, but without the probe and with more readable paths: only for the probe."""
     build = _medium if level == "medium" else _high
     return build(workspace, argv, env, workspace, (), None, readable)
 
@@ -167,7 +169,7 @@ def _install(package: str) -> str:
 
 
 def _check_workspace(level: str, workspace: Path) -> None:
-    """A workspace that holds the home or the system leaves nothing to keep a command from."""
+    """Rejects a workspace that contains the home or the system: nothing would be isolated."""
     for place in (str(Path.home().resolve()), *SYSTEM):
         if holds(str(workspace), place):
             raise IsolationUnavailable(
@@ -218,11 +220,11 @@ def _medium(
 
 
 def _toolchains(workspace: Path) -> list[Path]:
-    """By our own home and PATH: a command may come with others, to have more opened."""
+    """Uses the harness's HOME and PATH: the command's could be set to open more paths."""
     return toolchains(Path.home(), os.environ.get("PATH", os.defpath), workspace)
 
 
-@cache  # for root it is a walk
+@cache  # for root it walks a folder tree
 def _system_places() -> tuple[tuple[Path, int], ...]:
     return tuple(
         (part, landlock.RUN if whole else landlock.LIST)
@@ -273,7 +275,7 @@ def _high(
 
 
 def _open_and_retry(remove: Callable[..., Any], path: str, error: Any) -> None:
-    """A command may have closed a folder of its own."""
+    """Retries after chmod: the command may have removed permissions of a folder."""
     try:
         Path(path).parent.chmod(0o700)
         if Path(path).is_dir() and not Path(path).is_symlink():
@@ -282,4 +284,4 @@ def _open_and_retry(remove: Callable[..., Any], path: str, error: Any) -> None:
         else:
             remove(path)
     except OSError:
-        pass  # of root's, or gone
+        pass  # owned by root, or already removed

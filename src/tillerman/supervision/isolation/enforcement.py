@@ -1,7 +1,7 @@
-"""The command's own side: gives up what the level does not leave it, right before exec.
+"""Applies resource limits, capabilities, Landlock and seccomp in the child right before exec.
 
-Runs in a process that has just been forked and has one thread. Nothing is undone: a process that
-could not give up everything must not go on to exec.
+Runs in a process that was just forked and has one thread. Nothing is undone on an error: a process
+that could not apply everything must not continue to exec.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# What marshal can carry: limits as (resource, value), capabilities that root keeps or None,
-# Landlock as (files, network, scoped, ((path, rights), …)) or None, a seccomp program or None, and
-# what bubblewrap is to find as open files: (number, content)
+# Values that marshal supports: limits as (resource, value); capabilities that root keeps, or None;
+# Landlock as (files, network, scoped, ((path, rights), …)) or None; a seccomp program or None; and
+# files that bubblewrap expects to be open: (number, content).
 Rules = tuple[
     tuple[tuple[int, int], ...],
     tuple[int, ...] | None,
@@ -41,13 +41,13 @@ _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _LANDLOCK_CREATE_RULESET, _LANDLOCK_ADD_RULE, _LANDLOCK_RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH = 1
-_FOR_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that a single file can have
+_FOR_FILES = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 14 | 1 << 15  # rights that apply to a single file
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enforce(rules: Rules | None) -> None:
-    """OSError when any of it cannot be had: then the command must not run."""
+    """Applies the rules. Raises OSError if any of them fails: then the command must not run."""
     if rules is None:
         return
     limits, capabilities, landlock, program, files = rules
@@ -67,17 +67,17 @@ def enforce(rules: Rules | None) -> None:
 
 
 def _close_on_exec() -> None:
-    """An open folder would be a door that no rule watches."""
+    """Marks open files close-on-exec: an inherited open folder would bypass all rules."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:
                 os.set_inheritable(int(name), False)
             except OSError:
-                continue  # the one that the folder was read by
+                continue  # the descriptor that listdir itself used
 
 
 def _lay_open(number: int, content: bytes) -> None:
-    """A file without a name, at that number; nobody may be using it."""
+    """Creates an anonymous file with this content at that descriptor, which must be free."""
     try:
         os.fstat(number)
     except OSError:
@@ -101,11 +101,11 @@ def _limit(what: int, value: int) -> None:
 
 
 def _keep_capabilities(kept: tuple[int, ...]) -> None:
-    """For root, who regains at exec what the bounding set still holds; others have none."""
+    """Drops capabilities of root, which regains at exec those in the bounding set."""
     if os.geteuid() != 0:
         return
     capability = 0
-    while (held := _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0)) >= 0:  # until the last one
+    while (held := _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0)) >= 0:  # until the last
         if held and capability not in kept:
             _checked(_libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0))
         capability += 1
@@ -133,7 +133,7 @@ def _allow(ruleset: int, path: bytes, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # gone, or closed to the user: there is nothing to allow
+        return  # does not exist, or the user has no access: nothing to allow
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             rights &= _FOR_FILES
@@ -145,7 +145,7 @@ def _allow(ruleset: int, path: bytes, rights: int) -> None:
 
 def _filter(program: bytes) -> None:
     steps = ctypes.create_string_buffer(program, len(program))
-    # sock_fprog: how many, and where, aligned as a pointer is
+    # struct sock_fprog: the count, and the address, aligned as a pointer
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(steps))
     _checked(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, header, 0, 0))
 

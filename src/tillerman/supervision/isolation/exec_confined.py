@@ -1,4 +1,4 @@
-"""Becomes a confined command without a keeper: reads it from standard input, enforces, execs."""
+"""Runs a confined command without a keeper: reads it from stdin, enforces rules, execs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def main() -> None:
     argv, env, cwd, rules = marshal.loads(said)
     os.chdir(cwd)
     enforce(rules)
-    # from here on nothing can be imported: the modules may lie outside
+    # nothing can be imported from here on: the modules may lie outside the sandbox
     name, folders = argv[0], env.get("PATH", os.defpath).split(":")
     for path in [name] if "/" in name else [f"{folder}/{name}" for folder in folders]:
         try:

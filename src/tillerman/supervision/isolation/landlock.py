@@ -1,4 +1,4 @@
-"""Landlock's words: which version the kernel speaks, and what each kind of place allows."""
+"""Landlock constants: ABI version of the kernel, and access rights for each kind of path."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ LIST = _READ_DIR
 READ = _READ_FILE | _READ_DIR
 RUN = READ | _EXECUTE
 DEVICE = _READ_FILE | _WRITE_FILE | _TRUNCATE
-# a device node made in the workspace would be a way to the disk beneath it
+# a device node created in the workspace would give access to the raw disk
 WORK = ((1 << 15) - 1) & ~(_MAKE_CHAR | _MAKE_BLOCK)
 
 
 class LandlockRights(NamedTuple):
-    """What is refused unless a rule allows it."""
+    """The rights that are refused unless a rule allows them."""
 
     files: int
     network: int
@@ -30,7 +30,7 @@ class LandlockRights(NamedTuple):
 
 
 def handled(version: int) -> LandlockRights:
-    """All rights that this version knows."""
+    """Returns all rights that this version supports."""
     files = (1 << 13) - 1
     for since, right in ((2, 1 << 13), (3, _TRUNCATE), (5, _IOCTL_DEV)):
         if version >= since:
@@ -39,7 +39,7 @@ def handled(version: int) -> LandlockRights:
 
 
 def version() -> int:
-    """OSError where the kernel has none (ENOSYS), or it is switched off (EOPNOTSUPP)."""
+    """Returns the ABI version. Raises OSError: ENOSYS if absent, EOPNOTSUPP if disabled."""
     libc = ctypes.CDLL(None, use_errno=True)
     found = int(libc.syscall(CREATE_RULESET, None, 0, _VERSION))
     if found < 0:

@@ -1,7 +1,7 @@
-"""What a command may use up, by level. The numbers are data: this table is all there is.
+"""Resource limits (rlimits) of a command for each isolation level.
 
-All but the number of processes hold for each process by itself. The processes are those that may
-be added to what runs already, because the kernel counts all of a user's; it never counts root's.
+All limits except the number of processes apply per process. The number of processes is added to
+those that already run, because the kernel counts all processes of a user; it never counts root's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _GB = 1024**3
 
 
 class ResourceLimits(NamedTuple):
-    processes: int  # and threads
+    processes: int  # including threads
     cpu: int | None = None  # seconds
     data: int | None = None  # bytes of private memory
     file: int | None = None  # bytes in one file
@@ -31,7 +31,7 @@ LIMITS = {
 
 
 def limits(level: str) -> tuple[tuple[int, int], ...]:
-    """As pairs for setrlimit. No level leaves core files: they hold what was in memory."""
+    """Returns pairs for setrlimit. Core files are always off: they would contain memory."""
     table = LIMITS[level]
     wanted = (
         (resource.RLIMIT_CORE, 0),
@@ -45,7 +45,7 @@ def limits(level: str) -> tuple[tuple[int, int], ...]:
 
 
 def _running() -> int:
-    """All threads of the machine, which are no fewer than the user's; a walk would cost more."""
+    """Counts all threads of the machine, an upper bound of the user's; a /proc walk costs more."""
     try:
         return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Tries a level out: a command under it tries to get out in every way that the level forbids."""
+"""Probes an isolation level: runs a command that attempts every forbidden escape."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from pathlib import Path
 from tillerman.supervision.isolation.confinement import ConfinedCommand, after
 from tillerman.supervision.protocol.launch_warden import command
 
-_WITHIN = 20.0  # seconds; a busy machine may be slow, a sandbox that hangs must end
+_WITHIN = 20.0  # seconds; a busy machine may be slow, but a hanging sandbox must end
 _FINE = "fine"
 _SECRET = "untold"
 _KILLED = "killed"
 _TURNED = "turned"
 
-# Tries everything, and says what it could read, kill and open. The rest is seen from outside.
+# Attempts everything and prints what it could read, kill and open. The rest is checked from
+# outside.
 _ACTS = """
 import os, _socket as s
 outside, workspace, victim, tcp, udp, name = {arguments!r}
@@ -67,7 +68,7 @@ Trial = Callable[[str, Path, list[str], dict[str, str], Sequence[Path]], Confine
 
 
 def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
-    """What the level does not hold here, and what may mend it; None when it holds."""
+    """Returns which escape worked and how to fix it; None when the level holds."""
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="tillerman-canary-")).resolve()
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -160,7 +161,7 @@ def _heard(one: socket.socket) -> bool:
 
 
 def _victim(stack: ExitStack) -> subprocess.Popen[bytes]:
-    """A process that waits to be signalled, and ends with us when it is not."""
+    """Starts a process to be signalled; it ends with this one if it is not."""
     process = subprocess.Popen(
         ["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env={}
     )
@@ -176,7 +177,7 @@ def _victim(stack: ExitStack) -> subprocess.Popen[bytes]:
 
 
 def _own_python() -> list[Path]:
-    """What the canary itself runs on, wherever it is installed."""
+    """Returns the folders of the Python that runs the probe, wherever it is installed."""
     return sorted({Path(sys.base_prefix).resolve(), Path(sys.executable).resolve().parent})
 
 
@@ -187,7 +188,7 @@ def _mend_leak(level: str) -> str:
 
 
 def _mend(level: str, complaint: str) -> str:
-    """The switches that are known to be in the way."""
+    """Suggests the system setting that is known to block the level."""
     if level == "medium":
         return "`tillerman doctor` tells what the kernel has; use high, or basic"
     if "Unknown option" in complaint:

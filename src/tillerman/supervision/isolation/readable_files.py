@@ -1,4 +1,7 @@
-"""Which files of the machine a command at some level could read, for tools that read for it."""
+"""Decides which files outside the workspace a command at a level could read.
+
+Used by tools that read files on behalf of a command.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,19 @@ from tillerman.supervision.isolation.readable_system_paths import (
 
 
 def closed_here(level: str, workspace: Path, path: str, status: os.stat_result) -> str:
-    """As `closed_to`; IsolationUnavailable where no command can run at this level at all: what
-    the machine cannot keep a command from is not read for one either. Call it from a thread."""
+    """Like `closed_to`, but raises IsolationUnavailable if no command can run at this level.
+
+    A file is not read for a command that the machine cannot isolate. Call it from a thread.
+    """
     check_level(level, workspace)
     return closed_to(level, workspace, path, status)
 
 
 def closed_to(level: str, workspace: Path, path: str, status: os.stat_result) -> str:
-    """Why a command at this level could not read the file, "" where it could.
+    """Returns why a command at this level could not read the file, or "" if it could.
 
-    `path` is absolute and goes through no link; `status` is that of the file as it was opened.
-    tillerman's own files, which hold tokens and what was said, are closed at every level.
+    `path` is absolute and free of links; `status` is that of the opened file. tillerman's own
+    files, which hold tokens and transcripts, are closed at every level.
     """
     own = find_paths()
     folders = (own.config, own.state, own.cache, own.sockets)
@@ -52,6 +57,6 @@ def _is_open(path: str, workspace: Path) -> bool:
 
 
 def _is_readable(status: os.stat_result) -> bool:
-    """By owner and mode alone."""
+    """Checks owner and mode bits only."""
     bit = 0o400 if status.st_uid == os.geteuid() else 0o004
     return bool(status.st_mode & bit)

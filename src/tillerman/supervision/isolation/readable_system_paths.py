@@ -1,8 +1,8 @@
-"""What of the machine a confined command may read and run: the system, and the user's toolchains.
+"""Paths that a confined command may read and run: the system and the user's toolchains.
 
-Everything else does not exist for it (high) or is closed (medium). What only root may read is left
-out for root too, and whatever holds keys or other people's words is never opened, not even when a
-folder on PATH lies in it.
+All other paths do not exist for it (high) or are inaccessible (medium). Files that only root may
+read are left out for root too. Folders that hold keys or private data are never opened, not even
+when a folder on PATH lies inside.
 """
 
 # with each command some thousand pairs of paths are compared, which as Path would take 50 ms
@@ -25,7 +25,7 @@ SYSTEM = (
 )  # fmt: skip
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
-# In the home: what compilers and interpreters are made of.
+# Relative to the home: files of compilers and interpreters.
 _TOOLCHAINS = (
     ".pyenv", ".nvm", ".rbenv", ".asdf", ".volta", ".fnm", ".rustup", ".sdkman", ".ghcup",
     ".juliaup", ".jenv", ".bun/bin", ".deno/bin", ".nix-profile", ".yarn/bin", ".npm-global",
@@ -34,20 +34,21 @@ _TOOLCHAINS = (
     ".local/bin", ".local/lib", ".local/pipx", ".local/share/pipx", ".local/share/uv",
     ".local/share/mise", ".local/share/fnm", ".local/share/pnpm",
 )  # fmt: skip
-# How they find themselves where the home is another.
+# Where toolchains find their files when HOME is different.
 TOOLCHAIN_VARIABLES = {
     "PYENV_ROOT": ".pyenv", "NVM_DIR": ".nvm", "RBENV_ROOT": ".rbenv", "ASDF_DATA_DIR": ".asdf",
     "VOLTA_HOME": ".volta", "RUSTUP_HOME": ".rustup", "CARGO_HOME": ".cargo",
     "PYTHONUSERBASE": ".local", "GOMODCACHE": "go/pkg/mod", "MISE_DATA_DIR": ".local/share/mise",
 }  # fmt: skip
-# In the home: keys, words and state. A folder that holds one of these is not opened either.
+# Relative to the home: keys, private data and state. A folder that contains one of these is not
+# opened either.
 _NEVER = (
     ".ssh", ".gnupg", ".aws", ".azure", ".config", ".kube", ".docker", ".netrc", ".npmrc",
     ".pypirc", ".git-credentials", ".password-store", ".mozilla", ".thunderbird",
     ".local/state", ".local/share/keyrings", ".cargo/credentials", ".cargo/credentials.toml",
     ".claude", ".codex", ".gemini", ".qwen", ".cursor", ".copilot", ".bash_history",
 )  # fmt: skip
-_PROGRAMS = ("bin", "sbin", "shims")  # folders whose parent holds what they need
+_PROGRAMS = ("bin", "sbin", "shims")  # their parent folder holds the files they need
 
 
 def system() -> list[Path]:
@@ -55,7 +56,7 @@ def system() -> list[Path]:
 
 
 def toolchains(home: Path, path: str, workspace: Path) -> list[Path]:
-    """Those of the home, and those on PATH; none that lies in the workspace, or holds it."""
+    """Returns toolchains in the home and on PATH, but none inside or around the workspace."""
     closed = [*never(home), str(workspace)]
     wanted = {f"{home}/{name}" for name in _TOOLCHAINS}
     for word in path.split(os.pathsep):
@@ -91,12 +92,12 @@ def holds(folder: str, path: str) -> bool:
 
 @cache
 def roots_own(folder: Path = Path("/etc")) -> frozenset[Path]:
-    """What root alone may read there. For anybody else the kernel sees to it."""
+    """Returns the files there that only root may read. For other users the kernel enforces it."""
     return frozenset(_closed_to_others(folder)) if os.geteuid() == 0 else frozenset()
 
 
 def without(folder: Path, closed: frozenset[Path]) -> Iterator[tuple[Path, bool]]:
-    """The parts that make up the folder without these; False for one that is only to be listed."""
+    """Yields the parts of the folder without `closed`; False for a folder that is only listed."""
     above = {parent for path in closed for parent in path.parents}
     yield from _parts(folder, closed, above)
 
@@ -109,7 +110,7 @@ def _parts(folder: Path, closed: frozenset[Path], above: set[Path]) -> Iterator[
     for entry in os.scandir(folder):
         path = Path(entry.path)
         if path in closed or entry.is_symlink():
-            continue  # where a link leads to has rules of its own
+            continue  # the target of a link has its own rules
         if entry.is_dir():
             yield from _parts(path, closed, above)
         else:

@@ -1,4 +1,4 @@
-"""One control group (v2) around one program's tree."""
+"""A control group (cgroup v2) for the process tree of one program."""
 
 # pathlib and contextlib would cost every start some milliseconds
 # ruff: noqa: PTH102, PTH106
@@ -13,11 +13,11 @@ from tillerman.supervision.linux.process_table import read
 
 
 class NoCgroup(Exception):
-    """This process has no v2 control group of its own to put children in; says why."""
+    """This process has no usable v2 control group for its children; the text says why."""
 
 
 def own_folder() -> str:
-    """The folder of the v2 group this process is in, wherever the hierarchy is mounted."""
+    """Returns the folder of this process's v2 group, wherever the hierarchy is mounted."""
     mine = next(
         (line[3:] for line in read("/proc/self/cgroup").decode().splitlines() if line[:3] == "0::"),
         None,
@@ -50,7 +50,7 @@ class Cgroup:
         self._write("cgroup.procs", b"0")
 
     def members(self) -> set[int]:
-        """All of them, those in groups inside this one too."""
+        """Returns all pids, including those in nested groups."""
         try:
             found = set(map(int, read(f"{self.folder}/cgroup.procs").split()))
         except FileNotFoundError:
@@ -60,7 +60,7 @@ class Cgroup:
         return found
 
     def kill(self, within: float) -> bool:
-        """SIGKILL to every member, however it was started; True once there is none."""
+        """Sends SIGKILL to every member, however it was started; True once the group is empty."""
         try:
             self._write("cgroup.kill", b"1")
             return self._wait_until_empty(within)
@@ -68,7 +68,7 @@ class Cgroup:
             return True
 
     def remove(self) -> None:
-        """The folder and those its members made inside; the kernel refuses while any lives."""
+        """Removes the folder and nested groups; the kernel refuses while a member is alive."""
         try:
             for inner in self._inner():
                 inner.remove()

@@ -1,4 +1,4 @@
-"""Forking a process that is PID 1 of its own pid namespace."""
+"""Forks a process that is PID 1 of a new pid namespace."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tillerman.supervision.linux import syscalls
 def fork_init(*, user: bool) -> int:
     """Like `os.fork`, but the child is the init of a new pid and mount namespace.
 
-    Had the caller entered them itself, all its later children would land in the first one: the
-    kernel makes them together with the child. The caller must have no other thread.
+    If the caller called unshare itself, all its later children would enter the first namespace;
+    clone creates the namespaces together with the child. The caller must have no other thread.
     """
     told, tell = os.pipe()
     uid, gid = os.geteuid(), os.getegid()
@@ -40,7 +40,7 @@ def fork_init(*, user: bool) -> int:
 
 
 def _map(uid: int, gid: int, tell: int) -> None:
-    """Be who we were, and nobody else."""
+    """Maps only the current user and group."""
     try:
         for name, text in (
             ("setgroups", "deny"),

@@ -1,6 +1,6 @@
-"""The process table: who descends from whom, who carries a marker, and ending them all.
+"""The process table: finds descendants and marked processes, and kills them.
 
-Linux reads /proc. Elsewhere `ps` answers, slower and with less.
+Reads /proc on Linux. Elsewhere it uses `ps`, which is slower and reports less.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from collections.abc import Set as AbstractSet
 else:
-    import _signal as signal  # the C half: its Python wrapper builds enums, 5 ms at every start
+    import _signal as signal  # the C module: its Python wrapper builds enums, 5 ms per start
 
 LINUX = sys.platform == "linux"
 MARKER = "TILLERMAN_MARKER"
@@ -26,7 +26,7 @@ _STOP_ROUNDS = 64
 
 
 class ProcessRow:
-    """One row of the table. `start` tells a process from a later one with the same pid."""
+    """One row of the table. `start` distinguishes a process from a later one with the same pid."""
 
     __slots__ = ("dead", "parent", "pid", "session", "start")
 
@@ -39,7 +39,7 @@ class ProcessRow:
 
 
 def read(path: str, *, dir_fd: int | None = None) -> bytes:
-    """The whole of a small file; io.open would cost twice the time on every row of /proc."""
+    """Reads a whole small file; io.open would take twice as long per row of /proc."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         parts = []
@@ -98,7 +98,7 @@ def descendants(roots: Iterable[int], table: dict[int, ProcessRow]) -> set[int]:
 
 
 def ancestors(pid: int) -> set[int]:
-    """Those it was started by, and itself."""
+    """Returns the pid itself and all its ancestors."""
     found: set[int] = set()
     while pid and pid not in found:
         found.add(pid)
@@ -108,7 +108,7 @@ def ancestors(pid: int) -> set[int]:
 
 
 def children() -> set[int]:
-    """This process's own, by the kernel's list where it keeps one."""
+    """Returns this process's children, from the kernel's list if it has one."""
     try:
         return set(map(int, read(f"/proc/self/task/{os.getpid()}/children").split()))
     except FileNotFoundError:
@@ -116,7 +116,7 @@ def children() -> set[int]:
 
 
 def carriers(marker: str, table: Iterable[int]) -> set[int]:
-    """The processes whose environment at exec held the marker, or one that it is a prefix of."""
+    """Returns processes whose environment at exec held the marker or `MARKER.SUFFIX`."""
     if not LINUX:
         return _carriers_by_ps(marker)
     wanted = f"\0{MARKER}={marker}".encode()
@@ -139,15 +139,15 @@ def send(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
-        pass  # gone already, or another user's: the caller looks again and reports what is left
+        pass  # already ended, or another user's: the caller looks again and reports what is left
 
 
 def end_children(spare: AbstractSet[int], reap: Callable[[], object], within: float) -> set[int]:
-    """For a subreaper: kill its children until there are none; those that would not die.
+    """Kills all children of a subreaper until none is left; returns those that survive.
 
-    A killed child's children become ours, so the whole tree dies from the top: no parent lives to
-    see its child die and start another. Looking only at our own children is quick enough to catch
-    a process that forks and exits in a loop, which a walk over the table is not.
+    Children of a killed child become children of this process, so the tree dies from the top: no
+    parent lives to see its child die and start another. Looking only at direct children is fast
+    enough to catch a process that forks and exits in a loop; a walk over the table is not.
     """
     deadline = time.monotonic() + within
     before: set[int] = set()
@@ -166,10 +166,10 @@ def end_children(spare: AbstractSet[int], reap: Callable[[], object], within: fl
 
 
 def end(look: Callable[[], set[int]], within: float) -> set[int]:
-    """For anyone else: stop, then kill, all that `look` finds until it finds nothing, twice.
+    """Stops, then kills, all processes that `look` finds, until it finds none twice.
 
-    Stopped first, so that no process sees another die and starts a new one. Twice, because a
-    process in the middle of exec shows no environment to be known by.
+    For callers that are not a subreaper. Processes are stopped first, so that none sees another die
+    and starts a new one. Twice, because a process in the middle of exec shows no environment.
     """
     deadline = time.monotonic() + within
     quiet = 0

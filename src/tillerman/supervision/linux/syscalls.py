@@ -1,4 +1,4 @@
-"""The few Linux calls Python has no name for."""
+"""Linux system calls that Python does not wrap: prctl, clone, unshare, mount."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 
-# The number of clone; the order of its arguments differs elsewhere, but not of the first.
+# Number of clone. Other machines order its arguments differently, except for the first.
 _CLONE = {"x86_64": 56, "aarch64": 220, "riscv64": 220}
 
 _PR_SET_PDEATHSIG = 1
@@ -22,7 +22,7 @@ _MS_REC_SLAVE = 0x4000 | 0x80000
 _SIGKILL, _SIGCHLD = 9, 17
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_python = ctypes.PyDLL(None, use_errno=True)  # calls in it are made as Python's own are
+_python = ctypes.PyDLL(None, use_errno=True)  # calls keep the GIL, as Python's own fork does
 
 
 def _checked(result: int) -> None:
@@ -32,12 +32,12 @@ def _checked(result: int) -> None:
 
 
 def become_subreaper() -> None:
-    """From now on orphaned descendants become children of this process."""
+    """Makes orphaned descendants children of this process from now on."""
     _checked(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 def die_with_parent() -> None:
-    """SIGKILL this process when the thread that is now its parent ends."""
+    """Has this process killed (SIGKILL) when its current parent thread ends."""
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0))
 
 
@@ -46,7 +46,7 @@ def name_process(name: str) -> None:
 
 
 def hide_memory() -> None:
-    """Nobody of the same user may look into this process, or take its open files."""
+    """Denies other processes of the user access to this one's memory and open files."""
     _checked(_libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0))
 
 
@@ -55,12 +55,12 @@ def unshare(flags: int) -> None:
 
 
 def fork_into(flags: int) -> int:
-    """Like `os.fork`, with the child in new namespaces. OSError where the kernel has none."""
+    """Like `os.fork`, with the child in new namespaces. Raises OSError if unsupported."""
     number = _CLONE.get(os.uname().machine)
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     _python.PyOS_BeforeFork()
-    # no stack: as after a fork, the child goes on with a copy of ours
+    # no stack: like after a fork, the child continues on a copy of this one
     pid: int = _python.syscall(number, ctypes.c_ulong(flags | _SIGCHLD), None, None, None, None)
     code = ctypes.get_errno()
     if pid == 0:
@@ -73,7 +73,7 @@ def fork_into(flags: int) -> int:
 
 
 def mount_own_proc() -> None:
-    """A /proc of the pid namespace this process is in; later mounts outside still come in."""
+    """Mounts a /proc of the current pid namespace; later mounts outside still propagate in."""
     _checked(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC_SLAVE), None))
     flags = ctypes.c_ulong(_MS_NOSUID_NODEV_NOEXEC)
     _checked(_libc.mount(b"proc", b"/proc", b"proc", flags, None))

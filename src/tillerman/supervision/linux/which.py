@@ -1,4 +1,4 @@
-"""Where a program is. `shutil` knows too, but takes longer to load than an agent to be started."""
+"""Finds a program on PATH. `shutil.which` would take longer to import than an agent to start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def find_program(name: str, path: str | None) -> str | None:
-    """The first on `path` that may be run; a name with a slash is looked for where it says."""
+    """Returns the first executable on `path`; a name with a slash is used as a path."""
     folders = [""] if "/" in name else (os.defpath if path is None else path).split(os.pathsep)
     for folder in folders:
         file = os.path.join(folder, name)  # noqa: PTH118  `.` must not get lost

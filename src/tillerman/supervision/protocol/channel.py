@@ -1,7 +1,7 @@
 """Messages and open files between harness, warden and keepers, over a stream socket.
 
-A frame is its length in four bytes and a marshalled tuple. Both ends are the same interpreter and
-the socket pair is private, so marshal is safe here, and `json` would cost every start 8 ms.
+A frame is its length in four bytes and a marshalled tuple. Both ends run the same interpreter and
+the socket pair is private, so marshal is safe here; importing `json` would cost every start 8 ms.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 else:
-    import _socket as socket  # the C half: its Python wrapper costs every start 8 ms
+    import _socket as socket  # the C module: its Python wrapper costs every start 8 ms
 
 _CHUNK = 65536
-# Linux can set it while receiving; elsewhere a received file is marked by hand.
+# Linux can set the flag on receive; elsewhere it is set on each received file.
 _CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _MOST_FILES = 16
 
@@ -30,7 +30,7 @@ def frame(message: Any) -> bytes:
 
 
 def unframe(buffer: bytearray) -> list[Any]:
-    """Take the whole frames off the front of `buffer`."""
+    """Removes the complete frames from the front of `buffer` and decodes them."""
     messages = []
     while len(buffer) >= 4:
         end = 4 + int.from_bytes(buffer[:4], "big")
@@ -63,7 +63,7 @@ class Channel:
         self.socket.sendall(frame(message))
 
     def receive(self) -> list[tuple[Any, ...]]:
-        """The messages that are whole after one read; EOFError once the other end is gone."""
+        """Returns the complete messages after one read; EOFError once the other end is closed."""
         try:
             data, ancillary, _, _ = self.socket.recvmsg(
                 _CHUNK, socket.CMSG_SPACE(4 * _MOST_FILES), _CLOEXEC

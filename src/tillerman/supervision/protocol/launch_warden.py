@@ -1,4 +1,4 @@
-"""Starting the warden process, before anything heavy is imported."""
+"""Starts the warden process before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from tillerman.supervision.protocol.channel import frame, rights
 
-_FITS_THE_SOCKET = 64 * 1024  # bytes that nobody reads yet
+_FITS_THE_SOCKET = 64 * 1024  # bytes that the socket buffers before the warden reads
 LEVELS = ("auto", "namespace", "cgroup", "subreaper", "group")
 
-# The package's own __init__ may import anything at all: the warden gets an empty one instead, and
-# unlike a script run by its path its modules still come from the byte-code cache.
+# The package's own __init__ may import anything: the warden gets an empty one instead. Unlike with
+# a script run by path, its modules still come from the bytecode cache.
 _BOOT = (
     "import sys; package = type(sys)('tillerman'); package.__path__ = [sys.argv.pop(1)];"
     " sys.modules['tillerman'] = package;"
@@ -26,25 +26,28 @@ _BOOT = (
 )
 
 
-# What the kernel is to hold of a session's rules: plain values that marshal can carry. "exec" are
-# the settings of `exec_gate`, "mounts" those of `mounts`; what is absent is not enforced.
+# Rules of a session that the kernel enforces, as plain values for marshal. "exec" holds the
+# settings of `exec_gate`, "mounts" those of `mounts`; absent keys are not enforced.
 Enforcement = Mapping[str, Any]
 NOT_ENFORCED: Enforcement = MappingProxyType({})
 
 
 class Early(NamedTuple):
-    """A program that the warden was asked for before anybody could wait for it."""
+    """A program requested from the warden before a caller could wait for it."""
 
     argv: list[str]
     cwd: str
     env: dict[str, str]
     enforcement: Enforcement
-    pipes: tuple[int, int, int]  # our ends
+    pipes: tuple[int, int, int]  # the harness ends
 
 
 class Launched(NamedTuple):
-    """A warden that is starting. `Warden.attach` takes it over; until then the fields are private
-    to it. Dropping it unattached ends the process: its end of the socket closes."""
+    """A warden that is starting. `WardenClient.attach` takes it over.
+
+    Until then the fields are private to it. Dropping it unattached ends the process, because its
+    end of the socket closes.
+    """
 
     process: subprocess.Popen[bytes] | None  # None: another harness started it
     control: socket.socket
@@ -60,10 +63,10 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 def launch(*, level: str = "auto", records: Path, marker: str, linger: float = 0.0) -> Launched:
-    """Start a warden and return at once. `marker` names it: unique, of letters, digits, - and _.
+    """Starts a warden and returns at once.
 
-    With `linger` it keeps the programs that are to last that many seconds after its harness went,
-    for one that comes back by `Warden.rejoin`.
+    `marker` is its unique name, of letters, digits, - and _. With `linger` it keeps lasting
+    programs for that many seconds after its harness has ended, until `WardenClient.rejoin`.
     """
     if level not in LEVELS:
         raise ValueError(f"{level!r} is not a supervision level: {', '.join(LEVELS)}")
@@ -84,7 +87,7 @@ def launch(*, level: str = "auto", records: Path, marker: str, linger: float = 0
             stderr=subprocess.PIPE,
             pass_fds=(theirs.fileno(), held),
             start_new_session=True,
-            # it needs no variable of ours, and none of our secrets; only its own libraries
+            # it needs only its own libraries, none of the other variables or their secrets
             env={k: v for k, v in os.environ.items() if k.startswith(("LD_", "DYLD_"))},
         )
     except BaseException:
@@ -105,14 +108,14 @@ def spawn_early(
     env: Mapping[str, str],
     enforcement: Enforcement = NOT_ENFORCED,
 ) -> Launched:
-    """Ask for the first program while the warden still starts; `Warden.spawn` will hand it out."""
+    """Requests the first program while the warden starts; `WardenClient.spawn` returns it."""
     message = frame((*spawn_message(1, argv, cwd, env), dict(enforcement)))
     if len(message) > _FITS_THE_SOCKET:
         return launched
     ours, theirs = open_pipes()
     try:
         launched.control.sendmsg([message], rights(theirs))
-    except ConnectionError:  # it has ended already, and `Warden.attach` will hear why
+    except ConnectionError:  # it has ended already; `WardenClient.attach` will report why
         for number in ours:
             os.close(number)
         return launched
@@ -136,7 +139,7 @@ def spawn_message(
 
 
 def open_pipes() -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """Our ends of a program's three pipes, non-blocking, and its own."""
+    """Opens three pipes: returns our non-blocking ends, and the program's ends."""
     its_input, our_input = os.pipe()
     our_output, its_output = os.pipe()
     our_error, its_error = os.pipe()

@@ -1,7 +1,8 @@
-"""Where a harness finds its warden again: a socket in the warden's folder, and a key beside it.
+"""Reconnects to a running warden: a socket in the warden's folder, and a key file beside it.
 
-The folder is the user's alone and peers must be of the same user. A confined program of that user
-may still reach the socket, so whoever comes must first show the key, a file it cannot read.
+The folder is accessible only to the user, and peers must be of the same user. A confined program of
+that user may still reach the socket, so each client must first send the key, which such a program
+cannot read.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ KEY = "key"
 
 
 def knock(folder: str, *message: Any, files: Sequence[int] = ()) -> socket.socket:
-    """Connect, show the key, say the first word; OSError if nobody is there."""
+    """Connects, sends the key and the first message. Raises OSError if no warden listens."""
     from socket import AF_UNIX, SOCK_STREAM
     from socket import socket as new_socket
 

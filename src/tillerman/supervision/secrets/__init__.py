@@ -1,4 +1,4 @@
-"""Secrets: registered values and well-known key shapes, taken out of all that is kept or shown."""
+"""Secret redaction: removes registered values and well-known key formats from all output."""
 
 from tillerman.supervision.secrets.registry import Secrets
 from tillerman.supervision.secrets.stream_redactor import Redactor, TextRedactor

@@ -1,7 +1,7 @@
-"""The encodings that a registered secret is found in. The documents list them from here.
+"""The encodings in which a registered secret is detected. The documentation lists them.
 
-Some are escapes of single characters, which `forms.py` undoes while it looks; the others give the
-secret another text, and each such text is looked for like a secret of its own.
+Some are escapes of single characters, which `secret_forms.py` decodes during the search. The others
+give the secret another text; each such text is searched like a separate secret.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import base64
 import binascii
 from collections.abc import Iterator
 
-# what is covered, by name; `docs/secrets.md` says the same
+# the supported encodings by name; `docs/secrets.md` lists the same
 ENCODINGS = {
     "plain": "as it is",
     "JSON": r"`\u0041`, `\"`, `\/`, in JSON inside of JSON too",
@@ -28,7 +28,7 @@ _HEX_LISTS = (", 0x", ",0x")
 
 
 def escaped_texts(value: str) -> Iterator[str]:
-    """Texts whose characters may be escaped in turn."""
+    """Yields texts whose characters may be escaped in turn."""
     yield value
     if " " in value:
         yield value.replace(" ", "+")  # as in a query string
@@ -40,7 +40,7 @@ def escaped_texts(value: str) -> Iterator[str]:
 
 
 def wrapped_texts(value: str) -> Iterator[str]:
-    """Texts of an alphabet of their own, which programs break into lines."""
+    """Yields base64, base32 and hex texts, which programs wrap into lines."""
     data = value.encode("utf-8", "surrogatepass")
     for shift in range(3):
         once = _base64(data, shift)
@@ -58,9 +58,10 @@ def wrapped_texts(value: str) -> Iterator[str]:
 
 
 def _base64(data: bytes, shift: int) -> str:
-    """The characters that `data` alone decides, standing after `shift` bytes (mod 3) of others.
+    """Returns the characters determined by `data` alone, after `shift` other bytes (mod 3).
 
-    One more on either side is shared with the neighbours and is left: it tells four bits.
+    One more character on either side is shared with the neighbours and is not redacted: it reveals
+    at most four bits.
     """
     padded = bytes(shift) + data
     encoded = base64.b64encode(padded + bytes(-len(padded) % 3)).decode()
@@ -72,7 +73,7 @@ def _url_safe(text: str) -> str:
 
 
 def _base32(data: bytes, shift: int) -> str:
-    """As `_base64`: the characters that `data` alone decides, after `shift` bytes (mod 5)."""
+    """Like `_base64`: the characters determined by `data` alone, after `shift` bytes (mod 5)."""
     padded = bytes(shift) + data
     encoded = base64.b32encode(padded + bytes(-len(padded) % 5)).decode()
     return encoded[-(-8 * shift // 5) : 8 * len(padded) // 5]

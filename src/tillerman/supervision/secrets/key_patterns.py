@@ -1,12 +1,13 @@
-r"""The shapes of well-known keys: they are secrets even when nobody registered them.
+r"""Patterns of well-known API keys and tokens, which are redacted without registration.
 
-A shape is a row of units, each one character (`s`, `[pousr]`) or a bounded run of one alphabet
-(`[A-Z0-9]{16,16}`). From the row come the pattern of the whole, and that of any beginning which
-ends the text and may go on in the next piece. Runs are bounded so that no stream is held for ever.
+A pattern is a sequence of units, each one character (`s`, `[pousr]`) or a bounded run of one
+alphabet (`[A-Z0-9]{16,16}`). From it come the regex of the whole key, and that of any prefix at the
+end of the text which may continue in the next piece. Runs are bounded so that no stream is held
+back forever.
 
 A key may follow any character: that of a colour (`\x1b[31m`), of `%3D`, of a word. At the start of
-a word its head is taken out with it. Elsewhere the head stays, but for its last character, so that
-no stream has to hold back each letter that a head begins with.
+a word its head is redacted with it. Elsewhere the head stays, except for its last character, so
+that a stream need not hold back every letter that a head begins with.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _KEY = "[A-Za-z0-9_-]"
 _DIGIT_IN_KEY = "(?=[A-Za-z_-]{0,200}[0-9])"
 _DIGIT_IN_TOKEN = "(?=[A-Za-z_.~+/=-]{0,200}[0-9])"
 
-# `task-…` and `disk-…` name things: behind such letters a key has digits and letters of both cases.
+# `task-…` and `disk-…` are ordinary names: after such letters a key must have digits and letters of
+# both cases.
 _SOLID = f"{_KEY}{{0,64}}?(?=[A-Za-z0-9]{{16}})(?=[A-Za-z]{{0,15}}[0-9])"
 _BOTH_CASES = "(?=[a-z0-9]{0,15}[A-Z])(?=[A-Z0-9]{0,15}[a-z])"
 _INSIDE_A_WORD = (
@@ -33,19 +35,20 @@ _INSIDE_A_WORD = (
 @dataclass(frozen=True)
 class KeyPattern:
     name: str
-    anchor: bytes  # every such key holds it
+    anchor: bytes  # contained in every such key
     head: str
     run: str
-    end: str = ""  # taken in where it follows
-    gate: bytes = b""  # a rare byte of the anchor: a search for one byte is the cheapest of all
-    word: bool = True  # no letter stands before it but that of a JSON escape such as `\n`
-    ahead: str = ""  # what the run must hold: the head is a word of prose or of style sheets
-    ahead_inside: str = ""  # the same where it stands inside of a word
+    end: str = ""  # included where it follows
+    gate: bytes = b""  # a rare byte of the anchor: searching for a single byte is cheapest
+    word: bool = True  # must not follow a letter, except that of a JSON escape such as `\n`
+    ahead: str = ""  # required in the run: the head also occurs in prose or style sheets
+    ahead_inside: str = ""  # the same for a key inside a word
     behind: str = ""  # the whole head, of which `head` is the last character
 
     @cached_property
     def pattern(self) -> re.Pattern[bytes]:
-        # The head comes first, then the look behind it: `re` is fast when it starts with a literal.
+        # The head comes first, then the lookbehind: `re` is fast when a pattern starts with a
+        # literal.
         word = _starts_a_word(self.head) if self.word else self._look_behind
         return re.compile(f"{self.head}{word}{self.ahead}{self.run}(?:{self.end})?".encode())
 
@@ -76,7 +79,7 @@ def _beginning(row: str) -> str:
 
 
 def _starts_a_word(head: str) -> str:
-    """In JSON `\\n` or `\\u001b` end with a letter that is part of no word."""
+    """In JSON, `\\n` or `\\u001b` end with a letter that is not part of a word."""
     escapes = rf"(?<=\\[bfnrt]{head})|(?<=\\u[0-9a-fA-F]{{4}}{head})"
     return rf"(?:(?<![A-Za-z0-9_-]{head})|{escapes})"
 
@@ -115,7 +118,7 @@ _KEYS = (
 )
 
 SHAPES = (*_KEYS, *(shape.inside_a_word for shape in _KEYS if shape.word))
-LONGEST_HEAD = 12  # bytes; what stands before it decides with it
+LONGEST_HEAD = 12  # bytes; the text before it affects the match
 _UNGATED = tuple(shape for shape in SHAPES if not shape.gate)
 _GATED = {
     gate: [s for s in SHAPES if s.gate == gate] for gate in {s.gate for s in SHAPES if s.gate}
@@ -124,7 +127,7 @@ LONGEST_SHAPE = 17_000  # bytes
 
 
 def shapes_in(text: bytes) -> list[KeyPattern]:
-    """The shapes whose pattern is worth a try."""
+    """Returns the patterns that can match, by a cheap substring check."""
     found = [shape for shape in _UNGATED if shape.anchor in text]
     for gate, shapes in _GATED.items():
         if gate in text:
@@ -133,7 +136,7 @@ def shapes_in(text: bytes) -> list[KeyPattern]:
 
 
 def beginning_of_shape(text: bytes, start: int) -> int:
-    """Where a key may begin that the end of the text cuts; the length of the text if nowhere."""
+    """Returns where a key may start that the end of the text cuts off; else its length."""
     start = max(start, len(text) - LONGEST_SHAPE)
     found = (beginnings.search(text, start) for beginnings in _beginnings())
     return min((match.start() for match in found if match), default=len(text))
@@ -141,7 +144,7 @@ def beginning_of_shape(text: bytes, start: int) -> int:
 
 @cache
 def _beginnings() -> list[re.Pattern[bytes]]:
-    """Of the shapes that start a word together, since looking back is slow; and of the others."""
+    """Combines the patterns that start a word, since lookbehind is slow; others stay separate."""
     words = "|".join(shape.beginning for shape in SHAPES if shape.word)
     inside = "|".join(shape.beginning for shape in SHAPES if shape.behind)
     others = [shape.beginning for shape in SHAPES if not shape.word and not shape.behind]

@@ -1,4 +1,4 @@
-"""Which values in the configuration of MCP servers are secrets."""
+"""Finds secret values in the configuration of MCP servers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from tillerman.supervision.environment import is_credential, secrets_of
 
 _PLAIN_HEADERS = ("accept", "content-type", "user-agent", "host", "origin", "mcp-protocol-version")
-_REFERENCE = re.compile(r"\$\{[^}]*\}")  # the agent puts a variable of its own in its place
+_REFERENCE = re.compile(r"\$\{[^}]*\}")  # the agent substitutes a variable of its own
 _OPTION = re.compile(r"--?([A-Za-z][\w-]*)=(.+)", re.DOTALL)
 
 
 def secrets_of_servers(servers: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Name and value: what is handed to a server by hand is a secret until it looks harmless."""
+    """Returns names and values. Any configured value is a secret unless it looks harmless."""
     found = [pair for server in servers.values() for pair in _of_one(server)]
     return [(name, value) for name, value in found if value and not _REFERENCE.fullmatch(value)]
 
 
 def _of_one(server: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in _texts(server.get("env")):
-        # A folder's name stands in half of what an agent says.
+        # Paths are not secrets: they occur in most of an agent's output.
         if is_credential(name) or not value.startswith(("/", "~", ".")):
             yield name, value
         yield from secrets_of({name: value})
@@ -37,6 +37,6 @@ def _of_one(server: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _texts(table: Any) -> Iterator[tuple[str, str]]:
-    """Whatever the user wrote: nobody has checked it before the agent does."""
+    """Yields only the text values: the user's configuration is not validated before this."""
     if isinstance(table, Mapping):
         yield from ((str(name), value) for name, value in table.items() if isinstance(value, str))

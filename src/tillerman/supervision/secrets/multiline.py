@@ -1,19 +1,19 @@
-"""What tells enough of a secret of many lines to be one itself: its lines, and the keys in them."""
+"""Splits a multi-line secret into lines and keys that are secrets by themselves."""
 
 from __future__ import annotations
 
 import re
 
 SHORTEST_PIECE = 16
-MOST_PIECES = 400  # each is looked for in all that is said
+MOST_PIECES = 400  # each one is searched in all output
 
-_BREAK = re.compile(r"[\r\n]+|(?:\\+[rn])+")  # some variables hold a line break in its escaped form
-_FRAME = re.compile(r"-{4,}|\W*\Z")  # -----BEGIN PRIVATE KEY-----, or nothing but brackets
+_BREAK = re.compile(r"[\r\n]+|(?:\\+[rn])+")  # some variables hold an escaped line break
+_FRAME = re.compile(r"-{4,}|\W*\Z")  # -----BEGIN PRIVATE KEY-----, or only brackets
 _APART = re.compile(r"[\s\"'`,;=]+")
 
 
 def pieces_of(value: str) -> list[str]:
-    """None of a value of one line."""
+    """Returns the pieces; none for a value of one line."""
     lines = [line.strip(" \t\\\"'") for line in _BREAK.split(value)]
     if len(lines) < 2:
         return []
@@ -26,5 +26,5 @@ def pieces_of(value: str) -> list[str]:
 
 
 def _is_key(word: str) -> bool:
-    """Not a word of prose, nor an address."""
+    """Returns False for a word of prose and for a URL."""
     return any(map(str.isdigit, word)) and any(map(str.isalpha, word)) and "://" not in word

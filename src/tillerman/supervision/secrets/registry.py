@@ -1,4 +1,4 @@
-"""The registry of secrets, and what takes them out of bytes, texts and events."""
+"""Registry of secrets, and redaction of bytes, texts and events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tillerman.core.events import Event
 
 SHORTEST = 8
-WINDOW = 256 * 1024  # bytes that are looked through at once
+WINDOW = 256 * 1024  # bytes that are searched at once
 _TRIVIAL = {
     "password", "changeme", "disabled", "required", "optional", "anonymous", "username",
     "localhost", "undefined", "production", "development", "external", "internal", "keychain",
@@ -35,7 +35,7 @@ class Span(NamedTuple):
 
 
 class Secrets:
-    """Values registered by name, together with the shapes of well-known keys."""
+    """Values registered by name, together with the patterns of well-known keys."""
 
     def __init__(self, values: Mapping[str, str] = {}) -> None:
         self._values: dict[str, str] = {}  # value -> name; the first name stays
@@ -44,7 +44,7 @@ class Secrets:
             self.register(name, value)
 
     def register(self, name: str, value: str) -> bool:
-        """False: too short or too common a word to be looked for."""
+        """Registers a value. Returns False if it is too short or too common to search for."""
         value = value.strip(" \t\r\n\\\"'")
         if len(value) < SHORTEST or value.lower() in _TRIVIAL or len(set(value)) < 4:
             return False
@@ -57,7 +57,7 @@ class Secrets:
 
     @property
     def longest(self) -> int:
-        """Bytes that the longest secret may take, in any of its forms."""
+        """Returns the maximum length of a secret in bytes, in any of its forms."""
         return max(LONGEST_SHAPE, self.index.longest)
 
     @property
@@ -65,7 +65,7 @@ class Secrets:
         return sorted(set(self._values.values()))
 
     def finds(self, data: bytes) -> bool:
-        """Whether a secret may be in it; what is long is not copied as a whole."""
+        """Returns whether the data may hold a secret; long data is not copied as a whole."""
         if len(data) <= WINDOW:
             return next(self.spans(data), None) is not None
         overlap = self.longest
@@ -76,7 +76,7 @@ class Secrets:
         )
 
     def redact(self, data: bytes) -> bytes:
-        """A JSON text stays one."""
+        """Redacts data; JSON stays valid JSON."""
         spans = list(self.spans(data))
         if not spans:
             return data
@@ -101,20 +101,20 @@ class Secrets:
             try:
                 return msgspec.convert(redacted, type(event))
             except msgspec.ValidationError:
-                continue  # a number or a fixed word was taken for a secret
+                continue  # a number or a fixed value was mistaken for a secret
         return Unrecognized(raw=self.redact(encoded).decode(), why="a secret stood in its frame")
 
     def redact_value(self, value: Any) -> Any:
-        """Strings inside dicts and lists, keys too; all else as it is.
+        """Redacts strings and keys inside dicts and lists; other values stay.
 
-        All of it is searched at once as JSON, whose escapes every form allows for; a value without
-        secrets, as nearly all are, is returned as it is.
+        The whole value is searched once as JSON, whose escapes every form allows for. A value
+        without secrets, the usual case, is returned unchanged.
         """
         import msgspec
 
         try:
             encoded = msgspec.json.encode(value)
-        except (TypeError, ValueError):  # not JSON, such as half a character
+        except (TypeError, ValueError):  # not JSON, such as a lone surrogate
             return self._redact_each(value)
         return self._redact_each(value) if self.finds(encoded) else value
 
@@ -130,7 +130,7 @@ class Secrets:
                 return value
 
     def spans(self, text: bytes, start: int = 0) -> Iterator[Span]:
-        """The secrets in the text from left to right; of two that begin together the longer."""
+        """Yields the secrets from left to right; of two with the same start, the longer one."""
         finders: list[SecretForm | KeyPattern] = [*self.index.candidates(text), *shapes_in(text)]
         nearest: list[tuple[int, int, int]] = []
         for number, finder in enumerate(finders):
@@ -146,7 +146,7 @@ class Secrets:
                     nearest.append((match.start(), -match.end(), other))
 
     def beginning(self, text: bytes, start: int) -> int:
-        """Where a secret may begin that the end of the text cuts; its length if nowhere."""
+        """Returns where a secret may start that the end of the text cuts off; else its length."""
         return min(self.index.beginning(text, start), beginning_of_shape(text, start))
 
     @property
@@ -158,7 +158,7 @@ class Secrets:
         return self._index
 
     def _mended(self, data: bytes, redacted: bytes) -> bytes:
-        """A number, or the letter of an escape, cannot be replaced in place: see the values."""
+        """Redacts by value if the JSON broke: a number or escape cannot be replaced in place."""
         try:
             json.loads(redacted)
             return redacted
@@ -167,7 +167,7 @@ class Secrets:
         try:
             return json.dumps(self._without(json.loads(data)), separators=(",", ":")).encode()
         except (ValueError, RecursionError):
-            return redacted  # it never was JSON
+            return redacted  # it was not JSON in the first place
 
     def _without(self, value: Any) -> Any:
         match value:
@@ -186,7 +186,7 @@ class Secrets:
 
 
 def marker(name: str) -> bytes:
-    """What stands in the place of a secret; ASCII that no JSON string has to escape."""
+    """Returns the replacement of a secret; ASCII that needs no escaping in JSON."""
     return f"[secret:{name}]".encode()
 
 

@@ -1,8 +1,8 @@
-"""Where registered secrets may be in a text: a cheap no for clean text, candidates otherwise.
+"""Index of registered secrets: rejects clean text cheaply, else returns candidate forms.
 
-Testing every form with `in` would cost as many passes as there are forms. Instead the text is read
-as a row of 8-byte numbers, one of every `step`: wherever a long core stands, one such number lies
-inside it, and only so many are possible. One pass, however many secrets there are.
+Testing every form with `in` would need one pass per form. Instead the text is read as a sequence of
+8-byte numbers, one of every `step`: each long core contains such a number, and the set of possible
+numbers is limited. That is one pass, independent of the number of secrets.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tillerman.supervision.secrets.unescaped_tail import HEAD, UnescapedTail
 
 _WIDTH = 8
 _MOST_STEPS = 4
-_LONG = 2 * _WIDTH - 1  # a shorter core may hold no whole aligned number
-# `5%` or a backslash before a secret seems to escape its first letters, and `%2` at its end the
-# letter after it. So much of a core may be lost when a text is unescaped; the middle is not.
+_LONG = 2 * _WIDTH - 1  # a shorter core may contain no whole aligned number
+# `5%` or a backslash before a secret appears to escape its first letters, and `%2` at its end the
+# letter after it. This many bytes of a core may be lost by unescaping; the middle is not.
 _LOST_BEFORE, _LOST_AFTER = 4, 3
-_TAKEN_BEFORE, _TAKEN_AFTER = 3, 2  # the same of entities
-_SAFE = _LONG + 2 * max(_LOST_BEFORE, _LOST_AFTER)  # the middle of a longer one is long enough
+_TAKEN_BEFORE, _TAKEN_AFTER = 3, 2  # the same for entities
+_SAFE = _LONG + 2 * max(_LOST_BEFORE, _LOST_AFTER)  # the middle of a longer core is long enough
 _ESCAPED = re.compile(rb"[\\%&\r\n]")
 _ESCAPED_WITHOUT_NAMES = re.compile(rb"[\\%\r\n]|&(?:(?:amp;){0,2}#|[a-z;]{0,11}\Z)")
 _ESCAPES = frozenset(b"\\%&")
@@ -47,7 +47,7 @@ class SecretIndex:
         count = _WIDTH * self._step
         for form, size in long:
             core = form.core
-            start = (size - count - _WIDTH + 1) // 2  # from the middle: keys often begin alike
+            start = (size - count - _WIDTH + 1) // 2  # from the middle: keys often share a prefix
             for at in range(start, start + count):
                 add(number(core[at : at + _WIDTH], order), []).append(form)
         self._numbers = frozenset(self._blocks)
@@ -59,7 +59,7 @@ class SecretIndex:
         self.longest = max((form.longest for form in forms), default=0)  # bytes, all escaped
 
     def candidates(self, text: bytes) -> list[SecretForm]:
-        """The forms whose pattern is worth a try; every form that the text holds is among them."""
+        """Returns the forms that may match; every form in the text is among them."""
         if not self._cores:
             return []
         raw = text
@@ -75,7 +75,7 @@ class SecretIndex:
         if b"%" in raw:
             middle = slice(_LOST_BEFORE, -_LOST_AFTER)
             found += [form for form in self._unsafe if form.core[middle] in text]
-        elif b"\\" in raw and entities:  # `&#6` before `\x3b` seems to take it for its end
+        elif b"\\" in raw and entities:  # `&#6` before `\x3b` appears to use it as its end
             middle = slice(_TAKEN_BEFORE, -_TAKEN_AFTER)
             found += [
                 form for form in self._unsafe if form.core[middle] in text or form.core in raw
@@ -87,7 +87,7 @@ class SecretIndex:
         return list(dict.fromkeys(found))
 
     def beginning(self, text: bytes, start: int) -> int:
-        """Where a form may begin that the end of the text cuts; the text's length if nowhere."""
+        """Returns where a form may start that the end of the text cuts off; else its length."""
         if not self._cores:
             return len(text)
         size = len(text)
@@ -100,7 +100,7 @@ class SecretIndex:
         return size
 
     def _plain_beginning(self, text: bytes, start: int) -> int:
-        """The same where nothing is escaped, so that a core is no longer than it is."""
+        """Like `beginning`, for text without escapes, where a core has exactly its own length."""
         size = len(text)
         tail = text[start:]
         heads = self._heads
@@ -120,8 +120,8 @@ class SecretIndex:
 
 
 def _steps(size: int) -> int:
-    """How many numbers may be left out between two that are looked at, if no core is to slip.
+    """Returns the step between inspected numbers so that no core is missed.
 
-    The shortest of `8 * step + 7` bytes holds a number that is looked at, wherever it stands.
+    A core of at least `8 * step + 7` bytes contains an inspected number at any position.
     """
     return max(1, (size - (_SAFE - _LONG) - _WIDTH + 1) // _WIDTH)

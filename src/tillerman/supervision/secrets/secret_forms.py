@@ -1,9 +1,9 @@
-r"""How one secret may be written, in all the encodings of `encodings.py`.
+r"""The forms in which a secret may be written, in all the encodings of `encodings.py`.
 
-There are two views of a form. Its *pattern* finds it exactly, however its characters are escaped.
-Its *core* is what is left of it when `unescape` undid all escapes: a text that holds the form holds
-the core once it is unescaped. Cores are looked for in every line, so that must be cheap; patterns
-run only where a core was found.
+A form has two views. Its *pattern* matches it exactly, however its characters are escaped. Its
+*core* is what remains once `unescape` decoded all escapes: a text that contains the form contains
+the core once it is unescaped. Cores are searched in every line, so that must be cheap; patterns run
+only where a core was found.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cached_property
 
 from tillerman.supervision.secrets.encodings import escaped_texts, wrapped_texts
 
-# `\\` stands apart from its repeats: `re` is fast when a pattern starts with a literal.
+# `\\` is separate from its repeats: `re` is fast when a pattern starts with a literal.
 _BACKSLASH_ESCAPE = re.compile(
     rb"\\\\{0,3}(?:u(?:[dD]([89abAB][0-9a-fA-F]{2})\\{1,4}u[dD]([c-fC-F][0-9a-fA-F]{2})"
     rb"|([0-9a-fA-F]{4}))|x([0-9a-fA-F]{2})|([0-3][0-7]{2}))"
@@ -24,8 +24,8 @@ _ENTITIES = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'
 _NAMED = tuple((b"&%b;" % name, text) for name, text in _ENTITIES.items() if name != b"amp")
 NAMED_CHARACTERS = frozenset(b"".join(_ENTITIES.values()))
 _NUMBERED = re.compile(rb"&(?:amp;){0,2}#(?:0{0,5}([0-9]{1,7})|[xX]0{0,5}([0-9a-fA-F]{1,6}));")
-_FREQUENT = ((b"&#x27;", b"'"), (b"&#39;", b"'"), (b"&#34;", b'"'))  # in what programs escape
-_MOST_LEVELS = 3  # of entities inside of each other: `&amp;amp;lt;`
+_FREQUENT = ((b"&#x27;", b"'"), (b"&#39;", b"'"), (b"&#34;", b'"'))  # common in escaped output
+_MOST_LEVELS = 3  # levels of nested entities: `&amp;amp;lt;`
 _UNFINISHED_BACKSLASH = re.compile(
     rb"(?:\\{1,4}u[dD][89abAB][0-9a-fA-F]{2})?"
     rb"\\{1,4}(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?|[0-3][0-7]?)?\Z"
@@ -35,31 +35,31 @@ _UNFINISHED_PERCENT = re.compile(rb"%(?:25)*[0-9a-fA-F]?\Z")
 _UNFINISHED_ENTITY = re.compile(
     rb"&(?:amp;){0,2}(?:#[0-9]{0,12}|#[xX][0-9a-fA-F]{0,11}|[a-z]{0,4})\Z"
 )
-_WRAP = rb"(?:\r?\n|\\{1,16}r|\\{1,16}n){0,2}"  # `base64` breaks its lines; JSON escapes the break
-_MOST_RAW_BYTES = 32  # of one character with its escapes and the line break before it
-_LINE = 60  # characters of an encoded text between two line breaks, at least
+_WRAP = rb"(?:\r?\n|\\{1,16}r|\\{1,16}n){0,2}"  # `base64` wraps lines; JSON escapes the line break
+_MOST_RAW_BYTES = 32  # of one character with its escapes and the preceding line break
+_LINE = 60  # minimum number of characters of an encoded text between two line breaks
 
 
 def unescape(text: bytes, *, named: bool = True) -> bytes:
-    """What all ways of escaping the same text have in common.
+    """Decodes all escapes, so that different spellings of a text become equal.
 
-    Not `named`: entities with names stay, for those who look for nothing that is written so.
+    Not `named`: named entities stay, for callers whose secrets contain no such character.
     """
     if b"&" in text and (named or b"#" in text):
         text = _without_entities(text, named)
     if b"\\" in text:
         text = _BACKSLASH_ESCAPE.sub(_character, text)
-        if b"&" in text:  # some write `\u0026amp;`
+        if b"&" in text:  # some programs write `\u0026amp;`
             text = _without_entities(text, named)
     while b"%" in text and (decoded := _PERCENT_ESCAPE.sub(_byte, text)) != text:
-        text = decoded  # a secret may hold what looks like an escape, and be encoded as a whole
+        text = decoded  # a secret may contain what looks like an escape, and be encoded as a whole
     if b"\\" in text:
         text = text.replace(b"\\n", b"").replace(b"\\r", b"").replace(b"\\t", b"\t")
     return text.translate(None, b"\\\r\n")
 
 
 def unescape_start(text: bytes, *, named: bool = True) -> bytes:
-    """`unescape` of a text that goes on: an escape that is not whole yet is left out."""
+    """Like `unescape`, for text that continues: a trailing incomplete escape is left out."""
     if b"&" in text:
         text = _without_entities(_UNFINISHED_ENTITY.sub(b"", text), named)
     if b"\\" in text:
@@ -73,7 +73,7 @@ def unescape_start(text: bytes, *, named: bool = True) -> bytes:
 
 
 def unfinished_escape(text: bytes) -> int:
-    """Where an escape begins that the end of the text cuts; its length if there is none."""
+    """Returns where an escape starts that the end of the text cuts off; else its length."""
     size = len(text)
     places = (
         (_UNFINISHED_BACKSLASH, max(0, size - _MOST_RAW_BYTES)),
@@ -98,7 +98,7 @@ def _character(escape: re.Match[bytes]) -> bytes:
 
 
 def _without_entities(text: bytes, named: bool) -> bytes:
-    """Named ones by whole replacements, as a page may be full of them."""
+    """Decodes entities; named ones by plain replace, since a page may be full of them."""
     if named:
         for _ in range(_MOST_LEVELS):
             if b"&amp;" not in text:
@@ -125,7 +125,7 @@ def _numbered(escape: re.Match[bytes]) -> bytes:
 
 @dataclass(frozen=True)
 class SecretForm:
-    """One way a secret is written, but for the escapes."""
+    """One spelling of a secret, before escaping."""
 
     name: str  # of the secret
     text: str
@@ -143,7 +143,7 @@ class SecretForm:
 
     @property
     def longest(self) -> int:
-        """Bytes that it may take with all its escapes."""
+        """Returns its maximum length in bytes, with all escapes."""
         if self.wraps:
             lines = 1 + len(self.text) // _LINE
             return 4 * len(self.text) + lines * _MOST_RAW_BYTES
@@ -158,7 +158,7 @@ def forms_of(name: str, value: str) -> list[SecretForm]:
 
 
 def _wrapped(character: str) -> bytes:
-    """Nobody escapes the letters and digits of an encoded text."""
+    """Letters and digits of an encoded text are never escaped."""
     return character.encode() if character.isalnum() else _spellings(character)
 
 

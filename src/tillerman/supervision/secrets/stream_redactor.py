@@ -1,7 +1,7 @@
-"""Redaction of a text that comes in pieces, so that no secret hides in a cut.
+"""Redacts a stream piece by piece, including secrets split between pieces.
 
-Only a tail that may be the beginning of a secret is held back. What comes out does not depend on
-where the text was cut.
+Only a tail that may be the start of a secret is held back. The output does not depend on where the
+text was split.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 from tillerman.supervision.secrets.key_patterns import LONGEST_HEAD
 from tillerman.supervision.secrets.registry import Secrets, marker
 
-_CONTEXT = LONGEST_HEAD  # bytes: a key is known by what stands before it
+_CONTEXT = LONGEST_HEAD  # bytes: whether a key matches depends on the text before it
 
 
 class Redactor:
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
-        self._context = b""  # let go already
+        self._context = b""  # already emitted
         self._held = b""
-        self.joined = False  # the last piece ended a secret that an earlier one began
+        self.joined = False  # the last piece completed a secret begun in an earlier one
 
     def feed(self, data: bytes) -> bytes:
         return self._advance(data, more=True)
 
     def flush(self) -> bytes:
-        """What was held back: nothing follows that could complete it."""
+        """Returns what was held back, once no more data follows."""
         return self._advance(b"", more=False)
 
     def passes(self, data: bytes) -> bool:
-        """Lets all of it go as it is, when nothing in it is or may begin a secret."""
+        """Accepts the data unchanged if nothing in it is, or may start, a secret."""
         text = self._context + data
         self.joined = False
         if self._held or self._secrets.finds(text):
@@ -39,7 +39,7 @@ class Redactor:
 
     @property
     def held(self) -> int:
-        """Bytes held back."""
+        """Returns the number of bytes held back."""
         return len(self._held)
 
     def _advance(self, data: bytes, *, more: bool) -> bytes:
@@ -63,7 +63,7 @@ class Redactor:
 
 
 class TextRedactor:
-    """The same for text."""
+    """Like `Redactor`, for text."""
 
     def __init__(self, secrets: Secrets) -> None:
         self._bytes = Redactor(secrets)

@@ -1,7 +1,7 @@
-"""The end of a text with its escapes undone in one pass, each byte with the place it came from.
+"""Unescapes the end of a text in one pass and maps each byte to its original position.
 
-Where escapes stand inside of others one pass does not undo them all. So this finds every place
-where a secret may begin, and some where none does: whoever asks has to look again there.
+One pass does not decode nested escapes. The result therefore contains every position where a secret
+may start, and some false ones: the caller must verify each.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from tillerman.supervision.secrets.secret_forms import unescape, unescape_start, unfinished_escape
 
-HEAD = 3  # bytes by which the beginning of a core is known
-_HEAD_RAW = 64  # bytes that hold the head of a core, however it is escaped
+HEAD = 3  # bytes that identify the start of a core
+_HEAD_RAW = 64  # bytes that contain the head of a core, however it is escaped
 _OTHERS = (
     rb"|\\+(?:u[dD][89abAB][0-9a-fA-F]{2}\\+u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}"
     rb"|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|[nrt])?"
@@ -22,7 +22,7 @@ _OTHERS = (
 _NUMBER = rb"#[0-9]{1,12}|#[xX][0-9a-fA-F]{1,11}"
 _ESCAPE = re.compile(rb"&(?:amp;){0,2}(?:" + _NUMBER + rb"|amp|lt|gt|quot|apos);" + _OTHERS)
 _ESCAPE_WITHOUT_NAMES = re.compile(rb"&(?:amp;){0,2}(?:" + _NUMBER + rb");" + _OTHERS)
-# what one pass may leave of escapes inside of others
+# escapes nested in others that one pass may leave
 _INNER_PERCENT = rb"[\\]|%(?=(?:25)*(?:[0-9a-fA-F]{2}|[0-9a-fA-F]?\Z))"
 _INNER = re.compile(
     _INNER_PERCENT + rb"|&(?=(?:amp;){0,2}(?:#|amp;|lt;|gt;|quot;|apos;)|[a-z0-9#;]{0,14}\Z)"
@@ -36,11 +36,11 @@ class UnescapedTail:
         self._raw = raw
         self._named = named
         pattern = _ESCAPE if named else _ESCAPE_WITHOUT_NAMES
-        self._end = unfinished_escape(raw)  # an escape that is not whole yet begins here
+        self._end = unfinished_escape(raw)  # start of a trailing incomplete escape
         self._escapes = [escape.span() for escape in pattern.finditer(raw, 0, self._end)]
         parts: list[bytes] = []
-        self._origins: list[int] = []  # of each byte of the plain text, in the raw one
-        self._backslashes: dict[int, int] = {}  # where those begin that stand before a place
+        self._origins: list[int] = []  # position in the raw text of each plain byte
+        self._backslashes: dict[int, int] = {}  # end of a backslash run -> its start
         at = 0
         for start, end in self._escapes:
             one = _unescape_one(raw[start:end], named=named)
@@ -54,7 +54,7 @@ class UnescapedTail:
         self._origins += range(at, self._end)
 
     def starts(self, heads: Set[tuple[int, ...]], first: Set[int]) -> list[int]:
-        """Where a core may begin, by its head; `first` are the bytes that spellings begin with."""
+        """Returns where a core may start, by its head; `first`: the first bytes of spellings."""
         found = {self._origins[at] for at in _heads_in(self._plain, heads)}
         found.update(_heads_in(self._raw, heads))
         found.update(at for at in self._unclear() if self._may_begin(at, heads, first))
@@ -68,7 +68,7 @@ class UnescapedTail:
         return len(head) < HEAD or head in heads
 
     def _unclear(self) -> Iterator[int]:
-        """Where neither text shows the head as it is."""
+        """Yields positions where neither text shows the head literally."""
         size = len(self._plain)
         yield from range(self._end, len(self._raw))
         pattern = _INNER if self._named else _INNER_WITHOUT_NAMES

@@ -1,1 +1,1 @@
-"""The supervising processes: a warden for each session, a keeper for each program."""
+"""The supervising processes: one warden per session, one keeper per program."""

@@ -1,7 +1,7 @@
-"""The warden's side of the rendezvous: who came, what they may ask, and who holds it next.
+"""The warden's control socket: accepts clients, answers requests, selects the next harness.
 
-Anybody of the user who shows the key may list, signal and kill; one at a time holds the warden
-alive. Only a warden that may linger has a door.
+Any process of the user that sends the key may list, signal and kill programs; one at a time holds
+the warden alive as its harness. Only a warden that may linger has this socket.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import select
 import sys
-from _operator import _compare_digest  # what hmac calls compare_digest
+from _operator import _compare_digest  # the C function behind hmac.compare_digest
 
 from tillerman.supervision.linux.process_table import LINUX
 from tillerman.supervision.protocol.channel import Channel
@@ -32,7 +32,7 @@ _MOST_GUESTS = 16
 
 
 class ControlClient:
-    """A connection that may or may not have shown the key yet."""
+    """A connection that may not have sent the key yet."""
 
     def __init__(self, end: socket.socket) -> None:
         self.channel = Channel(end)
@@ -40,7 +40,10 @@ class ControlClient:
         self._shown = b""
 
     def receive(self, key: bytes) -> list[tuple[Any, ...]]:
-        """EOFError when it is gone, or has shown another key; nothing of it is read before."""
+        """Returns messages.
+
+        Raises EOFError on disconnect or a wrong key. No message is read before the key.
+        """
         if self.proved:
             return self.channel.receive()
         part = self.channel.socket.recv(_KEY_BYTES - len(self._shown))
@@ -51,7 +54,7 @@ class ControlClient:
         return []
 
     def say(self, *message: Any) -> None:
-        """Never waits: a guest who does not read misses it."""
+        """Sends without blocking: a client that does not read misses the message."""
         try:
             self.channel.send(*message)
         except OSError:
@@ -59,13 +62,13 @@ class ControlClient:
 
 
 class ControlSocket:
-    """Listens, with all that the warden waits for in `ready`, and sees to the programs it keeps."""
+    """Listens on the socket, registered in the warden's `ready`, and serves its programs `kept`."""
 
     def __init__(self, folder: str, kept: dict[int, SupervisedProgram], ready: select.poll) -> None:
         self._kept = kept
         self._ready = ready
         self._guests: dict[int, ControlClient] = {}
-        self._line: list[tuple[ControlClient, int]] = []  # who would hold it next, with a lifeline
+        self._line: list[tuple[ControlClient, int]] = []  # waiting to hold it, with lifeline
         self._key = os.urandom(_KEY_BYTES)
         number = os.open(
             f"{folder}/{KEY}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
@@ -73,7 +76,7 @@ class ControlSocket:
         os.write(number, self._key)
         os.close(number)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        os.chdir(folder)  # a socket's address has 107 bytes, and the folder's name may be longer
+        os.chdir(folder)  # a socket address has at most 107 bytes; the path may be longer
         try:
             self._socket.bind(DOOR)
         finally:
@@ -97,7 +100,7 @@ class ControlSocket:
             self._dismiss(surplus)
 
     def next_holder(self) -> tuple[Channel, int] | None:
-        """Who asked first to be the harness, with its lifeline; no guest any more."""
+        """Removes and returns the first client that asked to be the harness, with its lifeline."""
         if not self._line:
             return None
         guest, lifeline = self._line.pop(0)
@@ -105,7 +108,7 @@ class ControlSocket:
         return guest.channel, lifeline
 
     def programs(self) -> list[tuple[Any, ...]]:
-        """Those that have not ended; one that has not begun yet has no pid."""
+        """Returns the programs that have not ended; one that has not started has pid 0."""
         return [
             (kept.number, kept.job.name, kept.job.pid, kept.job.start, kept.job.lasting)
             for kept in self._kept.values()
@@ -145,7 +148,7 @@ class ControlSocket:
                         guest.say("signalled", name)
 
     def _too_many(self) -> ControlClient | None:
-        """Who is to make room, once all seats are taken: the first that has shown no key."""
+        """Returns the client to disconnect when there are too many: the first without a key."""
         if len(self._guests) <= _MOST_GUESTS:
             return None
         return next((one for one in self._guests.values() if not one.proved), None) or next(
@@ -167,6 +170,6 @@ class ControlSocket:
 
 def _is_ours(end: socket.socket) -> bool:
     if not LINUX:
-        return True  # the folder lets nobody else in
+        return True  # the folder's permissions exclude other users
     peer = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int.from_bytes(peer[4:8], sys.byteorder) == os.getuid()

@@ -1,4 +1,4 @@
-"""How a program ended, in a small file of its own folder: nobody needs to listen when it does."""
+"""Exit file of a program: its exit status in its folder, for readers that did not listen."""
 
 # pathlib and contextlib would cost every start some milliseconds
 
@@ -16,22 +16,22 @@ Sizes = tuple[int, int, int, int]
 
 
 class ExitFile:
-    """`sizes` are all that it wrote to its output and error, then what of it is in the files."""
+    """`sizes`: bytes written to stdout and stderr, then bytes of them stored in the files."""
 
     __slots__ = ("at", "sizes", "status", "why")
 
     def __init__(self, status: int, at: float, sizes: Sizes, why: str) -> None:
-        self.status = status  # as waitpid gives it
-        self.at = at  # seconds since 1970
+        self.status = status  # as returned by waitpid
+        self.at = at  # seconds since the epoch
         self.sizes = sizes
-        self.why = why  # who ended it: "", or one of the words below
+        self.why = why  # why it was ended: "", or one of the constants below
 
 
-LEASE = "lease"  # no harness came back for it in time
-HARNESS = "harness"  # which was gone, and it was not to outlive it
-WARDEN = "warden"  # which was gone
-KEEPER = "keeper"  # which was gone
-TOLD = "told"  # to end it
+LEASE = "lease"  # no harness reconnected in time
+HARNESS = "harness"  # the harness ended, and the program was not lasting
+WARDEN = "warden"  # the warden ended
+KEEPER = "keeper"  # the keeper ended
+TOLD = "told"  # on request
 
 
 def write(folder: int, ending: ExitFile) -> None:
@@ -50,11 +50,11 @@ def write(folder: int, ending: ExitFile) -> None:
             os.close(number)
         os.replace(_DRAFT, NAME, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
-        pass  # the disk is full, or the folder was deleted: then it is found to be lost
+        pass  # the disk is full, or the folder was deleted: then the exit status counts as lost
 
 
 def read(folder: int) -> ExitFile | None:
-    """None while it runs, or if nobody could write it."""
+    """Reads the exit file. Returns None while the program runs, or if it was never written."""
     try:
         lines = records.load(NAME, dir_fd=folder)
         output, error, output_kept, error_kept = map(int, lines["sizes"][0])
@@ -69,7 +69,7 @@ def read(folder: int) -> ExitFile | None:
 
 
 def sizes_on_disk(folder: int) -> Sizes:
-    """For one whose keeper can tell no more."""
+    """Returns the file sizes, for a program whose keeper can no longer report them."""
     found = []
     for name in FILES:
         try:

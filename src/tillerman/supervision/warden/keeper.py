@@ -1,8 +1,8 @@
-"""The parent of one program: starts it, reports its end, and lets nothing of its tree outlive it.
+"""The parent process of one program: starts it, reports its exit, kills its whole tree.
 
 There is one keeper per program at every level, so that each tree has its own reaper. It ends the
-tree when the program ends, when told to, when the warden is gone, and, unless the program is to
-last, when the harness is gone.
+tree when the program ends, on request, when the warden has ended, and, unless the program is
+lasting, when the harness has ended.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
@@ -35,14 +35,14 @@ else:
     import _signal as signal
 
 END_WITHIN = 5.0
-_RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those no one can ignore
+_RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those that can be ignored
 
 
 class Program:
-    """What to run, and the files it gets as its standard input, output and error.
+    """The program to run, and the files for its stdin, stdout and stderr.
 
-    `confine` is called right before it runs, in its own process; before that `entry` has its
-    later execs judged. `mounts`: what only a keeper in a namespace can mount (see `mounts`).
+    `confine` is called in its own process right before it runs; before that, `entry` has its later
+    execs checked. `mounts`: what only a keeper in a namespace can mount (see `mounts`).
     """
 
     def __init__(
@@ -66,17 +66,17 @@ class Program:
 
     @property
     def files(self) -> list[int]:
-        """What its process needs open."""
+        """Returns the files that its process needs open."""
         return [*self.stdio, *((self.entry.entrance,) if self.entry else ())]
 
     def become(self, pid: int) -> NoReturn:
-        """`pid`: of this process, as the warden sees it."""
+        """Replaces this process by the program. `pid`: of this process, as the warden sees it."""
         for target, number in enumerate(self.stdio):
             os.dup2(number, target)
         os.chdir(self.cwd)
         if self.entry:
             self.entry.enter(pid, self.argv)
-        if self.mounted:  # not before: a filter takes one of these capabilities
+        if self.mounted:  # not earlier: installing a filter needs one of these capabilities
             from tillerman.supervision.warden.mounts import drop_capabilities
 
             drop_capabilities()
@@ -119,17 +119,17 @@ class Keeper:
         self._flow = flow
         self._watched: int | None = None  # the harness waits for more output than this
         self._why = ""
-        self._keeper = 0  # its own pid
+        self._keeper = 0  # pid of the keeper itself
         self._pid = 0
         self._status: int | None = None
         self._mounts: Mounts | None = None
-        self._unmounted: list[tuple[bytes, str]] = []  # of what was to be mounted at the start
-        self._unheard: list[tuple[Any, ...]] = []  # came together with the first message
+        self._unmounted: list[tuple[bytes, str]] = []  # mounts that failed at the start
+        self._unheard: list[tuple[Any, ...]] = []  # messages received together with the first one
 
     def run(self, post: Channel, lifeline: int | None, lease: int, proc: int | None) -> NoReturn:
-        """The lease stays open here as well: it is free only when no keeper is at work either.
+        """Runs the keeper. It holds the lease open too: the lease is free only without any keeper.
 
-        Without a lifeline the harness may go, and only the warden's end is the program's.
+        Without a lifeline the harness may end, and only the end of the warden ends the program.
         """
         code = 0
         try:
@@ -138,7 +138,7 @@ class Keeper:
             keep.update(self._program.files, self._flow.files if self._flow else ())
             close_all_but({number for number in keep if number is not None})
             self._run(post, lifeline, proc)
-        except EOFError:  # the warden is gone
+        except EOFError:  # the warden has ended
             self._why = exit_file.WARDEN
         except BaseException:
             _complain()
@@ -151,9 +151,9 @@ class Keeper:
         os._exit(code)
 
     def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
-        """Until it is time to end the tree, for whatever reason."""
+        """Runs until the tree has to end, for whatever reason."""
         self._keeper = os.getpid()
-        # the warden's word that we are its child and on record, or that it was called off
+        # the warden confirms that this process is its child and on record, or cancels
         first = post.receive()
         if any(message[0] == "kill" for message in first):
             return
@@ -175,7 +175,7 @@ class Keeper:
         self._tend(post, lifeline, woken, gate)
 
     def _fail(self, post: Channel, error: OSError) -> None:
-        self._flow = None  # there is nothing to tell of
+        self._flow = None  # there is no exit to report
         say(post, "failed", error.errno, error.strerror, error.filename)
 
     def _tend(self, post: Channel, lifeline: int | None, woken: int, gate: int) -> None:
@@ -191,7 +191,7 @@ class Keeper:
         ready.register(woken, select.POLLIN)
         ready.register(post.fileno(), select.POLLIN)
         if lifeline is not None:
-            ready.register(lifeline, 0)  # no data ever comes: only the harness's end is news
+            ready.register(lifeline, 0)  # no data ever arrives: only a hang-up is reported
         if self._flow:
             self._flow.begin(ready)
         while self._status is None:
@@ -216,7 +216,7 @@ class Keeper:
                 self._tell_growth(post)
 
     def _settle(self, proc: int | None) -> None:
-        """Take the place in the process tree that the level asks for."""
+        """Takes the place in the process tree that the level requires."""
         match self._level:
             case "namespace":
                 syscalls.die_with_parent()
@@ -227,15 +227,15 @@ class Keeper:
                 syscalls.become_subreaper()
 
     def _tell_start(self, post: Channel, pid: int, start: str) -> None:
-        """Together: whoever is woken twice takes the processor from the program."""
+        """Sends both messages at once: a second wake-up would take CPU time from the program."""
         told = frame(("mounted", self._unmounted)) if self._mounts else b""
         try:
             post.socket.sendall(told + frame(("started", pid, start)))
         except OSError:
-            pass  # the warden is gone; the tree still has to end
+            pass  # the warden has ended; the tree still has to end
 
     def _enforce(self) -> None:
-        """Before the program's process runs anything. OSError where what is required fails."""
+        """Applies the mounts before the program runs. Raises OSError if a required one fails."""
         wanted = self._program.mounts
         if wanted is None or self._level != "namespace":
             return
@@ -253,8 +253,11 @@ class Keeper:
         say(post, "mounted", self._mounts.apply(plan))
 
     def _fork(self, become: Callable[[int], NoReturn]) -> int:
-        """Fork the program: what it becomes. The gate, over which it tells its pid as the harness
-        sees it and its start time, or the error that kept it from running; exec closes it."""
+        """Forks a process that calls `become`, and returns the read end of a pipe.
+
+        Through it the process reports its pid as the harness sees it and its start time, or the
+        error that prevented the start; exec closes it.
+        """
         gate, gate_end = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
@@ -286,7 +289,7 @@ class Keeper:
         enter(self._program, self._prepare(proc), self._record, self._group, gate)
 
     def _prepare(self, proc: int | None) -> process_table.ProcessRow:
-        """The program's process, before it is the program: who it is."""
+        """Prepares the program's process before exec; returns its row in the process table."""
         os.setsid()
         if LINUX and self._level != "namespace":
             syscalls.die_with_parent()
@@ -296,16 +299,16 @@ class Keeper:
             signal.signal(number, signal.SIG_DFL)
         if proc is None:
             myself = process_table.find(os.getpid())
-        else:  # the /proc of the harness's pid namespace, where "self" is our pid out there
+        else:  # /proc of the harness's pid namespace, where "self" is the pid seen there
             myself = process_table.parse_stat(process_table.read("self/stat", dir_fd=proc))
         assert myself is not None
         return myself
 
     def _obey(self, post: Channel, message: tuple[Any, ...], ready: select.poll) -> bool:
-        """False when it is to end the tree."""
+        """Handles a message. Returns False when the tree has to end."""
         match message:
             case ("signal", number) if self._status is None:
-                # a shell's children are in its group, as they would be in a terminal
+                # a shell's children are in its process group, as they would be in a terminal
                 process_table.send(-self._pid if self._flow else self._pid, number)
             case ("input", data, eof) if self._flow:
                 say(post, "input", self._flow.feed(data, ready, eof=eof))
@@ -328,7 +331,7 @@ class Keeper:
             say(post, "grown", self._flow.sizes)
 
     def _reap(self) -> bool:
-        """False when there is nobody left."""
+        """Reaps ended children. Returns False when no child is left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -340,7 +343,7 @@ class Keeper:
             return False
 
     def _end(self, post: Channel) -> None:
-        """Report, then end the tree: nothing in it may delay the news of the program's own end."""
+        """Reports the exit, then ends the tree: the tree must not delay the report."""
         if self._flow:
             if self._pid:
                 self._end_with_output(post, self._flow)
@@ -349,7 +352,7 @@ class Keeper:
         if known is not None:
             say(post, "exited", known)
         if self._level == "namespace":
-            return  # the kernel ends the rest of the namespace before anyone can reap us
+            return  # the kernel ends the rest of the namespace before this process can be reaped
         left = self._end_tree()
         if known is None and self._status is not None:
             say(post, "exited", self._status)
@@ -357,7 +360,7 @@ class Keeper:
             say(post, "left", sorted(left))
 
     def _end_with_output(self, post: Channel, flow: OutputPump) -> None:
-        """End the tree, then report: its output is whole when the harness hears of it."""
+        """Ends the tree, then reports: the output is complete when the harness is notified."""
         left = self._end_tree()
         flow.drain()
         status = int(signal.SIGKILL) if self._status is None else self._status
@@ -377,14 +380,14 @@ class Keeper:
         return process_table.end_children(frozenset(), self._reap, END_WITHIN)
 
     def _end_namespace(self) -> set[int]:
-        """As its init: the kernel lets nobody fork away from a signal to all of us at once."""
+        """Kills the namespace as its init: no process can escape a signal to all by forking."""
         deadline = time.monotonic() + END_WITHIN
         while time.monotonic() < deadline:
             process_table.send(-1, signal.SIGKILL)
             if not self._reap():
                 break
             time.sleep(0.0005)
-        return set()  # what is left ends with us
+        return set()  # what is left ends with this process
 
 
 def enter(
@@ -394,7 +397,7 @@ def enter(
     group: Cgroup | None,
     gate: int,
 ) -> NoReturn:
-    """On record before it runs, and told as the last thing."""
+    """Records the process before it runs; reporting it is the last step before exec."""
     if group:
         group.enter()
     record.add_process(myself)
@@ -403,7 +406,7 @@ def enter(
 
 
 def end_group(leader: int, marker: str) -> None:
-    """What is left to do without a reaper: the process group, and whoever carries the marker."""
+    """Kills the process group and the carriers of the marker, where there is no reaper."""
     if leader:
         try:
             os.killpg(leader, signal.SIGKILL)
@@ -413,7 +416,7 @@ def end_group(leader: int, marker: str) -> None:
 
 
 def _count_pids_from(pid: str) -> None:
-    """Where every namespace began at 1, programs that name files by pid would meet in /tmp."""
+    """Starts pids at a unique number: else programs that name files in /tmp by pid collide."""
     try:
         number = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
@@ -430,7 +433,7 @@ def say(post: Channel, *message: Any) -> None:
     try:
         post.send(*message)
     except OSError:
-        pass  # the warden is gone; the tree still has to end
+        pass  # the warden has ended; the tree still has to end
 
 
 def wake_on_child_exit() -> int:
@@ -455,4 +458,4 @@ def _complain() -> None:
     try:
         os.write(2, traceback.format_exc().encode(errors="replace"))
     except OSError:
-        pass  # the harness that read it is gone
+        pass  # the harness that reads it has ended

@@ -1,4 +1,4 @@
-"""Which level of supervision this machine gives: each is tried out, none is assumed."""
+"""Selects the supervision level by probing what this machine supports."""
 
 # pathlib and contextlib would cost every start some milliseconds
 # ruff: noqa: PTH110, PTH116, PTH208
@@ -24,7 +24,7 @@ ORDER = ("namespace", "cgroup", "subreaper", "group")
 _WITHIN = 2.0
 _FINE = "fine"
 
-# Programs refuse these when they seem to belong to a stranger, as they do in a user namespace.
+# In a user namespace these seem to belong to another user, and programs then reject them.
 _OWNED = (
     "/etc/passwd",
     "/etc/ssh",
@@ -38,7 +38,7 @@ _OWNED = (
 
 
 class Unavailable(Exception):
-    """A level this machine does not give, with the reason."""
+    """A level that this machine does not support, with the reason."""
 
     def __init__(self, level: str, reason: str) -> None:
         super().__init__(level, reason)
@@ -47,7 +47,7 @@ class Unavailable(Exception):
 
 
 class LevelChoice:
-    """The level taken, whether it needs a user namespace, and why not a higher one."""
+    """The chosen level, whether it needs a user namespace, and why not a higher one."""
 
     def __init__(self, level: str, notes: tuple[str, ...], *, user: bool = False) -> None:
         self.level = level
@@ -56,7 +56,7 @@ class LevelChoice:
 
 
 def choose(wanted: str) -> LevelChoice:
-    """The level asked for, or for `auto` the highest that works; Unavailable when it does not."""
+    """Returns the requested level, or for `auto` the highest that works; else `Unavailable`."""
     notes: list[str] = []
     for level in ORDER if wanted == "auto" else (wanted,):
         reason, user = refusal(level)
@@ -69,7 +69,7 @@ def choose(wanted: str) -> LevelChoice:
 
 
 def refusal(level: str) -> tuple[str | None, bool]:
-    """Why this level is not to be had here, and whether it would need a user namespace."""
+    """Returns why this level is unavailable, and whether it would need a user namespace."""
     if level != "group" and not LINUX:
         return "only on Linux", False
     match level:
@@ -105,7 +105,7 @@ def _owners() -> dict[str, int]:
 
 
 def _namespace_canary(*, user: bool, owners: dict[str, int]) -> str | None:
-    """Enter a namespace as a keeper does and look around; what is wrong in there, if anything."""
+    """Probes a namespace by entering it like a keeper; returns the error, if any."""
     told, tell = os.pipe()
     try:
         init = fork_init(user=user)
@@ -169,7 +169,7 @@ def _try_cgroup(group: Cgroup) -> str | None:
     child = os.fork()
     if child == 0:
         try:
-            syscalls.die_with_parent()  # it holds all that the prober has open
+            syscalls.die_with_parent()  # it inherits all open files of the prober
             if os.getppid() == prober:
                 _pause_in(group, tell)
         finally:
@@ -197,7 +197,7 @@ def _pause_in(group: Cgroup, tell: int) -> None:
 
 
 def _hear(told: int) -> str | None:
-    """A canary's word: None when it is fine, else what is wrong."""
+    """Reads the result of a probe: None when it succeeded, else the error."""
     heard = select.poll()
     heard.register(told, select.POLLIN)
     answer = os.read(told, 4096).decode() if heard.poll(_WITHIN * 1000) else ""
@@ -206,7 +206,7 @@ def _hear(told: int) -> str | None:
 
 
 def main() -> None:
-    """What `probe` runs: every level with its reason, marshalled, on standard output."""
+    """Entry point run by `probe`: writes every level with its reason to stdout, marshalled."""
     if LINUX:
         syscalls.become_subreaper()
     os.write(1, marshal.dumps([(level, refusal(level)[0]) for level in ORDER]))

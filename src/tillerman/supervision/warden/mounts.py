@@ -1,12 +1,12 @@
-"""Mounts that a keeper puts between its program and protected or denied files.
+"""Mounts that make protected files read-only and hide denied files from a program.
 
-They exist in the keeper's own mount namespace only: nothing is written to the workspace, and
-whoever works outside sees the files as they are. The program loses the capabilities that could
-undo them; the keeper keeps those, to mount again what somebody outside replaced by a rename.
+They exist only in the keeper's mount namespace: nothing is written to the workspace, and processes
+outside see the files unchanged. The program loses the capabilities that could undo them; the keeper
+has them, to mount again after a process outside replaced a file by a rename.
 
-A plan is plain data, so that marshal can carry it: a list of (folder, pinned, readonly, hidden).
-`pinned` paths are bound onto themselves, so that they cannot be renamed away; `readonly` ones
-cannot be written; `hidden` ones can be neither read nor written. What does not exist is left out.
+A plan is plain data for marshal: a list of (folder, pinned, readonly, hidden). `pinned` paths are
+bind-mounted onto themselves, so that they cannot be renamed; `readonly` ones cannot be written;
+`hidden` ones can be neither read nor written. Paths that do not exist are left out.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Plan = Sequence[Tree]
     Failures = list[tuple[bytes, str]]  # path and reason
 
-# The same numbers on every machine, as all system calls since Linux 5.1.
+# The same numbers on every machine, as for all system calls since Linux 5.1.
 _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 442
 _AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
 _OPEN_TREE_CLONE, _CLOEXEC = 1, 0o2000000
@@ -35,13 +35,13 @@ _FROM_EMPTY_PATH, _TO_EMPTY_PATH = 0x4, 0x40
 _READ_ONLY, _NO_SETUID, _NO_DEVICES, _NO_EXEC = 1, 2, 4, 8
 _FSCONFIG_STRING, _FSCONFIG_CREATE = 1, 6
 
-# Every one of these leads around a mount: by unmounting, by another process's files, by raw
-# devices, by the kernel itself, by file handles.
+# Each of these can bypass a mount: by unmounting, through files of another process, raw devices,
+# the kernel itself, or file handles.
 DROPPED = (
     2,  # DAC_READ_SEARCH: open_by_handle_at
     16,  # SYS_MODULE
     17,  # SYS_RAWIO
-    19,  # SYS_PTRACE: processes with more capabilities; one's own children need none
+    19,  # SYS_PTRACE: processes with more capabilities; tracing own children needs none
     21,  # SYS_ADMIN
     22,  # SYS_BOOT: kexec
     27,  # MKNOD
@@ -58,13 +58,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Mounts:
-    """Of one keeper, in whose mount namespace it is used."""
+    """The mounts of one keeper. Use it in that keeper's mount namespace."""
 
     def __init__(self) -> None:
-        self._folders: dict[bytes, int] = {}  # held open: whoever moves one does not lead us away
+        self._folders: dict[bytes, int] = {}  # held open, so that a moved folder is still the same
 
     def apply(self, plan: Plan) -> Failures:
-        """Mounts what is not mounted yet. What could not be mounted, and why."""
+        """Mounts what is not mounted yet. Returns path and reason of each failure."""
         failed: Failures = []
         for folder, pinned, readonly, hidden in plan:
             try:
@@ -89,7 +89,7 @@ class Mounts:
 
 
 def refusal() -> str | None:
-    """Why this kernel cannot do it; to be asked in a mount namespace of one's own."""
+    """Returns why this kernel cannot do it. Call it in a separate mount namespace."""
     try:
         tree = _checked(_call(_OPEN_TREE, -100, b"/", _OPEN_TREE_CLONE | _CLOEXEC))
         _set_attributes(tree, _READ_ONLY)
@@ -100,7 +100,7 @@ def refusal() -> str | None:
 
 
 def drop_capabilities() -> None:
-    """In the program's own process, right before it runs: what could undo the mounts."""
+    """Drops the capabilities that could undo the mounts. Runs in the child right before exec."""
     for number in DROPPED:
         if _libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
             _checked(_libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0))
@@ -116,7 +116,7 @@ def drop_capabilities() -> None:
 
 
 def _mount_once(root: int, path: bytes, mount: Callable[[int], None]) -> None:
-    """By descriptors, name by name: no link is followed."""
+    """Opens the path component by component: no link is followed."""
     folder = os.dup(root)
     try:
         *parents, name = path.split(b"/")
@@ -147,7 +147,7 @@ def _make_readonly(node: int) -> None:
 
 
 def _hide(node: int) -> None:
-    """A folder becomes empty; a file becomes a device that nobody can open, root included."""
+    """Hides a node: a folder becomes empty, a file a device that even root cannot open."""
     if stat.S_ISDIR(os.fstat(node).st_mode):
         _move(_empty_folder(), node)
         return

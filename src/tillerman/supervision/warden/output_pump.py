@@ -1,7 +1,7 @@
-"""What a program writes, moved from its pipes into files; what it is to read, fed to it.
+"""Moves a program's output from pipes to files, and feeds its stdin.
 
-Runs in the keeper, on the standard library alone. Bytes go from pipe to file inside the kernel;
-past the cap they are counted and dropped, so that the program never waits for a reader.
+Runs in the keeper with only the standard library. Bytes go from pipe to file inside the kernel;
+beyond the cap they are counted and dropped, so that the program never blocks on a reader.
 """
 
 # contextlib would cost every start some milliseconds
@@ -18,15 +18,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FEED_CAP = 1 << 20  # bytes that wait for a program that does not read
+FEED_CAP = 1 << 20  # bytes buffered for a program that does not read
 _STEP = 1 << 20
-_DRAIN_WITHIN = 1.0  # a file passed on to another tree may be written for ever
+_DRAIN_WITHIN = 1.0  # seconds; a pipe inherited by another tree may be written forever
 _SPLICE = getattr(os, "splice", None)
 _NONBLOCK = 2  # SPLICE_F_NONBLOCK
 
 
 class OutputStream:
-    """One output: the reading end of the program's pipe, and the file."""
+    """One output: the read end of the program's pipe, and the file."""
 
     def __init__(self, pipe: int, file: int, cap: int) -> None:
         self.pipe = pipe
@@ -43,7 +43,7 @@ class OutputStream:
         return {self.pipe, self._file}
 
     def move(self) -> bool:
-        """Some of what waits; False when there is nothing now, or nothing more."""
+        """Moves some of the pending bytes; False when there are none now, or no more."""
         try:
             count = self._drop() if self._cut else self._keep()
         except BlockingIOError:
@@ -71,7 +71,7 @@ class OutputStream:
             raise
         except OSError as error:
             if self._splices and error.errno == errno.EINVAL:
-                self._splices = False  # a file system that cannot
+                self._splices = False  # the file system does not support splice
                 return self._keep()
             return self._cut_off(f"output was dropped: {os.strerror(error.errno or 0)}")
         self.kept += count
@@ -89,7 +89,7 @@ class OutputStream:
         return len(data)
 
     def _cut_off(self, why: str) -> int:
-        """The first bytes that are not kept: the reader of the file is told of them."""
+        """Drops the first bytes beyond the cap and notes that in the file."""
         count = self._drop()
         if count:
             self._note(why)
@@ -100,14 +100,14 @@ class OutputStream:
         try:
             os.write(self._file, f"\n[tillerman: {why}]\n".encode())
         except OSError:
-            pass  # the disk is full; the sizes tell it as well
+            pass  # the disk is full; the sizes show it as well
 
     def _drop(self) -> int:
         return len(os.read(self.pipe, 65536))
 
 
 class StdinFeed:
-    """The program's input: what waits to be written into its pipe."""
+    """The program's stdin: the bytes pending for its pipe."""
 
     def __init__(self, pipe: int, data: bytes, *, eof: bool) -> None:
         self.pipe = pipe
@@ -116,7 +116,7 @@ class StdinFeed:
         os.set_blocking(pipe, False)
 
     def add(self, data: bytes, *, eof: bool) -> str:
-        """All of it or nothing: `taken`, `full` or `closed`."""
+        """Adds all or nothing. Returns `taken`, `full` or `closed`."""
         if self.pipe < 0 or self._eof:
             return "closed"
         if len(self._waits) + len(data) > FEED_CAP:
@@ -132,7 +132,7 @@ class StdinFeed:
                 del self._waits[: os.write(self.pipe, self._waits[:65536])]
         except BlockingIOError:
             return
-        except OSError:  # nobody reads it any more
+        except OSError:  # the read end is closed
             self.close()
             return
         if self._eof:
@@ -150,7 +150,7 @@ class StdinFeed:
 
 
 class OutputPump:
-    """The three together, in the keeper's loop."""
+    """Stdin, stdout and stderr of one program, in the keeper's loop."""
 
     def __init__(
         self, folder: int, output: OutputStream, error: OutputStream, feed: StdinFeed | None
@@ -166,13 +166,13 @@ class OutputPump:
 
     @property
     def pipes(self) -> set[int]:
-        """Our ends, which the warden closes once the keeper has them."""
+        """Returns our pipe ends, which the warden closes once the keeper has them."""
         found = {stream.pipe for stream in self._streams}
         return found | ({self._feed.pipe} if self._feed else set())
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """All that it wrote to its output and error, then what of it is in the files."""
+        """Returns bytes written to stdout and stderr, then bytes of them stored in the files."""
         output, error = self._streams
         return output.total, error.total, output.kept, error.kept
 
@@ -205,7 +205,7 @@ class OutputPump:
             return self._feed.add(data, eof=eof)
 
     def drain(self) -> None:
-        """What is still in the pipes, once nobody of the tree is left to write."""
+        """Moves what is still in the pipes, once all writers of the tree have ended."""
         deadline = time.monotonic() + _DRAIN_WITHIN
         for stream in self._streams:
             while stream.pipe >= 0 and stream.move() and time.monotonic() < deadline:
@@ -213,7 +213,7 @@ class OutputPump:
 
 
 class _Unregistered:
-    """A pipe without a reader is news for ever, so it is looked at only while bytes wait."""
+    """Registers stdin only while bytes wait: a pipe without a reader is always ready in poll."""
 
     def __init__(self, ready: select.poll, feed: StdinFeed) -> None:
         self._ready = ready
@@ -231,7 +231,7 @@ class _Unregistered:
 def open_flow(
     files: Sequence[int], stdin: bytes | bool | None, cap: int
 ) -> tuple[OutputPump, tuple[int, int, int]]:
-    """For a folder, an output and an error file: the flow, and the program's own three ends.
+    """Returns the pump for folder, stdout and stderr files, and the program's three pipe ends.
 
     `stdin`: None is no input, bytes are all of it, True keeps it open for more.
     """

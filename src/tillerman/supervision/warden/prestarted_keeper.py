@@ -1,7 +1,7 @@
-"""A keeper made before it is needed, with its program's process: a command only has to be told.
+"""Pool of a prestarted keeper with a forked child, to start commands faster.
 
-To make both, and a namespace around them, takes most of the time that a short command takes. The
-spare holds no program yet: when the warden goes, it goes.
+Forking both, and their namespace, takes most of the time of a short command. The prestarted keeper
+has no program yet and ends with the warden.
 """
 
 # contextlib would cost every start some milliseconds
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from tillerman.supervision.exec_gate.entry import GateEntry
 
     Words = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
-    # its input, the cap of its output, what confines it, what is enforced
+    # stdin, cap of the output, confinement rules, enforcement
     How = tuple[bytes | bool | None, int, Any, dict[str, Any]]
 else:
     import _signal as signal
     import _socket as socket
 
-_MADE_AFTER = 0.02  # seconds after a command began, unless it has ended
-_AFTER_END = 0.003  # seconds in which its result is on its way, and needs the processor
+_MADE_AFTER = 0.02  # seconds after a command started, unless it has ended
+_AFTER_END = 0.003  # seconds during which its result is delivered and needs the CPU
 _KEPT_FOR = 30.0  # seconds without a command
-_LARGEST = 32 * 1024  # bytes of an order: it fits the socket of one that does not read
+_LARGEST = 32 * 1024  # bytes of a request: fits the socket buffer of a process that does not read
 
 
 class PrestartedKeeper:
-    """As the warden sees it. `judged`: its execs are."""
+    """The warden's handle of it. `judged`: whether its execs are checked by the gate."""
 
     def __init__(self, pid: int, post: Channel, *, judged: bool) -> None:
         self.pid = pid
@@ -55,9 +55,11 @@ class PrestartedKeeper:
     def order(
         self, marker: str, group: str | None, program: Words, how: How, files: Sequence[int]
     ) -> None:
-        """Have it run a program. OSError when it cannot be told; what was told once must not be
-        run by another. `files`: the program's record, its folder, those for output and error, and
-        the lifeline unless it is to last."""
+        """Has it run a program. Raises OSError when the request cannot be sent.
+
+        A program that was sent once must not be run by another keeper. `files`: the program's
+        record, its folder, the stdout and stderr files, and the lifeline unless it is lasting.
+        """
         message = frame(("go", marker, group, program, how))
         if len(message) > _LARGEST:
             raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
@@ -69,9 +71,9 @@ class PrestartedKeeper:
 
 
 class KeeperPool:
-    """When a warden has a spare: one is made after a command began, and goes if none follows.
+    """Manages the spare: starts one after a command began, ends it if no command follows.
 
-    `entry` says how a spare puts itself under the gate, where there is one.
+    `entry` returns how a spare puts itself under the gate, if there is one.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class KeeperPool:
         proc: int | None,
         entry: Callable[[], GateEntry | None],
     ) -> None:
-        self.due = 0.0  # when one is to be made, or to go; 0 is never
+        self.due = 0.0  # when a spare is to be started or ended; 0: never
         self._spare: PrestartedKeeper | None = None
         self._fork = fork
         self._level = level
@@ -95,7 +97,7 @@ class KeeperPool:
         return self._spare.pid if self._spare else 0
 
     def take(self, *, judged: bool) -> PrestartedKeeper | None:
-        """For a command that begins: another is made soon."""
+        """Returns the spare for a new command; another is started soon."""
         spare, self._spare = self._spare, None
         self.due = time.monotonic() + _MADE_AFTER
         if spare and spare.judged is not judged:
@@ -104,7 +106,10 @@ class KeeperPool:
         return spare
 
     def hurry(self) -> None:
-        """A command is gone. Not before: the kernel is busy with its namespace."""
+        """Schedules the next spare soon after a command's namespace is gone.
+
+        Earlier the kernel is busy with that namespace.
+        """
         if self.due and not self._spare:
             self.due = time.monotonic() + _AFTER_END
 
@@ -143,17 +148,17 @@ class PooledKeeper(Keeper):
     def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
         woken = wake_on_child_exit()
-        if self._level == "namespace":  # loaded while nobody waits, for both processes
+        if self._level == "namespace":  # imported while idle, for both processes
             import tillerman.supervision.warden.mounts  # noqa: F401
         ours, theirs = (Channel(end) for end in socket.socketpair())
         try:
             self._settle(proc)
             gate = self._fork(lambda gate: self._wait(theirs, ours, proc, gate))
         except OSError:
-            return  # whoever is made for a program has to tell why
+            return  # a keeper started for a program has to report why
         theirs.close()
         (_, marker, group, program, how), *more = _heard(post)
-        if any(message[0] == "kill" for message in more):  # nothing else is said so early
+        if any(message[0] == "kill" for message in more):  # no other message arrives this early
             return
         try:
             number, *files = post.take_files(4)
@@ -192,14 +197,14 @@ class PooledKeeper(Keeper):
         try:
             _send(orders, frame((group, words, rules)), [*stdio, self._record.number])
         except OSError:
-            pass  # it was killed, which the gate tells
+            pass  # it was killed, which the pipe `gate` reports
         orders.close()
         for file in stdio:
             os.close(file)
         self._flow = flow
 
     def _wait(self, orders: Channel, other: Channel, proc: int | None, gate: int) -> NoReturn:
-        """The program's process, until it is told what it is."""
+        """Runs in the program's process until it receives the program."""
         other.close()
         myself = self._prepare(proc)
         if self._entry:
@@ -228,7 +233,7 @@ def _send(channel: Channel, message: bytes, files: Sequence[int]) -> None:
 
 
 def _heard(channel: Channel) -> list[Any]:
-    """At least one message that is whole."""
+    """Receives at least one complete message."""
     messages: list[Any] = []
     while not messages:
         messages = channel.receive()

@@ -1,8 +1,8 @@
-"""What a warden leaves on disk about its programs, so that a later start can end what is left.
+"""On-disk records of a warden's programs, so that a later start can kill orphans.
 
-A folder per warden, named by its marker: `lease`, locked while the warden or a keeper lives, one
-file per program, lines of `key values`, and `places` for what was put where the user works. No
-fsync: a power cut ends the processes as well.
+One folder per warden, named by its marker. It has `lease`, locked while the warden or a keeper
+lives; one file per program, with lines of `key values`; and `places` for temporary files in the
+user's folders. No fsync: a power failure ends the processes as well.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
@@ -21,7 +21,7 @@ PLACES = "places"
 
 
 class WardenRecord:
-    """The lock that says: somebody still looks after these processes."""
+    """The lock that marks these processes as supervised."""
 
     def __init__(self, folder: str, number: int) -> None:
         self.folder = folder
@@ -29,14 +29,14 @@ class WardenRecord:
 
     @classmethod
     def take(cls, folder: str) -> WardenRecord | None:
-        """None when another holds it, or the folder went away."""
+        """Takes the lease. None when another process holds it, or the folder was removed."""
         try:
             number = os.open(f"{folder}/lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             return None
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # whoever held it may just have removed the folder
+            # the previous holder may just have removed the folder
             if os.path.samestat(os.fstat(number), os.stat(f"{folder}/lease")):
                 return cls(folder, number)
         except (BlockingIOError, FileNotFoundError):
@@ -46,7 +46,10 @@ class WardenRecord:
 
     @classmethod
     def open(cls, folder: str) -> WardenRecord:
-        """A new warden's own. Tried again, since a sweep may hold it, or remove it, this moment."""
+        """Opens the lease of a new warden.
+
+        Retries, since a sweep may hold or remove it at that time.
+        """
         for _ in range(100):
             os.makedirs(folder, 0o700, exist_ok=True)
             if lease := cls.take(folder):
@@ -55,7 +58,7 @@ class WardenRecord:
         raise OSError(errno.EBUSY, "another warden holds this marker's lease", folder)
 
     def remove(self) -> None:
-        """The folder with all records, the lock last."""
+        """Removes the folder with all records, the lock last."""
         names = os.listdir(self.folder)
         if PLACES in names:
             from tillerman.supervision.warden.temporary_files import clear
@@ -73,13 +76,13 @@ def _remove(path: str) -> None:
     if not os.path.isdir(path):
         os.unlink(path)
         return
-    import shutil  # few programs have a folder here
+    import shutil  # imported here: few programs have a folder
 
     shutil.rmtree(path)
 
 
 class ProgramRecord:
-    """One program's file, open for adding lines."""
+    """The record file of one program, open for appending."""
 
     def __init__(self, folder: str, name: str) -> None:
         self.path = f"{folder}/{name}"
@@ -88,7 +91,7 @@ class ProgramRecord:
 
     @classmethod
     def passed_on(cls, path: str, number: int) -> ProgramRecord:
-        """One that another process opened."""
+        """Wraps a record that another process opened."""
         record = cls.__new__(cls)
         record.path, record.number = path, number
         return record
@@ -108,7 +111,7 @@ class ProgramRecord:
 
 
 def load(path: str, *, dir_fd: int | None = None) -> dict[str, list[list[str]]]:
-    """The lines of a record by key; an unfinished last line is not there yet."""
+    """Reads the lines of a record by key; an incomplete last line is ignored."""
     lines: dict[str, list[list[str]]] = {}
     text = process_table.read(path, dir_fd=dir_fd).decode(errors="surrogateescape")
     for line in text.split("\n")[:-1]:

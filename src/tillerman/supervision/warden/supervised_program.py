@@ -1,4 +1,4 @@
-"""A program that has a keeper, as its warden sees it."""
+"""The warden's state of one program and its keeper."""
 
 # contextlib would cost every start some milliseconds
 # ruff: noqa: SIM105
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 else:
     import _signal as signal
 
-# seconds until a keeper that was told to end its program, and move its output, is killed
+# seconds until a keeper that was asked to end its program and drain its output is killed
 HANGS_AFTER = 1.0
-_PATIENCE = 3.0  # while somebody waits who wants to read it
+_PATIENCE = 3.0  # the same while a client waits to read the output
 
-ENDS = ("failed", "unable", "ended")  # the last word on a program whose output goes to files
+ENDS = ("failed", "unable", "ended")  # final messages about a program whose output goes to files
 
 
 class JobFolder:
-    """What is known besides of a program whose output goes to files."""
+    """Additional state of a program whose output goes to files."""
 
     def __init__(self, name: str, folder: int, *, lasting: bool) -> None:
         self.name = name
@@ -40,10 +40,10 @@ class JobFolder:
         self.lasting = lasting
         self.pid = 0
         self.start = ""
-        self.end_by: float | None = None  # its keeper was told to; if that hangs, it is killed
+        self.end_by: float | None = None  # deadline of its keeper, which is killed if it hangs
         self.why = exit_file.KEEPER
         self.feeding = False
-        self.waiting: list[ControlClient] = []  # for its end
+        self.waiting: list[ControlClient] = []  # clients waiting for its end
 
 
 class SupervisedProgram:
@@ -75,7 +75,7 @@ class SupervisedProgram:
             pass  # the keeper is ending by itself; SIGCHLD follows
 
     def note(self, word: str, rest: Sequence[Any]) -> None:
-        """What its keeper says of it."""
+        """Records a message from its keeper."""
         if not self.job:
             self.ended = self.ended or word not in ("started", "mounted")
         elif word == "started":
@@ -86,7 +86,7 @@ class SupervisedProgram:
             self.ended = True
 
     def end(self, why: str = exit_file.TOLD) -> None:
-        if self.job:  # whose output is to be whole, and whose end written down
+        if self.job:  # its output must be complete, and its exit file written
             if not self.job.end_by:
                 self.job.why = why
                 patience = _PATIENCE if why == exit_file.TOLD else HANGS_AFTER
@@ -103,7 +103,7 @@ class SupervisedProgram:
             process_table.send(self.keeper, signal.SIGKILL)
 
     def killed(self) -> tuple[Any, ...]:
-        """What its keeper was killed before it could write and tell."""
+        """Returns the end message of a killed keeper, and writes its exit file."""
         status = int(signal.SIGKILL)
         if not self.job:
             return "exited", status
@@ -115,7 +115,7 @@ class SupervisedProgram:
         return "ended", end.status, end.at, end.sizes, end.why
 
     def close(self) -> None:
-        """Its keeper is gone, and what could not be ended stays on record."""
+        """Cleans up after its keeper ended; processes that survive stay on record."""
         if self.job:
             os.close(self.job.folder)
         for pid in self.left:

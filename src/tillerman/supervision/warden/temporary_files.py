@@ -1,7 +1,8 @@
-"""Files put where the user works, for as long as a program needs them there, and taken back.
+"""Temporary files in the user's folders, removed when their program no longer needs them.
 
-Each is on record in its warden's folder before it is put: whoever removes that folder, be it the
-warden or a later sweep, takes it back too. Only what still holds the very bytes is taken back.
+Each is recorded in its warden's folder before it is created: the process that removes that folder,
+the warden or a later sweep, removes the file too. A file is removed only if its content is
+unchanged.
 """
 
 # pathlib and contextlib would cost every start some milliseconds
@@ -20,7 +21,7 @@ class TemporaryFiles:
         self._record: ProgramRecord | None = None
 
     def put(self, path: str, content: bytes) -> bool:
-        """False where something is already, or nothing can be put."""
+        """Creates the file. Returns False if the path exists or cannot be created."""
         try:
             return self._put(path, content)
         except OSError:
@@ -49,7 +50,7 @@ class TemporaryFiles:
             while view:
                 view = view[os.write(number, view) :]
         except OSError:
-            os.unlink(path)  # half of it would be taken for somebody else's
+            os.unlink(path)  # a partial file would be mistaken for a user's file
             raise
         finally:
             os.close(number)
@@ -57,20 +58,20 @@ class TemporaryFiles:
 
 
 def clear(folder: str) -> None:
-    """Takes back what this warden's record says was put."""
+    """Removes the files that this warden's record lists."""
     record = load(f"{folder}/{PLACES}")
     for row in record.get("file", []):
         try:
             path, content = row
             _remove(_text(path), bytes.fromhex(content))
         except (OSError, ValueError):
-            continue  # it cannot be taken back, or a full disk cut its line
+            continue  # it cannot be removed, or a full disk truncated its line
     for row in record.get("folder", []):
         try:
             (path,) = row
             os.rmdir(_text(path))
         except (OSError, ValueError):
-            continue  # somebody uses it by now
+            continue  # in use by now
 
 
 def _remove(path: str, content: bytes) -> None:

@@ -1,10 +1,10 @@
-"""The small parent of a session's programs: one keeper each, all ended when the harness is gone.
+"""The warden process: parent of a session's programs, all ended when the harness has ended.
 
-Runs as a process of its own, on the standard library alone; `launch` starts it. Messages in:
-spawn, run, last, input, watch, signal, kill, end. Messages out: hello or refused; then per program
-started or failed, exited or ended, gone. The harness's end of the socket closing, for whatever
-reason, ends everything; a warden that may linger keeps the programs that are to last, for a while,
-until a harness comes back to it.
+Runs as a separate process with only the standard library; `launch` starts it. Messages in: spawn,
+run, last, input, watch, signal, kill, end. Messages out: hello or refused; then per program started
+or failed, exited or ended, gone. When the harness's end of the socket closes, for whatever reason,
+everything ends; a warden that may linger keeps lasting programs for some time, until a harness
+reconnects.
 """
 
 # pathlib would cost every start some milliseconds
@@ -52,17 +52,17 @@ if TYPE_CHECKING:
         PrestartedKeeper,
         Words,
     )
-else:  # the C halves: their Python wrappers cost every start 9 ms
+else:  # the C modules: their Python wrappers cost every start 9 ms
     import _signal as signal
     import _socket as socket
 
 
 class _Unenforced(Exception):
-    """What was asked to be enforced cannot be, with the reason."""
+    """A required enforcement is not available; the text says why."""
 
 
 class _Over(Exception):
-    """It is time to end everything."""
+    """Raised to end everything."""
 
 
 class Warden:
@@ -86,8 +86,8 @@ class Warden:
         self._boot = process_table.boot_id()
         self._proc = os.open("/proc", os.O_RDONLY | os.O_CLOEXEC) if LINUX else None
         self._kept: dict[int, SupervisedProgram] = {}
-        self._standby: KeeperPool | None = None  # once a program's output went to files
-        self._gate: GateProcess | None = None  # once a program's execs are to be judged
+        self._standby: KeeperPool | None = None  # set once a program's output goes to files
+        self._gate: GateProcess | None = None  # set once a program's execs are to be checked
         self._ready = select.poll()
 
     def serve(self) -> None:
@@ -126,7 +126,7 @@ class Warden:
             self._end_all(woken)
 
     def _patience(self) -> float | None:
-        """Milliseconds until something has to be done unasked."""
+        """Returns milliseconds until the next deadline."""
         times = [job.end_by for kept in self._kept.values() if (job := kept.job) and job.end_by]
         if not self._harness:
             times.append(self._leave_at)
@@ -187,7 +187,7 @@ class Warden:
                 kept.job.lasting = True
                 kept.tell("last")
             case ("input", number, data, eof) if (kept := self._kept.get(number)) and kept.job:
-                if kept.job.feeding:  # a keeper that does not read must not stop us
+                if kept.job.feeding:  # a keeper that does not read must not block the warden
                     self._say("input", number, "full")
                 else:
                     kept.job.feeding = True
@@ -202,7 +202,7 @@ class Warden:
                 raise _Over
 
     def _await_harness(self, door: ControlSocket) -> None:
-        """The harness that comes back, or another in its place, or the end."""
+        """Accepts a harness that reconnects or takes over, or ends the warden."""
         if came := door.next_holder():
             os.close(self._lifeline)
             self._harness, self._lifeline = came
@@ -221,7 +221,7 @@ class Warden:
     # -- programs ---------------------------------------------------------------------------------
 
     def _run(self, number: int, program: Words, files: list[int], how: How, job: JobFolder) -> None:
-        """A program whose output goes to files, and whose end is written down in their folder."""
+        """Runs a program whose output goes to files and whose exit file is in their folder."""
         from tillerman.supervision.isolation import enforce
         from tillerman.supervision.warden.output_pump import open_flow
         from tillerman.supervision.warden.prestarted_keeper import KeeperPool
@@ -257,7 +257,10 @@ class Warden:
         how: How,
         job: JobFolder,
     ) -> bool:
-        """False when it is gone, or cannot be told: then a keeper is made for the program."""
+        """Runs it by a spare keeper.
+
+        Returns False if that has ended or cannot be reached: then a keeper is forked.
+        """
         marker, record = self._enroll(number, program[2])
         group = None
         try:
@@ -312,7 +315,7 @@ class Warden:
         job: JobFolder | None,
         flow: OutputPump | None,
     ) -> SupervisedProgram:
-        """Fork the program's keeper, which waits for the word that it is on record."""
+        """Forks the program's keeper, which waits for the message that it is on record."""
         group = self._group(marker, record)
         record.add("pipes", *(os.fstat(file).st_ino for file in program.stdio))
         keeper = Keeper(
@@ -340,11 +343,13 @@ class Warden:
             return fork_init(user=self._place.user)
         return os.fork()
 
-    # -- the gate that judges execs ---------------------------------------------------------------
+    # -- the exec gate ----------------------------------------------------------------------------
 
     def _entry(self, enforcement: dict[str, Any]) -> GateEntry | None:
-        """How a program is to put itself under the gate; None where none is wanted, or to be
-        had by one who does not insist on it."""
+        """Returns how a program puts itself under the gate.
+
+        None if no gate is requested, or if it is unavailable and not required.
+        """
         settings = enforcement.get("exec")
         if settings is None:
             return None
@@ -373,7 +378,7 @@ class Warden:
             self._lose_gate(gate)
 
     def _lose_gate(self, gate: GateProcess) -> None:
-        """The programs that it judged can start nothing more."""
+        """Handles the end of the gate: the programs under it can start nothing more."""
         self._ready.unregister(gate.control.fileno())
         gate.end()
         self._gate = None
@@ -381,17 +386,17 @@ class Warden:
             self._standby.drop()
         self._say("exec_gate", "the process that judges commands has ended: no other can start")
 
-    # -- their news -------------------------------------------------------------------------------
+    # -- messages from keepers --------------------------------------------------------------------
 
     def _say(self, *message: Any) -> None:
         try:
             if self._harness:
                 self._harness.send(*message)
         except OSError:
-            pass  # the harness is gone, which `serve` is about to read
+            pass  # the harness has ended, which `serve` is about to read
 
     def _listen(self, kept: SupervisedProgram) -> bool:
-        """Pass a keeper's news on; False when there is none. It is gone when it is reaped."""
+        """Forwards a keeper's messages; False at their end. The keeper is removed when reaped."""
         try:
             messages = kept.post.receive()
         except (EOFError, BlockingIOError):
@@ -424,7 +429,7 @@ class Warden:
             return
 
     def _gone(self, kept: SupervisedProgram, *, clean: bool) -> None:
-        """A keeper has ended: its last words, what it could not finish, and the news."""
+        """Handles the end of a keeper: its last messages, unfinished cleanup, and the report."""
         del self._kept[kept.number]
         self._hear_out(kept)
         if kept.group:
@@ -450,7 +455,7 @@ class Warden:
         kept.post.close()
 
     def _end_strays(self, kept: SupervisedProgram) -> set[int]:
-        """The orphans of a killed keeper are now children of ours."""
+        """Kills the orphans of a killed keeper, which are now children of the warden."""
         if self._place.level == "group":
             end_group(0, f"{self._marker}.{kept.number}")
         others = {one.keeper for one in self._kept.values()}
@@ -485,7 +490,10 @@ class Warden:
 
 
 def main(control: str, lifeline: str, wanted: str, folder: str, linger: str = "0") -> None:
-    """The process `launch` starts. It outlives Ctrl-C and hang-ups: only the harness ends it."""
+    """Main function of the process that `launch` starts.
+
+    It ignores Ctrl-C and hang-ups: only the harness ends it.
+    """
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     for inherited in (control, lifeline):

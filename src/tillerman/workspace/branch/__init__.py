@@ -1,1 +1,1 @@
-"""The way of a branch to its merge: status, pull request, next action."""
+"""Branch workflow up to the merge: status, pull request, next action."""

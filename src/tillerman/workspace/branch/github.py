@@ -1,4 +1,4 @@
-"""GitHub, asked through the user's `gh`: one call at a time, and never for long."""
+"""Queries GitHub through the user's `gh`: one call at a time, with a timeout."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tillerman.workspace.git.repository_state import Repository
 from tillerman.workspace.git.safe_config import overrides
 
 SECONDS = 15.0
-REST = 300.0  # seconds in which a rate limit is not asked again
+REST = 300.0  # seconds without requests after a rate limit
 MOST = 4 << 20
 _TOKENS = ("GH_TOKEN", "GITHUB_TOKEN", "GH_CONFIG_DIR", "GH_HOST")
-# With these alone gh takes any host that a repository names, and sends them there.
+# With these alone, gh accepts any host that a repository names and sends them there.
 _TOKENS_OF_A_HOST = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
 _QUIET = {
     "GH_PROMPT_DISABLED": "1",
@@ -55,7 +55,7 @@ NO_GH = PullRequestUnavailable(
 
 
 class GitHub:
-    """One for a process: whoever asks while a call is under way waits for it, or shares it."""
+    """One per process: concurrent callers wait for the running call, or share it."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = os.environ if environment is None else environment
@@ -69,7 +69,7 @@ class GitHub:
     async def pull_request(
         self, repository: Repository, *, seconds: float = SECONDS
     ) -> PullRequest | PullRequestUnavailable | None:
-        """Of the branch that is checked out; None: it has none."""
+        """Returns the pull request of the current branch; None if it has none."""
         if repository.branch is None or repository.state.commit is None:
             return NO_BRANCH
         if repository.remote_url is None and not _has_remotes(repository):
@@ -85,7 +85,7 @@ class GitHub:
     async def call(
         self, repository: Repository, *words: str, seconds: float = SECONDS, most: int = MOST
     ) -> CommandOutput:
-        """`gh WORDS`; raises Missing and Slow."""
+        """Runs `gh WORDS`. Raises `CommandMissing` and `CommandTimeout`."""
         program = find_gh(self._environment)
         if program is None:
             raise CommandMissing("gh is not installed")
@@ -123,18 +123,18 @@ class GitHub:
 
     def _variables(self, repository: Repository) -> dict[str, str]:
         pairs = [*overrides(repository.config), *SAFE.items()]
-        nowhere = {"GIT_ALLOW_PROTOCOL": "none"}  # gh asks by itself, its git has nothing to fetch
+        nowhere = {"GIT_ALLOW_PROTOCOL": "none"}  # gh connects by itself; its git must not fetch
         return gh_variables(self._environment) | nowhere | configured(pairs)
 
 
 def gh_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """What gh, and the git that it runs, may see of the user's environment."""
+    """Returns the environment variables for gh and the git that it runs."""
     names = [*_TOKENS, *(_TOKENS_OF_A_HOST if environment.get("GH_HOST") else ())]
     return child_environment(environment, names).variables | _QUIET
 
 
 def find_gh(environment: Mapping[str, str]) -> str | None:
-    """Not where the folder that one stands in would decide what it is."""
+    """Finds gh only in absolute folders of PATH, so the current folder cannot provide it."""
     path = environment.get("PATH", os.defpath).split(os.pathsep)
     return find_program("gh", os.pathsep.join(part for part in path if part.startswith("/")))
 

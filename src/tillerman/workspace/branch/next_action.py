@@ -1,4 +1,4 @@
-"""The next step of a breadcrumb: its skill made ready, as commands to confirm or as a prompt."""
+"""Prepares the next action of a branch: commands to confirm, or a prompt for an agent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tillerman.workspace.git.safe_config import overrides, protocols, stubborn
 
 SECONDS = 300.0  # for one command
 METHODS = ("merge", "squash", "rebase")
-# Above the user's config too: nobody is there to edit or to page, and hooks can be an agent's work.
+# Override the user's config too: no user can edit or page, and an agent may have written hooks.
 _ACTING = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
@@ -51,7 +51,7 @@ _ACTING = {
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
-# What a prompt gets that has no placeholder for it, as other tools' skills have none.
+# Context for prompts that have no placeholder for it, like the skills of other tools.
 _USUAL = {
     "commit-changes": ("changes", "conflicts"),
     "request-review": ("people",),
@@ -68,7 +68,7 @@ class NotReady(TillermanError):
 
 
 class Unsafe(TillermanError):
-    """A command would run what the repository names, whatever we say."""
+    """A command would run a program that the repository names and that cannot be overridden."""
 
     exit_code = 4
 
@@ -90,7 +90,7 @@ class Action:
 async def prepare(
     crumb: Breadcrumb, skill: Skill, github: GitHub, environment: Mapping[str, str]
 ) -> Action:
-    """Raises what stands in the way, with the next step."""
+    """Prepares the action. Raises an error with a hint if something prevents it."""
     if (refusal := await _obstacle(crumb, github)) is not None:
         raise refusal
     facts = await _facts(crumb, skill.names, github)
@@ -114,12 +114,12 @@ async def prepare(
 async def run_command(
     repository: Repository, command: tuple[str, ...], environment: Mapping[str, str]
 ) -> CommandOutput:
-    """git or gh, for the user: with his keys and helpers, and none that the repository names."""
+    """Runs git or gh with the user's keys and helpers, but none that the repository names."""
     name, *words = command
     program = find_gh(environment) if name == "gh" else _find_git(environment)
     if program is None:
         raise NotReady(f"{name} is not installed", hint=_INSTALL[name])
-    found = await read_config(repository.top)  # anew: an agent may have written it since
+    found = await read_config(repository.top)  # read again: an agent may have changed it
     for key in stubborn(found):
         raise Unsafe(key)
     pairs = [*overrides(found), *protocols(found), *_ACTING.items()]
@@ -132,7 +132,7 @@ async def run_command(
         raise TillermanError(str(error), hint="run it by hand to see where it hangs") from None
 
 
-# -- what stands in the way ------------------------------------------------------------------------
+# -- obstacles -------------------------------------------------------------------------------------
 
 
 async def _obstacle(crumb: Breadcrumb, github: GitHub) -> TillermanError | None:
@@ -166,7 +166,7 @@ async def _obstacle(crumb: Breadcrumb, github: GitHub) -> TillermanError | None:
 
 
 def _unknown(news: PullRequestUnavailable) -> TillermanError:
-    """What is not known of a pull request must not be guessed: there may be one already."""
+    """Returns the error for an unknown pull request state: there may already be one."""
     if news.why in ("no_gh", "signed_out"):
         return NotReady(news.text, hint=news.hint)
     if news.why in ("no_remote", "not_github", "no_branch"):
@@ -216,7 +216,7 @@ async def _default_branch(crumb: Breadcrumb, github: GitHub) -> str | None:
 
 
 async def _merge_method(repository: Repository, github: GitHub) -> str:
-    """The one that the user took last there; GitHub's first, if that is not told."""
+    """Returns the merge method that the user chose last there; GitHub's first if unknown."""
     told = await _repo_view(repository, github, "viewerDefaultMergeMethod")
     method = str(told.get("viewerDefaultMergeMethod", "")).lower()
     return method if method in METHODS else METHODS[0]
@@ -232,7 +232,7 @@ async def _repo_view(repository: Repository, github: GitHub, field: str) -> dict
 
 
 async def _push_url(repository: Repository) -> str:
-    """Where a push goes, as git sees it, without the password that may stand in it."""
+    """Returns the push URL as git resolves it, without a password."""
     words = ("remote", "get-url", "--push", "--end-of-options", repository.remote or "")
     said = await ask_git(repository, *words)
     url = said.out.decode("utf-8", "replace").strip()

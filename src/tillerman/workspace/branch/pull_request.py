@@ -1,4 +1,4 @@
-"""A pull request as `gh` tells it, and why there is no news of one."""
+"""A pull request parsed from `gh` output, or the reason why it is unavailable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Why = Literal[
 
 @dataclass(frozen=True)
 class PullRequestUnavailable:
-    """Whether there is a pull request is not known."""
+    """Whether there is a pull request is unknown."""
 
     why: Why
     text: str
@@ -45,7 +45,7 @@ class PullRequest:
     url: str
     state: str  # OPEN, CLOSED, MERGED
     draft: bool = False
-    review: str = ""  # APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED, or nothing asked for
+    review: str = ""  # APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED, or "": none requested
     conflicting: bool = False
     checks: tuple[PullRequestCheck, ...] = ()
     head: str = ""  # its branch
@@ -92,7 +92,7 @@ class _View(msgspec.Struct):
 
 
 def parse_view(told: bytes) -> PullRequest | PullRequestUnavailable:
-    """Of `gh pr view --json`; words of tomorrow are taken as they come."""
+    """Parses `gh pr view --json`; unknown values are accepted."""
     try:
         view = msgspec.json.decode(told, type=_View)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -123,13 +123,13 @@ def _checks(told: Sequence[_Check]) -> Iterable[PullRequestCheck]:
 
 
 def _replaces(other: _Check, one: _Check) -> bool:
-    """A newer push to the same check cancels the run before it."""
+    """Returns whether a newer run of the same check replaced this one."""
     same = (other.name, other.workflowName) == (one.name, one.workflowName)
     return same and (other.startedAt or "") > (one.startedAt or "")
 
 
 def parse_refusal(code: int, err: str) -> PullRequestUnavailable | None:
-    """Why `gh pr view` failed; None when that is because there is no pull request."""
+    """Returns why `gh pr view` failed; None if there is no pull request."""
     said = err.strip()
     small = said.lower()
     if "no pull requests found" in small:

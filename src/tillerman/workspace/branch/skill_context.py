@@ -1,4 +1,4 @@
-"""What an agent has to know for a skill, from git and GitHub: bounded, and without secrets."""
+"""Collects context for a skill's prompt from git and GitHub, bounded and redacted."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.git.bounded_command import CommandMissing, CommandOutput, CommandTimeout
 from tillerman.workspace.git.repository_state import ask_git
 
-PIECE = 16 << 10  # bytes of one log, one remark or one file's conflicts
+PIECE = 16 << 10  # bytes of one log, one comment or one file's conflicts
 WHOLE = 64 << 10  # of one kind of context
 LOGS = 5
 FILES = 20
 REMARKS = 100
 NOTHING = "(none)"
 _JOB = re.compile(r"https://[^/]+/[^/]+/[^/]+/actions/runs/\d+/job/(\d+)")
-_READ = 4 << 20  # bytes of a file in which conflicts are looked for
+_READ = 4 << 20  # bytes of a file that are searched for conflicts
 _PLAIN_DIFF = ("--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 
 
 async def collect(
     names: Iterable[str], crumb: Breadcrumb, github: GitHub, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Each piece as text for a prompt."""
+    """Returns each kind of context as text for a prompt."""
     context = _Context(crumb, github, environment)
     return {name: await context.piece(name) or NOTHING for name in names}
 
 
 def quoted(text: str) -> str:
-    """As a block that nothing in it can end."""
+    """Quotes text as a code block that its content cannot end."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text.strip()}\n{fence}"
 
 
 def hunks(text: str) -> str:
-    """The parts between conflict markers, each with the number of its first line."""
+    """Returns the parts between conflict markers, with the number of their first line."""
     found: list[str] = []
     inside = False
     for number, line in enumerate(text.splitlines(), 1):
@@ -102,7 +102,7 @@ class _Context:
     # -- conflicts ---------------------------------------------------------------------------------
 
     def _open_conflicts(self) -> str:
-        """Of a merge that is under way, from the files of the work tree."""
+        """Returns the conflicts of a merge in progress, from the files of the work tree."""
         state = self._repository.state
         parts = []
         with ConfinedRoot(self._repository.top, guarded=False) as root:
@@ -116,7 +116,7 @@ class _Context:
         return _listed(parts, state.conflicted, "files")
 
     async def _coming_conflicts(self) -> str:
-        """Of a merge that nobody tried yet: tried with a store of objects beside the real one."""
+        """Returns the conflicts of a future merge, by a trial with a temporary object store."""
         theirs = self._base
         if not theirs:
             return ""
@@ -150,7 +150,7 @@ class _Context:
 
     @property
     def _base(self) -> str:
-        """The branch to be merged into, as last fetched."""
+        """The base branch to merge with, as last fetched."""
         base = self._pull.base if self._pull else ""
         remote = self._repository.remote
         return f"refs/remotes/{remote}/{base}" if base and remote else ""
@@ -207,7 +207,7 @@ class _Context:
         return await self._text(await ask_git(self._repository, *words))
 
     async def _gh(self, *words: str) -> str:
-        """Nothing, where gh has no answer: an agent can still ask by itself."""
+        """Runs gh; returns "" on failure: an agent can still run it itself."""
         try:
             said = await self._github.call(self._repository, *words, seconds=60)
         except (CommandMissing, CommandTimeout):
@@ -215,7 +215,7 @@ class _Context:
         return "" if said.code and not said.cut else await self._text(said)
 
     async def _text(self, said: CommandOutput) -> str:
-        """Secrets go before anything is cut, so that no half of one stays."""
+        """Redacts before anything is truncated, so that no part of a secret stays."""
         out = said.out.rpartition(b"\n")[0] if said.cut else said.out
         return await asyncio.to_thread(self._harmless, out.decode("utf-8", "replace"))
 

@@ -1,7 +1,7 @@
-"""A skill: what is done about a status, by exact commands or by a prompt, read from its SKILL.md.
+"""Parses SKILL.md files: the commands or the prompt for a branch status.
 
-A project's own count before those that come with tillerman. Commands are code: they count from a
-`.tillerman/` that the user trusted, and from nowhere else that a repository brings.
+A project's own skills take precedence over those shipped with tillerman. Commands are code: they
+are accepted from a `.tillerman/` that the user trusted, and from no other folder of a repository.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHIPPED = Path(__file__).parent / "skills"
 LARGEST = 256 << 10  # bytes
 FOREIGN = (".cursor", ".claude")
 PROGRAMS = ("git", "gh")
-# What stands in commands; a prompt can have these too, and the pieces of context.
+# Placeholders of commands; a prompt can have these and those in CONTEXT.
 FACTS = (
     "branch", "remote", "base", "default_branch", "number", "title", "url", "merge_method",
     "delete",
@@ -36,7 +36,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 @dataclass(frozen=True)
 class Skill:
     id: str
-    source: str  # its file, or that it comes with tillerman
+    source: str  # its file, or that it is shipped with tillerman
     description: str = ""
     commands: tuple[tuple[str, ...], ...] = ()  # none: it needs an agent
     prompt: str = ""
@@ -47,7 +47,7 @@ class Skill:
 
     @property
     def names(self) -> frozenset[str]:
-        """The placeholders that it has."""
+        """Returns its placeholders."""
         words = [self.prompt] if self.needs_ai else [word for one in self.commands for word in one]
         found = {name for word in words for name in _PLACEHOLDER.findall(word)}
         return frozenset(found & {*FACTS, *CONTEXT})
@@ -56,11 +56,11 @@ class Skill:
 @dataclass(frozen=True)
 class FoundSkill:
     skill: Skill
-    notes: tuple[str, ...] = ()  # of files that do not count, and why
+    notes: tuple[str, ...] = ()  # of ignored files, and why
 
 
 def find_skill(paths: Paths, top: Path, id: str) -> FoundSkill:
-    """The project's own, else that of other tools, else the one that comes with tillerman."""
+    """Finds the project's own skill, else that of another tool, else the shipped one."""
     notes: list[str] = []
     for data, source, own in _files(paths, top, id, notes):
         skill = parse_skill(data, id, source)
@@ -105,7 +105,7 @@ def _files(paths: Paths, top: Path, id: str, notes: list[str]) -> Iterator[tuple
 
 
 def parse_skill(data: bytes, id: str, source: str) -> Skill:
-    """Keys that it does not know are other tools' and are passed over."""
+    """Parses a skill; unknown keys belong to other tools and are ignored."""
     if len(data) > LARGEST:
         raise ConfigError(f"{source}: larger than {LARGEST >> 10} KB", hint="shorten it")
     try:
@@ -175,11 +175,11 @@ def _unquoted(text: str) -> str:
     return text
 
 
-# -- filling it in ---------------------------------------------------------------------------------
+# -- placeholders ----------------------------------------------------------------------------------
 
 
 def filled_command(command: Sequence[str], facts: Mapping[str, str]) -> tuple[str, ...]:
-    """No fact becomes an option: one that begins with `-` never stands alone."""
+    """Fills in a command. A fact that starts with `-` must not become an option."""
     words = []
     for word in command:
         filled = _PLACEHOLDER.sub(lambda match: facts[match[1]], word)
@@ -193,5 +193,5 @@ def filled_command(command: Sequence[str], facts: Mapping[str, str]) -> tuple[st
 
 
 def filled_prompt(prompt: str, values: Mapping[str, str]) -> str:
-    """In one pass: what was filled in is not looked at again."""
+    """Fills in a prompt in one pass: inserted text is not expanded again."""
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), prompt)

@@ -1,4 +1,4 @@
-"""The breadcrumb `repo › branch › STATUS (PR #42) [Action]`, worked out from facts alone."""
+"""Branch status breadcrumb `repo › branch › STATUS (PR #42) [Action]`, derived from state."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STATUSES = (
 class Breadcrumb:
     repository: Repository
     pull_request: PullRequest | None = None
-    no_news: PullRequestUnavailable | None = None  # why nothing is known of a pull request
+    no_news: PullRequestUnavailable | None = None  # why the pull request is unknown
 
     @property
     def status(self) -> BranchStatus:
@@ -72,7 +72,7 @@ def crumb(repository: Repository, news: PullRequest | PullRequestUnavailable | N
 
 
 def as_data(crumb: Breadcrumb) -> dict[str, Any]:
-    """For programs."""
+    """Returns it as data for programs."""
     repository, status = crumb.repository, crumb.status
     state = asdict(repository.state)
     for key in ("branch", "upstream"):
@@ -94,7 +94,7 @@ def as_data(crumb: Breadcrumb) -> dict[str, Any]:
 
 
 def derive(repository: Repository, pull_request: PullRequest | None) -> BranchStatus:
-    """The first that holds."""
+    """Returns the first status that applies."""
     state = repository.state
     if pull_request is None:
         return DIRTY if state.dirty else AHEAD if state.ahead else LOCAL

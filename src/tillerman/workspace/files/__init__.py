@@ -1,1 +1,1 @@
-"""File tools that cannot leave the workspace root."""
+"""File tools that are confined to the workspace root."""

@@ -1,7 +1,7 @@
-"""What is in an archive, read once from front to end in bounded memory: zip, tar, tar.gz/.bz2/.xz.
+"""Reads archives as a stream in bounded memory: zip, tar, tar.gz, tar.bz2, tar.xz.
 
-Nothing is written here, and nothing that a member says of itself is believed: who unpacks decides
-by `kind` and `name`, and counts the bytes that really come.
+Nothing is written here, and no metadata of a member is trusted: the caller decides by `kind` and
+`name`, and counts the bytes that are really read.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from tillerman.workspace.files.refusal import Refused
 _CHUNK = 1 << 16
 _BLOCK = 512
 _MOST_HEADER = 1 << 16  # of a long name or of pax records
-_MOST_EXTRAS = 16  # headers that only say something of the next
-_MOST_AT_ONCE = 2 << 20  # of a zip's list of members, which is read at once
+_MOST_EXTRAS = 16  # headers that only describe the next one
+_MOST_AT_ONCE = 2 << 20  # of a zip's central directory, which is read at once
 _XZ_MEMORY = 128 << 20  # `xz -9` needs 65 MiB
 
 MemberKind = Literal["file", "folder", "link", "device or pipe", "of an unknown kind"]
 
 
 class Damaged(Exception):
-    """It says something that cannot be."""
+    """The archive is inconsistent."""
 
 
 class TooMuch(Exception):
-    """More bytes come out of it than may."""
+    """The archive expands to more bytes than allowed."""
 
 
 class ArchiveMember(NamedTuple):
     name: str
     kind: MemberKind
     executable: bool
-    chunks: Callable[[], Iterator[bytes]]  # only until the next member is asked for
+    chunks: Callable[[], Iterator[bytes]]  # valid only until the next member is requested
 
 
 class _Reads(Protocol):
@@ -49,9 +49,9 @@ class _Reads(Protocol):
 
 
 def members(file: int, most: int) -> Iterator[ArchiveMember]:
-    """Raises Refused for what is no archive, Damaged or TooMuch in the midst of one.
+    """Yields the members. Raises Refused if it is not an archive, Damaged or TooMuch later.
 
-    `most`: bytes that may come out of it, with what nobody asked for: that costs as much.
+    `most`: the maximum of decompressed bytes, including skipped members, which cost as much.
     """
     head = os.pread(file, 262 + 3, 0)
     source = io.FileIO(file, closefd=False)
@@ -93,7 +93,7 @@ def _guarded_chunks(chunks: Callable[[], Iterator[bytes]]) -> Iterator[bytes]:
 
 
 class _damage:
-    """The readers raise whatever they stumble over, struct.error and IndexError too."""
+    """Converts any error of the readers, also struct.error and IndexError, to Damaged."""
 
     def __enter__(self) -> None:
         pass
@@ -116,7 +116,7 @@ class _Room:
 
 
 class _Xz:
-    """Lzma without its file class, which takes as much memory as the archive wants."""
+    """An lzma reader with a memory limit, which the standard file class does not have."""
 
     def __init__(self, source: io.FileIO) -> None:
         self._source = source
@@ -140,11 +140,11 @@ class _Xz:
 
 
 class _Bounded(io.FileIO):
-    """For zipfile, which reads as much at once as the archive tells it to."""
+    """A file for zipfile with a limit per read: zipfile reads as much as the archive claims."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is None or size < 0:
-            size = _MOST_AT_ONCE  # it asks so for the last bytes alone
+            size = _MOST_AT_ONCE  # it does so only for the last bytes
         if size > _MOST_AT_ONCE:
             raise Damaged("its list of members is too long")
         return super().read(size) or b""
@@ -170,21 +170,21 @@ def _zip_kind(info: zipfile.ZipInfo, mode: int) -> MemberKind:
 
 def _inflate(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: _Room) -> Iterator[bytes]:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise Damaged("compressed by a method that is not read here")  # the others are not bounded
+        raise Damaged("compressed by a method that is not read here")  # the others are unbounded
     with archive.open(info) as member:
         while chunk := member.read(_CHUNK):
             yield room.take(chunk)
 
 
 class _Tar:
-    """Blocks, forward only."""
+    """Reads tar blocks, forward only."""
 
     def __init__(self, source: _Reads, room: _Room) -> None:
         self._source, self._room = source, room
-        self.left = 0  # of the member that is open, with what fills its last block
+        self.left = 0  # of the open member, including the padding of its last block
 
     def header(self) -> bytes:
-        """None of it at the end: an empty block is one, and so is the end of the file."""
+        """Returns the next header; empty at the end: an empty block, or the end of the file."""
         data = b"".join(self._some(_BLOCK))
         if not data.strip(b"\0"):
             return b""
@@ -220,7 +220,7 @@ class _Tar:
 
 def _of_tar(source: _Reads, room: _Room) -> Iterator[ArchiveMember]:
     tar = _Tar(source, room)
-    told: dict[str, str] = {}  # by headers before the member's own
+    told: dict[str, str] = {}  # from headers before the member's own
     extras = 0
     while header := tar.header():
         size, letter = _checked(header), header[156:157]
@@ -240,9 +240,9 @@ def _of_tar(source: _Reads, room: _Room) -> Iterator[ArchiveMember]:
         name = told.get("path") or _name(header)
         kind = _KINDS.get(letter, _UNKNOWN) if "GNU.sparse" not in told else _UNKNOWN
         if kind == "file" and name.endswith("/"):
-            kind = "folder"  # as tar wrote them once
+            kind = "folder"  # as old tar versions wrote them
         if letter in (b"1", b"2", b"3", b"4", b"5", b"6"):
-            size = 0  # these have no contents, whatever they say
+            size = 0  # these have no content, whatever the header claims
         told, extras = {}, 0
         tar.left = _padded(size)
         executable = bool(_number(header[100:108]) & 0o100)
@@ -283,7 +283,7 @@ def _text(data: bytes) -> str:
 
 
 def _records(data: bytes) -> Iterator[tuple[str, str]]:
-    """Of pax: `LENGTH KEY=VALUE\\n`, one after the other. What is of no use here is left out."""
+    """Parses pax records: `LENGTH KEY=VALUE\\n`. Keys that are not needed are skipped."""
     at = 0
     while at < len(data) and data[at]:
         space = data.index(b" ", at)

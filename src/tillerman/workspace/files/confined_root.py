@@ -1,9 +1,8 @@
-"""The workspace as a folder that no path leads out of: the one way in for every file tool.
+"""Opens files inside the workspace root; no path can escape it. Used by every file tool.
 
-The folder is opened once, and all else beneath that descriptor. What is read may pass through links
-that stay inside. What is written passes through none: a link's target is another name, and the
-caller should have said it. No path is looked at first and opened by name later, so there is nothing
-to swap in between.
+The folder is opened once, and all other files relative to that descriptor. Reads may follow links
+that stay inside. Writes follow no link: the target has another name, which the caller should have
+given. No path is checked first and opened by name later, so there is no race between check and use.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from tillerman.workspace.files.open_beneath import (
 from tillerman.workspace.files.path_locks import HeldLock, PathLocks
 from tillerman.workspace.files.refusal import Refused, refused
 
-_LONGEST, _LONGEST_NAME = 4_000, 255  # bytes; the kernel takes 4,095
+_LONGEST, _LONGEST_NAME = 4_000, 255  # bytes; the kernel accepts 4,095
 _DEEPEST = 200
 
 
@@ -44,7 +43,7 @@ class Written(NamedTuple):
 
 
 class ConfinedRoot:
-    """A workspace. `walk`: with plain means alone, as on old kernels; then no link is followed."""
+    """A workspace. `walk`: without openat2, as on old kernels; then no link is followed."""
 
     def __init__(
         self,
@@ -55,7 +54,7 @@ class ConfinedRoot:
         locks: PathLocks | None = None,
     ) -> None:
         self.locks = locks
-        self.path = Path(os.path.abspath(path))  # noqa: PTH100 -- links stay as they are written
+        self.path = Path(os.path.abspath(path))  # noqa: PTH100 -- links are not resolved
         self._spellings = (str(self.path), str(self.path.resolve()))
         try:
             self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -83,7 +82,7 @@ class ConfinedRoot:
     # names
 
     def parts(self, path: str) -> tuple[str, ...]:
-        """The names that lead to it from the root, by text alone; none for the root itself."""
+        """Splits a path into its names from the root, lexically; none for the root itself."""
         if "\0" in path:
             raise Refused("a path holds a NUL character", hint="leave it out")
         try:
@@ -125,7 +124,7 @@ class ConfinedRoot:
     # reading
 
     def open_file(self, path: str) -> int:
-        """A regular file's descriptor, to read. The caller closes it."""
+        """Opens a regular file for reading and returns the descriptor. The caller closes it."""
         parts = self.parts(path)
         if not parts or path.endswith("/"):
             raise Refused(f"{shown(path)} names a folder", hint="name a file")
@@ -151,8 +150,10 @@ class ConfinedRoot:
 
     @contextlib.contextmanager
     def slot(self, path: str, *, create_parents: bool = False, lock: bool = True) -> Iterator[Slot]:
-        """The place of a file, to look at it and to replace it in one step: no other server of the
-        user writes there meanwhile."""
+        """Locks a file's name, to read and replace it in one step.
+
+        No other server of the user writes there meanwhile.
+        """
         parts = self.new_parts(path)
         with self.explained(path), self.parent(parts, create_parents) as folder:
             if not (lock and self.locks):
@@ -175,9 +176,9 @@ class ConfinedRoot:
         executable: bool = False,
         durable: bool = True,
     ) -> Written:
-        """Puts a whole file in place at once: it is the old one or the new one, never a part.
+        """Replaces a whole file atomically: it is the old or the new one, never a part.
 
-        `over`: may take the place of another.
+        `over`: an existing file may be replaced.
         """
         with self.slot(path, create_parents=create_parents, lock=over) as slot:
             seen = slot.look()
@@ -186,14 +187,14 @@ class ConfinedRoot:
             return slot.put(chunks, seen, executable=executable, durable=durable)
 
     def make_folder(self, path: str) -> None:
-        """With all that are above it. It may be there already."""
+        """Creates a folder and its parents. It may already exist."""
         if self.parts(path):
             parts = self.new_parts(path.rstrip("/"))
             with self.explained(path), self.parent((*parts, ""), True):
                 pass
 
     def status(self, path: str) -> os.stat_result | None:
-        """Of what a write would replace; None where nothing is. Follows no link."""
+        """Returns the status of what a write would replace; None if absent. Follows no link."""
         parts = self.parts(path)
         if not parts:
             return os.fstat(self.fd)
@@ -205,7 +206,7 @@ class ConfinedRoot:
                 return None
 
     def new_parts(self, path: str) -> tuple[str, ...]:
-        """The names that lead to what is to be written, moved or removed: none is protected."""
+        """Splits a path that is to be written, moved or removed; refuses protected names."""
         parts = self.parts(path)
         if not parts or path.endswith("/"):
             raise Refused(f"{shown(path)} names a folder", hint="name a file in it")
@@ -222,8 +223,8 @@ class ConfinedRoot:
 
     @contextlib.contextmanager
     def parent(self, parts: Sequence[str], create: bool) -> Iterator[int]:
-        """The folder that the last name is in, come to one by one through no link."""
-        folder = os.open(".", FOLDER, dir_fd=self.fd)  # not a duplicate: that shares its position
+        """Opens the parent folder of the last name, component by component through no link."""
+        folder = os.open(".", FOLDER, dir_fd=self.fd)  # not dup(): that would share its position
         try:
             for at, name in enumerate((*parts[:-1], None)):
                 if self.guard:
@@ -256,7 +257,7 @@ class ConfinedRoot:
 
 
 class Slot:
-    """A name in an open folder of the workspace; `lock` is held as long as it is open."""
+    """A name in an open folder of the workspace; `lock` is held while it is open."""
 
     def __init__(
         self, root: ConfinedRoot, path: str, folder: int, name: str, lock: HeldLock | None
@@ -271,7 +272,7 @@ class Slot:
             os.close(seen.file)
 
     def look(self) -> ObservedFile | None:
-        """The file that is there now, to be replaced; None where nothing is."""
+        """Opens the existing file that is to be replaced; None if there is none."""
         before = status_of(self._folder, self._name)
         if before is None:
             return None
@@ -303,7 +304,7 @@ class Slot:
         executable: bool = False,
         durable: bool = True,
     ) -> Written:
-        """`seen` is what it replaces; `is_unchanged` says whether that still holds the same."""
+        """Writes the file in place of `seen`; `is_unchanged` checks that it is still the same."""
         mode = 0o600 if seen else 0o777 if executable else 0o666
         unnamed = self._root.has_unnamed
         with (
@@ -325,8 +326,11 @@ class Slot:
 
     @contextlib.contextmanager
     def _drafts(self, seen: ObservedFile | None) -> Iterator[int]:
-        """The folder for a draft. One that takes the place of another file has a name for a
-        moment, which nobody should see in the workspace, git least of all."""
+        """Yields the folder for a draft.
+
+        A draft that replaces another file has a temporary name, which should not be visible in the
+        workspace, especially not to git.
+        """
         if seen is None or self._root.locks is None:
             yield self._folder
             return

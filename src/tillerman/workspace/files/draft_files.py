@@ -1,7 +1,7 @@
-"""A new file in a folder of the workspace, complete before it takes its name.
+"""Draft files: written completely before they get their name, or atomically replace a file.
 
-Where a file is replaced, the two are exchanged first and what came out is looked at: when another
-program wrote the file meanwhile, they are exchanged back, and nothing of it is lost.
+To replace a file, the two are exchanged first and the old one is checked: if another program
+changed it meanwhile, they are exchanged back and nothing is lost.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _NOT_SUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 _MOST_EXCHANGES = 16
 _MOUNT = re.compile(rb"mnt_id:.*")
 
-_rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # old C libraries lack it
+_rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # absent in old C libraries
 
 
 class ObservedFile:
-    """A file as it was looked at. It is held open, so its inode is not given to another."""
+    """A file as it was read. It is held open, so its inode is not reused."""
 
     def __init__(self, file: int) -> None:
         self.file = file
@@ -45,12 +45,12 @@ class ObservedFile:
 
 
 class DraftFile:
-    """Without a name, so that a kill leaves nothing, where the file system has such files."""
+    """A file without a name, if the file system supports it, so that a kill leaves nothing."""
 
     def __init__(
         self, folder: int, target: int, mode: int, *, unnamed: bool, lock: HeldLock | None
     ) -> None:
-        """`folder` is where it is made, `target` the folder it goes to; they may be the same."""
+        """Creates the draft in `folder`, to be placed in `target`; they may be the same."""
         self._folder, self._target = folder, target
         self._lock = lock
         self._temporary = ""
@@ -77,7 +77,7 @@ class DraftFile:
         return size
 
     def resemble(self, before: os.stat_result) -> None:
-        """Owner and mode of the file it replaces; set-user-id does not outlive a change."""
+        """Copies owner and mode of the file it replaces, except for the set-user-id bits."""
         now = os.fstat(self.file)
         if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
             with contextlib.suppress(PermissionError):
@@ -85,7 +85,7 @@ class DraftFile:
         os.fchmod(self.file, stat.S_IMODE(before.st_mode) & 0o777)
 
     def create(self, name: str) -> None:
-        """Under a name that nothing has."""
+        """Places the draft at a name that does not exist."""
         try:
             self._link(self._target, name)
         except OSError as error:
@@ -96,7 +96,7 @@ class DraftFile:
             self._forget_name()
 
     def replace(self, name: str, seen: ObservedFile, is_unchanged: Callable[[], bool]) -> None:
-        """In place of the file that was seen, if that is still there and as it was."""
+        """Replaces the file `seen`, if it is still there and unchanged."""
         if self._unnamed:
             self._link(self._folder, self._new_name())
         if not (seen.is_at(self._target, name) and seen.is_unchanged()):
@@ -118,14 +118,16 @@ class DraftFile:
         raise _changed(name)
 
     def _roll_back(self, name: str) -> None:
-        """Puts back what was taken out. What another program put in its place meanwhile is newer:
-        then that is put back."""
+        """Puts back the file that was taken out.
+
+        If another program replaced the draft meanwhile, its file is newer and is put back instead.
+        """
         placed: os.stat_result | None = os.fstat(self.file)
         for _ in range(_MOST_EXCHANGES):
             taken = status_of(self._folder, self._temporary)
             try:
                 self._exchange(name)
-            except FileNotFoundError:  # they removed it: what was taken out goes as well
+            except FileNotFoundError:  # it was removed: the file taken out is dropped as well
                 return
             if placed and _is_file(placed, status_of(self._folder, self._temporary)):
                 return
@@ -142,7 +144,7 @@ class DraftFile:
         return name
 
     def _discard(self) -> None:
-        """Removes what has the temporary name."""
+        """Removes the file with the temporary name."""
         if self._temporary:
             with contextlib.suppress(OSError):
                 os.unlink(self._temporary, dir_fd=self._folder)
@@ -159,19 +161,19 @@ class DraftFile:
             name,
             src_dir_fd=self._folder,
             dst_dir_fd=folder,
-            follow_symlinks=bool(self._unnamed),  # of /proc, to the file itself
+            follow_symlinks=bool(self._unnamed),  # follows the /proc link to the file itself
         )
 
 
 def on_one_mount(folder: int, other: int) -> bool:
-    """Whether a file can be moved from one open folder to the other."""
+    """Returns whether a file can be renamed from one open folder to the other."""
     if os.fstat(folder).st_dev != os.fstat(other).st_dev:
         return False
     return _mount(folder) == _mount(other) != b""
 
 
 def _mount(folder: int) -> bytes:
-    """Its number; nothing where the kernel does not say."""
+    """Returns the mount id; empty if the kernel does not report it."""
     try:
         file = os.open(f"/proc/self/fdinfo/{folder}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -184,7 +186,7 @@ def _mount(folder: int) -> bytes:
 
 
 def rename(folder: int, name: str, new_folder: int, new_name: str) -> None:
-    """To a name that nothing has: FileExistsError where something has it."""
+    """Renames to a new name. Raises FileExistsError if it exists."""
     try:
         _renameat2(folder, name, new_folder, new_name, _NOREPLACE)
     except OSError as error:
@@ -215,7 +217,7 @@ def _changed(name: str) -> Refused:
 
 
 def _unnamed(folder: int, mode: int) -> int:
-    """-1 where the file system does not have them."""
+    """Opens an unnamed file; -1 if the file system does not support it."""
     try:
         return os.open(".", os.O_WRONLY | os.O_CLOEXEC | os.O_TMPFILE, mode, dir_fd=folder)
     except OSError as error:

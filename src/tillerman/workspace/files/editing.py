@@ -1,8 +1,8 @@
-"""Changes to texts of the workspace: each puts a whole new file in place, and reports a diff.
+"""Edits text files of the workspace: replaces the whole file and reports a diff.
 
-A text is changed as the model sees it, with placeholders for secrets, which are put back on the way
-to disk. A file is read, changed and replaced under one lock, so no update of another server is
-lost; what any other program wrote meanwhile makes the change fail.
+A text is edited as the model sees it, with placeholders for secrets, which are restored before it
+is written. A file is read, changed and replaced under one lock, so that no update of another server
+is lost; a change by any other program meanwhile makes the edit fail.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class AppliedEdit(Struct, frozen=True):
     changed: bool
     size: int
     hash: str  # for the next `expected_hash`
-    diff: str  # "" where nothing changed, or what was there is no text or too large
-    added: int | None = 0  # lines; None: not known
+    diff: str  # "" if unchanged, or if the old file is not a text or too large
+    added: int | None = 0  # lines; None: unknown
     removed: int | None = 0
     notes: tuple[str, ...] = ()
 
@@ -51,12 +51,12 @@ class OldFile(Struct, frozen=True):
 
     seen: ObservedFile
     hash: str
-    redacted: RedactedText | None  # None: no text, or too much
+    redacted: RedactedText | None  # None: not a text, or too large
     encoding: Encoding
     line_ends: LineEnds
 
     def is_unchanged(self) -> bool:
-        """By its content: a file system may count time in steps of some milliseconds."""
+        """Compares the content: file times may have a resolution of some milliseconds."""
         if not self.seen.is_unchanged():
             return False
         return not self.hash or text_decoding.file_hash(self.seen.file) == self.hash
@@ -72,7 +72,7 @@ def write_file(
 ) -> AppliedEdit:
     _check_size(content)
     shown_path = shown("/".join(root.parts(path)))
-    if root.status(path) is None:  # before folders are made for it
+    if root.status(path) is None:  # before its parent folders are created
         if expected_hash:
             raise _stale(shown_path, None)
         RedactedText("", secrets).restore(content)
@@ -97,7 +97,7 @@ def replace_lines_in_file(
     new_text: str,
     expected_old_text: str,
 ) -> AppliedEdit:
-    """Lines `start` to `end`, counted from 1; with `end` one below `start`, before line `start`."""
+    """Replaces lines `start` to `end`, from 1; with `end` = `start` - 1 inserts before `start`."""
 
     def changed(shown_path: str, before: str) -> str:
         lines = lines_of(before)
@@ -117,7 +117,7 @@ def replace_lines_in_file(
 def replace_text_in_file(
     root: ConfinedRoot, secrets: Secrets, path: str, old_text: str, new_text: str, count: int = 1
 ) -> AppliedEdit:
-    """All `count` places where `old_text` stands; refused where there are more or fewer."""
+    """Replaces all `count` occurrences of `old_text`; refused if there are more or fewer."""
 
     def changed(shown_path: str, before: str) -> str:
         places = text_places(before, old_text)
@@ -187,7 +187,7 @@ def _stale(shown_path: str, old: OldFile | None) -> Refused:
 
 
 def _encoded(raw: str, old: OldFile | None) -> tuple[bytes, list[str]]:
-    """In the encoding of the file it replaces: a reader was not shown the bytes."""
+    """Encodes in the encoding of the replaced file, since the model did not see the bytes."""
     if old is None or old.redacted is None:
         return raw.encode(), []
     try:
@@ -199,7 +199,7 @@ def _encoded(raw: str, old: OldFile | None) -> tuple[bytes, list[str]]:
 def _put(
     slot: Slot, shown_path: str, old: OldFile | None, data: bytes, content: str, notes: list[str]
 ) -> AppliedEdit:
-    """`content` is what the model wrote: the diff shows that, and no secret."""
+    """Writes the file. `content` is the model's text: the diff shows it without secrets."""
     written = slot.put(
         [data],
         old.seen if old else None,

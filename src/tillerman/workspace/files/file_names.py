@@ -1,10 +1,10 @@
-"""Names of files and folders: as text, and those that tools rebuild by themselves."""
+"""File and folder names: as text, and those that tools generate."""
 
 from __future__ import annotations
 
 import os
 
-# there is no .gitignore to say so
+# used where there is no .gitignore
 SKIPPED = frozenset({
     ".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".mypy_cache",
     ".pytest_cache", ".ruff_cache", ".cache",
@@ -12,5 +12,5 @@ SKIPPED = frozenset({
 
 
 def shown(path: str) -> str:
-    """A name as text: bytes that are no UTF-8 cannot be stored."""
+    """Returns a name as text: bytes that are not UTF-8 cannot be stored."""
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What changed in a folder that git does not keep: sizes and times, and hashes of small files."""
+"""Detects changes in a folder without git, by size, time and hashes of small files."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class FolderSnapshot:
     files: dict[str, FileSignature] = field(default_factory=dict)
     hashes: dict[str, bytes] = field(default_factory=dict)
     taken: int = 0
-    whole: bool = True  # False: a limit was met before all files were seen
+    whole: bool = True  # False: a limit was reached before all files were scanned
 
     def close(self) -> None:
-        """Holds nothing but memory."""
+        """Does nothing: it holds only memory."""
 
 
 def signature(path: Path) -> FileSignature | None:
-    """None for what is not there."""
+    """Returns the signature of a file; None if it does not exist."""
     try:
         status = path.lstat()
     except OSError:
@@ -49,7 +49,7 @@ def signature(path: Path) -> FileSignature | None:
 
 
 def file_clock() -> int:
-    """By the clock that stamps files, which ticks later than the one that programs read."""
+    """Returns the time of the clock that stamps files, which lags behind the system clock."""
     with tempfile.TemporaryFile() as file:
         return os.fstat(file.fileno()).st_ctime_ns
 
@@ -86,7 +86,7 @@ def compare(snapshot: FolderSnapshot, seconds: float) -> Iterator[FileChange]:
 
 
 def _walk(root: Path) -> Iterator[tuple[str, FileSignature]]:
-    """Files and links below `root`, by relative path; links are not followed."""
+    """Yields files and links below `root` with relative paths; links are not followed."""
     folders = [""]
     while folders:
         folder = folders.pop()
@@ -102,7 +102,7 @@ def _walk(root: Path) -> Iterator[tuple[str, FileSignature]]:
                     if found and (stat.S_ISREG(found.mode) or stat.S_ISLNK(found.mode)):
                         yield path, found
         except OSError:
-            continue  # gone, or not ours to read
+            continue  # removed, or not readable
 
 
 def _hash(path: Path) -> bytes | None:

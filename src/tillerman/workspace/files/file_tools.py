@@ -1,4 +1,4 @@
-"""The file tools of a workspace, by the names that models call them."""
+"""The file tools of a workspace, by their tool names."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from tillerman.workspace.files.unpacking import Unpacked
 
 
 class Files:
-    """`exports` is the folder that copies for the user go to; `secrets` are shown to no model;
-    `closed` says why a file outside may not be imported. May be used by several threads."""
+    """File tools; may be used from several threads.
+
+    `exports` is the folder for copies for the user; `secrets` are not shown to models; `closed`
+    returns why a file outside may not be imported.
+    """
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class Files:
         return listing.list_directory(self.root, path, depth, ignored, limit, sizes, at_once)
 
     def size_of_folder(self, path: str) -> int:
-        """Bytes that its names take, as its file system counts them; 0 where there is none."""
+        """Returns the size of the directory itself, as its file system reports it; 0 if absent."""
         try:
             folder = self.root.open_folder(path)
         except Refused:
@@ -103,7 +106,7 @@ class Files:
         unpack: bool = False,
         members: Collection[str] | None = None,
     ) -> Imported | Unpacked:
-        """`members`: those of an archive that may be unpacked, None for all."""
+        """Imports a file. `members`: those of an archive that may be unpacked, None for all."""
         return import_export.import_file(self.root, source, path, unpack, members, self._closed)
 
     def archive_members(self, source: str) -> list[str]:

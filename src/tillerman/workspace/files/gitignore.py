@@ -1,7 +1,7 @@
-"""What a .gitignore leaves out, by git's own rules, at a cost that no pattern can blow up.
+"""Matches paths with .gitignore rules like git, at bounded cost for any pattern.
 
-Git itself is not asked: it may be missing, it goes by path and not by descriptor, and it reads what
-a repository's config says. A pattern becomes small expressions that never go back.
+Git itself is not used: it may be missing, it works by path and not by descriptor, and it reads the
+repository's config. A pattern becomes small regular expressions without backtracking.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pattern(NamedTuple):
 
 
 class IgnoreRules(NamedTuple):
-    """Of one folder, `depth` names below the root."""
+    """The rules of one folder, `depth` names below the root."""
 
     depth: int
     patterns: tuple[Pattern, ...]
@@ -56,7 +56,7 @@ def parse(data: bytes, depth: int) -> IgnoreRules:
 
 
 def is_ignored(chain: Iterable[IgnoreRules], names: Sequence[str], folder: bool) -> bool:
-    """Asked of a path whose folders are not ignored; `chain` leads from the root to its folder."""
+    """Decides for a path in folders that are not ignored; `chain`: rules from the root down."""
     raw = [os.fsencode(name).decode("latin-1") for name in names]
     for rules in reversed(list(chain)):
         inner = raw[rules.depth :]
@@ -67,7 +67,7 @@ def is_ignored(chain: Iterable[IgnoreRules], names: Sequence[str], folder: bool)
 
 
 def glob(pattern: str) -> re.Pattern[str]:
-    """Of one name: `*`, `?` and `[…]`."""
+    """Compiles a glob of one name: `*`, `?` and `[…]`."""
     try:
         return _expression(pattern)
     except _Bad:
@@ -75,7 +75,7 @@ def glob(pattern: str) -> re.Pattern[str]:
 
 
 def path_glob(pattern: str) -> Callable[[Sequence[str]], bool]:
-    """Of a whole path by its names: `**` stands for any number of folders."""
+    """Compiles a glob of a whole path: `**` matches any number of folders."""
     anchored = pattern.removeprefix("/")
     try:
         parts = _path_parts(anchored)
@@ -112,21 +112,24 @@ def _path_parts(line: str) -> tuple[re.Pattern[str] | None, ...]:
         if word != "**":
             parts.append(_expression(word))
         elif at == len(words) - 1:
-            parts += [None, _expression("*")]  # what is inside, and not the folder itself
+            parts += [None, _expression("*")]  # the content, but not the folder itself
         elif parts[-1:] != [None]:
             parts.append(None)
     return tuple(parts)
 
 
 def _without_spaces(line: str) -> str:
-    """At its end, but for one behind a backslash."""
+    """Strips trailing spaces, except for one after a backslash."""
     kept = line.rstrip(" ")
     bars = len(kept) - len(kept.rstrip("\\"))
     return f"{kept} " if bars % 2 and len(kept) < len(line) else kept
 
 
 def _match(parts: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
-    """Each `**` takes as little as will do: what the last one can give back is enough."""
+    """Matches parts with names.
+
+    Each `**` takes as little as possible, so only the last backtracks.
+    """
     at = name = 0
     star, taken = -1, 0
     while name < len(names):
@@ -145,7 +148,7 @@ def _match(parts: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> boo
 
 
 def _expression(word: str) -> re.Pattern[str]:
-    """Between stars nothing is tried twice: the first place where a piece fits is as good."""
+    """Compiles a name pattern. Pieces between stars match at their first position only."""
     pieces: list[str] = [""]
     at = 0
     while at < len(word):

@@ -1,7 +1,7 @@
-"""Names in a workspace that no tool may write: known by their spelling, and by the file they are.
+"""Refuses writes to protected names, by spelling and by file identity.
 
-A guarded file that was once seen is held open: it is known again under any other name, and its
-number is not given to another file meanwhile.
+A protected file that was seen once is held open, so that it is recognized under any other name and
+its inode is not reused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Standing = Literal["free", "instructions", "protected"]
 
 
 def standing(parts: Sequence[str]) -> Standing:
-    """Of a path seen from the workspace: `instructions` may be written when somebody was asked."""
+    """Classifies a path relative to the workspace: `instructions` may be written after approval."""
     spelled = [guarded_names.plain(part) for part in parts]
     if guarded_names.is_protected(spelled):
         return "protected"
@@ -33,21 +33,21 @@ def standing(parts: Sequence[str]) -> Standing:
 class GuardedNames:
     def __init__(self) -> None:
         self._held: dict[tuple[int, int], tuple[int, str]] = {}
-        self._seen: dict[tuple[int, int], tuple[int, float]] = {}  # when a folder was looked at
+        self._seen: dict[tuple[int, int], tuple[int, float]] = {}  # when a folder was scanned
         self._lock = threading.Lock()
 
     def check(self, parts: Sequence[str]) -> None:
-        """By spelling: whether it is there or not."""
+        """Checks the spelling, whether the file exists or not."""
         if standing(parts) == "protected":
             raise _refusal("/".join(parts), "/".join(parts))
 
     def check_file(self, status: os.stat_result, path: str) -> None:
-        """By the file that it is, however it is spelled now."""
+        """Checks the file identity, whatever its name is."""
         if held := self._held.get((status.st_dev, status.st_ino)):
             raise _refusal(path, held[1])
 
     def look(self, folder: int, parts: Sequence[str]) -> None:
-        """Holds what is guarded in an open folder, whose path is `parts`."""
+        """Holds the protected files of an open folder, whose path is `parts`."""
         if self._just_seen(os.fstat(folder)):
             return
         spelled = [guarded_names.plain(part) for part in parts]
@@ -57,7 +57,7 @@ class GuardedNames:
                     self._hold(folder, entry.name, "/".join((*parts, entry.name)))
 
     def _just_seen(self, status: os.stat_result) -> bool:
-        """Else a folder that ten thousand files are put into would be looked at for each."""
+        """Limits scans: otherwise a folder is scanned once for each of thousands of new files."""
         key, now = (status.st_dev, status.st_ino), time.monotonic()
         changed, at = self._seen.get(key, (-1, -_FRESH))
         if changed == status.st_mtime_ns or now - at < _FRESH:
@@ -71,7 +71,7 @@ class GuardedNames:
         try:
             held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         except OSError:
-            return  # gone already
+            return  # already removed
         status = os.fstat(held)
         with self._lock:
             if len(self._held) < _MOST_HELD:

@@ -1,6 +1,6 @@
-"""Images by their first bytes: kind and size in pixels, for those that models can be shown.
+"""Detects image type and pixel size from the file's bytes, for images that models accept.
 
-One that is cut off or damaged is none: a model's API refuses the whole conversation with it.
+A truncated or damaged image is rejected: a model's API would refuse the whole conversation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-MOST_BYTES = 3 << 20  # as base64 still below what model APIs take
+MOST_BYTES = 3 << 20  # as base64 still below the limits of model APIs
 MOST_PIXELS = 8_000  # on either side
 
 
@@ -21,7 +21,7 @@ class ImageKind(Struct, frozen=True):
 
 
 def image_kind(data: bytes) -> ImageKind | None:
-    """None for what is no whole image."""
+    """Returns the image type; None if it is not a complete image."""
     for start, mime, size in _KINDS:
         if data.startswith(start):
             try:

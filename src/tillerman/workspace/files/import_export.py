@@ -1,4 +1,4 @@
-"""Files brought into the workspace and taken out of it: copies, bounded, through no link."""
+"""Imports files into the workspace and exports files from it: bounded copies, no links."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tillerman.workspace.files.walk import DirectoryWalk, WalkEntry
 
 MOST_BYTES = 1 << 30
 MOST_FILES = 10_000
-_SECONDS = 120.0  # for each path that is packed
-_MOST_NAMES = 1_000  # of copies that are called the same
+_SECONDS = 120.0  # for each exported path
+_MOST_NAMES = 1_000  # copies with the same name
 
 
-Closed = Callable[[str, os.stat_result], str]  # why a file may not be read, "" where it may
+Closed = Callable[[str, os.stat_result], str]  # returns why a file may not be read, or ""
 
 
 def open_to_all(path: str, status: os.stat_result) -> str:
@@ -41,10 +41,10 @@ class Imported(Struct, frozen=True):
 
 
 class Exported(Struct, frozen=True):
-    path: str  # the whole path of the copy
+    path: str  # absolute path of the copy
     size: int
     files: int = 1
-    notes: tuple[str, ...] = ()  # what is not in it, and why
+    notes: tuple[str, ...] = ()  # what is not included, and why
 
 
 def import_file(
@@ -55,8 +55,10 @@ def import_file(
     members: Collection[str] | None = None,
     closed: Closed = open_to_all,
 ) -> Imported | Unpacked:
-    """`source` is an absolute path, and who calls has judged that it may be read; `members` are
-    those of an archive that may be written, None for all."""
+    """Imports a file. `source` is an absolute path that the caller has approved for reading.
+
+    `members`: those of an archive that may be written, None for all.
+    """
     file = _open_source(source, closed)
     try:
         if unpack_it:
@@ -69,7 +71,7 @@ def import_file(
 
 
 def archive_members(source: str, closed: Closed) -> list[str]:
-    """The names in an archive, as far as they would be unpacked."""
+    """Returns the names in an archive that would be unpacked."""
     file = _open_source(source, closed)
     try:
         return member_names(file)
@@ -80,7 +82,7 @@ def archive_members(source: str, closed: Closed) -> list[str]:
 def _open_source(source: str, closed: Closed) -> int:
     if not posixpath.isabs(source) or "\0" in source:
         raise Refused(f"{source!r} is no absolute path", hint="give the whole path of the file")
-    if ".." in source.split("/"):  # behind a link it leads elsewhere than its text says
+    if ".." in source.split("/"):  # after a link, `..` leads elsewhere than the text suggests
         raise Refused(f"{shown(source)} leads upward", hint="give the path without `..`")
     file = open_outside(source)
     try:
@@ -101,7 +103,7 @@ def _open_source(source: str, closed: Closed) -> int:
 
 
 def _kernel_devices() -> set[int]:
-    """What /proc and /sys show of processes, of this one too."""
+    """Returns the devices of /proc and /sys, which expose processes, also this one."""
     return {os.stat(path).st_dev for path in ("/proc", "/sys") if os.path.isdir(path)}  # noqa: PTH112, PTH116
 
 
@@ -128,7 +130,7 @@ def export_zip(root: ConfinedRoot, exports: Path, paths: Sequence[str], name: st
 
 
 def _bounded(file: int, digest: hashlib._Hash) -> Iterator[bytes]:
-    """What grows while it is read ends where it may."""
+    """Yields at most the limit, even if the file grows while it is read."""
     for chunk in text_decoding.chunks(file, end=MOST_BYTES):
         digest.update(chunk)
         yield chunk
@@ -156,7 +158,7 @@ def _put(exports: Path, name: str, chunks: Callable[[], Iterator[bytes]]) -> tup
 
 
 class _Drain(io.RawIOBase):
-    """What zipfile writes, to be taken away piece by piece: it is never there as a whole."""
+    """Buffer for zipfile's output, taken piece by piece, so that it is never held as a whole."""
 
     def __init__(self) -> None:
         super().__init__()

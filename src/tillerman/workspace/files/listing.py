@@ -1,4 +1,4 @@
-"""What a folder of the workspace holds."""
+"""Lists a folder of the workspace."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ AT_ONCE = 0.005  # seconds
 
 
 class DirectoryEntry(Struct, frozen=True):
-    path: str  # from the root of the workspace
+    path: str  # relative to the root of the workspace
     kind: Kind
-    size: int | None = None  # bytes of a file, where sizes were asked for; as is the next
+    size: int | None = None  # bytes of a file, if sizes were requested; same for the next field
     executable: bool = False
-    target: str = ""  # what a link says; nobody went there
+    target: str = ""  # target of a link; it was not followed
 
 
 class DirectoryListing(Struct, frozen=True):
     path: str
     entries: tuple[DirectoryEntry, ...]
     notes: tuple[str, ...] = ()  # what is not shown, and why
-    late: bool = False  # it took longer than it may
+    late: bool = False  # it exceeded the time limit
 
 
 def list_directory(
@@ -40,15 +40,17 @@ def list_directory(
     sizes: bool = False,
     at_once: bool = False,
 ) -> DirectoryListing:
-    """`sizes`: each file is asked for its own, which takes longer than all else. `at_once`: it is
-    given up after some milliseconds of work."""
+    """Lists a folder. `sizes`: also stats each file, which takes most of the time.
+
+    `at_once`: gives up after a few milliseconds of CPU time.
+    """
     if not 1 <= limit <= MOST or not 1 <= depth <= DEEPEST:
         raise Refused(
             f"depth {depth} and limit {limit} are not what a listing takes",
             hint=f"depth is 1 to {DEEPEST}, limit 1 to {MOST}",
         )
     walk = DirectoryWalk(root, path, depth=depth, ignored=ignored)
-    if at_once:  # by the time that it works: on a busy machine it may wait for longer
+    if at_once:  # by CPU time: on a busy machine it may wait for longer
         walk = DirectoryWalk(
             root, path, depth=depth, ignored=ignored, seconds=AT_ONCE, clock=time.thread_time
         )
@@ -67,7 +69,7 @@ def list_directory(
 
 
 def _entry(found: WalkEntry) -> DirectoryEntry | None:
-    """None where it is gone."""
+    """Returns the entry; None if it was removed."""
     path = shown(found.path)
     if found.kind == "file":
         status = found.status()

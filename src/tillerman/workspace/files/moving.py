@@ -1,5 +1,4 @@
-"""Files and folders of the workspace that are moved, removed and made: through no link, and never
-with a protected name among them."""
+"""Moves, removes and creates files and folders; follows no link, refuses protected names."""
 
 from __future__ import annotations
 
@@ -41,8 +40,8 @@ class Removed(Struct, frozen=True):
     path: str
     kind: str
     entries: int = 1  # files and folders
-    diff: str = ""  # of one file that was a text
-    stopped: str = ""  # why some of it is still there
+    diff: str = ""  # of a single text file
+    stopped: str = ""  # why some of it remains
 
 
 class MadeFolder(Struct, frozen=True):
@@ -57,7 +56,7 @@ def make_folder(root: ConfinedRoot, path: str) -> MadeFolder:
 
 
 def move(root: ConfinedRoot, source: str, destination: str) -> Moved:
-    """To a name that nothing has; the folders above it are made."""
+    """Moves to a name that does not exist; creates its parent folders."""
     old, new = root.new_parts(source.rstrip("/")), root.new_parts(destination.rstrip("/"))
     shown_path, shown_destination = shown("/".join(old)), shown("/".join(new))
     if new[: len(old)] == old:
@@ -101,7 +100,7 @@ def _move(root: ConfinedRoot, folder: int, old: tuple[str, ...], new: tuple[str,
 
 
 def remove(root: ConfinedRoot, secrets: Secrets, path: str, recursive: bool = False) -> Removed:
-    """A file, a link (and not what it leads to), or a folder, with what is in it if asked."""
+    """Removes a file, a link (not its target), or a folder, with its content if `recursive`."""
     parts = root.new_parts(path.rstrip("/"))
     shown_path = shown("/".join(parts))
     if root.status("/".join(parts)) is None:
@@ -147,7 +146,7 @@ def _locked(
 
 
 def _check(root: ConfinedRoot, folder: int, parts: tuple[str, ...], status: os.stat_result) -> None:
-    """By the file that it is, and by the names below it."""
+    """Checks the file identity and the names below it."""
     shown_path = "/".join(parts)
     if root.guard:
         root.guard.check_file(status, shown_path)
@@ -158,7 +157,7 @@ def _check(root: ConfinedRoot, folder: int, parts: tuple[str, ...], status: os.s
 
 
 def _check_names(folder: int, name: str, parts: tuple[str, ...], shown_path: str) -> None:
-    """Whether a folder holds a protected name, as seen from where it is or will be."""
+    """Refuses a folder that contains a protected name, at its current or future path."""
     if not GENERATED.isdisjoint(parts):
         return
     top = step(folder, name, FOLDER, shown_path)
@@ -188,7 +187,7 @@ def _below(
             try:
                 opened = os.open(name, FOLDER, dir_fd=folder)
             except OSError:
-                continue  # it is no folder any more, or nobody may look into it
+                continue  # no longer a folder, or not readable
             try:
                 yield from _below(opened, inner, until, room)
             finally:
@@ -196,8 +195,7 @@ def _below(
 
 
 class _Removal:
-    """Folder by folder, each by its descriptor: what is swapped for a link meanwhile is removed as
-    a link."""
+    """Removes a tree by descriptors: what is swapped for a link is removed as a link."""
 
     def __init__(self, device: int) -> None:
         self._device = device
@@ -240,7 +238,7 @@ class _Removal:
 
 
 def _last_text(folder: int, name: str, shown_path: str, secrets: Secrets) -> str:
-    """What is removed, for the log; "" where it is no text."""
+    """Returns the removed text as a diff for the log; "" if it is not a text."""
     try:
         file = os.open(
             name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder

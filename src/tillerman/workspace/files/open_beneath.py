@@ -1,4 +1,4 @@
-"""Files opened below a folder's descriptor: by openat2, or name by name through no link."""
+"""Opens files beneath a folder descriptor: with openat2, or by name without links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tillerman.workspace.files.refusal import Refused, refused
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 BENEATH = 0x08 | 0x02  # RESOLVE_BENEATH, RESOLVE_NO_MAGICLINKS
 _OPENAT2 = 437  # on every architecture
-_TRIES = 64  # while others rename about
+_TRIES = 64  # while other programs rename folders
 _ALWAYS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -30,7 +30,7 @@ class _How(ctypes.Structure):
 
 
 def has_openat2(folder: int) -> bool:
-    """A kernel may lack it, and a container may forbid it."""
+    """Returns whether openat2 works: a kernel may lack it, and a container may forbid it."""
     try:
         os.close(openat2(folder, ".", os.O_PATH, BENEATH))
     except OSError as error:
@@ -57,7 +57,7 @@ def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
 
 
 def walk_down(folder: int, parts: Sequence[str], flags: int) -> int:
-    """Name by name, each in the folder before it, through no link."""
+    """Opens a path component by component, following no link."""
     here = os.open(".", FOLDER, dir_fd=folder) if not parts else os.dup(folder)
     for at, name in enumerate(parts, 1):
         last = at == len(parts)
@@ -80,13 +80,15 @@ def step(folder: int, name: str, flags: int, path: str) -> int:
         try:
             target = os.readlink(name, dir_fd=folder)
         except OSError:
-            raise error from None  # no link, or no longer
+            raise error from None  # not a link, or no longer one
         raise is_link(path, target) from None
 
 
 def open_outside(path: str) -> int:
-    """A regular file by its absolute path, come to through no link: what was judged by that path is
-    what is opened."""
+    """Opens a regular file by its absolute path without links.
+
+    So the path that was checked is the file that is opened.
+    """
     parts = [part for part in posixpath.normpath(path).split("/") if part]
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""Passages of a text: by line numbers, and those that are most like what somebody looked for."""
+"""Passages of a text: by line numbers, and the most similar ones to a searched text."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _MOST_LINES = 200
 _MOST_TEXT = 16_000
 _MOST_NEAREST = 40  # lines
 _MOST_NUMBERS = 20
-_SECONDS = 1.0  # to look for what is most alike
+_SECONDS = 1.0  # time limit of the search for similar lines
 _ALIKE = 0.5
 
 
 def plain(passage: str) -> str:
-    """Whatever ends its lines, and without the end of the last one."""
+    """Normalizes line ends and strips the last one."""
     return passage.replace("\r\n", "\n").removesuffix("\n")
 
 
 def is_passage(lines: list[str], expected: str) -> bool:
-    """Whether a text is what stands in lines, with or without the end of the last one."""
+    """Returns whether the lines hold this text, with or without the last line end."""
     there, text = plain("".join(lines)), expected.replace("\r\n", "\n")
     return there in (text, text.removesuffix("\n"))
 
 
 def replace_lines(lines: list[str], start: int, end: int, new_text: str) -> str:
-    """With the file's own line ends, and a line feed at its end only where there was one."""
+    """Replaces lines; preserves the file's line ends and a missing newline at its end."""
     near = lines[max(start - 2, 0) : end + 1] or ["\n"]
     ends = "\r\n" if near[0].endswith("\r\n") else "\n"
     fresh = [line.removesuffix("\n") + ends for line in lines_of(new_text.replace("\r\n", "\n"))]
@@ -43,8 +43,7 @@ def replace_lines(lines: list[str], start: int, end: int, new_text: str) -> str:
 
 
 def text_places(before: str, wanted: str) -> list[tuple[int, int]]:
-    """Where a text stands, from start to end; a reader was shown line feeds, whatever ends the
-    lines."""
+    """Returns start and end of each occurrence; a line feed also matches CRLF."""
     if "\r\n" not in before:
         pattern = re.escape(wanted)
     else:
@@ -54,7 +53,7 @@ def text_places(before: str, wanted: str) -> list[tuple[int, int]]:
 
 
 def replace_places(before: str, places: list[tuple[int, int]], new_text: str) -> str:
-    """Each with the line end of its first line, or of the line before the last."""
+    """Replaces each occurrence, with the line ends that are used there."""
     crlf = new_text.replace("\r\n", "\n").replace("\n", "\r\n")
     last_end = before.rfind("\n")
     pieces, at = [], 0
@@ -72,7 +71,7 @@ def line_numbers(before: str, places: list[tuple[int, int]]) -> str:
 
 
 def line_passage(path: str, lines: list[str], start: int, end: int) -> str:
-    """What stands in lines that hold something else than was expected."""
+    """Describes the actual text of lines that differ from the expected text."""
     if end < start:
         return f"{path}: nothing is replaced before line {start}, so expected_old_text is empty"
     passage = _numbered(lines[start - 1 : end][:_MOST_LINES], start)
@@ -81,7 +80,7 @@ def line_passage(path: str, lines: list[str], start: int, end: int) -> str:
 
 
 def nearest_passage(before: str, wanted: str) -> str:
-    """The lines that are most like a text that was not found, with their numbers."""
+    """Describes the lines most similar to a text that was not found, with their numbers."""
     lines, looked_for = lines_of(before), lines_of(plain(wanted))
     if not lines or not looked_for:
         return ""
@@ -107,7 +106,7 @@ def nearest_passage(before: str, wanted: str) -> str:
 
 
 def _likeness(found: list[str], target: list[str]) -> float:
-    """Of two passages, line by line: 1 where they are the same but for blanks around."""
+    """Returns the similarity of two passages by line: 1 if equal except for whitespace around."""
     room = text.LONGEST_LINE
     pairs = list(zip(found, target, strict=False))[:_MOST_NEAREST]
     alike = sum(

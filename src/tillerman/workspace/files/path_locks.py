@@ -1,8 +1,9 @@
-"""Locks on files of a workspace, shared by all servers of a user: who holds one may replace a file.
+"""File locks for workspace paths, shared by all servers of a user.
 
-The lock files lie outside the workspace, a fixed number of them, and the kernel frees a lock when
-its holder is killed. The holder notes in the lock file which temporary name it is about to use, so
-whoever holds the lock next removes what a killed process left behind.
+The holder of a lock may replace a file. There is a fixed number of lock files outside the
+workspace, and the kernel releases a lock when its holder is killed. The holder records in the lock
+file the temporary name it is about to use, so that the next holder removes what a killed process
+left behind.
 """
 
 from __future__ import annotations
@@ -20,32 +21,32 @@ import msgspec
 from tillerman.core.protected_names import plain
 from tillerman.workspace.files.refusal import Refused
 
-TEMPORARY = ".tillerman-writes-"  # the beginning of every temporary name
-SECONDS = 10.0  # to wait for another process
+TEMPORARY = ".tillerman-writes-"  # prefix of every temporary name
+SECONDS = 10.0  # timeout for another process
 _COUNT = 64
 _LONGEST_NOTE = 8_192
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.02
 
 
 class HeldLock:
-    """One name of one folder, locked."""
+    """The lock of one name in one folder."""
 
     def __init__(self, file: int) -> None:
         self._file = file
 
     def note(self, folder: int, name: str) -> None:
-        """Call it before the temporary name is made."""
+        """Records a temporary name. Call it before creating that file."""
         status = os.fstat(folder)
         path = os.fsencode(os.readlink(f"/proc/self/fd/{folder}")).hex()  # noqa: PTH115 -- cheap
         os.pwrite(self._file, msgspec.json.encode((path, status.st_dev, status.st_ino, name)), 0)
 
     def clear(self) -> None:
-        """Call it when the temporary name is gone."""
+        """Clears the record. Call it when the temporary file was removed."""
         os.ftruncate(self._file, 0)
 
 
 class PathLocks:
-    """`folder` is the user's alone. Threads exclude each other like processes do."""
+    """The locks in `folder`, which is private to the user. Also excludes other threads."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -55,7 +56,7 @@ class PathLocks:
 
     @contextlib.contextmanager
     def hold(self, folder: int, *names: str, seconds: float = SECONDS) -> Iterator[HeldLock]:
-        """Locks names of an open folder, by the inode of the folder: however it is called."""
+        """Locks names of an open folder, by the folder's inode, whatever its path is."""
         with self.hold_all([(folder, name) for name in names], seconds=seconds) as held:
             yield held
 
@@ -63,7 +64,7 @@ class PathLocks:
     def hold_all(
         self, places: list[tuple[int, str]], *, seconds: float = SECONDS
     ) -> Iterator[HeldLock]:
-        """Several at once, in the same order for everybody."""
+        """Locks several names, always in the same order, which prevents deadlocks."""
         until = time.monotonic() + seconds
         with contextlib.ExitStack() as stack:
             files = []
@@ -76,11 +77,11 @@ class PathLocks:
             yield HeldLock(files[0])
 
     def open_drafts(self) -> int:
-        """A folder for files that are not complete yet. The caller closes it."""
+        """Opens the folder for incomplete files. The caller closes it."""
         return os.open(self._drafts, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
     def recover(self) -> None:
-        """Removes what killed processes left behind, unless another does so now."""
+        """Removes what killed processes left behind, unless another process is doing so."""
         for number in range(_COUNT):
             path = self._path(number)
             with contextlib.suppress(OSError):
@@ -102,7 +103,7 @@ class PathLocks:
 
 
 def _number(folder: int, name: str) -> int:
-    """Names that some file system takes for the same have the same lock."""
+    """Returns the lock number. Names that some file system treats as equal share a lock."""
     status = os.fstat(folder)
     key = f"{status.st_dev}:{status.st_ino}:{plain(name)}"
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()[0] % _COUNT
@@ -126,7 +127,7 @@ def _lock(file: int, until: float, name: str) -> None:
 
 
 def _recover(file: int) -> None:
-    """The last holder was killed while it used a temporary name."""
+    """Removes the temporary file of a holder that was killed."""
     data = os.pread(file, _LONGEST_NOTE, 0)
     if not data:
         return

@@ -1,4 +1,7 @@
-"""The files on disk that the policy looks up while it decides: bounded, and never followed out."""
+"""File lookups of the policy on disk: globs, folder listings and git tracking, bounded.
+
+Links are never followed out.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from typing import NamedTuple
 
 from tillerman.core.permission.folder_contents import FolderListing
 
-MOST = 200_000  # entries that are looked at for one folder
-SECONDS = 1.0  # and the time for it: somebody waits for the decision
+MOST = 200_000  # entries read for one folder
+SECONDS = 1.0  # time limit: a caller waits for the decision
 _KEPT = 8  # listings of folders
 _INDEX = b"DIRC"
-# Two changes of a folder within one tick of the clock of its file system look like one.
+# Two changes of a folder within one tick of its file system's clock look like one.
 _TICK, _COARSE_TICK = 50_000_000, 2_100_000_000
 
 _Stamp = tuple[int, int, int, int]
@@ -36,8 +39,10 @@ class _Walk(NamedTuple):
 
 
 class DiskFiles:
-    """What it tells is as of now: a folder that was read is read again once it was changed, which
-    its change time shows, as nobody can set it."""
+    """Cached lookups that are always current.
+
+    A folder is read again once its change time, which no program can set, differs.
+    """
 
     def __init__(self) -> None:
         self._folders: dict[str, _Folder] = {}
@@ -45,7 +50,7 @@ class DiskFiles:
         self._indexes: dict[str, tuple[_Stamp, bytes]] = {}
 
     def glob(self, pattern: str) -> Sequence[str] | None:
-        """The paths that a shell would put in the place of the pattern, links not followed."""
+        """Returns the paths that a shell would expand the pattern to; links are not followed."""
         first, *parts = pattern.split("/")
         found = [first or "/"]
         for part in filter(None, parts):
@@ -55,7 +60,7 @@ class DiskFiles:
         return found
 
     def below(self, folder: str, skipped: frozenset[str]) -> FolderListing:
-        """Breadth first, so that what is near is seen even in a large folder."""
+        """Lists breadth-first, so that near files are found even in a large folder."""
         key = (folder, skipped)
         known = self._walks.pop(key, None)
         if known is None or not _are_as_read(known.folders):
@@ -104,7 +109,7 @@ class DiskFiles:
         return os.path.isdir(path)  # noqa: PTH112
 
     def tracked(self, path: str) -> bool:
-        """By the index of the repository that it lies in; what cannot be read may hold it."""
+        """Returns whether git tracks the path, by its index; True if that cannot be read."""
         for folder in _parents(path):
             index = self._index_of(folder)
             if index is not None:
@@ -113,7 +118,7 @@ class DiskFiles:
         return False
 
     def _index_of(self, folder: str) -> bytes | None:
-        """None where no repository begins here."""
+        """Returns the index; None if no repository starts at this folder."""
         git = os.path.join(folder, ".git")  # noqa: PTH118
         try:
             if os.path.isfile(git):  # noqa: PTH113
@@ -124,7 +129,7 @@ class DiskFiles:
         except FileNotFoundError:
             return b"" if os.path.isdir(git) else None  # noqa: PTH112
         except OSError:
-            return _INDEX + b"\0\0\0\4"  # as if it were in a form that is not read here
+            return _INDEX + b"\0\0\0\4"  # handled like an unsupported index version
 
     def _index(self, path: str) -> bytes:
         known = self._indexes.get(path)
@@ -159,7 +164,7 @@ def _is_as_read(path: str, stamp: _Stamp | None) -> bool:
 
 
 def _are_as_read(folders: Sequence[tuple[str, _Stamp | None]]) -> bool:
-    """False also where to find out takes too long."""
+    """Returns False also if the check takes too long."""
     deadline = time.monotonic() + SECONDS
     return all(_is_as_read(*one) and time.monotonic() < deadline for one in folders)
 
@@ -178,7 +183,7 @@ def _read_folder(path: str) -> _Folder:
                 (one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in entries
             )
     except OSError:
-        return _Folder(None, (), ())  # a file, or one that cannot be read by the agent either
+        return _Folder(None, (), ())  # a file, or a folder that the agent cannot read either
     names = tuple(name for name, _, _ in found)
     folders = tuple(name for name, is_folder, _ in found if is_folder)
     links = tuple(name for name, _, is_link in found if is_link)
@@ -211,9 +216,9 @@ def _parents(path: str) -> Iterator[str]:
 
 
 def _lists(index: bytes, name: bytes) -> bool:
-    """Each entry ends with two bytes that hold the length of the name, the name, and NUL."""
+    """Searches an index: each entry has the name's length in two bytes, the name, and NUL."""
     if not index.startswith(_INDEX) or index[4:8] not in (b"\0\0\0\2", b"\0\0\0\3"):
-        return bool(index)  # names are cut short in version 4
+        return bool(index)  # version 4 compresses names
     at = index.find(name + b"\0")
     while at >= 0:
         length = int.from_bytes(index[at - 2 : at], "big") & 0xFFF

@@ -1,4 +1,4 @@
-"""A file of the workspace, read as text by lines, as an image, or whole as base64."""
+"""Reads a file of the workspace: as text by lines, as an image, or as base64."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tillerman.workspace.files.text_decoding import LineEnds, Survey, Window
 LINES = 2_000
 MOST_LINES = 10_000
 MOST_BINARY = 1 << 20
-MOST_EDITED = 16 << 20  # bytes of a text that tools change, and see as a whole
+MOST_EDITED = 16 << 20  # bytes of a text that tools edit, and load as a whole
 _LONGEST_SECRET = 300  # lines
 
 Binary = Literal["refuse", "base64"]
 
 
 class ImageFile(Struct, frozen=True):
-    """`data` is base64."""
+    """An image file. `data` is base64."""
 
     path: str
     size: int
@@ -39,15 +39,15 @@ class ImageFile(Struct, frozen=True):
 
 class FileText(Struct, frozen=True):
     path: str
-    text: str  # lines parted by a line feed, whatever parts them in the file
+    text: str  # lines joined by a line feed, whatever the file uses
     size: int  # bytes of the whole file
-    encoding: str  # "base64" for what is no text
+    encoding: str  # "base64" if it is not a text
     first: int = 1  # the numbers of the first and the last line
     last: int = 0
     lines: int | None = None  # of the whole file; None: too large to be counted
     line_ends: LineEnds = "none"
     hash: str = ""  # of the whole file, for `expected_hash`; "" for a very large one
-    next: int | None = None  # where to go on reading
+    next: int | None = None  # offset of the next page
     notes: tuple[str, ...] = ()
 
 
@@ -133,7 +133,7 @@ def _hidden(count: int, *, writable: bool) -> str:
 def _of_a_large_file(
     file: int, encoding: text.Encoding, offset: int, limit: int, secrets: Secrets
 ) -> tuple[RedactedText, Window]:
-    """With so many lines around that no secret is cut in half."""
+    """Reads enough lines around the window that no secret is cut."""
     before = min(offset - 1, _LONGEST_SECRET)
     around = text.window(
         text.pieces(file, encoding),

@@ -1,9 +1,8 @@
-"""The text of a file as a model sees it: with placeholders for secrets, which are put back when the
-model writes it.
+"""Replaces secrets in a file's text by placeholders, and restores them when a model writes.
 
-A placeholder stands for a secret of this one file. A secret of several lines has one for each line,
-so lines keep their numbers. Where a file holds several secrets of one name, or such a text of its
-own, a tag distinguishes them.
+A placeholder stands for a secret of this one file. A secret of several lines has one per line, so
+that line numbers stay the same. If a file has several secrets of one name, or literally contains
+such a placeholder, a tag distinguishes them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tillerman.supervision.secrets import Secrets
 from tillerman.supervision.secrets.key_patterns import SHAPES
 from tillerman.workspace.files.refusal import Refused
 
-_KEY = os.urandom(32)  # a tag of a plain digest would help to guess the secret
+_KEY = os.urandom(32)  # a tag from a plain digest would help to guess the secret
 _TAG_LENGTHS = (6, 12, 24)
 _PLACEHOLDER = re.compile(
     r"\[secret:(?P<name>[A-Za-z0-9_.-]+)(?: (?P<tag>[0-9a-f]{6,24}))?(?: (?P<part>\d+/\d+))?\]"
@@ -30,7 +29,7 @@ _SHAPES = frozenset(shape.name for shape in SHAPES)
 
 
 class _Part(NamedTuple):
-    """The part of a secret that stands in one line."""
+    """The part of a secret in one line."""
 
     start: int
     end: int
@@ -52,7 +51,7 @@ class _Secret(NamedTuple):
 
 
 class RedactedText:
-    """`raw` is the text of a file; `text` the same with placeholders, line by line."""
+    """`raw` is the text of a file; `text` is the same with placeholders, line by line."""
 
     def __init__(self, raw: str, secrets: Secrets) -> None:
         self._raw, self._secrets = raw, secrets
@@ -67,19 +66,19 @@ class RedactedText:
             if self._is_clear(tagged, length) and self._put_back(self.text)[0] == raw:
                 return
             tagged = {one.name for one in self._found}
-        self._values = {}  # nothing can be put back
+        self._values = {}  # nothing can be restored
 
     def hidden_in(self, text: str) -> int:
-        """How many placeholders of secrets are in a part of it."""
+        """Counts the placeholders of secrets in a part of the text."""
         if not self._found:
             return 0
         return sum(match[0] in self._values for match in _PLACEHOLDER.finditer(text))
 
     def restore(self, text: str) -> str:
-        """A text that a model made from this one, with the secrets put back.
+        """Restores the secrets in a text that a model made from this one.
 
-        Refused: a placeholder of no secret in this file would be written as it is, and a secret
-        that no longer looks like one would be shown to whoever reads the file next.
+        Refused: a placeholder of no secret in this file, which would be written literally, and a
+        secret that would no longer be detected and so be shown at the next read.
         """
         if "[secret:" not in text:
             return text
@@ -96,7 +95,7 @@ class RedactedText:
         return restored
 
     def _put_back(self, text: str) -> tuple[str, list[tuple[int, int, str]], list[str]]:
-        """The text, where secrets are in it now, and placeholders that stand for none."""
+        """Returns the text, the positions of secrets in it, and unknown placeholders."""
         pieces: list[str] = []
         places: list[tuple[int, int, str]] = []
         unknown: list[str] = []
@@ -115,7 +114,7 @@ class RedactedText:
         return "".join([*pieces, text[end:]]), places, unknown
 
     def _value(self, match: re.Match[str]) -> str | None:
-        """Also of a tag that the file no longer needs, since it has fewer secrets now."""
+        """Returns the secret of a placeholder, also by a tag that is no longer needed."""
         value = self._values.get(match[0])
         if value is not None or not (self._values and match["tag"]) or match[0] in self._own:
             return value
@@ -127,7 +126,7 @@ class RedactedText:
         return next((text for part, text in places if part.place == (match["part"] or "")), None)
 
     def _unclear_names(self) -> set[str]:
-        """Those of several secrets, or in placeholders that are a text of the file's own."""
+        """Returns names of several secrets, or whose placeholder occurs literally in the file."""
         identities = {one.identity for one in self._found}
         count = Counter(name for name, _ in identities)
         own = {
@@ -138,7 +137,7 @@ class RedactedText:
         return own | {name for name, times in count.items() if times > 1}
 
     def _is_clear(self, tagged: Collection[str], length: int) -> bool:
-        """Whether each placeholder stands for one text, and for none of the file's own."""
+        """Returns whether each placeholder is unique and does not occur literally in the file."""
         texts: dict[str, str] = {}
         return not any(
             texts.setdefault(placeholder, text) != text or placeholder in self._own
@@ -158,7 +157,7 @@ class RedactedText:
     def _placeholders(
         self, tagged: Collection[str], length: int
     ) -> Iterator[tuple[str, _Secret, _Part, str]]:
-        """Of the names that are `tagged` with tags of so many digits."""
+        """Yields the placeholders; `tagged` names get tags of `length` digits."""
         for secret in self._found:
             tag = f" {secret.tag(length)}" if secret.name in tagged else ""
             for part, text in zip(secret.parts, secret.texts, strict=True):
@@ -181,7 +180,7 @@ class RedactedText:
 
 
 def placeholders_in(text: str, secrets: Secrets) -> list[str]:
-    """Texts that stand for secrets, and are none themselves."""
+    """Returns the placeholders of secrets in a text."""
     if "[secret:" not in text:
         return []
     found = _PLACEHOLDER.finditer(text)
@@ -189,7 +188,7 @@ def placeholders_in(text: str, secrets: Secrets) -> list[str]:
 
 
 def is_placeholder(match: re.Match[str], secrets: Secrets) -> bool:
-    """And not a slice of Python's, such as `data[secret:end]`."""
+    """Returns False for other text, such as the Python slice `data[secret:end]`."""
     name = match["name"]
     if match["tag"] or match["part"] or name in _SHAPES or name in secrets.names:
         return True
@@ -216,7 +215,7 @@ def _secrets_in(raw: str, secrets: Secrets) -> Iterator[_Secret]:
 
 
 def _parts(text: str, at: int) -> Iterator[_Part]:
-    """Line by line, without the blanks around."""
+    """Splits a secret by line, without surrounding whitespace."""
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         kept = line.strip()
@@ -228,7 +227,7 @@ def _parts(text: str, at: int) -> Iterator[_Part]:
 
 
 def _uncovered(text: str, places: Sequence[tuple[int, int, str]], secrets: Secrets) -> str:
-    """The first placeholder whose secret is not found where it was put; "" where all are."""
+    """Returns the first placeholder whose restored secret is no longer detected, or ""."""
     covered = [(part.start, part.end) for one in _secrets_in(text, secrets) for part in one.parts]
     number = 0
     for start, end, placeholder in places:

@@ -1,4 +1,4 @@
-"""What the workspace refuses, in words that a caller can act on."""
+"""The error of refused workspace operations, with a message and hint for the caller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORDS = {
 
 
 def refused(error: OSError, path: str) -> Refused:
-    """What the system said about a path."""
+    """Converts an OSError about a path."""
     number = error.errno or 0
     what, hint = _WORDS.get(number, (f"gives an error: {os.strerror(number)}", ""))
     return Refused(f"{path} {what}", hint=hint)

@@ -1,8 +1,9 @@
-"""Finds lines by a regular expression, in a process of its own, since some come to no end.
+"""Script that searches a file for lines by a regular expression, in a separate process.
 
-`python -I -S line_finder.py IMPORTS PATTERN FROM LIMIT SECONDS`, the file on stdin. Writes
-`OFFSET POSITION` of each line that matches and of the match in it, then `next OFFSET WHY`;
-`bad MESSAGE` for a pattern that is none.
+It is a separate process because some expressions never terminate. Usage: `python -I -S
+regex_client.py IMPORTS PATTERN FROM LIMIT SECONDS`, with the file on stdin. Prints `OFFSET
+POSITION` of each matching line and of the match in it, then `next OFFSET WHY`; or `bad MESSAGE` for
+an invalid pattern.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import signal
 import sys
 from io import BytesIO
 
-TYPE_CHECKING = False  # every start of this program would wait for `typing`
+TYPE_CHECKING = False  # importing `typing` would slow down every start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 if __name__ == "__main__":
     sys.path.insert(0, sys.argv.pop(1))
 
-from tillerman.core.terminal_sanitizer import clean  # noqa: E402 - found by the path that was just told
+from tillerman.core.terminal_sanitizer import clean  # noqa: E402 - found by the path added above
 
-CHUNK = 256 << 10  # a longer line is looked at in pieces
-PATIENCE = 0.3  # seconds for the line that is under way when time is over
+CHUNK = 256 << 10  # a longer line is searched in pieces
+PATIENCE = 0.3  # seconds for the current line after the time limit
 MEMORY = 512 << 20
 
 
@@ -34,7 +35,7 @@ class _Slow(Exception):
 
 
 class _Clock:
-    """Time is over: the line under way may end, if it ends soon."""
+    """The time limit: the current line may finish, if it does so soon."""
 
     def __init__(self, seconds: float) -> None:
         self.over = False
@@ -48,7 +49,7 @@ class _Clock:
 
 
 def find(pattern: re.Pattern[str], start: int, limit: int, clock: _Clock) -> tuple[int, str]:
-    """Where to go on, and why it ended: `end`, `limit`, `time` or `slow`."""
+    """Returns the next offset, and why it ended: `end`, `limit`, `time` or `slow`."""
     found, at, line = 0, start, b""
     try:
         for at, line in _lines(start):
@@ -67,7 +68,7 @@ def find(pattern: re.Pattern[str], start: int, limit: int, clock: _Clock) -> tup
 
 
 def _lines(at: int) -> Iterator[tuple[int, bytes]]:
-    """Each with where it begins; the newline belongs to it."""
+    """Yields each line, including its newline, with its offset."""
     rest = b""
     while chunk := os.pread(0, CHUNK, at + len(rest)):
         lines = BytesIO(rest + chunk).readlines()

@@ -1,7 +1,7 @@
-"""Finds lines by a regular expression in texts on stdin, in a process of its own.
+"""Script that matches a regular expression in texts from stdin, in a separate process.
 
-`python -I -S line_matcher.py PATTERN LIMIT`. Says `ready`, or what is wrong with the pattern. A
-text comes as `LENGTH`, a line feed and its bytes; each line that matches goes out as `NUMBER START
+Usage: `python -I -S regex_process.py PATTERN LIMIT`. Prints `ready`, or the error in the pattern. A
+text is sent as `LENGTH`, a line feed and its bytes; each matching line is printed as `NUMBER START
 END` in bytes, then `end`.
 """
 
@@ -11,12 +11,12 @@ import re
 import resource
 import sys
 
-TYPE_CHECKING = False  # `typing` would double the time that it takes to start
+TYPE_CHECKING = False  # importing `typing` would double the startup time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LONGEST_LINE = 10_000  # characters; of longer ones the beginning is looked at
+LONGEST_LINE = 10_000  # characters; only the beginning of a longer line is searched
 _CPU_SECONDS = 30
 _MEMORY = 512 << 20
 

@@ -1,7 +1,7 @@
-"""Files of the workspace that hold a text, or have a name.
+"""Searches files of the workspace by content or by name.
 
-A regular expression may never come to an end, and Python's cannot be stopped: they run in a process
-of their own, which has limits on time and memory and is ended when its time is over.
+A regular expression may never terminate, and Python cannot interrupt one: they run in a separate
+process with limits on time and memory, which is killed on timeout.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SearchKind = Literal["text", "name", "regex"]
 
 MOST = 1_000
 MOST_CONTEXT = 10
-BIG = 4 << 20  # bytes of a file that is looked into
+BIG = 4 << 20  # bytes of a file that is searched
 SECONDS = 20.0
 _LONGEST_LINE = 500
 _MOST_TEXT = 64_000
@@ -48,7 +48,7 @@ class FileMatch(Struct, frozen=True):
 
 class FileMatches(Struct, frozen=True):
     matches: tuple[FileMatch, ...]
-    files: int  # that were looked into
+    files: int  # number of searched files
     notes: tuple[str, ...] = ()  # what was not searched, and why
 
 
@@ -67,7 +67,7 @@ def search_files(
     seconds: float = SECONDS,
     secrets: Secrets | None = None,
 ) -> FileMatches:
-    """`secrets` are neither shown nor found: else a search would tell them letter by letter."""
+    """Searches files. `secrets` are not matched: else searches could reveal them by letter."""
     _check(pattern, kind, limit, context)
     search = _Search(limit, context, time.monotonic() + seconds, secrets)
     walk = DirectoryWalk(root, path, seconds=seconds)
@@ -108,8 +108,12 @@ def _check(pattern: str, kind: str, limit: int, context: int) -> None:
 
 
 def _name_test(pattern: str, depth: int) -> Callable[[tuple[str, ...]], bool]:
-    """A glob of the name, or with a `/` of the path, from the workspace or from `depth` names down
-    it, where the search begins; without stars, a part of the path. In any case of letters."""
+    """Returns a case-insensitive test of names.
+
+    A pattern is a glob of the name, or with a `/` of the path, from the workspace or from the
+    folder `depth` names below it, where the search starts. Without wildcards it is a part of the
+    path.
+    """
     wanted = pattern.casefold()
     if not re.search(r"[*?\[]", pattern):
         return lambda names: wanted in "/".join(names).casefold()
@@ -126,7 +130,7 @@ def _name_test(pattern: str, depth: int) -> Callable[[tuple[str, ...]], bool]:
 
 
 class _Literal:
-    """Both find lines in the bytes of a file: (number from 1, start, end), at most `most`."""
+    """Finds lines with a text in a file's bytes: (number from 1, start, end), at most `most`."""
 
     def __init__(self, pattern: str) -> None:
         self._wanted = pattern.encode()
@@ -145,7 +149,7 @@ class _Literal:
 
 
 class _Expression:
-    """In a process of its own, one file after the other."""
+    """Like `_Literal`, for a regular expression, in a separate process."""
 
     def __init__(self, pattern: str, limit: int) -> None:
         self._command = [sys.executable, "-I", "-S", regex_process.__file__, pattern, str(limit)]
@@ -188,7 +192,7 @@ class _Expression:
             raise _Slow from None
         while (line := self._line(until)) != "end":
             if not line:
-                raise _Slow  # it met a limit of its own
+                raise _Slow  # it reached its own limit
             number, start, end = map(int, line.split())
             if most > 0:
                 yield number, start, end
@@ -197,7 +201,7 @@ class _Expression:
     def _line(self, until: float) -> str:
         assert self._process.stdout
         file = self._process.stdout.fileno()
-        answers = select.poll()  # `select` takes no descriptor above 1,023
+        answers = select.poll()  # `select` supports no descriptor above 1,023
         answers.register(file, select.POLLIN)
         while b"\n" not in self._said:
             left = until - time.monotonic()
@@ -274,7 +278,7 @@ class _Search:
         )
 
     def _add(self, match: FileMatch) -> bool:
-        """False: no more."""
+        """Adds a match. Returns False when there is no more room."""
         self._room -= sum(map(len, (match.path, match.text, *match.before, *match.after)))
         if len(self.matches) == self._limit or self._room < 0:
             self.full = True
@@ -284,7 +288,7 @@ class _Search:
 
 
 def _redacted(data: bytes, secrets: Secrets) -> bytes:
-    """As read_file shows it; the bytes of any encoding stay as they are."""
+    """Redacts as read_file does; bytes of any encoding are preserved."""
     text = data.decode("utf-8", "surrogateescape")
     return RedactedText(text, secrets).text.encode("utf-8", "surrogateescape")
 

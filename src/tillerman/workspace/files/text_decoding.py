@@ -1,4 +1,4 @@
-"""The text of a file: its encoding, its line ends, and a window of its lines, whatever its size."""
+"""Detects a file's encoding and line ends, and reads a window of lines from any size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tillerman.workspace.files.refusal import Refused
 
 LONGEST_LINE = 2_000  # characters; the rest of a line is cut off
 MOST_TEXT = 64_000  # characters of one window
-SURVEYED = 64 << 20  # bytes; of larger files the beginning alone is looked at
+SURVEYED = 64 << 20  # bytes; of larger files only the beginning is inspected
 _CHUNK = 1 << 18
 _SECONDS = 10.0
 
@@ -31,7 +31,7 @@ _MARKS = (
 
 class Encoding(NamedTuple):
     name: str
-    mark: bytes = b""  # what the file begins with, to say so
+    mark: bytes = b""  # the byte order mark
     guessed: bool = False
 
     def decode(self, data: bytes) -> str:
@@ -45,7 +45,7 @@ class Encoding(NamedTuple):
         return "utf-8" if self.name == "utf-8-sig" else self.name
 
     def decoder(self) -> codecs.IncrementalDecoder:
-        """For what comes after the mark."""
+        """Returns a decoder for the bytes after the mark."""
         return codecs.getincrementaldecoder(self._codec)("replace")
 
 
@@ -55,20 +55,20 @@ LATIN_1 = Encoding("latin-1", guessed=True)
 
 class Survey(NamedTuple):
     size: int
-    encoding: Encoding | None  # None: it is no text
+    encoding: Encoding | None  # None: not a text
     line_ends: LineEnds
     lines: int | None  # None: too large to be counted
-    hash: str  # "" as well
+    hash: str  # "" if too large
 
 
 class Window(NamedTuple):
     lines: list[str]
-    cut: int  # lines that are longer than shown
+    cut: int  # number of truncated lines
     more: bool
 
 
 def lines_of(text: str) -> list[str]:
-    """Each with its end; only a line feed ends one."""
+    """Splits into lines with their ends; only a line feed ends a line."""
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -86,7 +86,7 @@ def file_hash(file: int) -> str:
 
 
 def chunks(file: int, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """By position, so that nobody moves another's."""
+    """Yields chunks by pread, which does not move the shared file position."""
     while end is None or start < end:
         room = _CHUNK if end is None else min(_CHUNK, end - start)
         data = os.pread(file, room, start)
@@ -113,7 +113,7 @@ def survey(file: int) -> Survey:
         seen += len(data)
         if encoding is None or (not encoding.name.startswith("utf-16") and b"\0" in data):
             encoding = None
-            continue  # only the hash is still of use
+            continue  # only the hash is still needed
         try:
             text = decoder.decode(data)
         except UnicodeDecodeError:
@@ -154,7 +154,7 @@ def _line_ends(feeds: int, returns: int) -> LineEnds:
 
 
 def pieces(file: int, encoding: Encoding) -> Iterator[str]:
-    """The text of a file, whatever its size."""
+    """Yields the text of a file of any size."""
     decoder = encoding.decoder()
     for data in chunks(file, len(encoding.mark)):
         yield decoder.decode(data)
@@ -162,7 +162,7 @@ def pieces(file: int, encoding: Encoding) -> Iterator[str]:
 
 
 def window(pieces: Iterable[str], first: int, limit: int, room: int = MOST_TEXT) -> Window:
-    """Lines from the `first` on, counted from 1, without their ends; `room` is in characters."""
+    """Returns `limit` lines from `first` (from 1), without ends; `room` is in characters."""
     until = time.monotonic() + _SECONDS
     found = _Lines(limit, room)
     skipped = first - 1
@@ -190,17 +190,17 @@ def window(pieces: Iterable[str], first: int, limit: int, room: int = MOST_TEXT)
 
 
 class _Lines:
-    """Lines as they come, each cut where it is too long, until there are enough."""
+    """Collects lines, truncating long ones, until there are enough."""
 
     def __init__(self, limit: int, room: int) -> None:
         self.lines: list[str] = []
         self.cut = 0
         self._limit, self._room = limit, room
         self._open = ""
-        self._length = 0  # of the open line, with what was cut off
+        self._length = 0  # of the open line, including what was cut off
 
     def take(self, text: str) -> bool:
-        """Whether more is wanted."""
+        """Adds text. Returns whether more is needed."""
         pieces = text.split("\n")
         for piece in pieces[:-1]:
             if not self._wanted():
@@ -208,7 +208,7 @@ class _Lines:
             self._add(piece)
             self._finish()
         if not self._wanted():
-            return not pieces[-1]  # at the very end of the file there is nothing more
+            return not pieces[-1]  # at the end of the file there is nothing more
         self._add(pieces[-1])
         return True
 

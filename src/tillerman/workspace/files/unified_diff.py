@@ -1,4 +1,4 @@
-"""What a change did to a text, as a unified diff of bounded length and cost."""
+"""Unified diff of two texts, bounded in length and cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tillerman.workspace.files.text_decoding import lines_of
 
-MOST_COMPARED = 800  # lines on either side, without what they begin and end with in common
+MOST_COMPARED = 800  # lines on either side, without their common prefix and suffix
 MOST_LINES = 400
 MOST_TEXT = 20_000
 _AROUND = 3
@@ -26,7 +26,7 @@ class UnifiedDiff(Struct, frozen=True):
 
 
 def difference(path: str, before: str | None, after: str | None) -> UnifiedDiff:
-    """None stands for a file that is not there."""
+    """Returns the diff. None stands for a file that does not exist."""
     old, new = lines_of(before or ""), lines_of(after or "")
     steps = _steps(old, new)
     changed = [step for step in steps if step[0] != "equal"]
@@ -58,7 +58,7 @@ def _steps(old: list[str], new: list[str]) -> list[_Step]:
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     if max(len(a), len(b)) <= MOST_COMPARED:
         middle: list[_Step] = list(SequenceMatcher(None, a, b).get_opcodes())
-    else:  # to find what is common in the middle of two long texts can take minutes
+    else:  # matching two long texts can take minutes
         middle = [("replace", 0, len(a), 0, len(b))]
     steps: list[_Step] = [("equal", 0, head, 0, head)]
     steps += [(kind, p + head, q + head, r + head, s + head) for kind, p, q, r, s in middle]
@@ -67,7 +67,7 @@ def _steps(old: list[str], new: list[str]) -> list[_Step]:
 
 
 def _hunks(steps: list[_Step]) -> Iterator[list[_Step]]:
-    """Changes that lie near each other, with some lines around."""
+    """Groups nearby changes, with some lines of context."""
     hunk: list[_Step] = []
     for at, (kind, a, b, c, d) in enumerate(steps):
         if kind != "equal":

@@ -1,4 +1,4 @@
-"""Archives unpacked into the workspace: files and folders alone, bounded, by the confined root."""
+"""Unpacks archives into the workspace: only files and folders, bounded, confined."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tillerman.workspace.files.refusal import Refused
 
 MOST_FILES = 10_000
 MOST_BYTES = 1 << 30
-RATIO = 200  # bytes that may come out of each that is read
-SMALL = 16 << 20  # what may come out of any
+RATIO = 200  # maximum ratio of unpacked to archive bytes
+SMALL = 16 << 20  # unpacked bytes that are always allowed
 _SECONDS = 120.0
 _TOLD = 20
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -35,11 +35,11 @@ class Unpacked(Struct, frozen=True):
     size: int
     skipped: tuple[Skipped, ...] = ()
     more_skipped: int = 0
-    stopped: str = ""  # why what follows in the archive was not looked at
+    stopped: str = ""  # why the rest of the archive was not unpacked
 
 
 def member_names(archive: int) -> list[str]:
-    """Of the files that would be unpacked, from the folder they are unpacked into."""
+    """Returns the files that would be unpacked, relative to the target folder."""
     found: list[str] = []
     until = time.monotonic() + _SECONDS
     try:
@@ -57,8 +57,10 @@ def member_names(archive: int) -> list[str]:
 def unpack(
     root: ConfinedRoot, archive: int, path: str, allowed: Collection[str] | None = None
 ) -> Unpacked:
-    """Into the folder `path`. What is there already stays as it is; `allowed` names the files that
-    may be written, None all of them."""
+    """Unpacks into the folder `path`. Existing files are not changed.
+
+    `allowed`: the files that may be written, None for all.
+    """
     read = os.fstat(archive).st_size
     most = _most(archive)
     inside = members(archive, most)
@@ -152,7 +154,7 @@ class _Work:
 
 
 def inner_name(name: str) -> str:
-    """As the archive has it, from the folder that it is unpacked into."""
+    """Returns a member's path relative to the target folder; refuses unsafe names."""
     if name.startswith("/") or _DRIVE.match(name):
         raise Refused("an absolute path")
     if "\\" in name or "\0" in name:

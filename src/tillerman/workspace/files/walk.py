@@ -1,4 +1,4 @@
-"""What lies below a folder, by descriptor: links are told and never followed."""
+"""Walks a folder tree by descriptor: links are listed, but never followed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tillerman.workspace.files.refusal import Refused
 
 DEEPEST = 60  # each level holds a descriptor
 CROWDED = 20_000  # names of one folder
-_LOOKS_AT_CLOCK = 16  # entries of a folder from one look to the next
+_LOOKS_AT_CLOCK = 16  # entries between two checks of the clock
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -32,27 +32,27 @@ class OpenFile(NamedTuple):
 
 
 class WalkEntry(NamedTuple):
-    """`kind` is what the folder said of it; whoever needs more asks for it."""
+    """An entry. `kind` is from the directory entry; `status` and `open` access the file."""
 
     above: tuple[str, ...]  # names from the root to its folder
     name: str
     kind: Kind
-    folder: int  # that it lies in, open until the next is asked for
-    path: str  # from the root
+    folder: int  # its folder, open until the next entry is requested
+    path: str  # relative to the root
 
     @property
     def names(self) -> tuple[str, ...]:
         return (*self.above, self.name)
 
     def status(self) -> os.stat_result | None:
-        """None where it is gone."""
+        """Returns its status; None if it was removed."""
         try:
             return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
         except OSError:
             return None
 
     def open(self) -> OpenFile | None:
-        """To read a regular file; None where it is no longer one."""
+        """Opens a regular file for reading; None if it is no longer one."""
         try:
             opened = os.open(self.name, _FILE, dir_fd=self.folder)
         except OSError:
@@ -71,7 +71,7 @@ class WalkEntry(NamedTuple):
 
 
 class DirectoryWalk:
-    """In order of names, a folder before what is in it. `left_out` counts what was passed over."""
+    """Walks in order of names, a folder before its content. `left_out` counts skipped entries."""
 
     def __init__(
         self, root: ConfinedRoot, path: str, *, depth: int = DEEPEST, ignored: bool = False,
@@ -97,7 +97,7 @@ class DirectoryWalk:
             os.close(top)
 
     def _only(self, parts: tuple[str, ...], refusal: Refused) -> Iterator[WalkEntry]:
-        """A file that was named as if it were a folder."""
+        """Yields a single file that was given instead of a folder."""
         if not parts:
             raise refusal
         above = self._root.open_folder("/".join(parts[:-1]) or ".")
@@ -144,7 +144,7 @@ class DirectoryWalk:
                 self.left_out["too deep"] += 1
 
     def _entries(self, folder: int) -> list[tuple[str, Kind]]:
-        """In order of names."""
+        """Returns the entries, sorted by name."""
         try:
             with os.scandir(folder) as entries:
                 found = [(entry.name, _kind(entry)) for entry in islice(entries, CROWDED)]
@@ -156,7 +156,7 @@ class DirectoryWalk:
         return [one for one in found if not one[0].startswith(TEMPORARY)]
 
     def _chain(self, parts: tuple[str, ...]) -> list[IgnoreRules]:
-        """The rules of the folders above, and those of the repository that nobody shares."""
+        """Returns the rules of the parent folders, and those of `.git/info/exclude`."""
         chain: list[IgnoreRules] = []
         with contextlib.suppress(Refused):
             opened = self._root.open_file(".git/info/exclude")
@@ -171,7 +171,7 @@ class DirectoryWalk:
 
 
 def rules_of(folder: int, depth: int) -> list[IgnoreRules]:
-    """Of a folder's own .gitignore."""
+    """Returns the rules of a folder's own .gitignore."""
     try:
         opened = os.open(".gitignore", _FILE, dir_fd=folder)
     except OSError:
@@ -196,7 +196,7 @@ def _take(opened: int) -> bytes:
 
 
 def _kind(entry: os.DirEntry[str]) -> Kind:
-    """As the folder says, without a look at it: a file, most often."""
+    """Returns the kind from the directory entry, without a stat; most are files."""
     if entry.is_file(follow_symlinks=False):
         return "file"
     if entry.is_dir(follow_symlinks=False):

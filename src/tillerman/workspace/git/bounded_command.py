@@ -1,4 +1,4 @@
-"""A short program, asked without blocking: bounded in time and in words, nothing left of it."""
+"""Runs a short command without blocking, with limits on time and output size."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-MOST = 4 << 20  # bytes of what it says that are kept
-_LAST_WORDS = 16 << 10  # of its errors
-_LINGERING = 1.0  # seconds that its pipes, or its end after a kill, are waited for
+MOST = 4 << 20  # bytes of stdout that are stored
+_LAST_WORDS = 16 << 10  # of stderr
+_LINGERING = 1.0  # seconds to wait for its pipes, or for its end after a kill
 
 
 class CommandMissing(Exception):
-    """It cannot be started."""
+    """The command cannot be started."""
 
 
 class CommandTimeout(Exception):
-    """It took longer than it may, and was ended."""
+    """The command exceeded its time limit and was killed."""
 
 
 @dataclass(frozen=True)
 class CommandOutput:
     code: int
     out: bytes
-    err: bytes = b""  # the end of it
-    cut: bool = False  # it said more than is kept, and was ended there
+    err: bytes = b""  # its end
+    cut: bool = False  # it wrote more than is stored, and was killed then
 
     @property
     def complaint(self) -> str:
-        """The last line of its errors."""
+        """Returns the last line of stderr."""
         lines = self.err.decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else f"it ended with {self.code}"
 
@@ -45,7 +45,7 @@ async def ask(
     seconds: float,
     most: int = MOST,
 ) -> CommandOutput:
-    """Its end is the end of it: who else holds its pipes is waited for a moment, and left."""
+    """Runs a command until it exits; other holders of its pipes get only a short time."""
     starting = asyncio.ensure_future(
         asyncio.get_running_loop().subprocess_exec(
             lambda: _Listener(most),
@@ -62,7 +62,7 @@ async def ask(
         transport, listener = await asyncio.shield(starting)
     except OSError as error:
         raise CommandMissing(f"{argv[0]} cannot be started: {error.strerror}") from None
-    except asyncio.CancelledError:  # it may run already, and have started others
+    except asyncio.CancelledError:  # it may already run, and have started others
         with suppress(OSError):
             await _end(*await starting)
         raise
@@ -83,7 +83,7 @@ async def ask(
 
 
 async def _end(transport: asyncio.SubprocessTransport, listener: _Listener) -> None:
-    """And whatever it left behind."""
+    """Kills the command and its process group."""
     _kill(transport.get_pid())
     with suppress(TimeoutError):
         async with asyncio.timeout(_LINGERING):
@@ -92,7 +92,7 @@ async def _end(transport: asyncio.SubprocessTransport, listener: _Listener) -> N
 
 
 class _Listener(asyncio.SubprocessProtocol):
-    """Keeps the beginning of what is said, and the end of what is complained of."""
+    """Stores the beginning of stdout and the end of stderr."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -100,7 +100,7 @@ class _Listener(asyncio.SubprocessProtocol):
         self._err = b""
         self._open = {1, 2}
         self.cut = False
-        self.over = asyncio.Event()  # it ended, or said too much
+        self.over = asyncio.Event()  # it exited, or wrote too much
         self.exited = asyncio.Event()
         self.closed = asyncio.Event()
 

@@ -1,7 +1,7 @@
-"""Threads whose programs can execute nothing but git: no hook, filter or monitor of anybody.
+"""Runs git in a thread that can execute only git: no hook, filter or monitor program.
 
-Landlock restricts a thread that asks for it and what it starts, and nothing else of this
-process. Only the right to execute is given up; files are read and written as before.
+Landlock restricts the calling thread and its children, and no other thread of this process. Only
+the right to execute is dropped; files can be read and written as before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/l
 
 
 def call(work: Callable[[], T]) -> T:
-    """In a restricted thread, or in this one where there is none to be had."""
+    """Runs `work` in a restricted thread, or in this one if that is not available."""
     programs = _programs(shutil.which("git"))
     if not programs:
         return work()
@@ -39,8 +39,10 @@ def call(work: Callable[[], T]) -> T:
 
 @cache
 def _programs(git: str | None) -> tuple[str, ...]:
-    """Git, what it is made of, and the loader that starts it. None where that would not do: no
-    Landlock, a git that is a script, or filters of the user's own."""
+    """Returns git, its helper programs and the loader that starts it.
+
+    Empty if the restriction is not possible: no Landlock, git is a script, or the user has filters.
+    """
     try:
         version()
         if git is None or Path(git).read_bytes()[:2] == b"#!" or _has_own_filters():
@@ -54,7 +56,7 @@ def _programs(git: str | None) -> tuple[str, ...]:
 
 
 def _has_own_filters() -> bool:
-    """Of the user, for all repositories (Git LFS): without them git could not read some files."""
+    """Returns whether the user has global filters (Git LFS), which git needs to read some files."""
     words = ["git", "config", "--get-regexp", r"^filter\..*\.(clean|process)$"]
     said = subprocess.run(words, cwd="/", capture_output=True, check=False)
     return bool(said.stdout)

@@ -1,4 +1,4 @@
-"""Git, run so that a repository cannot make it run anything else."""
+"""Runs git so that a repository cannot make it run other programs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import IO
 
 from tillerman.workspace.git.execute_only import call
 
-# Our words, above every config file: a repository's own may name programs in these.
+# Override every config file: a repository's config may name programs in these.
 SAFE = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
-    "core.splitIndex": "false",  # else half of a copied index is written beside the real one
+    "core.splitIndex": "false",  # else a part of a copied index is written beside the real one
     "core.pager": "cat",
     "core.editor": "false",
     "core.askPass": "false",
@@ -31,17 +31,17 @@ _SAFE_ENV = {
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",  # of a partial clone that would fetch what it lacks
+    "GIT_ALLOW_PROTOCOL": "none",  # else a partial clone would fetch missing objects
 }
 _KEPT = ("PATH", "HOME", "XDG_CONFIG_HOME")
 
 
 class GitFailed(Exception):
-    """It is not there, or said no; the message is its own last line."""
+    """Git is missing or failed; the message is the last line of its stderr."""
 
 
 class GitSlow(GitFailed):
-    """It took longer than it may."""
+    """Git exceeded its time limit."""
 
 
 class Deadline:
@@ -65,9 +65,9 @@ def git(
     into: IO[bytes] | None = None,
     helpers: bool = False,
 ) -> bytes:
-    """Its output, or nothing when that goes `into` a file.
+    """Runs git and returns its output, or nothing when that goes `into` a file.
 
-    Without `helpers` it can execute nothing but git, where the kernel has Landlock.
+    Without `helpers` it can execute only git, if the kernel has Landlock.
     """
 
     def run() -> subprocess.CompletedProcess[bytes]:
@@ -96,7 +96,7 @@ def git(
 
 @dataclass(frozen=True)
 class WorkTree:
-    """Where git keeps what belongs to a folder."""
+    """Paths of the git data of a folder."""
 
     top: Path
     index: Path
@@ -106,7 +106,7 @@ class WorkTree:
 
 
 def work_tree(path: Path, deadline: Deadline) -> WorkTree | None:
-    """None outside of any repository, and where git is not installed or refuses the owner."""
+    """Returns None outside of a repository, and if git is missing or refuses the owner."""
     try:
         told = git(
             path,
@@ -137,7 +137,10 @@ def safe_environment(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def configured(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Settings above every config file. By variable: `-c` would split a hostile key at its `=`."""
+    """Returns settings that override every config file.
+
+    They are passed as variables: `-c` would split a hostile key at its `=`.
+    """
     pairs = list(pairs)
     env = {"GIT_CONFIG_COUNT": str(len(pairs))}
     for number, (key, value) in enumerate(pairs):

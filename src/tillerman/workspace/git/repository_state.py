@@ -1,4 +1,4 @@
-"""Where the repository of a folder stands: its branch, what changed, how far from its upstream."""
+"""Reads the state of a repository: branch, changes, and distance from its upstream."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tillerman.workspace.git.safe_config import (
 )
 
 SECONDS = 10.0  # for one command
-MOST_STATUS = 16 << 20  # bytes; what is dirty beyond that is counted as "more"
+MOST_STATUS = 16 << 20  # bytes; beyond that, dirty files are reported as "more"
 MOST_AHEAD = 1_000  # commits that are counted
 MOST_OVERRIDES = 500
 CONFLICTS_NAMED = 100
 _STATUS = (
     "status", "--porcelain=v2", "--branch", "-z", "--untracked-files=normal",
-    # git would go into each of them, and obey what their config says
+    # git would enter each submodule and obey its config
     "--ignore-submodules=dirty",
 )  # fmt: skip
 _DETACHED = "(detached)"
@@ -40,10 +40,10 @@ _DETACHED = "(detached)"
 
 @dataclass(frozen=True)
 class WorkState:
-    """What `git status` says of a work tree."""
+    """The state of a work tree from `git status`."""
 
     branch: str | None = None  # None: detached
-    commit: str | None = None  # None: unborn, there is none yet
+    commit: str | None = None  # None: unborn branch without a commit
     upstream: str | None = None
     ahead: int | None = None  # None: there is nothing to compare with
     behind: int | None = None
@@ -63,7 +63,7 @@ class Repository:
     top: Path
     name: str
     state: WorkState
-    remote: str | None = None  # that the branch is pushed to
+    remote: str | None = None  # the branch is pushed to it
     remote_url: str | None = None
     config: tuple[GitSetting, ...] = field(default=(), repr=False)
 
@@ -73,11 +73,11 @@ class Repository:
 
 
 class NoRepository(UsageError):
-    """The folder has no work tree of a git repository."""
+    """The folder is not in a work tree of a git repository."""
 
 
 async def read_repository(folder: Path, *, seconds: float = SECONDS) -> Repository:
-    """Never waits longer than a few commands may take, and never runs what a repository names."""
+    """Reads the state within a few time limits; never runs what a repository names."""
     top, name = await _place(folder, seconds)
     config = await read_config(top, seconds=seconds)
     pairs = [*overrides(config), *SAFE.items()]
@@ -88,7 +88,7 @@ async def read_repository(folder: Path, *, seconds: float = SECONDS) -> Reposito
             hint=f"`git -C {top} status` tells more",
         )
     state = parse_status(said.out, cut=said.cut)
-    if state.branch == _DETACHED:  # which is a name that a branch may have
+    if state.branch == _DETACHED:  # which may also be the name of a branch
         head = await _git(top, "symbolic-ref", "--quiet", "HEAD", seconds=seconds)
         state = replace(state, branch=None if head.code else state.branch)
     known = remotes(config)
@@ -99,7 +99,7 @@ async def read_repository(folder: Path, *, seconds: float = SECONDS) -> Reposito
 
 
 async def read_config(top: Path, *, seconds: float = SECONDS) -> list[GitSetting]:
-    """All of it, or nothing goes on: what was not seen cannot be overridden."""
+    """Reads the whole config or fails: unread settings could not be overridden."""
     listed = await _git(top, *LISTING, seconds=seconds)
     config = settings(listed.out)
     if listed.cut or len(overrides(config)) > MOST_OVERRIDES:
@@ -114,9 +114,9 @@ async def read_config(top: Path, *, seconds: float = SECONDS) -> list[GitSetting
 
 
 def parse_status(told: bytes, *, cut: bool = False) -> WorkState:
-    """Of `git status --porcelain=v2 --branch -z`; lines it does not know are passed over."""
+    """Parses `git status --porcelain=v2 --branch -z`; unknown lines are skipped."""
     records = os.fsdecode(told).split("\0")
-    records.pop()  # nothing, or the half of a record that was cut
+    records.pop()  # empty, or the truncated last record
     head: dict[str, str] = {}
     changed = untracked = conflicted = 0
     conflicts: list[str] = []
@@ -130,7 +130,7 @@ def parse_status(told: bytes, *, cut: bool = False) -> WorkState:
                 changed += 1
             case "2 ":
                 changed += 1
-                next(rest, None)  # where it was before
+                next(rest, None)  # its old path
             case "u ":
                 conflicted += 1
                 if len(conflicts) < CONFLICTS_NAMED:
@@ -167,7 +167,7 @@ async def _place(folder: Path, seconds: float) -> tuple[Path, str]:
     if said.code:
         raise _nowhere(folder, said)
     top = Path(os.fsdecode(said.out).partition("\n")[2].removesuffix("\n"))
-    if lies_in(folder.resolve()) != top:  # a repository must not choose where we go on
+    if lies_in(folder.resolve()) != top:  # a repository must not choose the folder
         raise NoRepository(
             f"the config of this repository makes {top} its work tree, which is not where it lies",
             hint="`git config --show-origin core.worktree` tells where that is said",
@@ -175,7 +175,7 @@ async def _place(folder: Path, seconds: float) -> tuple[Path, str]:
     common = await _git(folder, *words, "--git-common-dir", seconds=seconds)
     git_folder = Path(os.fsdecode(common.out).removesuffix("\n"))
     if git_folder.name == ".git":
-        return top, git_folder.parent.name or top.name  # of a worktree: the one it belongs to
+        return top, git_folder.parent.name or top.name  # of a worktree: its main repository
     return top, git_folder.stem if git_folder.suffix == ".git" else top.name
 
 
@@ -211,7 +211,7 @@ def _remote(config: list[GitSetting], known: Mapping[str, str], branch: str | No
 
 
 async def _unpublished(top: Path, seconds: float) -> int | None:
-    """Commits of the branch that no remote has, as far as was last heard of them."""
+    """Counts commits of the branch that no remote has, as of the last fetch."""
     words = ("rev-list", "--count", f"--max-count={MOST_AHEAD}", "HEAD", "--not", "--remotes")
     said = await _git(top, *words, seconds=seconds)
     try:
@@ -247,6 +247,6 @@ async def _git(
 async def ask_git(
     repository: Repository, *words: str, most: int = 4 << 20, env: Mapping[str, str] = {}
 ) -> CommandOutput:
-    """One more question about it, with nothing of the repository's that names a program."""
+    """Runs one more git command on it, without the programs that the repository names."""
     pairs = [*overrides(repository.config), *SAFE.items()]
     return await _git(repository.top, *words, seconds=SECONDS, pairs=pairs, most=most, env=env)

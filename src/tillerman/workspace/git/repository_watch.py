@@ -1,4 +1,4 @@
-"""Wakes when a repository may stand elsewhere: its refs, its index, the files git would look at."""
+"""Watches a repository for changes of its refs, index and work tree files (inotify)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tillerman.workspace.files.walk import CROWDED, rules_of
 from tillerman.workspace.protection import inotify
 from tillerman.workspace.protection.inotify import Inotify, InotifyEvent
 
-MOST = 2_000  # watches; the system gives a user some thousands for all programs
-QUIET = 0.3  # seconds without news that end a burst
-LONGEST = 2.0  # of a burst that does not end
-JUDGED = 500  # names that are held against what git ignores; past that a look costs less
+MOST = 2_000  # watches; the system limits a user to some thousands for all programs
+QUIET = 0.3  # seconds without events that end a burst
+LONGEST = 2.0  # maximum length of a burst
+JUDGED = 500  # names that are checked with .gitignore; beyond that a refresh is cheaper
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITTEN = inotify.NAMES | inotify.ATTRIB | inotify.CLOSE_WRITE
 _LEFT = inotify.MOVED_FROM | inotify.DELETE
 _CAME = inotify.MOVED_TO | inotify.CREATE
 _HERE = inotify.DELETE_SELF | inotify.MOVE_SELF
-# git writes these at its own pace, and they change nothing of where the branch stands
+# git writes these independently of the branch's state
 _NOISE = frozenset({b"FETCH_HEAD", b"COMMIT_EDITMSG", b"ORIG_HEAD", b"gc.log", b"gc.pid"})
 _SHARED = frozenset({b"config", b"packed-refs", b"refs", b"reftable"})  # by all worktrees
 _OTHER_REFS = frozenset({"tags", "prefetch", "pull", "notes"})
@@ -42,11 +42,11 @@ class _Place:
     names: tuple[str, ...] = ()  # from the top of the work tree
 
     def heeds(self, name: bytes, folder: bool) -> bool:
-        """Whether it matters what happens to something of that name in it."""
+        """Returns whether an event for this name is relevant."""
         return not name.endswith(b".lock")
 
     def inside(self, name: str) -> _Place | None:
-        """The folder of that name in it; None: nothing of it matters."""
+        """Returns the folder of that name in it; None if it is not relevant."""
         return None
 
 
@@ -71,14 +71,14 @@ class _GitFolder(_Place):
 
 
 class _CommonFolder(_GitFolder):
-    """Of a worktree: HEAD and index in it are those of another one."""
+    """The common git folder of a worktree: its HEAD and index belong to another worktree."""
 
     def heeds(self, name: bytes, folder: bool) -> bool:
         return name in _SHARED
 
 
 class _Outside(_Place):
-    """A folder that is in no repository yet."""
+    """A folder that is not in a repository yet."""
 
     def heeds(self, name: bytes, folder: bool) -> bool:
         return name == b".git"
@@ -101,10 +101,10 @@ class _Tree(_Place):
 
 
 class FolderWatch:
-    """Of the folder that has the `.git`, or of one that is in no repository.
+    """Watches the folder that has the `.git`, or one that is not in a repository.
 
-    Raises OSError where the system has nothing to watch with. Folders beyond the bound are not
-    watched, nor is what git ignores: of a file there that git tracks nothing is heard.
+    Raises OSError if the system cannot watch. Folders beyond the limit and ignored files are not
+    watched, so changes of a tracked file in an ignored folder are not reported.
     """
 
     def __init__(self, folder: Path, *, most: int = MOST) -> None:
@@ -118,13 +118,13 @@ class FolderWatch:
         return len(self._armed.places)
 
     async def changed(self) -> None:
-        """Returns when something happened and it is quiet again, or it goes on for long."""
+        """Returns after a change, once there are no more events or the burst is too long."""
         await self.arm()
         while True:
             await self._armed.inotify.wait()
             if await self._take():
                 break
-            await asyncio.sleep(QUIET)  # what is ignored may come in floods
+            await asyncio.sleep(QUIET)  # ignored files may change in large numbers
         until = time.monotonic() + LONGEST
         while time.monotonic() < until:
             await asyncio.sleep(QUIET)
@@ -132,7 +132,7 @@ class FolderWatch:
                 return
 
     async def arm(self) -> None:
-        """Watches from now on, so that nothing between a look and `changed` is missed."""
+        """Starts watching, so that no change between a read and `changed` is missed."""
         if self._stale or not self._armed.places:
             await self._arm()
 
@@ -140,7 +140,7 @@ class FolderWatch:
         self._armed.close()
 
     async def _arm(self) -> None:
-        """Anew; the old ones serve on where the system has no more to give."""
+        """Sets all watches anew; the old ones stay if the system has no more."""
         with suppress(OSError):
             armed = _Armed(Inotify(), self._most)
             self._armed.close()
@@ -148,7 +148,7 @@ class FolderWatch:
             await asyncio.to_thread(lambda: armed.add(_places(self._folder)))
 
     async def _take(self) -> bool:
-        """Whether any of it matters; new folders are watched before that is said."""
+        """Returns whether an event is relevant; new folders are watched before it returns."""
         mattered, fresh, judged = False, dict[str, _Place](), 0
         for happening in dict.fromkeys(self._armed.inotify.read()):
             if happening.mask & inotify.OVERFLOW:
@@ -181,7 +181,7 @@ class FolderWatch:
         return mattered
 
     def _lost(self, happening: InotifyEvent, place: _Place) -> bool:
-        """The watched folder itself is gone, or is somewhere else."""
+        """Handles a watched folder that was removed or moved."""
         if happening.mask & inotify.IGNORED:
             self._armed.places.pop(happening.watch, None)
         if not place.names and not isinstance(place, _Refs):
@@ -197,7 +197,7 @@ class FolderWatch:
 
 
 class _Armed:
-    """Watches that are set, maybe by a thread, while nobody has closed them."""
+    """The set of active watches; a thread may add to it until it is closed."""
 
     def __init__(self, inotify: Inotify, most: int) -> None:
         self.inotify = inotify
@@ -207,7 +207,7 @@ class _Armed:
         self._lock = threading.Lock()
 
     def add(self, places: Iterable[_Place]) -> None:
-        """And what is below them; those near the top come first."""
+        """Adds watches for the folders and their subfolders, topmost first."""
         waiting = list(places)
         while waiting:
             below: list[_Place] = []
@@ -217,7 +217,7 @@ class _Armed:
                 try:
                     below += self._one(place)
                 except OSError:
-                    continue  # gone, or closed to us; and where watches are used up, 30 s serve
+                    continue  # removed or not readable; without watches, polling every 30 s remains
             waiting = below
 
     def _one(self, place: _Place) -> list[_Place]:
@@ -225,7 +225,7 @@ class _Armed:
         try:
             if isinstance(place, _Tree):
                 if place.names and _is_repository(opened):
-                    return []  # git does not look into it
+                    return []  # git does not enter it
                 place = _with_rules(place, opened)
             with self._lock:
                 if self._closed:
@@ -264,11 +264,11 @@ def _is_repository(opened: int) -> bool:
     return True
 
 
-# -- where git keeps it ----------------------------------------------------------------------------
+# -- git folders -----------------------------------------------------------------------------------
 
 
 def _places(folder: Path) -> Iterator[_Place]:
-    """What git keeps comes first: it is little, and tells most."""
+    """Yields the folders to watch; git's own first: they are few and the most relevant."""
     own = git_folder(folder)
     if own is None:
         yield _Outside(str(folder))
@@ -281,7 +281,7 @@ def _places(folder: Path) -> Iterator[_Place]:
 
 
 def git_folder(folder: Path) -> Path | None:
-    """A worktree's and a submodule's `.git` is a file that names it."""
+    """Returns the git folder; of a worktree or submodule, `.git` is a file that names it."""
     git = folder / ".git"
     if git.is_dir():
         return git
@@ -303,7 +303,7 @@ def _excluded(common: Path) -> Sequence[IgnoreRules]:
 
 
 def _read(file: Path, most: int) -> bytes:
-    """Of a regular file; what else lies there could keep us waiting."""
+    """Reads a regular file only; other types could block."""
     with suppress(OSError):
         opened = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
         try:

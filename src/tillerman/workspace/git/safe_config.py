@@ -1,7 +1,7 @@
-"""A repository's config without a say in which programs run: the user's own words put back over it.
+"""Overrides settings of a repository's config that run programs.
 
-Whoever can write a repository, an agent too, can name a program in its config that git runs at the
-next look. The user's and the system's config are the user's, and stay.
+A process that can write to a repository, such as an agent, can name a program in its config that
+git runs at the next command. The user's and the system's config are trusted and stay.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 _TRUSTED = ("system", "global")
-# What these name is run, or leads to something that is run.
+# Their values are run, or lead to what is run.
 _EXEC = re.compile(
     r"filter\..+\.(?:clean|smudge|process|required)"
     r"|diff\.external|diff\..+\.(?:command|textconv)|merge\..+\.driver"
@@ -23,9 +23,9 @@ _EXEC = re.compile(
     r"|protocol\.(?:.+\.)?allow|ssh\.variant",
     re.DOTALL,
 )
-# Of these git takes the first it finds, so that nothing said later helps.
+# Git uses the first value of these, so that a later override has no effect.
 _STUBBORN = re.compile(r"remote\..+\.(?:receivepack|uploadpack)", re.DOTALL)
-# Where nothing said before is the same as no word at all, or would be no word that git takes.
+# For keys whose empty value would not mean unset, or would be invalid.
 _PLAIN = {
     "core.sshcommand": "ssh",
     "core.editor": "false",
@@ -43,7 +43,7 @@ _PLAIN_ENDS = {
     ".required": "false",
     ".allow": "never",
 }
-# What a command of ours may reach over: not another repository on this machine, whose hooks run.
+# Protocols of our commands: not another repository on this machine, whose hooks would run.
 _PROTOCOLS = {
     "protocol.allow": "never",
     "protocol.https.allow": "always",
@@ -54,25 +54,25 @@ LISTING = ("config", "-z", "--show-scope", "--list", "--includes")
 
 
 class GitSetting(NamedTuple):
-    key: str  # section and name in small letters, as git tells it
+    key: str  # section and name in lower case, as git prints it
     value: str
     trusted: bool
 
 
 def settings(told: bytes) -> list[GitSetting]:
-    """Of what `LISTING` says: `scope NUL key LF value NUL` for each."""
+    """Parses the output of `LISTING`: `scope NUL key LF value NUL` for each setting."""
     fields = os.fsdecode(told).split("\0")
     found = []
     for scope, setting in zip(fields[0:-1:2], fields[1::2], strict=False):
         key, _, value = setting.partition("\n")
         if scope == "command":
-            continue  # our own words
+            continue  # our own overrides
         found.append(GitSetting(key, value, scope in _TRUSTED))
     return found
 
 
 def overrides(found: Iterable[GitSetting]) -> list[tuple[str, str]]:
-    """Pairs that, after all files, leave nothing of the repository's that names a program."""
+    """Returns settings that override every setting of the repository that names a program."""
     found = list(found)
     ours: dict[str, str] = {}
     theirs: dict[str, None] = {}
@@ -87,18 +87,18 @@ def overrides(found: Iterable[GitSetting]) -> list[tuple[str, str]]:
         (key, ours.get(key, _plain(key))) for key in theirs if not key.startswith("credential.")
     ]
     if any(key.startswith("credential.") for key in theirs):
-        pairs.append(("credential.helper", ""))  # forgets those before it
+        pairs.append(("credential.helper", ""))  # resets the helpers before it
         pairs += [(s.key, s.value) for s in found if s.trusted and _is_helper(s.key)]
     return pairs
 
 
 def stubborn(found: Iterable[GitSetting]) -> list[str]:
-    """Keys of the repository's that name a program and cannot be overridden."""
+    """Returns keys of the repository that name a program and cannot be overridden."""
     return [each.key for each in found if not each.trusted and _STUBBORN.fullmatch(each.key)]
 
 
 def protocols(found: Iterable[GitSetting]) -> list[tuple[str, str]]:
-    """Over which commands may reach a remote; the user's own config can allow more."""
+    """Returns the protocols that commands may use; the user's config can allow more."""
     ours = {
         each.key: each.value
         for each in found
@@ -108,7 +108,7 @@ def protocols(found: Iterable[GitSetting]) -> list[tuple[str, str]]:
 
 
 def remotes(found: Iterable[GitSetting]) -> Mapping[str, str]:
-    """Each with its first address."""
+    """Returns each remote with its first URL."""
     named: dict[str, str] = {}
     for name, value in _subsections(found, "remote", "url"):
         named.setdefault(name, value)
@@ -116,7 +116,7 @@ def remotes(found: Iterable[GitSetting]) -> Mapping[str, str]:
 
 
 def branch_remote(found: Iterable[GitSetting], branch: str) -> str | None:
-    """Where the branch is pushed to, if the config says so."""
+    """Returns the remote that the branch is pushed to, if configured."""
     found = list(found)
     last: dict[str, str] = {each.key: each.value for each in found}
     keys = (f"branch.{branch}.pushremote", "remote.pushdefault", f"branch.{branch}.remote")

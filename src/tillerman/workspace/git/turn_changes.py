@@ -1,7 +1,8 @@
-"""What a turn changed on disk, whoever did it: the workspace before against the workspace after.
+"""Detects the files that a turn changed, by snapshots of the workspace before and after.
 
-The session awaits `snapshot` before it sends the prompt: a snapshot still being taken while the
-agent writes would count its first edits as having been there. The agent may start meanwhile.
+It reports changes by any process. The session awaits `snapshot` before it sends the prompt: a
+snapshot still being taken while the agent writes would miss its first edits. The agent may start
+meanwhile.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from tillerman.workspace.git.git import Deadline, GitFailed
 from tillerman.workspace.git.work_tree_snapshot import GitSnapshot
 
 MOST_CHANGES = 1_000
-BEFORE = 5.0  # seconds that a prompt may be held up
+BEFORE = 5.0  # maximum delay of a prompt in seconds
 AFTER = 10.0
 
 
 class UnreadableWorkspace(NamedTuple):
-    """A workspace that could not be looked at."""
+    """A workspace that could not be scanned."""
 
     why: str
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing: it holds nothing."""
 
 
 Snapshot = GitSnapshot | FolderSnapshot | UnreadableWorkspace
@@ -37,16 +38,16 @@ Snapshot = GitSnapshot | FolderSnapshot | UnreadableWorkspace
 class Changes(NamedTuple):
     files: tuple[FileChange, ...] = ()
     left_out: int = 0
-    note: str = ""  # what is not known, and why
+    note: str = ""  # what is unknown, and why
 
 
 async def snapshot(root: Path, *, seconds: float = BEFORE) -> Snapshot:
-    """The workspace as it is now. `close()` it when its changes are known."""
+    """Takes a snapshot. `close()` it when its changes are known."""
     return await asyncio.to_thread(_take, root, seconds)
 
 
 async def changed_since(before: Snapshot, *, seconds: float = AFTER) -> Changes:
-    """May be asked again: the snapshot stays as it is."""
+    """Returns the changes. Can be called again: the snapshot stays the same."""
     return await asyncio.to_thread(_compare, before, seconds)
 
 

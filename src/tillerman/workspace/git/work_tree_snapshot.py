@@ -1,9 +1,9 @@
-"""What changed in a git work tree between two moments, without a trace in the repository.
+"""Snapshots a git work tree and lists changes since, without writing to the repository.
 
-The state of the folder is kept in a git directory of our own: a copy of the index, whose stat data
-spares us from reading what is unchanged, and new objects beside the real ones. The repository's
-config is never read, so no filter, hook or program of its own runs. Ignored files, submodules and
-repositories inside the folder are not looked at.
+The state of the folder is stored in a separate git directory: a copy of the index, whose stat data
+avoids reading unchanged files, and new objects beside the real ones. The repository's config is not
+used, so none of its filters, hooks or programs run. Ignored files, submodules and nested
+repositories are not scanned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.file_signatures import FileSignature, file_clock, signature
 from tillerman.workspace.git.git import Deadline, GitFailed, WorkTree, git, work_tree
 
-LISTED = 50_000  # files that differ from the index; more are not looked at
+LISTED = 50_000  # files that differ from the index; more are not inspected
 READ_FILES = 2_000  # of those; the rest is compared by size and time
 READ_BYTES = 32 << 20
 READ_FILE_BYTES = 4 << 20
@@ -40,7 +40,7 @@ class Differing(NamedTuple):
 
 
 class GitSnapshot:
-    """A work tree at a moment; holds a temporary folder until it is closed or forgotten."""
+    """A work tree at one time; holds a temporary folder until it is closed or collected."""
 
     def __init__(self, root: Path, tree: WorkTree, deadline: Deadline) -> None:
         self.root = root
@@ -56,7 +56,7 @@ class GitSnapshot:
 
 
 def sweep() -> None:
-    """Removes the snapshots of processes that were killed: they hold what users had changed."""
+    """Removes snapshots of killed processes: they contain users' changes."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             if folder.lstat().st_uid == os.getuid() and (lock := _lock(folder)) is not None:
@@ -64,7 +64,7 @@ def sweep() -> None:
 
 
 def _locked_folder() -> tuple[Path, int]:
-    """Another process may sweep a new one away before it is locked: then it takes another."""
+    """Creates and locks a folder; retries if another process swept it before the lock."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         with contextlib.suppress(FileNotFoundError):
@@ -76,7 +76,7 @@ def _locked_folder() -> tuple[Path, int]:
 
 
 def _lock(folder: Path) -> int | None:
-    """None while a process holds it: file locks are seen across pid namespaces, pids are not."""
+    """Locks it; None if held. File locks work across pid namespaces, pids do not."""
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -93,7 +93,7 @@ def _remove(folder: Path, lock: int | None) -> None:
 
 
 def take(root: Path, deadline: Deadline, *, most: int = LISTED) -> GitSnapshot | None:
-    """None where git does not keep this folder."""
+    """Takes a snapshot; None if git does not track this folder."""
     tree = work_tree(root, deadline)
     if tree is None or _ignored(root, tree, deadline):
         return None
@@ -111,7 +111,7 @@ def take(root: Path, deadline: Deadline, *, most: int = LISTED) -> GitSnapshot |
 
 
 def compare(snapshot: GitSnapshot, deadline: Deadline) -> tuple[list[FileChange], bool]:
-    """The changes, and whether there was more than could be looked at, then or now."""
+    """Returns the changes, and whether a limit was exceeded, then or now."""
     after = snapshot.store / "index.after"
     if snapshot.index.exists():
         shutil.copy2(snapshot.index, after)
@@ -130,7 +130,7 @@ def compare(snapshot: GitSnapshot, deadline: Deadline) -> tuple[list[FileChange]
 
 
 def _core_settings(root: Path, deadline: Deadline) -> str:
-    """The few settings of the repository that say how its files are read; plain words only."""
+    """Returns the repository's settings for reading files; only alphabetic values."""
     keys = "autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode"
     try:
         told = git(
@@ -159,11 +159,11 @@ def _furnish(store: Path, tree: WorkTree, settings: str) -> None:
         *((shared, store / shared.name) for shared in tree.index.parent.glob("sharedindex.*")),
     ):
         if source.is_file():
-            shutil.copy2(source, target)  # with its time, which tells git what it may trust
+            shutil.copy2(source, target)  # with its time, by which git decides what is unchanged
 
 
 def _ignored(root: Path, tree: WorkTree, deadline: Deadline) -> bool:
-    """A workspace that its repository ignores would seem never to change."""
+    """Returns whether the repository ignores the workspace, so that it would never change."""
     if root.resolve() == tree.top.resolve():
         return False
     try:
@@ -187,7 +187,7 @@ def _listing(snapshot: GitSnapshot, index: Path, deadline: Deadline) -> Iterator
 
 
 def _first(most: int, listing: Iterable[Differing]) -> tuple[list[Differing], bool]:
-    """So many that git knows and so many that it does not; True when there are more."""
+    """Returns up to `most` tracked and `most` untracked files; True when there are more."""
     known: dict[str, Differing] = {}
     others: list[Differing] = []
     crowded = False
@@ -196,7 +196,7 @@ def _first(most: int, listing: Iterable[Differing]) -> tuple[list[Differing], bo
             crowded = crowded or len(others) == most
             if not crowded:
                 others.append(each)
-        elif each.path not in known:  # a removed file is listed as changed too, after that
+        elif each.path not in known:  # a removed file is also listed as changed, later
             if len(known) == most:
                 return [*known.values(), *others], True
             known[each.path] = each
@@ -208,7 +208,7 @@ def _is_news(snapshot: GitSnapshot, each: Differing) -> bool:
         return False
     if not snapshot.crowded or each.tag != "?":
         return True
-    try:  # too many files to know them all: only what is younger than the snapshot is new
+    try:  # too many files to list all: only files newer than the snapshot count
         return (snapshot.root / each.path).lstat().st_ctime_ns >= snapshot.taken
     except OSError:
         return False
@@ -217,7 +217,7 @@ def _is_news(snapshot: GitSnapshot, each: Differing) -> bool:
 def _absorb(
     snapshot: GitSnapshot, index: Path, differing: Iterable[Differing], deadline: Deadline
 ) -> list[Differing]:
-    """Takes the files as they are now into the index; gives back those it did not read."""
+    """Adds the current files to the index; returns those that were not read."""
     taken: list[Differing] = []
     unread: list[Differing] = []
     room = READ_BYTES
@@ -258,7 +258,7 @@ def _diff(snapshot: GitSnapshot, after: Path, deadline: Deadline) -> Iterator[Fi
             deadline=deadline,
             env=snapshot.env,
         )
-    except GitFailed:  # a partial clone lacks the old content: names without counts
+    except GitFailed:  # a partial clone lacks old content: names without counts
         told = git(
             snapshot.root,
             *(*words, "--no-renames", "--end-of-options", *trees),
@@ -269,7 +269,7 @@ def _diff(snapshot: GitSnapshot, after: Path, deadline: Deadline) -> Iterator[Fi
 
 
 def _parse(told: bytes) -> Iterator[FileChange]:
-    """`:modes ids X\\0path\\0[new\\0]` for each file, then `added\\tremoved\\tpath\\0` likewise."""
+    """Parses `:modes ids X\\0path\\0[new\\0]`, then `added\\tremoved\\tpath\\0` of each file."""
     fields = iter(os.fsdecode(told).split("\0")[:-1])
     changes: dict[str, tuple[_Kind, str | None]] = {}
     counts: dict[str, tuple[int | None, int | None]] = {}

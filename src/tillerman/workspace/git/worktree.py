@@ -1,4 +1,4 @@
-"""A git worktree of its own for a session, on a new branch `tillerman/NAME`."""
+"""Creates a git worktree for a session, on a new branch `tillerman/NAME`."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from tillerman.core.errors import UsageError
 from tillerman.workspace.git.git import Deadline, GitFailed, git, work_tree
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
-_SECONDS = 120.0  # a large checkout takes its time
+_SECONDS = 120.0  # a large checkout takes long
 _TRUSTED = ("system", "global")
 
 
 @dataclass(frozen=True)
 class Worktree:
     path: Path
-    folder: Path  # in it, the folder that the session was asked for
+    folder: Path  # the session's folder inside it
     branch: str
-    base: str  # the commit it starts from
+    base: str  # its first commit
     repository: Path
     notes: tuple[str, ...] = ()
 
     @property
     def removal(self) -> str:
-        """The words that take it away, branch and all."""
+        """Returns the shell command that removes the worktree and its branch."""
         top, path = shlex.quote(str(self.repository)), shlex.quote(str(self.path))
-        remove = f"git -C {top} worktree remove --force {path}"  # an agent leaves new files there
+        remove = f"git -C {top} worktree remove --force {path}"  # an agent leaves untracked files
         return f"{remove} && git -C {top} branch -D {self.branch}"
 
 
 async def create(folder: Path, under: Path, name: str | None = None) -> Worktree:
-    """Of the repository that `folder` lies in; `under` is where tillerman keeps worktrees."""
+    """Creates a worktree of the repository around `folder`; `under` is tillerman's folder."""
     return await asyncio.to_thread(_create, folder, under, name or _new_name())
 
 
@@ -79,7 +79,7 @@ def _new_name() -> str:
 
 
 def _label(top: Path) -> str:
-    """Two repositories of one name do not meet."""
+    """Returns a label that is unique for repositories of the same name."""
     return f"{top.name}-{hashlib.sha256(os.fsencode(top)).hexdigest()[:8]}"
 
 
@@ -103,9 +103,9 @@ def _exists(top: Path, ref: str, deadline: Deadline) -> bool:
 
 
 def _tamed_filters(top: Path, deadline: Deadline) -> dict[str, str]:
-    """The user's own filters stay (large files need theirs); those of the repository run nothing.
+    """Overrides the filters of the repository; the user's own filters stay, as Git LFS needs.
 
-    An agent can write a repository's config, and a checkout would run what it names there.
+    An agent can write a repository's config, and a checkout would run the programs named there.
     """
     try:
         words = ("config", "-z", "--show-scope", "--get-regexp", r"^filter\..")

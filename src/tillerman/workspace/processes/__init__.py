@@ -1,1 +1,1 @@
-"""Shell commands of a workspace: started, read, fed, killed, found again after a restart."""
+"""Shell commands of a workspace: start, read, write, kill, and reattach after a restart."""

@@ -1,4 +1,4 @@
-"""The processes that a server looks after: each watched to its end, and written down meanwhile."""
+"""Tracks the live processes of a server: awaits their end and records their state."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from tillerman.workspace.processes.process_records import (
 )
 
 SCRATCH = "scratch"
-_SHORT = 0.03  # seconds within which most commands have ended
-TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to say how much there is
+_SHORT = 0.03  # seconds within which most commands end
+TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to report sizes
 
 _logger = logging.getLogger(__name__)
 
 
 class LiveProcess:
-    """A process that this server looks after."""
+    """A process that this server tracks."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class LiveProcess:
         self.process = process
         self.job = job
         self.confined = confined
-        self.added = added  # done once it is on record
-        self.intent = ""  # why it was told to end
-        self.unwritten: dict[str, Any] = {}  # of its start, that is not on record yet
+        self.added = added  # done once it is recorded
+        self.intent = ""  # why it was asked to end
+        self.unwritten: dict[str, Any] = {}  # fields of its start that are not recorded yet
         self.ended: asyncio.Task[WorkspaceProcess] | None = None
 
 
 class LiveProcesses:
-    """`folder` is the session's, with one for each process."""
+    """The live processes. `folder` is the session's, with one folder per process."""
 
     def __init__(self, registry: ProcessRecords, folder: Path) -> None:
         self._registry = registry
@@ -80,8 +80,10 @@ class LiveProcesses:
         return with_sizes(process, sizes_on_disk(self.folder_of(process.id)))
 
     async def measured(self, live: LiveProcess, least: int = 0) -> WorkspaceProcess:
-        """Its keeper is asked, who knows what is not in its files; not while those are all shorter
-        than `least`."""
+        """Returns the process with sizes from its keeper, which knows what is not in the files.
+
+        The keeper is not asked while the files are all shorter than `least`.
+        """
         if live.ended and live.ended.done():
             return live.ended.result()
         on_disk = self.sized(live.process)
@@ -110,7 +112,10 @@ class LiveProcesses:
         return live
 
     async def _see_off(self, live: LiveProcess) -> WorkspaceProcess:
-        """Its end. Nobody waits for the disk: until it is there, the folder tells the same."""
+        """Handles its end.
+
+        Does not wait for the record: until then the folder has the same data.
+        """
         name = live.process.id
         end = await live.job.wait() or ProcessEnded.read(self.folder_of(name))
         if end is None:
@@ -143,7 +148,7 @@ class LiveProcesses:
         return written
 
     def write_start(self, live: LiveProcess, *, waits: bool) -> None:
-        """That it runs. With `waits`, most often its end is written together with it."""
+        """Records that it runs. With `waits`, usually its end is recorded together with it."""
         process = live.process
         live.unwritten = {"status": "running", "pid": process.pid, "started": process.started}
         if waits:
@@ -168,7 +173,7 @@ class LiveProcesses:
         task.add_done_callback(done)
 
     async def recorded(self, live: LiveProcess) -> None:
-        """What cannot be put on record does not run."""
+        """Waits until it is recorded; a process that cannot be recorded is killed."""
         if live.added is None:
             return
         try:
@@ -179,7 +184,7 @@ class LiveProcesses:
             raise
 
     async def note_start(self, live: LiveProcess) -> None:
-        """One that was found again: it may not have been on record as running yet."""
+        """Records the start of a reattached process, which may not be recorded yet."""
         with contextlib.suppress(TillermanError, OSError):
             pid, ticks = await live.job.started()
             if live.process.live:
@@ -190,7 +195,7 @@ class LiveProcesses:
                 )
 
     async def settled(self) -> None:
-        """Until all is done, and written, that was put off."""
+        """Waits until all deferred tasks and writes are done."""
         await asyncio.gather(*self._tasks, *self._unwritten, return_exceptions=True)
 
 
@@ -198,8 +203,13 @@ def with_sizes(process: WorkspaceProcess, sizes: Sizes) -> WorkspaceProcess:
     return replace(process, **size_fields(sizes))
 
 
+<<<<<<< HEAD
 def clear(confined: ConfinedCommand | None, folder: Path) -> None:
     """What a confined command needed besides; after a restart its home and temporary files."""
+=======
+def clear(confined: Confined | None, folder: Path) -> None:
+    """Removes the temporary files of a confined command, also after a restart."""
+>>>>>>> d3
     with contextlib.suppress(OSError):
         if confined:
             after(confined)

@@ -1,7 +1,7 @@
-"""A file with what a process wrote, read in parts that show no part of a secret.
+"""Reads an output file in parts that contain no part of a secret.
 
-Whoever shows a text takes the secrets out of it. One that a cut goes through would not be known
-any more, so it is masked here, byte by byte: offsets stay what they are.
+Callers redact secrets in the text that they show. A secret that is cut would no longer be detected,
+so it is masked here byte by byte: offsets stay the same.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ class OutputFile:
         self._secrets = secrets
 
     def read(self, count: int, at: int, *, mask: bool = False) -> bytes:
-        """Up to so many bytes from there on. `mask`: no secret is in them, whole or cut; for
-        searches, which would else find out a secret letter by letter."""
+        """Reads up to `count` bytes at `at`. `mask`: also masks complete secrets.
+
+        That is for searches, which could otherwise reveal a secret letter by letter.
+        """
         if self._secrets is None or count <= 0:
             return os.pread(self.number, count, at)
         margin = self._secrets.longest
@@ -41,8 +43,8 @@ class OutputFile:
 
 
 def _may_be_cut(data: bytes, span: Span, start: int, end: int) -> bool:
-    """By this part of the file, by a page of lines, or in a line that is too long."""
-    at_an_edge = span.start <= start or span.end > end  # who reads may leave out the first byte
+    """Returns whether the secret may be cut: by this read, by a page, or in a long line."""
+    at_an_edge = span.start <= start or span.end > end  # the caller may skip the first byte
     if at_an_edge or b"\n" in data[span.start : span.end]:
         return True
     line = data.rfind(b"\n", 0, span.start)
@@ -51,14 +53,14 @@ def _may_be_cut(data: bytes, span: Span, start: int, end: int) -> bool:
 
 
 def _mask(secret: bytes, name: str) -> bytes:
-    """As long as the secret, with its ends of lines."""
+    """Returns a mask of the same length, with the same line ends."""
     mask = marker(name).ljust(len(secret), b"*")
     return bytes(old if old in b"\r\n" else new for old, new in zip(secret, mask, strict=False))
 
 
 @contextmanager
 def opened(path: Path, secrets: Secrets | None) -> Iterator[tuple[OutputFile, int]]:
-    """The file and its size."""
+    """Opens the file; yields it and its size."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Folders for what a session's processes write: the next one is made before it is needed.
+"""Output folders of a session's processes; the next one is created in advance.
 
-To make it and its files takes longer than to tell a keeper of a command. What no command came for
-is removed after a while, and by `aftermath` if its server was killed.
+Creating a folder and its files takes longer than sending a command to a keeper. An unused folder is
+removed after some time, or by `process_records` if its server was killed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tillerman.workspace.processes.process_records import PREFIX
 
 __all__ = ["OutputFolder", "OutputFolders", "close_files"]
 
-_MADE_AFTER = 0.01  # seconds after a command began
+_MADE_AFTER = 0.01  # seconds after a command started
 _KEPT_FOR = 30.0  # seconds without a command
 
 
 class OutputFolder(NamedTuple):
-    """`files`: the folder itself, and its files for output and error, open."""
+    """`files`: descriptors of the folder, and of its stdout and stderr files."""
 
     name: str
     path: Path
@@ -31,7 +31,7 @@ class OutputFolder(NamedTuple):
 
 
 class OutputFolders:
-    """`folder` is that of all sessions."""
+    """The folders of a session. `folder` is that of all sessions."""
 
     def __init__(self, folder: Path, session: str) -> None:
         self._folder = folder
@@ -40,13 +40,13 @@ class OutputFolders:
         self._timer: asyncio.TimerHandle | None = None
 
     def take(self) -> OutputFolder:
-        """For a process that starts now; OSError where it cannot be made."""
+        """Returns a folder for a new process. Raises OSError if it cannot be created."""
         self._cancel()
         found, self._next = self._next, None
         return found or self._make()
 
     def prepare(self) -> None:
-        """Have the next one ready soon, for a while."""
+        """Creates the next folder soon, and holds it for some time."""
         self._cancel()
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(_MADE_AFTER, self._prepare)

@@ -1,7 +1,7 @@
-"""What a process wrote, by lines: costs what is given back, however long the file is.
+"""Reads and searches process output by lines, at a cost independent of the file size.
 
-The file may grow meanwhile. A line is shown without anything that moves a cursor; one that is too
-long is cut, and says so. A carriage return within a line is shown as `␍`.
+The file may grow meanwhile. Lines are shown without cursor movements; a long line is cut and marked
+as such. A carriage return within a line is shown as `␍`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tillerman.workspace.processes.output_file import LINE_BYTES, OutputFile, op
 
 MOST_LINES = 100
 TEXT_BYTES = 50_000  # of all lines together
-WINDOW = 256 << 10  # read in one direction to find them
+WINDOW = 256 << 10  # bytes read in one direction to find them
 MOST_MATCHES = 50
 MOST_CONTEXT = 10
 LONGEST_PATTERN = 1_000
@@ -41,22 +41,22 @@ Ended = Literal["end", "limit", "time", "slow"]
 
 
 class OutputLine(Struct, frozen=True):
-    offset: int  # in bytes, where the shown part begins
+    offset: int  # in bytes, where the shown part starts
     text: str
     left_out: int = 0  # bytes of this line; the text says where
 
 
 class OutputLines(Struct, frozen=True):
     lines: tuple[OutputLine, ...]
-    start: int  # where the first begins
-    next: int  # where to read on
-    size: int  # of the file, at that moment
-    middle: bool = False  # the first line begins before `start`
-    unfinished: bool = False  # the last one has no newline yet
+    start: int  # where the first line starts
+    next: int  # offset of the next page
+    size: int  # of the file, at that time
+    middle: bool = False  # the first line starts before `start`
+    unfinished: bool = False  # the last line has no newline yet
 
     @property
     def more(self) -> bool:
-        """Whether something lies behind them."""
+        """Returns whether more output follows."""
         return self.next < self.size
 
 
@@ -67,7 +67,10 @@ class OutputMatch(Struct, frozen=True):
 
 
 class OutputMatches(Struct, frozen=True):
-    """`slow`: the line before `next` takes this expression too long, and was passed over."""
+    """Matches.
+
+    `slow`: the line before `next` took too long for this expression, and was skipped.
+    """
 
     matches: tuple[OutputMatch, ...]
     next: int
@@ -79,7 +82,7 @@ class OutputEnds(Struct, frozen=True):
     head: str
     tail: str = ""
     left_out: int = 0  # bytes between them
-    offset: int = 0  # where those begin
+    offset: int = 0  # where those start
     size: int = 0
 
 
@@ -95,20 +98,20 @@ def head(path: Path, n: int = MOST_LINES, secrets: Secrets | None = None) -> Out
 def span(
     path: Path, offset: int, n: int = MOST_LINES, secrets: Secrets | None = None
 ) -> OutputLines:
-    """The lines from a byte on; its `next` is where the following page begins."""
+    """Returns the lines from a byte offset; `next` is the offset of the following page."""
     with opened(path, secrets) as (file, size):
         _check_offset(offset, size)
         return _forward(file, offset, size, _count(n))
 
 
 def last_lines(path: Path, n: int) -> int:
-    """Where the last `n` lines begin, however many and however long; costs what lies behind."""
+    """Returns where the last `n` lines start, for any number and length."""
     with opened(path, None) as (file, size):
         at, left = size, n
         while at:
             step = min(_LAST_BLOCK, at)
             block = file.read(step, at - step)
-            end = len(block) - (at == size and block.endswith(b"\n"))  # which ends the last line
+            end = len(block) - (at == size and block.endswith(b"\n"))  # it ends the last line
             while left and (end := block.rfind(b"\n", 0, end)) >= 0:
                 left -= 1
                 if not left:
@@ -118,7 +121,7 @@ def last_lines(path: Path, n: int) -> int:
 
 
 def ends(path: Path, head_cap: int, tail_cap: int, secrets: Secrets | None = None) -> OutputEnds:
-    """All of it, or what fits the caps at either end; cut at a line where one ends nearby."""
+    """Returns all output, or both ends within the caps, cut at a nearby line end."""
     with opened(path, secrets) as (file, size):
         if size <= head_cap + tail_cap:
             return OutputEnds(_shown(os.pread(file.number, size, 0)), size=size)
@@ -139,7 +142,7 @@ def search(
     seconds: float = SEARCH_SECONDS,
     secrets: Secrets | None = None,
 ) -> OutputMatches:
-    """Lines with a text or an expression in them, as they are shown; `next` is where to go on."""
+    """Searches lines as they are shown, by text or regex; `next` is where to continue."""
     if not pattern or len(pattern) > LONGEST_PATTERN or "\0" in pattern or "\n" in pattern:
         raise Refused(
             f"a pattern is one line of 1 to {LONGEST_PATTERN} characters",
@@ -166,7 +169,7 @@ def search(
 
 
 def _forward(file: OutputFile, offset: int, size: int, n: int) -> OutputLines:
-    before = min(offset, 1)  # tells whether a line begins here
+    before = min(offset, 1)  # shows whether a line starts here
     data, block = b"", _FIRST_BLOCK
     while len(data) - before < WINDOW and data.count(b"\n", before) < n:
         at = offset - before + len(data)
@@ -193,13 +196,13 @@ def _forward(file: OutputFile, offset: int, size: int, n: int) -> OutputLines:
 
 
 def _backward(file: OutputFile, end: int, size: int, n: int) -> OutputLines:
-    """The last `n` lines before a place."""
+    """Returns the last `n` lines before an offset."""
     data, at, block = b"", end, _FIRST_BLOCK
     while at and len(data) < WINDOW and data.count(b"\n", 0, -1) < n:
         step = min(block, at, WINDOW - len(data))
         piece = file.read(step, at - step)
         if len(piece) < step:
-            break  # somebody made the file shorter
+            break  # the file was truncated
         data = piece + data
         at -= step
         block = min(block * 2, _LAST_BLOCK)
@@ -222,7 +225,7 @@ def _backward(file: OutputFile, end: int, size: int, n: int) -> OutputLines:
 
 
 def _split(data: bytes) -> list[bytes]:
-    """At newlines alone, which stay."""
+    """Splits only at newlines, which stay."""
     lines = [line + b"\n" for line in data.split(b"\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -248,7 +251,7 @@ def _shown(raw: bytes) -> str:
 
 
 def _whole_characters_at_the_end(raw: bytes) -> bytes:
-    """Without the beginning of a character that was cut."""
+    """Removes a truncated character at the end."""
     for back in range(1, min(4, len(raw)) + 1):
         byte = raw[-back]
         if byte & 0xC0 != 0x80:
@@ -278,14 +281,14 @@ def _whole_lines_at_the_start(raw: bytes) -> bytes:
 
 
 class _Places(NamedTuple):
-    places: list[tuple[int, int]]  # where a line begins, and the match in it
+    places: list[tuple[int, int]]  # offset of a line, and of the match in it
     next: int
     ended: Ended
 
 
 def _match(file: OutputFile, size: int, line: int, position: int, context: int) -> OutputMatch:
     begin = line
-    if position > LINE_BYTES // 2:  # else the match is in what is left out
+    if position > LINE_BYTES // 2:  # else the match is in the part that is cut
         begin += position - LINE_BYTES // 4
     found = _forward(file, begin, size, 1 + context).lines
     before = _backward(file, line, size, context).lines if context else ()
@@ -308,7 +311,7 @@ def _find_text(
         if at + step < size:
             if last := chunk.rfind(b"\n") + 1:
                 chunk, step = chunk[:last], last
-            else:  # a piece of a long line; the next one begins where a match could still begin
+            else:  # a part of a long line; the next part overlaps, for a match across
                 step -= len(needle) - 1
         for begin, position in _places_in(chunk, needle, pattern):
             places.append((at + begin, position))
@@ -320,8 +323,8 @@ def _find_text(
 
 
 def _places_in(chunk: bytes, needle: bytes, pattern: str) -> Iterator[tuple[int, int]]:
-    """Of each line that has it: where the line begins, and how far in it is."""
-    if b"\x1b" not in chunk:  # no colours that stand between its letters
+    """Yields for each matching line its offset, and the position of the match in it."""
+    if b"\x1b" not in chunk:  # no colour codes between letters
         at = chunk.find(needle)
         while at >= 0:
             begin = chunk.rfind(b"\n", 0, at) + 1
@@ -375,8 +378,10 @@ def _find_regex(
 
 @contextmanager
 def _masked(file: OutputFile, start: int, size: int, seconds: float) -> Iterator[tuple[int, int]]:
-    """A descriptor in which the same bytes lie at the same places, but for secrets; and where it
-    ends, which is early if time was over."""
+    """Yields a copy of the file with secrets masked at the same offsets, and where it ends.
+
+    It ends early on timeout.
+    """
     until = time.monotonic() + seconds
     with tempfile.TemporaryFile() as copy:
         at = start

@@ -1,4 +1,4 @@
-"""Where the commands of a session run, and what is said of one that is not there or not started."""
+"""Settings of where a session's commands run, and errors for unknown or failed processes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from tillerman.supervision.client.warden_client import WardenClient
 
 CAP = 256 * 1024 * 1024  # bytes of one output file
-LINGER = 30.0  # seconds a background process outlives its server
+LINGER = 30.0  # seconds that a background process outlives its server
 
 
 class ExecJudge(Protocol):
-    """Has the execs of commands judged by the rules of a session."""
+    """Has the execs of commands checked by the rules of a session."""
 
     def enforcement(self, environment: Mapping[str, str]) -> Mapping[str, Any]: ...
     def attach(self, warden: WardenClient) -> None: ...
@@ -24,7 +24,7 @@ class ExecJudge(Protocol):
 
 
 class ProcessPlace(NamedTuple):
-    """Where commands work, and the folders of all sessions' processes and of all wardens."""
+    """The workspace, and the folders of all sessions' processes and of all wardens."""
 
     workspace: Path
     folder: Path

@@ -1,7 +1,7 @@
-"""What is written down when processes end, and what becomes of those that nobody looks after.
+"""Records the end of processes, and resolves and expires abandoned ones of any session.
 
-These are of any session: a process whose server and warden are gone is settled by whoever starts
-next, kept a day after its end, and gone with its session.
+A process whose server and warden have ended is resolved by the next server that starts, kept for a
+day after its end, and removed with its session.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WHY = {
 
 
 class ProcessRecords(Protocol):
-    """Where processes are written down; the store's table is one."""
+    """Storage of process records; the store's table implements it."""
 
     def get(self, process: str) -> WorkspaceProcess | None: ...
     def list(
@@ -50,7 +50,7 @@ class ProcessRecords(Protocol):
 
 
 async def settle(registry: ProcessRecords, folder: Path, records: Path) -> None:
-    """Write down the end of all that no warden looks after any more, of whatever session."""
+    """Records the end of all processes without a live warden, of any session."""
     for row in registry.list(live=True):
         looked_after = False
         if row.warden:
@@ -60,22 +60,22 @@ async def settle(registry: ProcessRecords, folder: Path, records: Path) -> None:
 
 
 async def expire(registry: ProcessRecords, folder: Path) -> None:
-    """Those that ended a day ago go, with what they wrote."""
+    """Removes processes that ended a day ago, with their output."""
     rows = registry.expired(rfc3339(datetime.now(UTC) - KEPT))
     for row in rows:
         path = folder / row.session / row.id
         await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
         with contextlib.suppress(OSError):
-            path.parent.rmdir()  # unless others are in it
+            path.parent.rmdir()  # fails if it holds others
     if rows:
         await asyncio.wrap_future(registry.remove([row.id for row in rows]))
     for path in await asyncio.to_thread(_old, folder):
-        if registry.get(path.name) is None:  # its server was killed before it was on record
+        if registry.get(path.name) is None:  # its server was killed before it was recorded
             await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
 
 
 async def forget(session: str, registry: ProcessRecords, folder: Path, records: Path) -> None:
-    """A session that nobody runs is deleted: its processes end and all of them goes."""
+    """Ends and removes all processes of a deleted session that no server runs."""
     rows = registry.list(session)
     for marker in sorted({row.warden for row in rows if row.live and row.warden}):
         if warden := await WardenClient.rejoin(records / marker):
@@ -107,12 +107,12 @@ def sizes_on_disk(folder: Path) -> Sizes:
 
 
 async def settle_one(row: WorkspaceProcess, registry: ProcessRecords, folder: Path) -> None:
-    """One that nobody looks after any more."""
+    """Records the end of a process without a live warden."""
     place = folder / row.session / row.id
     if end := ProcessEnded.read(place):
         fields = end_fields(end, "")
     elif row.boot == boot_id() and _runs(row):
-        return  # it would not die: it is not lost, and not ours to call ended
+        return  # it could not be killed: neither lost nor ended
     else:
         fields = size_fields(sizes_on_disk(place)) | {
             "status": "lost",
@@ -130,7 +130,7 @@ def _runs(row: WorkspaceProcess) -> bool:
 
 
 def _looked_after(warden: Path) -> bool:
-    """Somebody holds its lease. If nobody does, what it left is ended now."""
+    """Returns whether its lease is held. If not, its remaining processes are killed."""
     return warden.exists() and sweep_one(warden) is None and warden.exists()
 
 

@@ -1,7 +1,8 @@
-"""Shell commands of one session: started, waited for, fed, killed, and found again after a restart.
+"""Shell commands of one session: start, wait, write, kill, and reattach after a restart.
 
-Each has a row in a registry, on disk before its id is told, and a folder with what it wrote and how
-it ended. Sync and async ones end with their harness; background ones last under the warden's lease.
+Each has a row in a registry, written before its id is returned, and a folder with its output and
+exit file. Sync and async processes end with their harness; background ones continue under the
+warden's lease.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ from tillerman.workspace.processes.process_records import (
     settle_one,
 )
 
-MOST = 20  # at once, of one session
-INPUT_CAP = 1024 * 1024  # bytes given with the start
-NEWS = 2.0  # seconds between two words of a command that is waited for
+MOST = 20  # at once, per session
+INPUT_CAP = 1024 * 1024  # bytes of input at the start
+NEWS = 2.0  # seconds between two updates about a command that is waited for
 _EXPIRE_EVERY = 3600.0
 _BEGUN_WITHIN = 5.0
 
@@ -53,7 +54,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Processes:
-    """Open it with `open`; end it with `close` or `let_go`."""
+    """The processes of a session. Open it with `open`; end it with `close` or `let_go`."""
 
     def __init__(
         self,
@@ -83,9 +84,9 @@ class Processes:
         place: ProcessPlace,
         clean: Callable[[str], str] = str,
     ) -> Processes:
-        """With whatever an earlier server of this session left running.
+        """Opens it with the processes that an earlier server of this session left running.
 
-        `clean` takes what is secret out of a command before it is put on record.
+        `clean` redacts secrets in a command before it is recorded.
         """
         opened = cls(session, registry, place, clean)
         await opened._find_again()
@@ -96,7 +97,7 @@ class Processes:
     # -- starting ---------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Have the warden ready before the first command needs it."""
+        """Starts the warden before the first command needs it."""
         await self._ready()
 
     async def start(
@@ -111,11 +112,12 @@ class Processes:
         protected: Sequence[Path] = (),
         owner: str | None = None,
     ) -> WorkspaceProcess:
-        """Returns when it runs and is on record. `stdin`: none, these bytes, or True: for `write`.
-        `owner` is the client that started it, where there may be several.
+        """Starts a command; returns when it runs and is recorded.
 
-        A sync one is put on record meanwhile: nobody needs its id before it ends or is kept, and
-        it ends with its harness. `cwd` was checked by the caller, `env` is all that it gets.
+        `stdin`: none, these bytes, or True: for `write`. `owner` is the client that started it, if
+        there may be several. A sync process is recorded in the background: its id is not needed
+        before it ends or is kept, and it ends with its harness. The caller has checked `cwd`; `env`
+        is the whole environment.
         """
         if self._closed:
             raise Refused("the session has ended", hint="start another session")
@@ -139,7 +141,7 @@ class Processes:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            self._roll.later(self._call_off(task))  # nobody knows its id
+            self._roll.later(self._call_off(task))  # no caller knows its id
             raise
 
     async def _start(
@@ -207,7 +209,7 @@ class Processes:
         if not self._closed:
             self._output.prepare()
         if task := asyncio.current_task():
-            self._starting.discard(task)  # it counts as one that runs
+            self._starting.discard(task)  # it counts as running now
         self._roll.write_start(live, waits=mode == "sync")
         if mode == "sync":
             self._roll.later(self._roll.recorded(live))
@@ -226,7 +228,7 @@ class Processes:
     ) -> ConfinedCommand:
         def confined() -> ConfinedCommand:
             return confine(
-                isolation,  # type: ignore[arg-type]  # refused if it is none
+                isolation,  # type: ignore[arg-type]  # refused if invalid
                 workspace=self._place.workspace,
                 argv=argv,
                 env=env,
@@ -243,7 +245,7 @@ class Processes:
             await self.kill(process.id, why="the call was cancelled")
 
     async def _ready(self) -> WardenClient:
-        """The session's warden; a new one, if there is none or something killed it."""
+        """Returns the session's warden; starts one if there is none or it was killed."""
         async with self._warming:
             if self._warden is None or self._warden.lost:
                 private_folder(self._place.records)
@@ -260,10 +262,10 @@ class Processes:
     def _enforcement(self, env: Mapping[str, str]) -> Mapping[str, Any]:
         return self._place.judged.enforcement(env) if self._place.judged else {}
 
-    # -- looking ----------------------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------------
 
     def known(self, process: str) -> WorkspaceProcess:
-        """One of another session is as unknown as one that never was."""
+        """Returns the process; one of another session counts as unknown."""
         if live := self._roll.live.get(process):
             return live.process
         found = self._registry.get(process)
@@ -272,33 +274,36 @@ class Processes:
         return found
 
     def of_earlier_server(self, process: str) -> WorkspaceProcess | None:
-        """One that has ended, of another session that worked in this workspace."""
+        """Returns an ended process of another session that worked in this workspace."""
         found = self._registry.get(process)
         if found is None or found.live or found.session == self._session:
             return None
         return found if Path(found.cwd).is_relative_to(self._place.workspace) else None
 
     def folder(self, process: str) -> Path:
-        """Where its output is: `stdout` and `stderr`."""
+        """Returns the folder of its output: `stdout` and `stderr`."""
         return self.folder_of(self.known(process).id)
 
     def folder_of(self, process: str) -> Path:
         return self._roll.folder_of(process)
 
     async def get(self, process: str, *, exact: bool = True) -> WorkspaceProcess:
-        """`exact`: with the bytes that are on their way into its files."""
+        """Returns the process. `exact`: includes bytes that are not in its files yet."""
         found = self.known(process)
         live = self._roll.live.get(process)
         least = 0 if exact else self._place.cap
         return await self._roll.measured(live, least) if live else found
 
     def list(self, status: str | None = None) -> list[WorkspaceProcess]:
-        """Oldest first; `status` is one of theirs. Those that run have the sizes of their files."""
+        """Returns processes, oldest first, filtered by `status`.
+
+        Live ones have their file sizes.
+        """
         rows = [self._roll.known(row) for row in self._registry.list(self._session)]
         return [self._roll.sized(row) for row in rows if status in (None, "all", row.status)]
 
     async def wait(self, process: str, seconds: float | None = None) -> WorkspaceProcess:
-        """Its end, or what it is by then."""
+        """Waits for its end or the timeout; returns its current state."""
         found = self.known(process)
         live = self._roll.live.get(process)
         if live is None:
@@ -314,7 +319,7 @@ class Processes:
         on_timeout: Literal["kill", "background"] = "kill",
         news: Callable[[WorkspaceProcess], Awaitable[None]] | None = None,
     ) -> WorkspaceProcess:
-        """Its end; past the timeout it is killed, or goes on by itself. `news`: told meanwhile."""
+        """Waits for its end; on timeout kills it or lets it continue. `news` receives updates."""
         deadline = asyncio.get_running_loop().time() + timeout
         try:
             while process.live and (left := deadline - asyncio.get_running_loop().time()) > 0:
@@ -329,7 +334,7 @@ class Processes:
         return await self.kill(process.id, why=f"it took longer than {timeout:g} s")
 
     async def changed(self, process: str, since: int, seconds: float) -> WorkspaceProcess:
-        """Once it has ended or written more than `since` bytes to both; or what it is by then."""
+        """Waits until it ended or wrote more than `since` bytes in all, or for the timeout."""
         found = self.known(process)
         live = self._roll.live.get(process)
         if live is None:
@@ -344,18 +349,18 @@ class Processes:
         return with_sizes(live.process, sizes)
 
     def started(self, pid: int) -> bool:
-        """Whether it is one of those, or was started by one."""
+        """Returns whether the pid is a process of this session, or a descendant of one."""
         warden = self._warden.pid if self._warden else None
         return warden is not None and warden in ancestors(pid)
 
-    # -- acting -----------------------------------------------------------------------------------
+    # -- actions ----------------------------------------------------------------------------------
 
     async def kill(
         self, process: str, number: int | None = None, *, why: str = ""
     ) -> WorkspaceProcess:
-        """The whole tree; or a signal to its process group, which it may heed or not.
+        """Kills the whole tree; or sends a signal to its process group.
 
-        One that has ended already stays as it is.
+        A process that has ended stays as it is.
         """
         found = self.known(process)
         live = self._roll.live.get(process)
@@ -369,7 +374,7 @@ class Processes:
         return await self.wait(process, TOLD_WITHIN)
 
     async def write(self, process: str, data: bytes, *, eof: bool = False) -> WorkspaceProcess:
-        """To its standard input, which must have been left open when it was started."""
+        """Writes to its stdin, which must have been left open at the start."""
         self.known(process)
         live = self._roll.live.get(process)
         answer = await live.job.write(data, eof=eof) if live else "closed"
@@ -386,7 +391,7 @@ class Processes:
         return await self.get(process)
 
     async def keep(self, process: str) -> WorkspaceProcess:
-        """Let one that waits for its caller go on in the background, under the lease."""
+        """Lets a process continue in the background, under the lease."""
         self.known(process)
         live = self._roll.live.get(process)
         if live and await live.job.last():
@@ -398,14 +403,14 @@ class Processes:
         return await self.wait(process)
 
     async def close(self) -> None:
-        """The session ends, and everything in it."""
+        """Ends the session with all its processes."""
         await self._stop("the session ended")
         if self._warden:
             await self._warden.close()
             self._warden = None
 
     async def let_go(self) -> None:
-        """The server stops and the session goes on: what runs in the background stays."""
+        """Stops the server without ending the session: background processes continue."""
         await self._stop("its server ended", but_lasting=True)
         for live in self._roll.live.values():
             if live.ended:
@@ -420,7 +425,7 @@ class Processes:
         self._output.close()
         if self._expiry:
             self._expiry.cancel()
-        if self._starting:  # on a full disk one may wait for its record, but it runs
+        if self._starting:  # on a full disk one may wait for its record while it runs
             await asyncio.wait(self._starting, timeout=_BEGUN_WITHIN)
         those = [one for one in self._roll.live.values() if not (but_lasting and one.job.lasting)]
         for live in those:
@@ -430,10 +435,10 @@ class Processes:
         await asyncio.gather(*kills, *ends, return_exceptions=True)
         await self._roll.settled()
 
-    # -- inside -----------------------------------------------------------------------------------
+    # -- internals --------------------------------------------------------------------------------
 
     async def _find_again(self) -> None:
-        """What ran when the last server of this session ended."""
+        """Reattaches to processes that ran when the last server of this session ended."""
         rows = {row.id: row for row in self._registry.list(self._session, live=True)}
         for marker in sorted({row.warden for row in rows.values() if row.warden}):
             warden = await WardenClient.rejoin(self._place.records / marker)
@@ -443,7 +448,7 @@ class Processes:
             if self._place.judged:
                 self._place.judged.attach(warden)
             for name, job in warden.running.items():
-                if name not in rows:  # it was never told of
+                if name not in rows:  # its id was never returned
                     await job.kill()
                     continue
                 row = rows.pop(name)

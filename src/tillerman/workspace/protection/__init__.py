@@ -1,1 +1,1 @@
-"""Protected names of a workspace: what lies there, what changes it, and how it is restored."""
+"""Protected files of a workspace: watch them, detect changes, restore them."""

@@ -1,9 +1,9 @@
-"""States of protected names that are known to be right, shared by all sessions of the user.
+"""Digests of accepted states of protected files, shared by all sessions of the user.
 
-Several sessions may watch one workspace. What one of them restored, or the user took back, must
-not be undone by another: it is noted here before it is put in place, by the digest of what is
-there. Of two sessions the older one is right: the younger may have begun while something was wrong.
-The folder is the user's own; the notes hold no content.
+Several sessions may watch one workspace. What one of them restored, or the user took back, must not
+be undone by another, so its digest is recorded here before it is put in place. Of two sessions the
+older one takes precedence: the younger may have started in a wrong state. The folder is private to
+the user; the records hold no content.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 8  # digests of one path
 
 
 class Accepted:
-    """Of one workspace, for a session that began at `since` (ns); 0 is the user."""
+    """The accepted states of one workspace, for a session started at `since` (ns); 0: the user."""
 
     def __init__(self, folder: Path, workspace: Path, since: int = 0) -> None:
         self._root, self._workspace = folder, str(workspace)
@@ -43,7 +43,7 @@ class Accepted:
                 draft.replace(self._folder / _name(path))
 
     def has(self, path: str, digest: str) -> bool:
-        """Noted by the user, by an older session, or by this one."""
+        """Returns whether the user, an older session or this one accepted the state."""
         for line in self._read(path):
             found, _, since = line.partition(" ")
             if found == digest and since.isdecimal() and int(since) <= self.since:
@@ -58,20 +58,20 @@ class Accepted:
 
 
 def digest_of(node: PathNode | None) -> str:
-    """Of what lies at a name; of a folder only that it is one."""
+    """Returns the digest of a node; for a folder only of its kind."""
     if node is None:
         return ABSENT
     return digest(node.kind, node.content or b"")
 
 
 def digest(kind: str, content: bytes) -> str:
-    import hashlib  # only where something differs
+    import hashlib  # imported here: needed only if something differs
 
     return hashlib.sha256(kind.encode() + b"\0" + content).hexdigest()
 
 
 def folder_digest(inside: Iterable[tuple[str, str]]) -> str:
-    """Of names in order, and the digests of what they have."""
+    """Returns the digest of the sorted names in a folder and their digests."""
     parts = (f"{name}\0{one}" for name, one in inside)
     return digest("folder", "\n".join(parts).encode("utf-8", "surrogateescape"))
 

@@ -1,7 +1,7 @@
-"""Compares the protected names of a workspace with what is known of them, and restores.
+"""Compares the protected files of a workspace with their known state and restores them.
 
-What differs is taken over (a rule allows it, the user took it back, a checkout made it, or it came
-from outside of every mount), left to wait for a moment, or undone.
+A difference is adopted (a rule allows it, the user took it back, a checkout made it, or it came
+from outside of all mounts), deferred for a short time, or undone.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from tillerman.workspace.protection.restore import AcceptedMeanwhile, ChangedMea
 from tillerman.workspace.protection.saved_state import SavedState
 from tillerman.workspace.protection.undone import Undone
 
-# An agent's own sandbox (Codex) makes these, empty, to mount over them: without them it fails.
+# An agent's own sandbox (Codex) creates these empty as mount points, and fails without them.
 _MOUNT_POINTS = frozenset({".codex", ".agents", ".git"})
-_WHILE_GIT_WORKS = 0.05  # seconds between two looks
-_AT_ONCE = 1_000  # things restored in one go
+_WHILE_GIT_WORKS = 0.05  # seconds between two checks
+_AT_ONCE = 1_000  # files restored per check
 _ROUNDS = 100
-_FEW = 200  # things that are looked at sooner than a thread has begun
-_TICK = 10_000_000  # ns that the clock of file systems may be late
+_FEW = 200  # at most this many paths are checked faster than a thread starts
+_TICK = 10_000_000  # ns that the clock of a file system may lag
 
 
 class Checker:
-    """Of one workspace; public methods may be called from any thread."""
+    """Checks one workspace; public methods may be called from any thread."""
 
     def __init__(
         self,
@@ -73,14 +73,14 @@ class Checker:
         self.mounted: frozenset[str] = frozenset()  # read-only in every program
         self.state = NOTHING
         self.lock = threading.Lock()
-        self.partial = False  # deeper folders are still to be looked at
-        self.changed = False  # something was replaced, or has to be looked at again
+        self.partial = False  # deeper folders still have to be scanned
+        self.changed = False  # something was replaced, or has to be checked again
         self._early: State | None = None
-        self._empty: dict[str, float] = {}  # mount points of a sandbox, since when
+        self._empty: dict[str, float] = {}  # mount points of a sandbox -> first seen
         self._checkouts: Checkouts | None = None
         self._failures = Failures()
         self._outside: set[str] = set()  # mounted names that changed
-        self._unsure: frozenset[str] = frozenset()  # the same, while they are mounted again
+        self._unsure: frozenset[str] = frozenset()  # the same, while they are remounted
         self._reports: list[Undone] = []
 
     def close(self) -> None:
@@ -88,13 +88,13 @@ class Checker:
             self.restorer.folders.close()
 
     def reports(self) -> tuple[Undone, ...]:
-        """Those that nobody has got yet."""
+        """Returns the changes that were not fetched yet."""
         with self.lock:
             found, self._reports = tuple(self._reports), []
         return found
 
     def pause(self) -> float | None:
-        """Seconds until the next look, though nothing happens; None where there need be none."""
+        """Returns seconds until the next check without an event; None if none is needed."""
         if self._checkouts and self._checkouts.pending:
             return _WHILE_GIT_WORKS
         if self._empty:
@@ -107,18 +107,18 @@ class Checker:
 
     @property
     def waits_for_folders(self) -> bool:
-        """Something cannot be restored, perhaps because its folder is gone."""
+        """Returns whether a restore failed, perhaps because its folder was removed."""
         return bool(self._failures)
 
     @property
     def is_small(self) -> bool:
-        """Of what is known; before the first look nothing is."""
+        """Returns whether the known state is small; False before the first scan."""
         return 0 < len(self.state.folders) + len(self.state.nodes) <= _FEW
 
-    # -- what is known -----------------------------------------------------------------------------
+    # -- known state -------------------------------------------------------------------------------
 
     def accept(self, *, most: int = MOST_FOLDERS) -> None:
-        """What is there now is as it should be."""
+        """Accepts the current state as correct."""
         with self.lock:
             self.state = still_made(self.state, self._look(baseline=True, most=most))
             self.partial = most < MOST_FOLDERS and not self.state.whole
@@ -127,14 +127,14 @@ class Checker:
             self._saved.write(self.state)
 
     def accept_early(self, early: State) -> None:
-        """What was seen before a program that runs already; `complete` does the rest."""
+        """Accepts the state seen before an already running program; `complete` adds the rest."""
         with self.lock:
             self.state, self._early, self.partial = early, early, True
             self.restorer.accept()
             self._note_commits(early.at - _TICK)
 
     def resume(self) -> bool:
-        """Goes on from the state that an earlier harness saved, if there is one."""
+        """Resumes from the state that an earlier harness saved, if there is one."""
         state = self._saved.read()
         if state is None:
             return False
@@ -144,7 +144,7 @@ class Checker:
         return True
 
     def complete(self) -> None:
-        """Takes in deeper folders and refs. What changed since an early look is reported."""
+        """Adds deeper folders and refs. Changes since an early scan are reported."""
         with self.lock:
             self._complete()
 
@@ -166,11 +166,11 @@ class Checker:
         self._saved.write(self.state)
 
     def _note_commits(self, until: int | None = None) -> None:
-        if self._role == "work" and self._checkouts is None:  # a program may have made others
+        if self._role == "work" and self._checkouts is None:  # a program may have created others
             self._checkouts = Checkouts(KnownCommits(self._root, until), self.restorer)
 
     def _grow(self) -> dict[str, PathNode]:
-        """Enters folders that are not known yet. What lies at protected names in them."""
+        """Scans folders that are not known yet; returns the protected names in them."""
         before, grown = self.state, self._look(baseline=True)
         nodes = grown.nodes.items()
         new = {path: node for path, node in nodes if is_in_new_folder(path, before, grown)}
@@ -198,7 +198,7 @@ class Checker:
     # -- checks ------------------------------------------------------------------------------------
 
     def is_unchanged(self) -> bool:
-        """One look, where it is over at once. False: all has to be checked."""
+        """Checks once, if that is fast. False: a full check is needed."""
         if self.partial or not self.is_small or not self.lock.acquire(blocking=False):
             return False
         try:
@@ -231,7 +231,7 @@ class Checker:
             return found
 
     def check_unsure(self, paths: frozenset[str]) -> None:
-        """The same, after names were mounted again: until then programs could write there."""
+        """Like `check`, after a remount: before it, programs could write to these names."""
         self._unsure = paths
         try:
             self.check()
@@ -239,9 +239,9 @@ class Checker:
             self._unsure = frozenset()
 
     def check_last(self, *, last: bool) -> None:
-        """Until nothing differs; then takes in what lies in folders that are new.
+        """Checks until nothing differs, then adds what lies in new folders.
 
-        `last`: no program is at work any more.
+        `last`: no program runs any more.
         """
         with self.lock:
             self._complete()
@@ -266,7 +266,7 @@ class Checker:
             self._saved.write(self.state)
 
     def take_outside(self) -> frozenset[str]:
-        """Mounted names that somebody outside replaced since the last call."""
+        """Returns mounted names that were replaced from outside since the last call."""
         with self.lock:
             found, self._outside = frozenset(self._outside), set()
         return found
@@ -308,7 +308,7 @@ class Checker:
             self._checkouts.forget_others(differing)
 
     def _settle(self, path: str, before: State, after: State, *, last: bool) -> Undone | None:
-        """What is to be reported of a difference, now."""
+        """Resolves a difference; returns what has to be reported now."""
         one = self._judge(path, before, after, last=last)
         if one is None or one.restored:
             self._failures.remove(path)
@@ -320,7 +320,7 @@ class Checker:
         return one if report else None
 
     def _judge(self, path: str, before: State, after: State, *, last: bool) -> Undone | None:
-        """What becomes of a difference: it is taken over, left for a moment, or undone."""
+        """Decides on a difference: adopt it, defer it, or undo it."""
         if self._allowed(path):
             self._adopt(path)
             return None
@@ -357,7 +357,7 @@ class Checker:
             return None
         if verdict.decision == "adopt" and verdict.files is not None:
             if not self._adopt_files(path, verdict.files):
-                self.changed = True  # it is another one by now
+                self.changed = True  # it has changed again by now
             return None
         return self._undo(path, before, after, verdict.files)
 
@@ -368,11 +368,11 @@ class Checker:
             self._adopt_accepted(path)
         except ChangedMeanwhile:
             pass
-        self.changed = True  # to be looked at again
+        self.changed = True  # has to be checked again
         return None
 
     def _is_mount_point(self, path: str, before: State, *, last: bool) -> bool:
-        """Of a sandbox, for a moment; then it is looked at again."""
+        """Returns whether it is an empty mount point of a sandbox, allowed for a short time."""
         if path in before.nodes or path not in _MOUNT_POINTS or not self.restorer.is_empty(path):
             self._empty.pop(path, None)
             return False
@@ -399,10 +399,10 @@ class Checker:
         self.changed = True
         return undone
 
-    # -- taking over -------------------------------------------------------------------------------
+    # -- adopting changes --------------------------------------------------------------------------
 
     def _adopt(self, path: str, is_right: Callable[[State], bool] = lambda seen: True) -> bool:
-        """Takes over what lies there, if what was seen of it is right: it may change any time."""
+        """Adopts what lies there if `is_right` accepts what was seen: it may change at any time."""
         now, nodes = self._look(baseline=True), dict(self.state.nodes)
         if not is_right(now):
             return False
@@ -414,7 +414,7 @@ class Checker:
         return True
 
     def _adopt_accepted(self, path: str) -> bool:
-        """The user took it back, or another session restored it."""
+        """Adopts what the user took back or another session restored."""
 
         def is_right(seen: State) -> bool:
             if has_other_mode(self.state, seen, path):
@@ -427,7 +427,7 @@ class Checker:
         return self._adopt(path, lambda seen: files_of(seen, path) == files)
 
     def _adopt_hooks(self, path: str, before: State, after: State) -> bool:
-        """The folder that `git init` makes: what is in it is judged by itself."""
+        """Adopts the folder that `git init` creates; its content is decided on separately."""
         if path in before.nodes or not is_of_git(path, after, ("hooks",)):
             return False
         node = after.nodes[path]
@@ -438,13 +438,13 @@ class Checker:
         return True
 
     def _adopt_worktree(self, path: str, before: State) -> bool:
-        """What `git worktree add` makes."""
+        """Adopts what `git worktree add` creates."""
         if path in before.nodes or parent_of(path)[1] != "commondir":
             return False
         return self._adopt(path, lambda seen: is_worktree_link(path, seen))
 
     def _refresh(self) -> None:
-        """Marks of what is as it was; never the content of what is not."""
+        """Updates marks of unchanged files, but never the content of changed ones."""
         before, now = self.state, self._look(baseline=False)
         nodes = dict(before.nodes)
         for path, node in before.nodes.items():

@@ -1,8 +1,8 @@
-"""Changes of protected files that git made: which are taken over, and which wait for git to end.
+"""Decides which changes of protected files were made by a git checkout and may stay.
 
-A checkout writes files, then the index, then HEAD. Files that it changed are taken over once HEAD
-holds them and had them from a commit of the start. Until then a change waits only as long as git
-may be at work on it; then it is undone.
+A checkout writes files, then the index, then HEAD. Files that it changed are adopted once HEAD
+contains them and has them from a commit known at the start. Until then a change is deferred only
+while git may still be working on it; then it is undone.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from tillerman.workspace.protection.protected_state import State
 from tillerman.workspace.protection.restore import Restorer
 
 GRACE = 0.4  # seconds after git wrote the index
-LONGEST_UNKNOWN = 0.8  # for content that no recent commit of the start had
-_LONGEST_QUIET = 10.0  # for content that one had, while the index stays as it is
-_LONGEST = 60.0  # for the same, in all
+LONGEST_UNKNOWN = 0.8  # for content that no recent known commit had
+_LONGEST_QUIET = 10.0  # for content that one had, while the index is unchanged
+_LONGEST = 60.0  # for the same, in total
 
 Decision = Literal["undo", "adopt", "wait"]
 
 
 class CheckoutDecision(NamedTuple):
     decision: Decision
-    files: Files | None = None  # that were judged
+    files: Files | None = None  # that were decided on
 
 
 class _Pending(NamedTuple):
     first: float
-    since: float  # the index is as it is
+    since: float  # since when the index is unchanged
     mark: tuple[int, int]
 
 
 class Checkouts:
-    """Of one work tree. One thread at a time."""
+    """The pending checkouts of one work tree. Use it from one thread at a time."""
 
     def __init__(self, commits: KnownCommits, restorer: Restorer) -> None:
         self.commits = commits
@@ -48,11 +48,11 @@ class Checkouts:
         return bool(self._pending)
 
     def forget_others(self, differing: Collection[str]) -> None:
-        """What differs no longer is waited for no longer."""
+        """Drops pending paths that no longer differ."""
         self._pending = {path: one for path, one in self._pending.items() if path in differing}
 
     def judge(self, path: str, before: State, *, last: bool) -> CheckoutDecision:
-        """`last`: no program is at work any more, so nothing waits."""
+        """Decides on a change. `last`: no program runs any more, so nothing is deferred."""
         commits = self.commits
         if path.startswith(".git/") or not commits.may_have_moved:
             return CheckoutDecision("undo")
@@ -60,14 +60,14 @@ class Checkouts:
         had, has = files_of(before, path), self._restorer.files_at(path)
         if has is None or not commits.has(path, had):
             return CheckoutDecision("undo", has)
-        begun = has == {} and self._restorer.is_empty(path)  # a folder, whose files follow
+        begun = has == {} and self._restorer.is_empty(path)  # a folder whose files follow
         gone = has == {} and not begun
         if gone and path not in before.nodes:
-            return CheckoutDecision("wait", has)  # it went by itself: the next look sees nothing
+            return CheckoutDecision("wait", has)  # removed: the next check sees no difference
         if not had and not commits.tracks(path):
             return CheckoutDecision("undo", has)
         if had == has and not begun and not gone:
-            # a mode that git does not know of, or a checkout that came back meanwhile
+            # a mode that git does not track, or a checkout that was reverted meanwhile
             waits = busy and not last and self._may_wait(path, mark, known=False)
             return CheckoutDecision("wait" if waits else "undo", has)
         if not begun and commits.leads_to(path, has):
@@ -80,7 +80,7 @@ class Checkouts:
         return CheckoutDecision("wait" if waits else "undo", has)
 
     def _may_wait(self, path: str, mark: tuple[int, int], *, known: bool) -> bool:
-        """For a checkout to end; longer with content that a commit of the start had."""
+        """Returns whether to wait for a checkout; longer if a known commit had the content."""
         now = time.monotonic()
         pending = self._pending.get(path) or _Pending(now, now, mark)
         if pending.mark != mark:  # another checkout

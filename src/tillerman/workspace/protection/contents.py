@@ -1,4 +1,4 @@
-"""All that lies at a name of an open folder, read without following a link."""
+"""Reads all files at a name of an open folder without following links."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MOST_FILES = 1_000
 
 
 def files_at(folder: int, name: str, path: str) -> Files | None:
-    """As git would have them, by paths that begin with `path`; nothing where nothing is.
+    """Returns the files as git would store them, by path below `path`; empty if none exists.
 
-    None where it is too much, or no file of git's kind.
+    None if there are too many, or if one is not a type that git can store.
     """
     found: Files = {}
     todo = [""]
@@ -33,7 +33,7 @@ def files_at(folder: int, name: str, path: str) -> Files | None:
 
 
 def _add_entry(root: int, where: str, path: str, inner: str, found: Files) -> list[str]:
-    """What is in a folder; anything else is added to `found`."""
+    """Returns the entries of a folder; adds any other file to `found`."""
     parent, _, name = where.rpartition("/")
     folder = open_folder(root, parent)
     try:
@@ -62,7 +62,7 @@ def _listed(folder: int, name: str) -> list[str]:
 
 
 def is_empty(folder: int, name: str) -> bool:
-    """A folder or a file with nothing in it."""
+    """Returns whether it is an empty folder or an empty file."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):
@@ -73,7 +73,7 @@ def is_empty(folder: int, name: str) -> bool:
 
 
 def tree_digest(folder: int, name: str, room: int = MOST_IN_DIGEST) -> str:
-    """Of the first names in each folder, fewer the deeper it is."""
+    """Returns the digest of the first names in each folder; fewer in deeper folders."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISLNK(status.st_mode):
         return digest("link", os.fsencode(os.readlink(name, dir_fd=folder)))

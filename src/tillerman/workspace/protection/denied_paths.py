@@ -1,7 +1,7 @@
-"""Files that rules deny to be read: found in the workspace, for the mounts that hide them.
+"""Finds files whose reading rules deny, so that mounts can hide them.
 
-A rule names patterns, and a mount needs a file: the workspace is walked once, within bounds, and
-the policy itself says of each candidate whether it is denied.
+A rule has patterns, but a mount needs a file: the workspace is walked once, within limits, and the
+policy decides for each candidate whether it is denied.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MOST_HIDDEN = 200
 
 
 class DeniedPaths(NamedTuple):
-    """Absolute paths, and why some that are denied cannot be hidden."""
+    """Absolute paths to hide, and why some denied ones cannot be hidden."""
 
     hidden: tuple[str, ...] = ()
     advisory: tuple[tuple[str, str], ...] = ()  # path or pattern, and the reason
 
 
 def reads_denied(rules: Iterable[Rule]) -> list[Rule]:
-    """Rules that deny to read some files, whatever else is asked."""
+    """Returns the rules that deny reading files unconditionally."""
     reads = READS | {"read"}
     return [
         rule
@@ -46,7 +46,7 @@ def reads_denied(rules: Iterable[Rule]) -> list[Rule]:
 
 
 def find_denied(root: Path, rules: Sequence[Rule], is_denied: Callable[[str], bool]) -> DeniedPaths:
-    """`is_denied`: what the whole policy says of reading this absolute path."""
+    """Finds denied files. `is_denied`: the decision of the whole policy for an absolute path."""
     patterns = [path for rule in rules for path in rule.paths if path not in PLACES]
     beside: list[tuple[str, str]] = []
     outside = _outside(root, patterns, beside)
@@ -68,13 +68,13 @@ def find_denied(root: Path, rules: Sequence[Rule], is_denied: Callable[[str], bo
 
 
 def may_be_denied(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a new file of this name may be one that is denied: then they are looked for again."""
+    """Returns whether a new file of this name may be denied: then the search is repeated."""
     last = [_folded(one.removesuffix("/**").rstrip("/")).rpartition("/")[2] for one in patterns]
     return any(path_glob(one, True).fullmatch(plain(name)) for one in last if one)
 
 
 def _outside(root: Path, patterns: Iterable[str], beside: list[tuple[str, str]]) -> list[str]:
-    """Files by their whole names: `~/.ssh`, `/etc/key`."""
+    """Returns existing files that patterns name absolutely: `~/.ssh`, `/etc/key`."""
     home = Path.home()
     own = tuple(f"{home}/{name}" for name in AGENTS_OWN)
     found = []
@@ -96,7 +96,7 @@ def _outside(root: Path, patterns: Iterable[str], beside: list[tuple[str, str]])
 
 
 def _walk(root: Path, patterns: Sequence[str]) -> tuple[list[str], bool]:
-    """What fits a pattern, outermost first; and whether all of the workspace was seen."""
+    """Returns matching paths, outermost first, and whether the whole workspace was walked."""
     globs = [_glob(pattern, _folded(str(root))) for pattern in patterns]
     found: list[str] = []
     todo, seen = [""], 0
@@ -121,7 +121,7 @@ def _walk(root: Path, patterns: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _glob(pattern: str, root: str) -> Callable[[str], bool]:
-    """As the policy reads a pattern that forbids."""
+    """Compiles a pattern as the policy does for deny rules."""
     regex = path_glob(pattern.removesuffix("/**").removeprefix("./"), True)
     if pattern.startswith("/"):
         return lambda path: regex.fullmatch(f"{root}/{path}") is not None

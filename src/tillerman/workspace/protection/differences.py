@@ -1,4 +1,4 @@
-"""What differs between two looks at the protected names of a workspace."""
+"""Compares two scans of the protected files of a workspace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tillerman.workspace.protection.undone import Undone, act_of
 
 
 def differences(before: State, after: State) -> list[str]:
-    """Folders before what is in them; of what is new only the outermost."""
+    """Returns changed paths; a folder before its content, and only the outermost new paths."""
     found = []
     for path, node in before.nodes.items():
         now = after.nodes.get(path)
@@ -21,9 +21,9 @@ def differences(before: State, after: State) -> list[str]:
 
 
 def is_touched(before: State, after: State, path: str) -> bool:
-    """The same content, and somebody wrote it, or has another name for it.
+    """Returns whether a file was rewritten or hard-linked with the same content.
 
-    One that another session restored has the old time, and no second name.
+    A file that another session restored has its old time and no second name.
     """
     was, now = before.nodes[path], after.nodes.get(path)
     if now is None or was.kind != "file" or was.content is None or not now.same(was):
@@ -34,7 +34,7 @@ def is_touched(before: State, after: State, path: str) -> bool:
 
 
 def changed_instructions(before: State, after: State) -> list[Undone]:
-    """Files that instruct an agent: they are left as they are, and reported."""
+    """Returns changed instruction files of agents: they are reported, but not restored."""
     found = []
     for path in sorted({**before.words, **after.words}):
         was, now = before.words.get(path), after.words.get(path)
@@ -60,7 +60,7 @@ def is_git_config(path: str, state: State) -> bool:
 
 
 def is_hook_sample(path: str, state: State) -> bool:
-    """Git runs no hook that is called so."""
+    """Returns whether it is a sample, which git does not run as a hook."""
     return path.endswith(".sample") and is_of_git(parent_of(path)[0], state, ("hooks",))
 
 
@@ -71,7 +71,7 @@ def is_of_git(path: str, state: State, names: tuple[str, ...]) -> bool:
 
 
 def files_of(state: State, path: str) -> Files:
-    """What was known at a path, as git would have it."""
+    """Returns the known files at a path, as git would store them."""
     return {
         one: (git_mode(node.kind, node.mode), node.content)
         for one, node in state.nodes.items()
@@ -80,7 +80,7 @@ def files_of(state: State, path: str) -> Files:
 
 
 def state_digest(state: State, path: str, room: int = MOST_IN_DIGEST) -> str:
-    """As `contents.tree_digest` of the same, from what was seen."""
+    """Like `contents.tree_digest`, but from the recorded state."""
     node = state.nodes.get(path)
     if node is None:
         return ABSENT
@@ -91,7 +91,7 @@ def state_digest(state: State, path: str, room: int = MOST_IN_DIGEST) -> str:
 
 
 def has_other_mode(before: State, after: State, path: str) -> bool:
-    """Something at a path, or in it, is of the same kind and has another mode."""
+    """Returns whether a node at or below the path has the same kind and another mode."""
     return any(
         now.kind == was.kind and now.mode != was.mode
         for one, was in before.nodes.items()
@@ -100,7 +100,7 @@ def has_other_mode(before: State, after: State, path: str) -> bool:
 
 
 def is_worktree_link(path: str, state: State) -> bool:
-    """The `commondir` of a work tree that leads to its repository, as git writes it."""
+    """Returns whether it is the `commondir` of a worktree as git writes it."""
     node = state.nodes.get(path)
     shelf, _ = parent_of(parent_of(path)[0])
     right = node is not None and node.kind == "file" and node.content == b"../..\n"
@@ -108,7 +108,7 @@ def is_worktree_link(path: str, state: State) -> bool:
 
 
 def still_made(before: State, after: State) -> State:
-    """`after`, in which a program made only what nobody replaced since."""
+    """Returns `after`, with `made` reduced to nodes that were not replaced since."""
     known = before.made & after.nodes.keys()
     return after._replace(
         made=frozenset(one for one in known if after.nodes[one].mark == before.nodes[one].mark)

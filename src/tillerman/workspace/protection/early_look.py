@@ -1,4 +1,4 @@
-"""What lies at the topmost protected names before an agent starts, sooner than its session is."""
+"""Scans the topmost protected files before an agent and its session start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOP = 3  # the workspace, its `.git` and its `.github`
 
 
 def early_looks(cwd: str) -> dict[str, State]:
-    """Of the workspace, and of a repository around it. The session looks at deeper folders."""
+    """Scans the workspace and a repository around it. The session scans deeper folders."""
     roles = {cwd: "work"} | dict.fromkeys(outer_git_folders(cwd), "git")
     left_out = skipped(cwd)
     found = {}
@@ -20,7 +20,7 @@ def early_looks(cwd: str) -> dict[str, State]:
         try:
             root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
-            continue  # the session will say so
+            continue  # the session will report it
         try:
             found[path] = look(root, baseline=True, role=role, skipped=left_out, most=_TOP)
         finally:

@@ -1,8 +1,8 @@
-"""Git config files: which settings can run a program, and a file without those that are new.
+"""Parses git config files and removes new settings that can run a program.
 
-Ordinary git writes its config all the time (`push -u`, `remote add`, `config user.name`), so the
-file stays writable. Only entries that name a program, or lead to one, are taken out again. The
-parser follows git's own (config.c), byte by byte; a file that git cannot read is not accepted.
+Ordinary git commands write the config often (`push -u`, `remote add`, `config user.name`), so the
+file stays writable. Only entries that name a program, or lead to one, are removed. The parser
+follows git's own (config.c) byte by byte; a file that git cannot read is rejected.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# By full key: section and name in lower case. What these name is run, or leads to what is run.
+# By full key: section and name in lower case. Their values are run, or lead to what is run.
 _RUNS = re.compile(
     r"alias\..+"
     r"|(?:browser|difftool|mergetool|man)\..+\.(?:cmd|path)|guitool\..+\.cmd"
@@ -41,7 +41,7 @@ _RUNS = re.compile(
     r"|uploadpack\.packobjectshook",
     re.DOTALL,
 )
-# Of keys that are not known, as of a newer git: names of settings that run a program.
+# Name patterns of settings that run a program, for keys unknown here, as of a newer git.
 _CALLED_LIKE_PROGRAMS = re.compile(
     r".+\.[a-z0-9-]*(?:cmd|command|prog|program|helper|hook|hookspath|editor|pager|browser|driver"
     r"|process|clean|smudge|textconv|external|askpass|exec|execute|run|script|shell|launcher|handler"
@@ -69,12 +69,12 @@ _NEWLINE, _BOM = 0x0A, b"\xef\xbb\xbf"
 
 
 class BadConfig(ValueError):
-    """Git itself would refuse to read it."""
+    """Git itself would refuse to read the file."""
 
 
 class GitConfigEntry(NamedTuple):
-    key: str  # section and name in lower case, as git tells it
-    value: str | None  # None: only its name stands there, which means true
+    key: str  # section and name in lower case, as git prints it
+    value: str | None  # None: only the name is given, which means true
     start: int  # of its name
     end: int  # of its value, without the line end
 
@@ -85,7 +85,7 @@ class GitConfigEntry(NamedTuple):
 
 class Disarmed(NamedTuple):
     content: bytes
-    undone: tuple[str, ...]  # keys; empty where nothing had to be changed
+    undone: tuple[str, ...]  # keys; empty if nothing had to be changed
 
 
 def runs_a_program(key: str, value: str | None) -> bool:
@@ -103,9 +103,9 @@ def runs_a_program(key: str, value: str | None) -> bool:
 
 
 def disarm(now: bytes, known: bytes, *, own_folder: str = "") -> Disarmed:
-    """`now` with the programs of `known`, and no others.
+    """Returns `now` with the program settings of `known` and no others.
 
-    `own_folder` is that of a submodule's config, seen from the workspace that it lies in.
+    `own_folder` is the folder of a submodule's config, relative to its workspace.
     """
     before = _programs(known, own_folder)
     try:
@@ -124,7 +124,7 @@ def disarm(now: bytes, known: bytes, *, own_folder: str = "") -> Disarmed:
             added.append(entry)
     content = _without(now, added)
     undone = [entry.key for entry in added]
-    if _programs(content, own_folder) != before:  # some were taken away, or are in another order
+    if _programs(content, own_folder) != before:  # some were removed or reordered
         content = _without(now, running)
         content = with_settings(content, before)
         undone += [key for key, _ in left.elements()]
@@ -136,7 +136,7 @@ def parse(data: bytes) -> list[GitConfigEntry]:
 
 
 def _is_own(entry: GitConfigEntry, folder: str) -> bool:
-    """Where a submodule's files lie: inside the workspace, and not in its `.git`."""
+    """Returns whether it is a submodule's work tree: inside the workspace, not in its `.git`."""
     if entry.key != "core.worktree" or not folder or not entry.value:
         return False
     target = posixpath.normpath(f"{folder}/{entry.value}")
@@ -156,7 +156,7 @@ def _programs(data: bytes, own_folder: str) -> list[tuple[str, str | None]]:
 
 
 def _without(data: bytes, entries: Iterable[GitConfigEntry]) -> bytes:
-    """A line that held nothing else goes as a whole."""
+    """Removes entries; a line with nothing else is removed completely."""
     for entry in sorted(entries, key=lambda one: one.start, reverse=True):
         start, end = entry.start, entry.end
         line = start
@@ -170,7 +170,7 @@ def _without(data: bytes, entries: Iterable[GitConfigEntry]) -> bytes:
 
 
 def with_settings(data: bytes, settings: Iterable[tuple[str, str | None]]) -> bytes:
-    """A config with these at its end, where they count above all that it says."""
+    """Appends settings at the end, where they override all others."""
     lines = [data if not data or data.endswith(b"\n") else data + b"\n"]
     for key, value in settings:
         section, _, rest = key.partition(".")
@@ -320,5 +320,5 @@ class _Parser:
 
 
 def _text(data: bytes) -> str:
-    """As the C string that git makes of it."""
+    """Decodes the bytes up to the first NUL, like git's C strings."""
     return data.partition(b"\0")[0].decode("utf-8", "surrogateescape")

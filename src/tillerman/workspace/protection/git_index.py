@@ -1,4 +1,4 @@
-"""Which of some paths git tracks, read from its index without running git."""
+"""Finds which paths git tracks, by parsing its index without running git."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import os
 import struct
 from collections.abc import Iterable
 
-_MOST = 50_000  # entries that are looked at
+_MOST = 50_000  # entries that are read
 _HEAD = struct.Struct(">4sLL")
 _FLAGS = struct.Struct(">H")
 _LONG_NAME, _EXTENDED = 0xFFF, 0x4000
 
 
 def tracked(git: str, paths: Iterable[str]) -> set[str] | None:
-    """Those of `paths`, seen from the work tree, that are tracked or hold what is.
+    """Returns those of `paths` (relative to the work tree) that are or contain tracked files.
 
-    `git` is the folder of the work tree's own index. None where it cannot be told. Entries are in
-    order, so that hidden names, which come first, are soon found.
+    `git` is the folder with the work tree's index. None if it cannot be determined. Entries are
+    sorted, so that hidden names, which come first, are found soon.
     """
     wanted = sorted({os.fsencode(path) for path in paths})
     if not wanted:
         return set()
     try:
         if any(name.startswith("sharedindex.") for name in os.listdir(git)):  # noqa: PTH208
-            return None  # half of the entries are in another file
+            return None  # some entries are in another file
         with open(f"{git}/index", "rb") as file:  # noqa: PTH123
             data = file.read()
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def _found(data: bytes, wanted: list[bytes], digest: int) -> set[str] | None:
         for path in wanted:
             if name == path or name.startswith(path + b"/"):
                 found.add(os.fsdecode(path))
-        if name > last + b"0":  # which follows everything below `last/`
+        if name > last + b"0":  # sorts after everything below `last/`
             break
     return found
 

@@ -1,7 +1,7 @@
-"""Objects of a git repository, read through git and checked by their names.
+"""Reads git objects through git and verifies their hashes.
 
-A program can write objects of its own, replace some, or forge their files: what is not what its
-name says counts as missing.
+A program can write objects, replace some, or forge their files: an object whose content does not
+match its id counts as missing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _LARGEST = 64 << 20
 
 
 class UnreadableObject(Exception):
-    """An object is missing, or is not what its name says."""
+    """An object is missing, or its content does not match its id."""
 
 
 def object_id(kind: str, content: bytes, like: str) -> str:
-    """The name of an object, by the hash that another name is `like`."""
+    """Returns the id of an object, with the hash algorithm of the id `like`."""
     import hashlib
 
     made = hashlib.sha256 if len(like) == 64 else hashlib.sha1
@@ -30,7 +30,7 @@ def object_id(kind: str, content: bytes, like: str) -> str:
 
 
 class GitObjects:
-    """Read from git, and checked."""
+    """Objects read from git and verified."""
 
     def __init__(self, git: subprocess.Popen[bytes], head: str, prefix: str) -> None:
         self._git = git
@@ -55,7 +55,7 @@ class GitObjects:
         return kind, content
 
     def commit_of(self, name: str) -> str:
-        """What a tag names, at last."""
+        """Returns the commit that a tag refers to, through nested tags."""
         for _ in range(5):
             kind, content = self.read(name)
             if kind == "commit":
@@ -66,7 +66,7 @@ class GitObjects:
         raise UnreadableObject(name)
 
     def commit(self, name: str) -> tuple[str, list[str]]:
-        """Its tree and its parents."""
+        """Returns its tree and its parents."""
         kind, content = self.read(name)
         if kind != "commit":
             raise UnreadableObject(name)
@@ -76,7 +76,7 @@ class GitObjects:
         return words[0][1].decode(), parents
 
     def tree(self, name: str) -> list[tuple[str, str, str]]:
-        """Modes, names and ids."""
+        """Returns modes, names and ids."""
         if name in self._trees:
             return self._trees[name]
         kind, content = self.read(name)

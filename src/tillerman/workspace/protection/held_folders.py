@@ -1,6 +1,6 @@
-"""Folders of a workspace that stay open: itself, the one that it lies in, and its `.git`.
+"""Open descriptors of the workspace, its parent and its `.git`, to undo renames.
 
-What was renamed is found again by its descriptor and gets its name back.
+A renamed folder is found by its descriptor and gets its name back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tillerman.workspace.protection.undone import Undone
 
 
 class HeldFolders:
-    """Of one workspace. One thread at a time."""
+    """The open folders of one workspace. Use it from one thread at a time."""
 
     def __init__(self, root: Path, quarantine: Quarantine) -> None:
         self._path = root.absolute()
@@ -35,7 +35,7 @@ class HeldFolders:
         self._root_is_lost = False  # and this was reported
 
     def open_git(self) -> None:
-        """The `.git` that lies there now is the one to bring back."""
+        """Opens the current `.git` as the one to restore."""
         self._root_is_lost = False
         self._close_git()
         with suppress(OSError):
@@ -56,7 +56,7 @@ class HeldFolders:
 
     @contextmanager
     def folder(self, path: str) -> Iterator[int]:
-        """Open, name by name from the workspace."""
+        """Opens a folder component by component from the workspace."""
         folder = open_folder(self.root, path)
         try:
             yield folder
@@ -65,7 +65,7 @@ class HeldFolders:
 
     @contextmanager
     def held(self, path: str) -> Iterator[int]:
-        """What has the name itself: a link is not followed."""
+        """Opens the name itself: a link is not followed."""
         folder_path, name = parent_of(path)
         with self.folder(folder_path) as folder:
             held = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
@@ -75,7 +75,7 @@ class HeldFolders:
                 os.close(held)
 
     def scratch(self, folder: int) -> int:
-        """Where drafts are written: inside `.git`, where no `git status` sees them."""
+        """Returns the folder for drafts: `.git`, where `git status` does not show them."""
         with suppress(OSError):
             status = os.fstat(self._git) if self._git >= 0 else None
             if status and status.st_nlink and status.st_dev == os.fstat(folder).st_dev:
@@ -83,7 +83,7 @@ class HeldFolders:
         return folder
 
     def in_place(self) -> bool:
-        """The workspace and its repository have their names."""
+        """Returns whether the workspace and its repository still have their names."""
         held = [(self._parent, self._path.name, self.root)]
         if self._git >= 0:
             held.append((self.root, ".git", self._git))
@@ -94,14 +94,14 @@ class HeldFolders:
         return True
 
     def restore_root(self) -> list[Undone]:
-        """The workspace itself, if it is still beside where it was."""
+        """Renames the workspace back, if it is still in its parent folder."""
         name, ours = self._path.name, os.fstat(self.root)
         now = status_of(self._parent, name)
         if now and os.path.samestat(now, ours):
             return []
         with suppress(OSError):
             if os.path.samestat(self._path.stat(), ours):
-                return []  # the user's own way in: a link to it
+                return []  # the user's path is a link to it
         called = shown(str(self._path))
         moved = _name_in(self._parent, ours)
         if moved is None:
@@ -118,20 +118,20 @@ class HeldFolders:
         return [Undone(called, "moved", True, kept)]
 
     def restore_git(self) -> list[Undone]:
-        """A repository is more than what is kept of it: the folder itself comes back."""
+        """Moves `.git` back: a repository has more than the stored copies."""
         if self._git < 0:
             return []
         ours, now = os.fstat(self._git), status_of(self.root, ".git")
         if now and os.path.samestat(now, ours):
             return []
-        if not ours.st_nlink:  # removed: what names commands is written anew, into another one
+        if not ours.st_nlink:  # removed: files that name commands are written to a new one
             if now:
                 self.open_git()
             return []
         here = f"{Path(f'/proc/self/fd/{self.root}').readlink()}/"
         there = str(Path(f"/proc/self/fd/{self._git}").readlink())
         if not there.startswith(here):
-            return []  # out of reach
+            return []  # not reachable
         folder_path, name = parent_of(there.removeprefix(here))
         try:
             with self.folder(folder_path) as folder:
@@ -146,7 +146,7 @@ class HeldFolders:
 
 
 def _name_in(folder: int, status: os.stat_result) -> str | None:
-    """What a folder is called now, in the folder that it was in."""
+    """Returns the current name of a folder in its former parent."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = status_of(folder, entry.name) if entry.inode() == status.st_ino else None

@@ -1,4 +1,4 @@
-"""Wakes when something happens to a file or a folder, without a thread and without polling."""
+"""Inotify: waits for file and folder events without a thread and without polling."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ MODIFY, ATTRIB, CLOSE_WRITE = 0x2, 0x4, 0x8
 MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
 DELETE_SELF, MOVE_SELF = 0x400, 0x800
 OVERFLOW, IGNORED = 0x4000, 0x8000
-IS_FOLDER = 0x4000_0000  # what it happened to
+IS_FOLDER = 0x4000_0000  # the event is about a folder
 
 NAMES = CREATE | DELETE | MOVED_FROM | MOVED_TO | DELETE_SELF | MOVE_SELF  # of a folder
 CONTENT = MODIFY | ATTRIB | CLOSE_WRITE | DELETE_SELF | MOVE_SELF  # of a file
 
 _EVENT = struct.Struct("iIII")
 _READ = 64 << 10
-_MOST = 20_000  # the system keeps no more
+_MOST = 20_000  # the kernel queues no more
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class InotifyEvent(NamedTuple):
-    watch: int  # as `add` gave it; -1 where some were lost
+    watch: int  # as returned by `add`; -1 if events were lost
     mask: int
     name: bytes  # in a watched folder
 
 
 class Inotify:
-    """Raises OSError where the system has no more to give, and where it is none of Linux."""
+    """An inotify instance. Raises OSError at a system limit, or if it is not Linux."""
 
     def __init__(self) -> None:
         try:
@@ -44,22 +44,22 @@ class Inotify:
             raise _error()
 
     def add(self, path: str | bytes, mask: int) -> int:
-        """The number of the watch; the same for the same file. A link is followed."""
+        """Adds a watch and returns its number; the same for the same file. Follows a link."""
         watch = int(_libc.inotify_add_watch(self._fd, os.fsencode(path), ctypes.c_uint32(mask)))
         if watch < 0:
             raise _error()
         return watch
 
     def add_open(self, descriptor: int, mask: int) -> int:
-        """What is open already: no name can be swapped meanwhile."""
+        """Watches an open file, whose name cannot be swapped meanwhile."""
         return self.add(f"/proc/self/fd/{descriptor}", mask)
 
     def remove(self, watch: int) -> None:
-        """Nothing more is told of it; one that is gone already is none to complain of."""
+        """Removes a watch; it is no error if it no longer exists."""
         _libc.inotify_rm_watch(self._fd, watch)
 
     def read(self) -> list[InotifyEvent]:
-        """What happened since; nothing if nothing did."""
+        """Returns the pending events, if any, without waiting."""
         found: list[InotifyEvent] = []
         with suppress(BlockingIOError):
             while len(found) < _MOST:
@@ -67,11 +67,11 @@ class Inotify:
         return found
 
     def pending(self) -> bool:
-        """Whether something happened that was not read yet."""
+        """Returns whether there are unread events."""
         return bool(select.select([self._fd], [], [], 0)[0]) if self._fd >= 0 else False
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """True when there is something to read, False when the time is over."""
+        """Returns True when there are events to read, False on timeout."""
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()
 

@@ -1,8 +1,8 @@
-"""Commits that a repository had when a session began, and what they hold at a path.
+"""Commits that a repository had at session start, and their files at a path.
 
-A checkout may change protected files that git tracks, to what such a commit holds. A program can
-write objects and refs of its own: only refs of the start count, and every object that leads from
-one of them to a file is hashed here.
+A checkout may change protected files that git tracks to the content of such a commit. A program can
+write objects and refs: only refs from the start count, and every object on the way from one of them
+to a file is verified by its hash.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _MOST_REFS = 1_000
 _MOST_BYTES = 4 << 20  # of packed refs
 _MOST_COMMITS = 20_000
 _MOST_RECENT = 500  # commits whose files are compared
-_MOST_NEW = 1_000  # commits since the session began
+_MOST_NEW = 1_000  # commits since the session started
 _SECONDS = 2.0
 
-Files = dict[str, tuple[str, bytes | None]]  # git's mode and the content, by path
-_Blobs = dict[str, tuple[str, str]]  # git's mode and the id, by path
+Files = dict[str, tuple[str, bytes | None]]  # path -> git's mode and the content
+_Blobs = dict[str, tuple[str, str]]  # path -> git's mode and the id
 
 
 class KnownCommits:
-    """Of the work tree at `root`; refs that changed after `until` (ns) do not count."""
+    """The commits of the work tree at `root`; refs changed after `until` (ns) do not count."""
 
     def __init__(self, root: Path, until: int | None = None) -> None:
         self._root = root
@@ -45,11 +45,11 @@ class KnownCommits:
         self._known: frozenset[str] | None = None
         self._at_tips: dict[str, list[_Blobs]] = {}
         self._recent: dict[str, list[_Blobs]] = {}
-        self._led: Files = {}  # what HEAD was found to have from such a commit
+        self._led: Files = {}  # files that HEAD has from such a commit
         self._first_index = self.index_mark
 
     def read_refs(self) -> None:
-        """The rest of them: a file each, so that a start does not wait for hundreds."""
+        """Reads the remaining refs, one file each, so that a start does not wait for hundreds."""
         if not self._complete:
             self._complete, self._tips = True, None
             self._raw += self._read(_loose_refs(self._common))
@@ -72,7 +72,7 @@ class KnownCommits:
         return self._tips
 
     def has(self, path: str, files: Files) -> bool:
-        """Whether refs of the start hold each of these files, or HEAD held it and so did they."""
+        """Returns whether refs from the start contain each file, or HEAD had it from them."""
         blobs = self._blobs(path)
         return all(
             self._led.get(one) == file or any(_is(found.get(one), file) for found in blobs)
@@ -80,7 +80,7 @@ class KnownCommits:
         )
 
     def had(self, path: str, files: Files) -> bool:
-        """The same of recent commits: some had each of these files, or nothing if there is none."""
+        """Like `has` for recent commits; without files: whether one of them had nothing there."""
         if files and self.has(path, files):
             return True
         if path not in self._recent:
@@ -91,7 +91,7 @@ class KnownCommits:
         return all(any(_is(found.get(one), files[one]) for found in blobs) for one in files)
 
     def tracks(self, path: str) -> bool:
-        """Whether one of them holds anything there."""
+        """Returns whether one of them has any file there."""
         return any(self._blobs(path))
 
     def _blobs(self, path: str) -> list[_Blobs]:
@@ -114,7 +114,7 @@ class KnownCommits:
         return found
 
     def leads_to(self, path: str, files: Files) -> bool:
-        """Whether HEAD holds this at a path, and had it from a commit of the start."""
+        """Returns whether HEAD has these files at a path, and from a commit of the start."""
         if not self.tips:
             return False
         with suppress(OSError, UnreadableObject), git_objects(self._root) as objects:
@@ -132,7 +132,7 @@ class KnownCommits:
         return False
 
     def index_holds(self, path: str, files: Files) -> bool:
-        """Whether git's index has exactly this at a path, so that HEAD may be about to follow."""
+        """Returns whether the index has exactly these files, so that HEAD may follow soon."""
         from tillerman.workspace.git.git import Deadline, GitFailed, git
 
         try:
@@ -158,11 +158,11 @@ class KnownCommits:
 
     @property
     def may_have_moved(self) -> bool:
-        """Git wrote the index since the session began: a checkout does."""
+        """Returns whether git wrote the index since the session started, as a checkout does."""
         return self._is_locked or self.index_mark != self._first_index
 
     def is_busy(self, patience: float) -> bool:
-        """Git works on the index, or has just done so: HEAD follows."""
+        """Returns whether git is writing the index, or just has: HEAD follows."""
         if self._is_locked:
             return True
         _, changed = self.index_mark
@@ -204,7 +204,7 @@ def _is_id(word: bytes) -> bool:
 
 
 def _first_refs(git: str, common: str) -> list[str]:
-    """Files of refs that are read before a program can change them."""
+    """Returns the ref files that are read before a program can change them."""
     paths = [f"{git}/HEAD", f"{common}/packed-refs"]
     with suppress(OSError), open(f"{git}/HEAD", "rb", buffering=0) as file:  # noqa: PTH123
         prefix, _, branch = file.read(4096).strip().partition(b" ")
@@ -224,7 +224,7 @@ def _loose_refs(common: str) -> list[str]:
 
 
 def _files(objects: GitObjects, commit: str, path: str) -> _Blobs:
-    """All that a commit has at a path, which is seen from the workspace."""
+    """Returns all files of a commit at a path relative to the workspace."""
     mode, name = "40000", objects.commit(commit)[0]
     for part in f"{objects.prefix}{path}".split("/"):
         if mode != "40000":
@@ -245,7 +245,7 @@ def _files(objects: GitObjects, commit: str, path: str) -> _Blobs:
 
 
 def _ancestors(objects: GitObjects, tips: frozenset[str], most: int) -> frozenset[str]:
-    """The nearest of them, and themselves."""
+    """Returns the tips and their nearest ancestors."""
     found: set[str] = set()
     todo: deque[str] = deque()
     for tip in tips:
@@ -262,7 +262,7 @@ def _ancestors(objects: GitObjects, tips: frozenset[str], most: int) -> frozense
 
 
 def _nearest(objects: GitObjects, head: str, known: frozenset[str]) -> list[str]:
-    """HEAD if it is known, else the known commits that the new ones were made from."""
+    """Returns HEAD if it is known, else the known commits that the new ones are based on."""
     found: list[str] = []
     seen: set[str] = set()
     todo = deque([head])

@@ -1,7 +1,8 @@
-"""What of a workspace is mounted in the programs of a session: decided before the agent starts.
+"""Plans which protected paths are mounted read-only; decided before the agent starts.
 
-Only what exists is mounted, so nothing is ever put into the workspace. What git tracks is not: a
-checkout would silently keep the old file. It is watched, and restored.
+Only existing paths are mounted, so nothing is ever created in the workspace. Paths that git tracks
+are not mounted, since a checkout would silently leave the old file; they are watched and restored
+instead.
 """
 
 # pathlib would cost every start some milliseconds
@@ -16,19 +17,19 @@ from typing import NamedTuple
 from tillerman.core.protected_names import is_protected, plain
 from tillerman.workspace.protection.git_index import tracked
 
-# In the home folder these are where agents keep their own state, which they have to write.
+# Folders in the home where agents store their own state, which they have to write.
 AGENTS_OWN = frozenset({
     ".agents", ".amp", ".claude", ".cline", ".codex", ".continue", ".copilot", ".cursor",
     ".tillerman",
     ".gemini", ".junie", ".kiro", ".opencode", ".qwen", ".roo", ".windsurf", ".zed",
 })  # fmt: skip
 
-# Files that an agent creates in its own folder of a project, and does not start without.
+# Files that an agent creates in its own folder of a project, and needs to start.
 CREATED = frozenset({".opencode/.gitignore"})
 
 
 class Mountable(NamedTuple):
-    """Paths seen from one folder."""
+    """Paths to mount, relative to one folder."""
 
     folder: str
     pinned: tuple[str, ...] = ()
@@ -37,7 +38,7 @@ class Mountable(NamedTuple):
 
     @property
     def tree(self) -> tuple[bytes, list[bytes], list[bytes], list[bytes]]:
-        """As `supervision.mounts` takes it."""
+        """Converts it to the format of `supervision.warden.mounts`."""
         lists = [[os.fsencode(path) for path in paths] for paths in self[1:]]
         return os.fsencode(self.folder), lists[0], lists[1], lists[2]
 
@@ -45,7 +46,7 @@ class Mountable(NamedTuple):
 def mountable(
     root: str, *, allowed: Callable[[str], bool] = lambda path: False
 ) -> tuple[Mountable, ...]:
-    """Protected names of a workspace, and those of a repository that it is only a part of.
+    """Plans the protected names of a workspace, and those of a repository around it.
 
     `allowed`: paths that a rule lets agents write.
     """
@@ -74,7 +75,7 @@ def mountable(
 
 
 def _without_created(root: str, name: str) -> list[str]:
-    """What to mount of a name: each of its entries, where an agent has yet to create a file."""
+    """Returns what to mount of a name: its entries, if an agent has yet to create a file there."""
     missing = any(
         path.startswith(f"{name}/") and not os.path.lexists(f"{root}/{path}") for path in CREATED
     )
@@ -85,7 +86,7 @@ def _without_created(root: str, name: str) -> list[str]:
 
 
 def skipped(root: str) -> frozenset[str]:
-    """Protected names that are not watched either: an agent's own state in the home folder."""
+    """Returns protected names that are not watched: an agent's own state in the home folder."""
     home = os.path.realpath(os.path.expanduser("~"))
     real = os.path.realpath(root)
     if home != real and not home.startswith(f"{real.rstrip('/')}/"):
@@ -95,7 +96,7 @@ def skipped(root: str) -> frozenset[str]:
 
 
 def outer_git_folders(root: str) -> tuple[str, ...]:
-    """Of the repository around a workspace that has no `.git` folder of its own."""
+    """Returns the git folder of the repository around a workspace without its own `.git` folder."""
     own = _git_folder(root)
     if own == f"{root}/.git":
         return ()
@@ -104,7 +105,7 @@ def outer_git_folders(root: str) -> tuple[str, ...]:
 
 
 def git_folders(root: str) -> tuple[str, str] | None:
-    """Of the work tree that a folder is in: its own, with the index, and the one with all refs."""
+    """Returns the git folders of a work tree: the one with its index, and the one with all refs."""
     folder, git = root, _git_folder(root)
     while git is None and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
@@ -115,7 +116,7 @@ def git_folders(root: str) -> tuple[str, str] | None:
 
 
 def _is_repository(folder: str) -> bool:
-    """A `.git` file can name any folder, and one that is gone."""
+    """Returns whether it is a repository: a `.git` file can name any folder."""
     return os.path.isfile(f"{folder}/HEAD") and os.access(folder, os.R_OK | os.X_OK)
 
 
@@ -135,7 +136,7 @@ def _protected(root: str) -> list[str]:
 
 
 def _git_folder(root: str) -> str | None:
-    """Where the index of this work tree is; None where it has no repository of its own."""
+    """Returns the folder with the index of this work tree; None if it has no repository."""
     path = f"{root}/.git"
     if _is_folder(path):
         return path
@@ -150,7 +151,7 @@ def _git_folder(root: str) -> str | None:
 
 
 def _common(git: str) -> str:
-    """The folder with config and hooks, which work trees share."""
+    """Returns the folder with config and hooks, which worktrees share."""
     try:
         with open(f"{git}/commondir", "rb") as file:
             target = os.fsdecode(file.read(4096).strip())
@@ -166,7 +167,7 @@ def _is_folder(path: str) -> bool:
 
 
 def with_hidden(plans: Iterable[Mountable], hidden: Iterable[str]) -> tuple[Mountable, ...]:
-    """Absolute paths that are to be hidden, added under the folders they lie in."""
+    """Adds absolute paths to hide to the plans of the folders that contain them."""
     found = list(plans)
     for path in hidden:
         for at, plan in enumerate(found):

@@ -1,4 +1,4 @@
-"""Files placed under a name of an open folder: atomic, and without following a link."""
+"""Places files in an open folder atomically and without following links."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from tillerman.workspace.protection.protected_names import KEPT_FILE, read_file
 from tillerman.workspace.protection.protected_state import PathNode, mark_of
 
-_NO_REPLACE, _EXCHANGE = 1, 2  # of renameat2
+_NO_REPLACE, _EXCHANGE = 1, 2  # flags of renameat2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -21,7 +21,7 @@ def draft_name() -> str:
 
 
 def write_draft(folder: int, name: str, node: PathNode) -> os.stat_result:
-    """A file or a link as `node` describes it."""
+    """Writes a file or a link as `node` describes it."""
     assert node.content is not None
     if node.kind == "link":
         os.symlink(os.fsdecode(node.content), name, dir_fd=folder)
@@ -30,12 +30,12 @@ def write_draft(folder: int, name: str, node: PathNode) -> os.stat_result:
 
 
 def exchange(one_folder: int, one: str, other_folder: int, other: str) -> bool:
-    """Both names keep what the other had. False where the file system cannot do that."""
+    """Exchanges two names. Returns False if the file system does not support it."""
     return _rename(one_folder, one, other_folder, other, _EXCHANGE)
 
 
 def rename_to_free_name(folder: int, name: str, to_folder: int, to: str) -> None:
-    """`FileExistsError` where the name is in use."""
+    """Renames without replacing. Raises `FileExistsError` if the name is in use."""
     if not _rename(folder, name, to_folder, to, _NO_REPLACE):
         if status_of(to_folder, to):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -54,7 +54,7 @@ def _rename(folder: int, name: str, to_folder: int, to: str, flags: int) -> bool
 def replace_content(
     folder: int, name: str, content: bytes, seen: bytes, known: PathNode | None
 ) -> None:
-    """`content` in the place of a file that held `seen`; one that holds more by now comes back."""
+    """Replaces a file's content `seen` by `content`; reverts if the file changed meanwhile."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     mode = known.mode if known else stat.S_IMODE(status.st_mode)
     owner = known.owner if known else (status.st_uid, status.st_gid)

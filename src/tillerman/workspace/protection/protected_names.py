@@ -1,8 +1,9 @@
-"""What lies at the protected names of a workspace, looked at without following any link.
+"""Scans the protected files of a workspace without following links.
 
-Names that start programs or steer agents are those of the policy. Of `.git` it is what names
-commands, since git itself writes the rest. They are looked for in every folder that is not of a
-package manager's making, up to a bound; what did not change since the last look is not read again.
+Protected names, which start programs or configure agents, come from the policy. In `.git` only
+files that name commands count, since git itself writes the rest. All folders except those of
+package managers are scanned, up to a limit; what did not change since the last scan is not read
+again.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from tillerman.workspace.protection.protected_state import (
 
 MOST_FOLDERS = 2_000
 MOST_IN_ONE = 1_000  # files of one protected folder
-_NAMES = 10_000  # whose kind is remembered
-MOST_STRANGERS = 100  # new ones in a folder: more, and the folder is taken for another
+_NAMES = 10_000  # whose kind is cached
+MOST_STRANGERS = 100  # new names in a folder: with more it counts as another folder
 KEPT_FILE = 1 << 20
 KEPT_BYTES = 16 << 20
 
-# Files are stamped by a clock that stands still for some ms: what changed just before a look may
-# change once more and look the same.
+# File timestamps come from a clock with a resolution of some ms: a file changed just before a scan
+# may change once more without a new timestamp.
 _SETTLED = 2_000_000_000
 _GIT = frozenset({"config", "config.worktree", "hooks", "commondir"})
 _GIT_SHELVES = frozenset({"modules", "worktrees"})
@@ -55,10 +56,11 @@ def look(
     skipped: frozenset[str] = frozenset(),
     most: int = MOST_FOLDERS,
 ) -> State:
-    """Of a `baseline` all is kept. Else only what was known is read, and no new folder entered.
+    """Scans the protected files. A `baseline` stores all of them.
 
-    `role` is that of the root; names that are `skipped` are not looked at. With more than `most`
-    folders the state is not whole, and another baseline goes on from it.
+    Otherwise only known files are read, and no new folder is entered. `role` is that of the root;
+    `skipped` names are not scanned. With more than `most` folders the state is not whole, and
+    another baseline continues from it.
     """
     return _Look(root, before, baseline, role, skipped, most).state()
 
@@ -66,12 +68,12 @@ def look(
 def look_again(
     root: int, before: State, *, role: str = "work", skipped: frozenset[str] = frozenset()
 ) -> State | None:
-    """The state before, seen now, where each mark is as it was; None: all has to be looked at."""
+    """Returns the earlier state if all marks are unchanged; None: a full scan is needed."""
     return _Look(root, before, False, role, skipped, MOST_FOLDERS).same()
 
 
 def open_folder(root: int, path: str) -> int:
-    """Name by name: whoever swaps in a link leads nowhere."""
+    """Opens a folder component by component, so that a swapped-in link is not followed."""
     folder = os.open(".", _FOLDER, dir_fd=root)
     for name in filter(None, path.split("/")):
         try:
@@ -83,13 +85,13 @@ def open_folder(root: int, path: str) -> int:
 
 
 def plain(name: str) -> str:
-    """As the laxest file system and the laxest reader compare it."""
+    """Normalizes a name as the most lenient file system and reader compare it."""
     found = names.plain(name)
     return found if found.isascii() else names.plain(unicodedata.normalize("NFKC", found))
 
 
 def matters(name: str, role: str) -> bool:
-    """Whether something of this name is looked at, in a folder of this role."""
+    """Returns whether a name is scanned in a folder of this role."""
     spelled = plain(name)
     match role:
         case "git":
@@ -111,7 +113,7 @@ class _Look:
     ) -> None:
         self._root, self._before, self._baseline = root, before, baseline
         self._role, self._skipped, self._most = role, skipped, most
-        self._parent, self._held = "", -1  # the last folder that another was opened in
+        self._parent, self._held = "", -1  # the last parent folder opened
         self._at = time.time_ns()
         self._nodes: dict[str, PathNode] = {}
         self._words: dict[str, PathMark] = {}
@@ -145,7 +147,7 @@ class _Look:
         return State(self._at, self._nodes, self._words, folders, behind, closed, self._whole)
 
     def same(self) -> State | None:
-        """A mark names a file: whatever the path to it leads through, that file is untouched."""
+        """Compares marks only. A mark identifies a file, so its path does not matter."""
         before = self._before
         try:
             folders = self._folders()
@@ -173,7 +175,7 @@ class _Look:
     # -- folders -----------------------------------------------------------------------------------
 
     def _folders(self) -> dict[str, ObservedFolder]:
-        """Those known before come first: new ones cannot push them out."""
+        """Scans known folders first, so that new ones cannot displace them."""
         found: dict[str, ObservedFolder] = {}
         todo: deque[tuple[str, str]] = deque()
         before = self._before
@@ -217,7 +219,7 @@ class _Look:
         try:
             seen = _listed(folder, role)
         except OSError:
-            return None  # gone, or not ours to read
+            return None  # removed, or not readable
         finally:
             os.close(folder)
         if role == "empty" and seen.role != "empty" and not self._baseline:
@@ -227,7 +229,7 @@ class _Look:
         return seen
 
     def _open(self, path: str) -> int:
-        """Folders of one folder come one after the other: that one is opened once."""
+        """Opens a folder; its parent is opened once for all its folders, which come in sequence."""
         parent, name = parent_of(path)
         if not parent:
             return os.open(name or ".", _FOLDER, dir_fd=self._root)
@@ -245,10 +247,10 @@ class _Look:
     def _settled(self, mark: PathMark) -> bool:
         return mark.changed + _SETTLED < self._before.at
 
-    # -- what is in them ---------------------------------------------------------------------------
+    # -- content of folders ------------------------------------------------------------------------
 
     def _top(self, where: str, top: str) -> None:
-        """Nearest first: where there is too much, it is the deepest folders that stay closed."""
+        """Scans breadth-first: with too many files, the deepest folders stay closed."""
         todo, room = deque([(where, [top])]), MOST_IN_ONE
         while todo:
             path, inside = todo.popleft()
@@ -266,7 +268,7 @@ class _Look:
                 os.close(folder)
 
     def _entered(self, folder: int, name: str, path: str, room: int) -> list[str]:
-        """What is in a folder; nothing of one that is closed, or new: that is moved as one."""
+        """Returns the names in a folder; none if it is closed, or new and thus handled as one."""
         node, known = self._nodes.get(path), self._before.nodes.get(path)
         if node is None or node.kind != "folder":
             return []
@@ -374,7 +376,7 @@ def _listed(folder: int, role: str) -> ObservedFolder:
 
 
 def _listed_work(mark: PathMark, listed: list[tuple[str, bool]]) -> ObservedFolder:
-    """Folders of another role come first: they are looked at before all others."""
+    """Lists a work folder. Folders of another role come first, to be scanned before the rest."""
     guarded, words, folders, special = [], [], [], []
     for name, is_folder in listed:
         kind = _kind_in_work(name)
@@ -393,8 +395,10 @@ def _listed_work(mark: PathMark, listed: list[tuple[str, bool]]) -> ObservedFold
 
 @lru_cache(maxsize=_NAMES)
 def _kind_in_work(name: str) -> str:
-    """Of a name in a folder of the work tree. Folders that change are listed at each look, and
-    hold the same names."""
+    """Returns the kind of a name in a work folder.
+
+    Cached: changed folders are listed at each scan and hold mostly the same names.
+    """
     spelled = plain(name)
     if spelled == ".github":
         return "github"
@@ -411,7 +415,7 @@ def _target(folder: int, name: str) -> bytes | None:
 
 
 def read_file(folder: int, name: str, most: int) -> bytes | None:
-    """None for what is larger, and for what may not be read."""
+    """Reads a file; None if it is larger than `most` or unreadable."""
     try:
         file = os.open(name, _FILE, dir_fd=folder)
     except OSError:

@@ -1,4 +1,4 @@
-"""What was seen at the protected names of a workspace, as values that are compared and saved."""
+"""Recorded state of the protected files of a workspace, to be compared and saved."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import stat
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-DEEPEST = 12  # folders inside each other
+DEEPEST = 12  # levels of nested folders
 
 Kind = Literal["file", "folder", "link", "other"]
 
 
 class PathMark(NamedTuple):
-    """Nobody changes a file and keeps its mark, but within one tick of the clock."""
+    """Identifies a version of a file: any change alters it, except within one clock tick."""
 
     device: int
     inode: int
@@ -27,7 +27,7 @@ class PathNode(NamedTuple):
     mode: int
     owner: tuple[int, int]
     modified: int  # ns
-    content: bytes | None  # of a file, or where a link leads; None: not kept
+    content: bytes | None  # of a file, or the target of a link; None: not stored
     mark: PathMark
 
     def same(self, other: PathNode) -> bool:
@@ -41,12 +41,12 @@ class PathNode(NamedTuple):
 
 
 class ObservedFolder(NamedTuple):
-    """A folder in which protected names are looked for."""
+    """A folder that is scanned for protected names."""
 
     mark: PathMark
-    role: str  # work, git, github; empty: of the work tree, counts as new once something is in it
+    role: str  # work, git, github; empty: a work folder, new once it has content
     guarded: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()  # files that steer an agent by words
+    words: tuple[str, ...] = ()  # instruction files of agents
     folders: tuple[tuple[str, str], ...] = ()  # names and roles
 
 
@@ -55,14 +55,14 @@ class State(NamedTuple):
     nodes: Mapping[str, PathNode]
     words: Mapping[str, PathMark]
     folders: Mapping[str, ObservedFolder]
-    behind: tuple[str, ...] = ()  # where protected links lead, inside the workspace
-    closed: frozenset[str] = frozenset()  # folders too large to look into
+    behind: tuple[str, ...] = ()  # targets of protected links inside the workspace
+    closed: frozenset[str] = frozenset()  # folders too large to scan
     whole: bool = True  # False: there are more folders
-    made: frozenset[str] = frozenset()  # by a program of this session: it may delete them again
+    made: frozenset[str] = frozenset()  # by a program of this session, which may delete them again
 
     @property
     def has_new_folders(self) -> bool:
-        """Whether a baseline would look into more of them."""
+        """Returns whether a baseline would scan more folders."""
         return self.whole and any(
             join(path, name) not in self.folders
             for path, seen in self.folders.items()

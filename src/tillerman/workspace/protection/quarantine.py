@@ -1,7 +1,7 @@
-"""What was undone in a workspace: moved out as it is, listed, and taken back on request.
+"""Quarantine for undone changes: files moved out of the workspace, listed, and restorable.
 
-Each item has a folder of its own, with what was taken (`content`) and what it is (`item.json`).
-No link is followed on the way.
+Each item has its own folder with the moved file (`content`) and its description (`item.json`). No
+link is followed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import msgspec
 
 from tillerman.core.timestamps import rfc3339
 
-MOST_THINGS = 200  # of one session; what comes later is removed
-MOST_BYTES = 64 << 20  # copied, where the folder lies on another file system
+MOST_THINGS = 200  # per session; later items are removed
+MOST_BYTES = 64 << 20  # copied, if the folder is on another file system
 MOST_FILES = 2_000
 CONTENT, ITEM = "content", "item.json"
 
@@ -36,7 +36,7 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True):
 
     id: str
     workspace: str
-    path: str  # seen from the workspace, as the file system spells it
+    path: str  # relative to the workspace, as the file system spells it
     act: Act
     at: str = ""  # UTC, RFC 3339
     settings: tuple[tuple[str, str | None], ...] = ()  # of a git config: only these were undone
@@ -44,7 +44,7 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Quarantine:
-    """Of one session in one workspace: a folder of the user's own, made when it is needed."""
+    """Quarantine of one session in one workspace: a private folder, created when needed."""
 
     def __init__(self, folder: Path, workspace: Path = Path()) -> None:
         self._folder = folder
@@ -54,7 +54,7 @@ class Quarantine:
         self._things = MOST_THINGS
 
     def take(self, folder: int, name: str, path: str = "", act: Act = "created") -> str:
-        """Moves it out of an open folder. Where it is now, or "" if it had to be removed."""
+        """Moves a file out of an open folder. Returns its new path, or "" if it was removed."""
         if self._things <= 0:
             _remove(folder, name)
             return ""
@@ -71,7 +71,7 @@ class Quarantine:
         act: Act = "changed",
         settings: Sequence[tuple[str, str | None]] = (),
     ) -> str:
-        """The same, and the thing itself stays: it is about to be replaced at once."""
+        """Like `take`, but the file stays: it is about to be replaced."""
         if self._things <= 0:
             return ""
         with self._open() as ours:
@@ -84,7 +84,7 @@ class Quarantine:
         return str(self._folder / place / CONTENT)
 
     def note(self, path: str, act: Act) -> str:
-        """A change that left nothing to keep: a removal."""
+        """Records a change without content: a removal."""
         if self._things <= 0:
             return ""
         with suppress(OSError), self._open() as ours, _new_folder(ours) as (place, _):
@@ -101,7 +101,7 @@ class Quarantine:
 
     @contextmanager
     def _open(self) -> Iterator[int]:
-        """For one thing more."""
+        """Opens the folder for one more item."""
         self._things -= 1
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         ours = os.open(self._folder, _FOLDER)
@@ -120,7 +120,7 @@ class Quarantine:
         try:
             os.rename(name, CONTENT, src_dir_fd=folder, dst_dir_fd=into)
         except PermissionError:
-            # a folder that may not be written cannot be moved into another
+            # a folder without write permission cannot be moved into another
             _open_up(folder, name)
             os.rename(name, CONTENT, src_dir_fd=folder, dst_dir_fd=into)
         except OSError as error:
@@ -133,7 +133,7 @@ class Quarantine:
             _remove(folder, held)
 
     def _copy(self, folder: int, name: str, into: int, called: str = "") -> None:
-        """Files, folders and links, as far as there is room."""
+        """Copies files, folders and links, within the limits."""
         called = called or name
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         self._files -= 1
@@ -170,7 +170,7 @@ class Quarantine:
 
 @contextmanager
 def _new_folder(within: int) -> Iterator[tuple[str, int]]:
-    """Its name, and itself, open."""
+    """Creates a folder; yields its name and its open descriptor."""
     place = os.urandom(4).hex()
     os.mkdir(place, 0o700, dir_fd=within)
     into = os.open(place, _FOLDER, dir_fd=within)
@@ -197,7 +197,7 @@ def _remove(folder: int, name: str) -> None:
 
 
 def items(root: Path) -> Iterator[tuple[Path, Item]]:
-    """Of all sessions, whose folders lie in `root`; oldest first. With the folder of each."""
+    """Yields the items of all sessions below `root` with their folders, oldest first."""
     found = []
     for described in root.glob(f"*/*/{ITEM}"):
         with suppress(OSError, msgspec.MsgspecError):

@@ -1,7 +1,7 @@
-"""Restores protected names to what they were, and keeps what was there instead.
+"""Restores protected files to their known state and quarantines what replaced them.
 
-What is taken away is what was judged: files change places atomically, and one that turns out to be
-another by then gets its name back, to be judged again.
+Only what was decided on is removed: files are exchanged atomically, and one that has changed by
+then gets its name back, for a new decision.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from tillerman.workspace.protection.protected_state import PathNode, State, mark
 from tillerman.workspace.protection.quarantine import Act, Quarantine
 from tillerman.workspace.protection.undone import Undone, act_of
 
-_TRIES = 3  # to restore one name
+_TRIES = 3  # attempts to restore one name
 _REPLACED = 5  # times that another program may replace a file while it is restored
-_DISARMS = 20  # times that a config is changed while it is read
+_DISARMS = 20  # times that a config may change while it is read
 
 
 class AcceptedMeanwhile(Exception):
@@ -42,11 +42,11 @@ class AcceptedMeanwhile(Exception):
 
 
 class ChangedMeanwhile(Exception):
-    """It is no longer what was judged."""
+    """It is no longer what was decided on."""
 
 
 class Restorer:
-    """Of one workspace. One thread at a time."""
+    """Restores files of one workspace. Use it from one thread at a time."""
 
     def __init__(
         self, root: Path, quarantine: Quarantine, accepted: Accepted | None = None
@@ -56,16 +56,16 @@ class Restorer:
         self._accepted = accepted
 
     def accept(self) -> None:
-        """What is there now is as it should be."""
+        """Accepts the current state as correct."""
         if self._accepted and not self._accepted.since:
             self._accepted.since = time.time_ns()
         self.folders.open_git()
 
     def undo(self, path: str, before: State, after: State, judged: Files | None = None) -> Undone:
-        """`judged`: what was decided about, where that may change without doing wrong."""
+        """Undoes a change. `judged`: the files decided on, if they may change legitimately."""
         was, now = before.nodes.get(path), after.nodes.get(path)
         called, act = shown(path), act_of(was, now)
-        # with more new files than are looked at
+        # with more new files than are scanned
         flooded = bool(was and now and was.kind == "folder" and now.kind == "other")
         for _ in range(_TRIES):
             if (was is None or now is None or was.mode == now.mode) and self.is_accepted(path):
@@ -77,7 +77,7 @@ class Restorer:
                     kept = self._remove(path, judged)
             except FileNotFoundError:
                 why = "its folder is gone"
-            except OSError as error:  # it may be another thing by now
+            except OSError as error:  # it may be something else by now
                 why = error.strerror or str(error)
             else:
                 if act == "deleted":
@@ -88,9 +88,9 @@ class Restorer:
     def restore(
         self, path: str, before: State, *, whole: bool = False, judged: Files | None = None
     ) -> str:
-        """What was there before. Where the other one is now, or "" if there was none.
+        """Restores a path. Returns where the replaced file is now, or "" if there was none.
 
-        A folder may be replaced as a `whole`: what belongs in it is restored file by file.
+        A folder may be replaced as a `whole`: its files are then restored one by one.
         """
         was = before.nodes[path]
         folder_path, name = parent_of(path)
@@ -117,12 +117,12 @@ class Restorer:
             try:
                 return self._take(folder, name, path, "created", judged)
             except FileNotFoundError:
-                raise ChangedMeanwhile from None  # it went by itself
+                raise ChangedMeanwhile from None  # it was removed already
 
-    # -- taking away what is there -----------------------------------------------------------------
+    # -- removing the replacement ------------------------------------------------------------------
 
     def _take(self, folder: int, name: str, path: str, act: Act, judged: Files | None) -> str:
-        """Into the quarantine, if it is what was judged."""
+        """Moves it to the quarantine, if it is what was decided on."""
         draft, scratch = draft_name(), self.folders.scratch(folder)
         if act == "created":
             self._accept(path, ABSENT)
@@ -130,14 +130,14 @@ class Restorer:
             os.rename(name, draft, src_dir_fd=folder, dst_dir_fd=scratch)
         except FileNotFoundError:
             raise
-        except OSError:  # another mount, or a folder that may not be written
+        except OSError:  # another mount, or a folder without write permission
             scratch = folder
             os.rename(name, draft, src_dir_fd=folder, dst_dir_fd=scratch)
         try:
             self._check_taken(scratch, draft, path, judged)
             return self._quarantine.take(scratch, draft, path, act)
         except (AcceptedMeanwhile, ChangedMeanwhile, OSError):
-            with suppress(OSError):  # unless there is yet another one
+            with suppress(OSError):  # unless the name is in use again
                 rename_to_free_name(scratch, draft, folder, name)
             _unlink(scratch, draft)
             raise
@@ -150,10 +150,10 @@ class Restorer:
         if judged is not None and files_at(folder, name, path) != judged:
             raise ChangedMeanwhile
 
-    # -- placing what was there --------------------------------------------------------------------
+    # -- placing the known file --------------------------------------------------------------------
 
     def _place(self, folder: int, name: str, path: str, was: PathNode, judged: Files | None) -> str:
-        """Where the other one is now, or "" if it was the same, or there was none."""
+        """Returns where the replaced file is now, or "" if it was the same, or there was none."""
         scratch = self.folders.scratch(folder)
         kept = ""
         for _ in range(_REPLACED):
@@ -187,7 +187,7 @@ class Restorer:
         was: PathNode,
         judged: Files | None,
     ) -> str:
-        """The draft gets the name. Where the other one is now."""
+        """Gives the draft the name. Returns where the replaced file is now."""
         ours = status_of(scratch, draft)
         if status_of(folder, name) is None:
             if judged:
@@ -199,7 +199,7 @@ class Restorer:
         try:
             swapped = exchange(scratch, draft, folder, name)
         except FileNotFoundError:
-            raise FileExistsError from None  # it is gone by now: once more
+            raise FileExistsError from None  # it was removed meanwhile: retry
         if not swapped:
             kept = self._quarantine.copy(folder, name, path)
             os.rename(draft, name, src_dir_fd=scratch, dst_dir_fd=folder)
@@ -221,7 +221,7 @@ class Restorer:
     def _swap_back(
         self, scratch: int, draft: str, folder: int, name: str, ours: os.stat_result | None
     ) -> None:
-        """Until the draft is ours again: others may replace it at the same time."""
+        """Exchanges until the draft is ours again: others may replace the file at the same time."""
         for _ in range(_REPLACED):
             try:
                 exchange(scratch, draft, folder, name)
@@ -234,11 +234,11 @@ class Restorer:
     # -- git configs -------------------------------------------------------------------------------
 
     def disarm(self, path: str, known: PathNode | None) -> tuple[Undone | None, bytes | None]:
-        """A git config without programs that are new. What was removed, and what is there now.
+        """Removes new program settings from a git config; returns the change and the content.
 
-        The files are exchanged: whatever git wrote meanwhile is looked at again, and not lost.
+        The files are exchanged, so that what git wrote meanwhile is checked again and not lost.
         """
-        from tillerman.workspace.protection import git_config  # most sessions need none of it
+        from tillerman.workspace.protection import git_config  # few sessions need it
 
         base = (known and known.content) or b""
         folder_path, name = parent_of(path)
@@ -264,17 +264,17 @@ class Restorer:
         keys = tuple(dict.fromkeys(key for key, _ in removed)) or ("settings",)
         return Undone(shown(path), "changed", True, kept, settings=keys), now
 
-    # -- what is there -----------------------------------------------------------------------------
+    # -- current content ---------------------------------------------------------------------------
 
     def is_empty(self, path: str) -> bool:
-        """A folder or a file with nothing in it."""
+        """Returns whether it is an empty folder or an empty file."""
         folder_path, name = parent_of(path)
         with suppress(OSError), self.folders.folder(folder_path) as folder:
             return is_empty(folder, name)
         return False
 
     def files_at(self, path: str) -> Files | None:
-        """All that lies at a path. None where it is too much, or no file of git's kind."""
+        """Returns all files at a path; None if too many, or of a type that git cannot store."""
         folder_path, name = parent_of(path)
         try:
             with self.folders.folder(folder_path) as folder:
@@ -285,7 +285,7 @@ class Restorer:
             return None
 
     def is_accepted(self, path: str) -> bool:
-        """The user took it back, or another session restored it."""
+        """Returns whether the user took it back, or another session restored it."""
         return self._accepted is not None and self.accepts(path, self._digest_at(path))
 
     def accepts(self, path: str, state: str) -> bool:
@@ -304,7 +304,7 @@ class Restorer:
             self._accepted.add(path, state)
 
     def _make(self, path: str) -> None:
-        """A folder of git's or of GitHub's that is gone, or that has become something else."""
+        """Creates a missing or replaced folder of git or GitHub."""
         folder_path, name = parent_of(path)
         with suppress(OSError), self.folders.folder(folder_path) as folder:
             now = status_of(folder, name)
@@ -322,7 +322,7 @@ def _unlink(folder: int, name: str) -> None:
 
 
 def _added(now: bytes, clean: bytes) -> list[tuple[str, str | None]]:
-    """Settings that one config has and the other has not."""
+    """Returns the settings that are in `now` but not in `clean`."""
     from tillerman.workspace.protection import git_config
 
     try:
@@ -337,7 +337,7 @@ def _added(now: bytes, clean: bytes) -> list[tuple[str, str | None]]:
 
 
 def _is(folder: int, name: str, status: os.stat_result, node: PathNode) -> bool:
-    """The same content, or a link to the same place."""
+    """Returns whether it has the same content, or is a link to the same target."""
     if stat.S_ISLNK(status.st_mode):
         return node.kind == "link" and os.fsencode(os.readlink(name, dir_fd=folder)) == node.content
     return node.kind == "file" and read_file(folder, name, KEPT_FILE) == node.content

@@ -1,4 +1,4 @@
-"""What is known of protected names, on disk for a harness that goes on after a restart."""
+"""Saves the known state of protected files to disk, for a restarted harness."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tillerman.workspace.protection.protected_state import State
 
 
 class SavedState:
-    """`path` is None where nothing is saved."""
+    """Reads and writes the state. `path` is None if nothing is saved."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

@@ -1,7 +1,7 @@
-"""Brings back a change that was undone, on the user's own request.
+"""Reapplies a change that was undone, on the user's request.
 
-What is about to be there is noted first, so that no session that watches the workspace undoes it
-once more.
+The new state is recorded as accepted first, so that no session that watches the workspace undoes it
+again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tillerman.workspace.protection.quarantine import CONTENT, Item, mark_taken_
 
 
 def take_back(folder: Path, item: Item, accepted: Path) -> Path:
-    """`folder` is the item's own. The path that was changed."""
+    """Reapplies the item in `folder`. Returns the changed path."""
     workspace = Path(item.workspace)
     target = workspace / item.path
     if not target.parent.is_dir():
@@ -42,7 +42,7 @@ def take_back(folder: Path, item: Item, accepted: Path) -> Path:
 
 
 def _add_settings(target: Path, item: Item, known: Accepted) -> None:
-    """Only what was removed: the rest of the file may have changed since."""
+    """Adds only the removed settings: the rest of the file may have changed since."""
     content = git_config.with_settings(target.read_bytes(), item.settings)
     known.add(item.path, digest("file", content))
     draft = target.with_name(f".tillerman-restore-{os.urandom(8).hex()}")

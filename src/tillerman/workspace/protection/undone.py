@@ -1,4 +1,4 @@
-"""A change of a protected name and what became of it, as users and agents read it."""
+"""A change of a protected file and its outcome, with a text for users and agents."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tillerman.workspace.protection.quarantine import Act
 
 
 class Undone(Struct, frozen=True):
-    """A change of a protected name, and what became of it."""
+    """A change of a protected file and its outcome."""
 
     path: str
     act: Act
-    restored: bool = True  # False: the change is still there
-    kept: str = ""  # where what was there instead is now
-    why: str = ""  # it was not restored
+    restored: bool = True  # False: the change is still in place
+    kept: str = ""  # path of the replaced file in the quarantine
+    why: str = ""  # why it was not restored
     settings: tuple[str, ...] = ()  # of a git config: only these were removed
 
     @property
@@ -26,7 +26,7 @@ class Undone(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """For the user, and for whoever made the change."""
+        """Returns the text for the user, and for the agent that made the change."""
         if not self.restored:
             return f"{self.path} was {self.act} and was not restored: {self.why}"
         if self.settings:

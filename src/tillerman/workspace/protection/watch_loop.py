@@ -1,4 +1,4 @@
-"""Waits for what happens at protected names (inotify), and has the checker look at it."""
+"""Waits for inotify events on protected files and triggers checks."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ from tillerman.workspace.protection.inotify import Inotify, InotifyEvent
 from tillerman.workspace.protection.protected_names import matters
 from tillerman.workspace.protection.protected_state import State
 
-PAUSE = 0.05  # seconds between two looks at events that do not matter
+PAUSE = 0.05  # seconds between two reads of irrelevant events
 WITHOUT_INOTIFY = 0.5
-_PAUSES = (0.01, 0.2)  # between two rounds that restored something: the first, and the longest
+_PAUSES = (0.01, 0.2)  # between two rounds that restored something: the first, and the maximum
 _NEW_FOLDER = inotify.CREATE | inotify.IS_FOLDER
 _MOVED_FOLDER = inotify.MOVED_TO | inotify.IS_FOLDER
 
 
 class _Watched(NamedTuple):
     roles: dict[int, str]  # of folders in which only some names matter
-    complete: bool  # False: the system has no more watches
+    complete: bool  # False: the system limit of watches is reached
 
 
 class WatchLoop:
-    """`report` is called after each check, `remount` when a mounted name was replaced from outside,
-    and when something appears whose name is `noticed`."""
+    """The loop. `report` is called after each check.
+
+    `remount` is called when a mounted name was replaced from outside, and when a file appears whose
+    name is `noticed`.
+    """
 
     def __init__(
         self,
@@ -43,14 +46,14 @@ class WatchLoop:
         self._report, self._remount, self._noticed = report, remount, noticed
         self._alarm: Inotify | None = None
         self._watched: _Watched | None = None
-        self._armed: dict[str, tuple[int, int]] | None = None  # the folders that are watched
+        self._armed: dict[str, tuple[int, int]] | None = None  # the watched folders
         self._checking = False
         self.started = False
-        self.idle = False  # no program runs: what changes is somebody else's
+        self.idle = False  # no program runs: changes come from elsewhere
         self.has_grown = False  # there are new folders
 
     def is_quiet(self) -> bool:
-        """Nothing happened since the last look, as far as the system reports."""
+        """Returns whether nothing happened since the last check, as far as the system reports."""
         alarm, watched = self._alarm, self._watched
         if alarm is None or watched is None or not watched.complete or self.has_grown:
             return False
@@ -59,15 +62,15 @@ class WatchLoop:
         return self._armed is not None and not self._checking and not alarm.pending()
 
     def is_armed(self) -> bool:
-        """All folders that are known are watched."""
+        """Returns whether all known folders are watched."""
         return self._armed == _places(self._checker.state)
 
     def is_waiting(self) -> bool:
-        """The same, and no check is under way that could restore something."""
+        """Like `is_armed`, and no check is running that could restore something."""
         return not self._checking and self.is_armed()
 
     async def run(self, delay: float) -> None:
-        """Until it is cancelled, or something changes while it is idle."""
+        """Runs until it is cancelled, or until something changes while it is idle."""
         checker = self._checker
         if checker.partial:
             await asyncio.to_thread(checker.complete)
@@ -99,7 +102,7 @@ class WatchLoop:
                 await self._until_it_matters(alarm, watched)
         finally:
             self._armed = self._alarm = self._watched = None
-            if alarm:  # the kernel takes its time, and nobody has to wait
+            if alarm:  # closing is slow in the kernel; no caller has to wait for it
                 asyncio.get_running_loop().run_in_executor(None, alarm.close)
 
     async def _until_it_matters(self, alarm: Inotify | None, watched: _Watched) -> None:
@@ -134,7 +137,7 @@ class WatchLoop:
         return bool(appeared and self._noticed and self._noticed(os.fsdecode(one.name)))
 
     def _arm(self, alarm: Inotify | None) -> _Watched:
-        """What is watched already stays so."""
+        """Adds watches; existing ones stay."""
         checker = self._checker
         if alarm is None:
             self._armed = _places(checker.state)
@@ -160,7 +163,7 @@ class WatchLoop:
         return _Watched(roles, complete)
 
     async def _mount_again(self) -> None:
-        """Until it is mounted, programs could write there: what changes meanwhile is restored."""
+        """Remounts, then restores what changed before: until then programs could write there."""
         outside = self._checker.take_outside()
         if outside and self._remount:
             await self._remount()
@@ -179,7 +182,7 @@ def _places(state: State) -> dict[str, tuple[int, int]]:
 
 
 def _add(alarm: Inotify, held: int, mask: int) -> int | None:
-    """None where the system has no more; -1 for what may not be read, and so not be watched."""
+    """Adds a watch. None at a system limit; -1 for a file that may not be read or watched."""
     try:
         return alarm.add_open(held, mask)
     except OSError as error:
@@ -189,7 +192,7 @@ def _add(alarm: Inotify, held: int, mask: int) -> int | None:
 def _matters(one: InotifyEvent, roles: dict[int, str]) -> bool:
     role = roles.get(one.watch)
     if role == "git" and _is_new_folder(one):
-        return True  # perhaps of a submodule or a work tree
+        return True  # perhaps of a submodule or a worktree
     return role in (None, "empty") or not one.name or matters(os.fsdecode(one.name), role)
 
 

@@ -1,12 +1,12 @@
-"""Watches the protected names of a workspace, and has restored what changes there.
+"""Watches the protected files of a workspace and restores them when they change.
 
 A shell can write what no file tool may: files that start programs and configure agents. Before the
-first program runs, all of them are looked at and kept. From then on the system reports what happens
-to those names (inotify), and what differs is restored; what was there instead is kept and reported.
-Of a git config only settings that can run a program are removed. Files that instruct an agent
-(`AGENTS.md`) are left as they are, and reported. So is what comes with a folder that is itself new,
-a clone for example. Who wrote is not known, but for names that are mounted read-only in every
-program of the session: a change there came from outside, and is taken over.
+first program runs, all of them are scanned and stored. From then on the system reports changes of
+those names (inotify). A difference is restored; the replacement is quarantined and reported. In a
+git config only settings that can run a program are removed. Instruction files of agents
+(`AGENTS.md`) are reported, but not restored. So are files that come with a new folder, such as a
+clone. The writer is unknown, except for names that are mounted read-only in every program of the
+session: a change there came from outside, and is adopted.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tillerman.workspace.protection.watch_loop import PAUSE, WatchLoop
 
 __all__ = ["Hold", "Undone", "Watcher"]
 
-FEW_FOLDERS = 500  # of a first look; they take some milliseconds
-_STARTS = 0.3  # seconds until a session's first look, after the one that it begins with
+FEW_FOLDERS = 500  # of a first scan; they take some milliseconds
+_STARTS = 0.3  # seconds from the initial scan of a session to the next one
 IDLE = 60.0  # seconds that a watch stays armed for the next program
 _LONGEST_SETTLED = 2 * LONGEST_UNKNOWN  # seconds that the end of a turn may wait for git
 
 
 class Hold:
-    """From before a program starts until it ends: what was undone meanwhile."""
+    """Collects what was undone, from before a program starts until it ends."""
 
     def __init__(self, watcher: Watcher, *, collects: bool) -> None:
         self._watcher = watcher
@@ -44,7 +44,7 @@ class Hold:
         self.found: list[Undone] = []
 
     def add(self, found: Iterable[Undone]) -> None:
-        """What was restored after all is no longer reported as not restored."""
+        """Adds changes; one that was restored later is no longer reported as not restored."""
         if self._collects:
             new = list(found)
             restored = {one.path for one in new if one.restored}
@@ -57,9 +57,12 @@ class Hold:
 
 
 class Watcher:
-    """Of one workspace. `allowed`: paths that a rule lets agents write. `report` gets what was
-    undone. `remount` is called when a mounted name was replaced from outside, and when something
-    appears whose name is `noticed`. `early` is what was seen before a program that runs already."""
+    """Watches one workspace. `allowed`: paths that a rule lets agents write.
+
+    `report` receives what was undone. `remount` is called when a mounted name was replaced from
+    outside, and when a file appears whose name is `noticed`. `early` is the state seen before an
+    already running program.
+    """
 
     def __init__(
         self,
@@ -79,7 +82,7 @@ class Watcher:
         self.root = root
         self._early = early
         self._send = report
-        self._saved = SavedState(saved)  # for a harness that comes back
+        self._saved = SavedState(saved)  # for a harness that reconnects
         known = Accepted(accepted, root) if accepted else None
         restorer = Restorer(root, Quarantine(quarantine, root), known)
         self._checker = Checker(
@@ -94,7 +97,7 @@ class Watcher:
 
     @property
     def mounted(self) -> frozenset[str]:
-        """Names that are read-only in every program."""
+        """The names that are read-only in every program."""
         return self._checker.mounted
 
     @mounted.setter
@@ -102,7 +105,7 @@ class Watcher:
         self._checker.mounted = paths
 
     async def begin(self, *, collects: bool = True) -> Hold:
-        """Before a program starts. End the hold when all its processes are gone."""
+        """Starts a hold before a program starts. End it when all its processes have ended."""
         hold = Hold(self, collects=collects)
         async with self._turn:
             if not self._holds and not self._resumed:
@@ -115,21 +118,21 @@ class Watcher:
             self._resumed = False
             self._holds.append(hold)
             if self._task is None:
-                # an agent takes longer than that to start, and has the machine to itself
+                # an agent takes longer to start, and needs the CPU for that
                 self._watch(0.0 if collects else _STARTS)
         return hold
 
     def knows(self, path: str) -> bool:
-        """Whether it was there when it was looked at; of all, before the first look."""
+        """Returns whether a path existed at the scan; always True before the first scan."""
         state = self._checker.state
         return state is NOTHING or path in state.nodes or path in state.folders
 
     async def settle(self) -> None:
-        """Restores what differs, and takes in what lies in folders that are new."""
+        """Restores what differs, and adds what lies in new folders."""
         if self._loop.is_quiet():
             return
         if self._task and not self._loop.started:
-            return  # the first look is about to be
+            return  # the first check is about to start
         self._loop.has_grown = False
         checker = self._checker
         async with self._turn:
@@ -145,7 +148,7 @@ class Watcher:
             self._report()
 
     async def close(self) -> None:
-        """What is still held goes on under another harness, by the state that was saved."""
+        """Stops watching. Open holds continue in another harness, from the saved state."""
         if self._idle_end:
             self._idle_end.cancel()
         await self._unwatch()
@@ -157,11 +160,11 @@ class Watcher:
         self._checker.close()
 
     def accept(self) -> None:
-        """What is there now is as it should be."""
+        """Accepts the current state as correct."""
         self._checker.accept()
 
     def resume(self) -> bool:
-        """Goes on from the state that an earlier harness saved, if there is one."""
+        """Resumes from the state that an earlier harness saved, if there is one."""
         self._resumed = self._checker.resume()
         return self._resumed
 
@@ -183,7 +186,7 @@ class Watcher:
             self._report()
             self._holds.remove(hold)
             if not self._holds:
-                if not checker.is_small:  # no look is over at once: the next program waits for one
+                if not checker.is_small:  # checks are slow: the next program waits for one
                     await self._unwatch()
                     self._saved.remove()
                     return
@@ -192,8 +195,10 @@ class Watcher:
                 self._watch()
 
     def _idle(self) -> None:
-        """Nothing is restored any more, but the watch stays armed: most commands are followed by
-        another, and to arm it takes longer than many of them run."""
+        """Stops restoring, but leaves the watch armed for the next command.
+
+        Most commands are followed by another, and arming takes longer than many of them run.
+        """
         self._loop.idle = True
         self._idle_end = asyncio.get_running_loop().call_later(IDLE, self._end_idle)
 
@@ -203,7 +208,7 @@ class Watcher:
             self._task.cancel()
 
     def _continue_idle(self) -> bool:
-        """Whether the armed watch of an earlier program serves this one too: all is as it was."""
+        """Reuses the armed watch of an earlier program, if nothing changed."""
         if self._idle_end:
             self._idle_end.cancel()
             self._idle_end = None
@@ -213,7 +218,7 @@ class Watcher:
         return True
 
     async def _accept(self) -> None:
-        """The rest of an early look is left to the task that watches: its program runs already."""
+        """Accepts the state. The watch task completes an early scan: its program already runs."""
         checker = self._checker
         if self._early:
             checker.accept_early(self._early)

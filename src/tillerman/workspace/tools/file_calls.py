@@ -1,4 +1,4 @@
-"""Calls of the file tools: each one run, with its result."""
+"""Runs calls of the file tools and returns their results."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from tillerman.workspace.tools import file_results, tool_schemas
 from tillerman.workspace.tools.tool_results import ToolResult
 from tillerman.workspace.tools.tool_schemas import ToolCallArguments
 
-FEW_NAMES = 40 << 10  # bytes of a folder, which is some thousand names
+FEW_NAMES = 40 << 10  # bytes of a directory, some thousand names
 
 
 def run_at_once(files: Files, call: ToolCallArguments) -> ToolResult | None:
-    """What is over before a thread for it would have begun: a listing of some KB of names. None
-    for all else, and where it takes longer, as many rules of .gitignore do."""
+    """Runs a call that takes less time than starting a thread: a small listing.
+
+    Returns None for all other calls, and if it takes longer, as with many .gitignore rules.
+    """
     match call:
         case tool_schemas.ListDirectory(
             path=path, depth=1, ignored=ignored, limit=limit, sizes=False
@@ -28,7 +30,7 @@ def run_at_once(files: Files, call: ToolCallArguments) -> ToolResult | None:
 def run_file_call(
     files: Files, call: ToolCallArguments, members: Collection[str] | None = None
 ) -> ToolResult:
-    """`members`: of an archive, those that may be unpacked."""
+    """Runs a call. `members`: those of an archive that may be unpacked."""
     match call:
         case tool_schemas.ReadFile(path=path, offset=offset, limit=limit, binary=binary):
             return file_results.file(files.read_file(path, offset, limit, binary))

@@ -1,4 +1,4 @@
-"""Results of the file tools, put into words for models and into values for programs."""
+"""Formats results of the file tools: text for models, data for programs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def edit(edited: AppliedEdit) -> ToolResult:
 
 
 def tree(listing: DirectoryListing) -> ToolResult:
-    """Programs get the paths by kind, which is a third of what a value for each entry takes."""
+    """Formats a listing. Programs get paths by kind, a third of the size of one value per entry."""
     lines = [f"{listing.path}:"]
     files: list[str] = []
     folders: list[str] = []

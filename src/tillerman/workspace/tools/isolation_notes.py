@@ -1,4 +1,4 @@
-"""What a result says about the level that a command ran at: which setting lets it do more."""
+"""Notes in results about a command's isolation level and the setting that allows more."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _REFUSED = re.compile(
 
 
 def setting(process: WorkspaceProcess, least: str) -> str:
-    """What lets it do more; `least` is the level that the session asks for."""
+    """Returns the setting that allows more; `least` is the level that the session requires."""
     if LEVELS.index(process.isolation) > LEVELS.index(least):
         return f'this call asked for it: `isolation: "{least}"` has more'
     return f"{_SETTING}, allows more"
 
 
 def on_start(process: WorkspaceProcess, least: str) -> list[str]:
-    """For one that nobody waits for, as a server: who reaches its ports."""
+    """Returns notes for a background command such as a server: which processes reach its ports."""
     if process.isolation == "basic":
         return []
     ports = "it cannot listen" if process.isolation == "medium" else "only it reaches its ports"
@@ -54,7 +54,7 @@ def on_start(process: WorkspaceProcess, least: str) -> list[str]:
 
 
 def on_end(process: WorkspaceProcess, least: str, folder: Path) -> list[str]:
-    """For one that failed with words that a refusal of the level may have caused."""
+    """Returns notes for a failed command whose output suggests a denial by the level."""
     if process.isolation == "basic" or process.status != "failed":
         return []
     written = [ends(folder / stream, _READ, _READ) for stream in ("stderr", "stdout")]

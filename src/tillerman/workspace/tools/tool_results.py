@@ -1,4 +1,4 @@
-"""Results of calls, put into words for models and into values for programs: those of processes."""
+"""Formats results of process tools: text for models, data for programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ToolResult(NamedTuple):
 
 
 def run(process: WorkspaceProcess, folder: Path, secrets: Secrets | None = None) -> ToolResult:
-    """A command that was waited for: all that it wrote, or both ends of it."""
+    """Formats a finished sync command: its whole output, or both ends of it."""
     data = values(process)
     parts = []
     cut = False

@@ -1,6 +1,7 @@
-"""The tools of a workspace, as data: what each takes, and what it is for.
+"""Schemas of the workspace tools: arguments and descriptions.
 
-The words are for models. What is left out, or null, takes its default.
+The docstrings of the classes are the descriptions that models see. An omitted or null argument
+takes its default.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ Stream = Literal["stdout", "stderr"]
 
 
 def at_most(most: int, *, least: int = 1, description: str = "") -> Meta:
-    """A number that is cut where it is too large: to ask for more is no mistake."""
+    """A number that is clamped if too large: asking for more is not an error."""
     told = f"{description}, at most {most}" if description else f"at most {most}"
     return Meta(ge=least, description=told, extra={"most": most})
 
 
 class ToolCallArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one call of a tool says."""
+    """The arguments of one tool call."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -334,7 +335,7 @@ CALLS: Mapping[str, type[ToolCallArguments]] = {
 
 
 def read_call(name: str, arguments: Mapping[str, Any]) -> ToolCallArguments:
-    """`Refused` says what is wrong with it."""
+    """Decodes a call. `Refused` says what is wrong with it."""
     call = CALLS.get(name)
     if call is None:
         raise Refused(f"there is no tool {name!r}", hint=f"tools: {', '.join(CALLS)}")
@@ -349,7 +350,7 @@ def read_call(name: str, arguments: Mapping[str, Any]) -> ToolCallArguments:
 
 
 def _cut(given: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """With numbers that are too large brought down to what is the most."""
+    """Clamps numbers to their maximum."""
     cut = dict(given)
     for name, most in _bounds(kind).items():
         value = cut.get(name)
@@ -362,7 +363,7 @@ def _cut(given: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]
 
 @cache
 def _bounds(kind: type[msgspec.Struct]) -> dict[str, int | type[msgspec.Struct]]:
-    """The most that a field may be, or the struct that it is."""
+    """Returns the maximum of each field, or its struct type."""
     found: dict[str, int | type[msgspec.Struct]] = {}
     info = msgspec.inspect.type_info(kind)
     assert isinstance(info, msgspec.inspect.StructType)
@@ -378,7 +379,7 @@ def _bounds(kind: type[msgspec.Struct]) -> dict[str, int | type[msgspec.Struct]]
 
 
 def _check_variables(call: ToolCallArguments) -> None:
-    """Each becomes a word of the command that is judged."""
+    """Checks variable names: each becomes a word of the command that the policy checks."""
     for name in (call.env or ()) if isinstance(call, ExecuteShell) else ():
         if not (name.isascii() and name.isidentifier()):
             raise Refused(f"env: {name!r} is no name of a variable", hint="use letters, digits, _")
@@ -389,7 +390,7 @@ def description_of(call: type[ToolCallArguments]) -> str:
 
 
 def schema_of(call: type[ToolCallArguments]) -> dict[str, Any]:
-    """A JSON schema without references: not every model is shown what they point to."""
+    """Returns a JSON schema without references, which some models do not resolve."""
     schema = msgspec.json.schema(call)
     parts = schema.pop("$defs")
 
@@ -401,7 +402,7 @@ def schema_of(call: type[ToolCallArguments]) -> dict[str, Any]:
         if ref := node.get("$ref"):
             rest = {key: value for key, value in node.items() if key != "$ref"}
             return whole({**parts[ref.rpartition("/")[2]], **rest})
-        kind = {"type": "string"} if "enum" in node else {}  # some models want to be told
+        kind = {"type": "string"} if "enum" in node else {}  # some models need an explicit type
         return kind | {key: whole(value) for key, value in node.items()}
 
     found: dict[str, Any] = whole(schema)
