@@ -145,8 +145,8 @@ def test_background_work_speaks_on_after_its_turn() -> None:
     )
     assert [type(item).__name__ for item in items] == [
         "ToolStart",
-        "Outcome",
-        "Text",
+        "ResultSummary",
+        "TextSummary",
         "ToolComplete",
     ]
     assert items[2] == said("still here", parent="c1")

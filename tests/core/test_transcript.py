@@ -205,7 +205,7 @@ def test_the_result_of_a_turn_has_all_that_a_caller_asks_for() -> None:
 
 def test_what_is_said_after_a_call_is_a_block_of_its_own() -> None:
     folded = blocks(say("before "), start("c1"), finish("c1"), say("after"))
-    assert [type(block).__name__ for block in folded] == ["Message", "Call", "Message"]
+    assert [type(block).__name__ for block in folded] == ["Message", "ToolCallBlock", "Message"]
     assert [folded[0], folded[2]] == [Message("m1", "before "), Message("m1", "after")]
 
 

@@ -161,7 +161,7 @@ class TestTheServer:
                 case 3:
                     damaged = bytearray(chance.randbytes(chance.randrange(1, 2000)))
             if bytes(damaged).startswith(b"tillerman1 " + token.encode() + b" "):
-                nonce = damaged[73:].split(b" ")[0]
+                nonce = damaged[76:].split(b" ")[0]
                 if re.fullmatch(rb"[0-9a-f]{32}", nonce):
                     continue  # another nonce is another question, and a good one
             assert await talk.say(bytes(damaged), eof=True) == b""

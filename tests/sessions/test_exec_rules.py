@@ -169,7 +169,7 @@ def gates() -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         with suppress(OSError):
-            if path.read_text() == "tillerman-exec-gat\n":
+            if path.read_text() == "tillerman-gate\n":
                 found.append(int(path.parent.name))
     return found
 

@@ -130,7 +130,7 @@ class Gated:
             except OSError:
                 continue
             name, _, rest = text.partition("(")[2].rpartition(")")
-            if name == "tillerman-exec-gat" and int(rest.split()[1]) == self.warden.pid:
+            if name == "tillerman-gate" and int(rest.split()[1]) == self.warden.pid:
                 return int(entry.name)
         raise LookupError("there is no gate")
 

@@ -156,7 +156,7 @@ def test_another_version_of_the_protocol_fails_the_turn() -> None:
     [end] = talk.answers({**HELLO, "protocolVersion": 2})
     assert isinstance(end, TurnEnded)
     assert end.failure
-    assert end.failure.message == ("the agent speaks version 2 of the protocol, tillerman speaks 1")
+    assert end.failure.message == ("the agent speaks version 2 of ACP, and tillerman version 1")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -96,16 +97,18 @@ def test_an_image_is_refused_with_the_way_to_give_it() -> None:
 
 
 def test_the_tools_of_a_server_that_the_session_brought_are_known_as_such() -> None:
-    spec = SessionSpec(cwd=Path("/proj"), servers={"tillerman": {"command": "x"}})
+    recorded = (RECORDINGS / "run" / "mcp" / "wire.jsonl").read_bytes()
+    server = re.findall(rb'"(\w+)_echo_it"', recorded)[0].decode()
+    spec = SessionSpec(cwd=Path("/proj"), servers={server: {"command": "x"}})
     wire = OpencodeRunWire(spec)
     wire.launch(spec, Prompt("go"))
-    said = (RECORDINGS / "run" / "mcp" / "wire.jsonl").read_bytes().splitlines()
+    said = recorded.splitlines()
     heard = [one for line in said for one in wire.decode(line)]
     [call] = [one for one in heard if isinstance(one, ToolStarted)]
     assert (call.tool, call.name, call.title) == (
         "MCP",
-        "tillerman_echo_it",
-        "MCP `tillerman.echo_it`",
+        f"{server}_echo_it",
+        f"MCP `{server}.echo_it`",
     )
 
 

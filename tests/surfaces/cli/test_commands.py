@@ -37,7 +37,7 @@ def test_sessions_are_listed_newest_first(told: Bench) -> None:
     assert re.fullmatch(rf"{first} +just now +mock +completed +1 +\$0\.0000 +horses", listed[2])
     assert len(told.run("sessions", "list", "-n", "1").stdout.splitlines()) == 2
     none = {
-        ("-a", "claude"): "no sessions with claude: `tillerman agents` lists them\n",
+        ("-a", "claude"): "no sessions with claude: `tillerman agents` lists all agents\n",
         ("-a", "nope", "--json"): "[]\n",
     }
     for words, said in none.items():

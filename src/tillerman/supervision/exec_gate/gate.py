@@ -248,7 +248,7 @@ def run(control: Channel, registrations: Any, settings: dict[str, Any]) -> NoRet
     code = 0
     try:
         syscalls.die_with_parent()
-        syscalls.name_process("tillerman-exec-gate")
+        syscalls.name_process("tillerman-gate")
         syscalls.hide_memory()
         reason = refusal(no_new_privileges=settings["no_new_privileges"])
         control.send("ready", reason or "")

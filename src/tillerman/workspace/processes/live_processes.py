@@ -203,13 +203,8 @@ def with_sizes(process: WorkspaceProcess, sizes: Sizes) -> WorkspaceProcess:
     return replace(process, **size_fields(sizes))
 
 
-<<<<<<< HEAD
 def clear(confined: ConfinedCommand | None, folder: Path) -> None:
-    """What a confined command needed besides; after a restart its home and temporary files."""
-=======
-def clear(confined: Confined | None, folder: Path) -> None:
     """Removes the temporary files of a confined command, also after a restart."""
->>>>>>> d3
     with contextlib.suppress(OSError):
         if confined:
             after(confined)
