@@ -8,6 +8,8 @@ async with tillerman.open() as harness:
 
 from __future__ import annotations
 
+from tillerman._version import __version__  # noqa: F401
+
 TYPE_CHECKING = False  # importing `typing` takes as long as the rest of the startup
 
 if TYPE_CHECKING:
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from tillerman.harness.harness import Harness
     from tillerman.harness.harness import open_harness as open
     from tillerman.sessions.session import AttachedSession, Session
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Answer",

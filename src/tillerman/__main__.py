@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     if words in (["--version"], ["-V"]) and sys.stdout:
-        from tillerman import __version__
+        from tillerman._version import __version__
 
         try:
             sys.stdout.write(f"tillerman {__version__}\n")

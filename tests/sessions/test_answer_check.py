@@ -17,7 +17,7 @@ from tillerman.core.events import Entry, TurnEnded, UserMessage
 from tillerman.core.failure import exit_code
 from tillerman.core.output_schema import AnswerFormat, NoJson, read_answer, request_for
 from tillerman.sessions.fallback.policy import FallbackPolicy
-from tillerman.sessions.runner.output_check import check_schema
+from tillerman.sessions.output_check import check_schema
 
 BIRD = {
     "type": "object",

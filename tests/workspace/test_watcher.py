@@ -16,7 +16,8 @@ from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded, without_emp
 from tillerman.core.errors import IsolationUnavailable
 from tillerman.supervision.isolation import after, confine
 from tillerman.supervision.protocol.launch_warden import command
-from tillerman.workspace.protection import checker, inotify, protected_names, watch_loop, watcher
+from tillerman.workspace.files import inotify
+from tillerman.workspace.protection import checker, protected_names, watch_loop, watcher
 from tillerman.workspace.protection import quarantine as quarantines
 from tillerman.workspace.protection.early_look import early_looks
 from tillerman.workspace.protection.watcher import Undone, Watcher

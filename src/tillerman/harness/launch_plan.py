@@ -182,7 +182,7 @@ def _answer_format(agent: Agent, given: dict[str, Any], repair: bool) -> AnswerF
     schema = given.get("output_schema")
     if schema is None:
         return None
-    from tillerman.sessions.runner.output_check import check_schema
+    from tillerman.sessions.output_check import check_schema
 
     check_schema(schema)
     if "schema" not in agent.info.can:

@@ -15,7 +15,8 @@ from cursor_stand_in import install_cursor
 from tillerman.core.agent_admin import Account, Installed
 from tillerman.harness.agent_admin import AgentStatus
 from tillerman.surfaces.cli.commands.agents import HEAD, cells
-from tillerman.surfaces.cli.views.output import Style, table
+from tillerman.surfaces.cli.views.output import table
+from tillerman.surfaces.rendering.ansi_style import Style
 
 from ..conftest import Bench
 

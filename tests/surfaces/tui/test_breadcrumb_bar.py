@@ -24,8 +24,8 @@ from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
 from tillerman.surfaces.tui.repository_refresh import RepositorySnapshot
 from tillerman.workspace.branch.pull_request import PullRequest, PullRequestUnavailable
 from tillerman.workspace.branch.status import Breadcrumb
+from tillerman.workspace.files import inotify
 from tillerman.workspace.git.repository_state import Repository, WorkState
-from tillerman.workspace.protection import inotify
 
 from .desk import Desk, desk
 

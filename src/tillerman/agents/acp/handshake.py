@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tillerman import __version__
+from tillerman._version import __version__
 from tillerman.agents.acp import failures
 from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.decoding.fields import Table, at, table, text

@@ -37,7 +37,7 @@ def launch(spec: SessionSpec) -> Launch:
 
 def greeting() -> Table:
     """The parameters of `initialize`."""
-    from tillerman import __version__
+    from tillerman._version import __version__
 
     client = {"name": "tillerman", "title": "Tillerman", "version": __version__}
     return {"clientInfo": client, "capabilities": {"experimentalApi": True}}

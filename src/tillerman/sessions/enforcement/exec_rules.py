@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tillerman.core.events import Enforced, Notice
 from tillerman.supervision.exec_gate.settings import (
@@ -20,19 +20,36 @@ from tillerman.supervision.exec_gate.settings import (
 if TYPE_CHECKING:
     from tillerman.core.permission import Rule
     from tillerman.sessions.run_settings import RunSettings
-    from tillerman.sessions.runner.runner import Runner
     from tillerman.supervision.client.warden_client import WardenClient
 
 _MOST_TEXTS = 1_000
 
 
-class ExecRules:
-    """Command rules of one session. `runner` returns its runner: agent, remembered rules, log."""
+class NoticeLog(Protocol):
+    def tell(self, event: Notice) -> None: ...
 
-    def __init__(self, terms: RunSettings, workspace: Path, runner: Callable[[], Runner]) -> None:
+
+class RuleSource(Protocol):
+    """What the rules need of the session that they belong to."""
+
+    @property
+    def agent(self) -> str: ...
+
+    @property
+    def liaison(self) -> NoticeLog: ...
+
+    def remembered_rules(self) -> tuple[Rule, ...]: ...
+
+
+class ExecRules:
+    """Command rules of one session. `session` returns its agent, remembered rules and log."""
+
+    def __init__(
+        self, terms: RunSettings, workspace: Path, session: Callable[[], RuleSource]
+    ) -> None:
         self.terms = terms
         self._workspace = workspace
-        self._runner = runner
+        self._session = session
         self._wardens: list[WardenClient] = []
         self._counts: dict[str, int] = {}
 
@@ -41,12 +58,12 @@ class ExecRules:
         wanted = self.terms.enforcement.commands
         if not may_be_enforced(wanted):
             return {}
-        runner = self._runner()
+        session = self._session()
         settings = gate_settings(
             wanted,
-            rules=(*runner.remembered_rules(), *self.terms.rules),
+            rules=(*session.remembered_rules(), *self.terms.rules),
             tightening=self.terms.tightening,
-            agent=runner.agent,
+            agent=session.agent,
             workspace=self._workspace,
             path=environment.get("PATH"),
         )
@@ -57,7 +74,7 @@ class ExecRules:
         self._wardens = [one for one in self._wardens if not one.lost] + [warden]
         warden.watch_execs(self._reported)
         if warden.exec_gate.enforced:  # started by another harness, with older rules
-            self.update(self._runner().remembered_rules())
+            self.update(self._session().remembered_rules())
 
     def update(self, remembered: Sequence[Rule]) -> None:
         """Applies changed remembered rules to the running gates."""
@@ -65,7 +82,7 @@ class ExecRules:
         if not judging:
             return
         rules = (*remembered, *self.terms.rules)
-        agent = self._runner().agent
+        agent = self._session().agent
         policy = exec_policy(rules, self.terms.tightening, agent, self._workspace)
         for warden in judging:
             warden.update_exec_policy(policy)
@@ -91,7 +108,7 @@ class ExecRules:
             self._refused(report)
         elif not report.enforced:
             text = f"rules that deny commands are only advice: {report.reason}"
-            self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text))
+            self._session().liaison.tell(Notice(level="warning", kind="policy", text=text))
 
     def _refused(self, refused: ExecRefused) -> None:
         """Reports a refusal; repeats it only at 10, 100, ..., since a loop may retry forever."""
@@ -101,4 +118,4 @@ class ExecRules:
         count = self._counts[text] = self._counts.get(text, 0) + 1
         if str(count).strip("0") == "1":
             times = f" ({count} times by now)" if count > 1 else ""
-            self._runner().liaison.tell(Notice(level="warning", kind="policy", text=text + times))
+            self._session().liaison.tell(Notice(level="warning", kind="policy", text=text + times))

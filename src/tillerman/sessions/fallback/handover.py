@@ -23,8 +23,8 @@ from tillerman.sessions.fallback.policy import (
 from tillerman.sessions.fallback.turn_snapshot import TurnSnapshot
 from tillerman.sessions.limits.usage_meter import UsageMeter
 from tillerman.sessions.log.event_writer import EventWriter
+from tillerman.sessions.output_check import Repair
 from tillerman.sessions.run_settings import LaunchPlan
-from tillerman.sessions.runner.output_check import Repair
 
 GO_ON = Prompt("Go on where you stopped: the rate limit is over.")
 LEAST_COST = 0.01  # US dollars; an agent with a zero limit would not start

@@ -54,6 +54,7 @@ from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
 from tillerman.sessions.log.event_writer import EventWriter
 from tillerman.sessions.log.sanitizer import ChunkBatch, EventSanitizer
 from tillerman.sessions.log.turn_numbers import TurnNumbers
+from tillerman.sessions.output_check import AnswerCheck, Repair
 from tillerman.sessions.permissions.bypass_detector import WATCHES, BypassDetector
 from tillerman.sessions.permissions.open_requests import OpenRequests
 from tillerman.sessions.permissions.project_rules import ProjectRules
@@ -61,7 +62,6 @@ from tillerman.sessions.permissions.request_broker import RequestBroker
 from tillerman.sessions.permissions.session_rules import SessionRules
 from tillerman.sessions.run_settings import LaunchPlan, RunSettings
 from tillerman.sessions.runner.background_tasks import BackgroundTasks
-from tillerman.sessions.runner.output_check import AnswerCheck, Repair
 from tillerman.sessions.runner.prompt_check import PromptCheck
 from tillerman.sessions.runner.until_check import UntilCheck
 from tillerman.store.group_commit import Storage

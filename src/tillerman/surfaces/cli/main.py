@@ -111,7 +111,7 @@ def complain(message: str, hint: str = "") -> None:
 
 def _run(options: Namespace) -> int:
     if getattr(options, "version", False):
-        from tillerman import __version__
+        from tillerman._version import __version__
 
         sys.stdout.write(f"tillerman {__version__}\n")
         return 0

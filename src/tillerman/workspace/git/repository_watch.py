@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from tillerman.workspace.files import gitignore
+from tillerman.workspace.files import gitignore, inotify
 from tillerman.workspace.files.gitignore import IgnoreRules
+from tillerman.workspace.files.inotify import Inotify, InotifyEvent
 from tillerman.workspace.files.walk import CROWDED, rules_of
-from tillerman.workspace.protection import inotify
-from tillerman.workspace.protection.inotify import Inotify, InotifyEvent
 
 MOST = 2_000  # watches; the system limits a user to some thousands for all programs
 QUIET = 0.3  # seconds without events that end a burst

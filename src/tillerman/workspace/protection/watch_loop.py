@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from tillerman.workspace.protection import inotify
+from tillerman.workspace.files import inotify
+from tillerman.workspace.files.inotify import Inotify, InotifyEvent
 from tillerman.workspace.protection.checker import Checker
-from tillerman.workspace.protection.inotify import Inotify, InotifyEvent
 from tillerman.workspace.protection.protected_names import matters
 from tillerman.workspace.protection.protected_state import State
 

@@ -20,7 +20,7 @@ _PROBE = 5.0  # seconds; timeout of `--version` commands
 
 
 async def programs() -> list[Finding]:
-    from tillerman import __version__
+    from tillerman._version import __version__
 
     version = ".".join(map(str, sys.version_info[:3]))
     found = [Finding("program", "ok", f"tillerman {__version__}, Python {version}, {sys.platform}")]

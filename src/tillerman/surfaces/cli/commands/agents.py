@@ -16,9 +16,10 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.harness.agent_admin import AgentStatus
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views import profile_tables
-from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
 from tillerman.surfaces.cli.views.progress import ask_all
 from tillerman.surfaces.rendering.agent_reports import next_steps, signed_in, state, tested
+from tillerman.surfaces.rendering.ansi_style import Style
 
 HEAD = ("AGENT", "STATE", "VERSION", "TESTED", "SIGNED IN")
 

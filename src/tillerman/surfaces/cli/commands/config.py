@@ -12,7 +12,6 @@ from tillerman.config import project_trust as trusting
 from tillerman.core.errors import ConfigError, UsageError
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.cli.views.output import (
-    Style,
     colored,
     confirmed,
     say,
@@ -21,6 +20,7 @@ from tillerman.surfaces.cli.views.output import (
     warn,
     width,
 )
+from tillerman.surfaces.rendering.ansi_style import Style
 
 if TYPE_CHECKING:
     from tillerman.config import Config

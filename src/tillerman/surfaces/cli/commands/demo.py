@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from tillerman.core.errors import RequestNotOpen
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import Style, colored, is_terminal, say, table, width
+from tillerman.surfaces.cli.views.output import colored, is_terminal, say, table, width
 from tillerman.surfaces.cli.views.view import ViewContext
+from tillerman.surfaces.rendering.ansi_style import Style
 
 if TYPE_CHECKING:
     from tillerman.core.events import Entry

@@ -14,7 +14,8 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli.checks import agents, files, machine
 from tillerman.surfaces.cli.checks.finding import Finding, all_of, aside
-from tillerman.surfaces.cli.views.output import Style, colored, say, say_json
+from tillerman.surfaces.cli.views.output import colored, say, say_json
+from tillerman.surfaces.rendering.ansi_style import Style
 
 QUICK = 10.0  # seconds
 ROUNDS = 4  # maximum batches of slow agents

@@ -13,8 +13,9 @@ from tillerman.core.tools import ToolClass
 from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
 from tillerman.harness.gate_probe import GateReport, probe_gate
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
 from tillerman.surfaces.cli.views.progress import ask_all
+from tillerman.surfaces.rendering.ansi_style import Style
 
 CLASSES = get_args(ToolClass)
 HEAD = ("AGENT", "VERSION", *(kind.upper() for kind in CLASSES))

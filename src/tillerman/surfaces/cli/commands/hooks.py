@@ -20,7 +20,8 @@ from tillerman.hooks.install import remove as take_out
 from tillerman.hooks.install import repair as mend
 from tillerman.hooks.install_plan import HookStatus, Scope, planned, switched_off
 from tillerman.hooks.install_plan import status as status_of
-from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, warn, width
+from tillerman.surfaces.cli.views.output import colored, say, say_json, table, warn, width
+from tillerman.surfaces.rendering.ansi_style import Style
 
 _UNDONE: dict[Outcome, str] = {
     "restored": "is what it was",

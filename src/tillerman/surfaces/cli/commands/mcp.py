@@ -16,7 +16,6 @@ from tillerman.core.errors import AgentNotInstalled, TillermanError, UsageError
 from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
-    Style,
     colored,
     confirmed,
     say,
@@ -28,6 +27,7 @@ from tillerman.surfaces.cli.views.output import (
 from tillerman.surfaces.cli.views.progress import ask_all
 from tillerman.surfaces.json_argument import json_object
 from tillerman.surfaces.rendering import tables
+from tillerman.surfaces.rendering.ansi_style import Style
 
 Work = Callable[[AgentAdmin, str, Namespace], Coroutine[Any, Any, int]]
 

@@ -11,9 +11,10 @@ from tillerman.core.agent_admin import Model
 from tillerman.core.errors import AgentNotInstalled, TillermanError
 from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, warn, width
+from tillerman.surfaces.cli.views.output import colored, say, say_json, table, warn, width
 from tillerman.surfaces.cli.views.progress import ask_all
 from tillerman.surfaces.rendering import tables
+from tillerman.surfaces.rendering.ansi_style import Style
 
 
 def models(options: Namespace) -> int:

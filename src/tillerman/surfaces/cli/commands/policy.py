@@ -14,8 +14,9 @@ from tillerman.config.policy_test_cases import Group, PolicyTestCase, read_cases
 from tillerman.core.errors import ConfigError, UsageError
 from tillerman.core.permission import Decision, Explanation, Policy, Rule
 from tillerman.surfaces import policy_explain
-from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
 from tillerman.surfaces.rendering import policy_tables
+from tillerman.surfaces.rendering.ansi_style import Style
 from tillerman.surfaces.rendering.formatting import one_line
 from tillerman.surfaces.rule_enforcement import of_decision
 

@@ -19,7 +19,6 @@ from tillerman.core.terminal_sanitizer import TerminalSanitizer
 from tillerman.core.workspace_process import Status, WorkspaceProcess
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
-    Style,
     colored,
     is_terminal,
     say,
@@ -28,6 +27,7 @@ from tillerman.surfaces.cli.views.output import (
     width,
 )
 from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.rendering.ansi_style import Style
 
 if TYPE_CHECKING:
     from tillerman.harness.harness import Harness
@@ -242,7 +242,7 @@ async def _follow(
     harness: Harness, process: WorkspaceProcess, streams: list[_Stream]
 ) -> WorkspaceProcess:
     """Copies output until the process ends. Waits on inotify instead of polling."""
-    from tillerman.workspace.protection.inotify import MODIFY, NAMES, Inotify
+    from tillerman.workspace.files.inotify import MODIFY, NAMES, Inotify
 
     folder = _folder(harness, process)
     if process.status == "starting":  # takes milliseconds if its owner is alive

@@ -9,7 +9,8 @@ from pathlib import Path
 from tillerman.core.errors import UsageError
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.paths import find_paths
-from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
+from tillerman.surfaces.rendering.ansi_style import Style
 from tillerman.surfaces.rendering.formatting import one_line
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.protection.quarantine import CONTENT, Item, items

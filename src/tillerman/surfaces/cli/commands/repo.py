@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tillerman.core.errors import TillermanError, UsageError
 from tillerman.core.terminal_sanitizer import clean
-from tillerman.surfaces.cli.views.output import Style, colored, confirmed, say, say_json, warn
+from tillerman.surfaces.cli.views.output import colored, confirmed, say, say_json, warn
+from tillerman.surfaces.rendering.ansi_style import Style
 
 if TYPE_CHECKING:
     from tillerman.workspace.branch.github import GitHub

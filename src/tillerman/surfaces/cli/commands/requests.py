@@ -16,7 +16,6 @@ from tillerman.core.events import Answer, PermissionRequested, QuestionAsked
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
-    Style,
     colored,
     confirmed,
     say,
@@ -27,6 +26,7 @@ from tillerman.surfaces.cli.views.output import (
 )
 from tillerman.surfaces.json_argument import json_object
 from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.rendering.ansi_style import Style
 
 if TYPE_CHECKING:
     from tillerman.harness.harness import Harness

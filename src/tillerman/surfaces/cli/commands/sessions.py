@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from tillerman.core.errors import UsageError
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
-    Style,
     colored,
     confirmed,
     say,
@@ -21,6 +20,7 @@ from tillerman.surfaces.cli.views.output import (
     width,
 )
 from tillerman.surfaces.rendering import formatting, tables
+from tillerman.surfaces.rendering.ansi_style import Style
 
 if TYPE_CHECKING:
     from tillerman.harness.harness import Harness

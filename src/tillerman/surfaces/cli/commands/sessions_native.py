@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tillerman.core.agent_admin import NativeSession
 from tillerman.core.errors import UsageError
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
 from tillerman.surfaces.rendering import formatting
+from tillerman.surfaces.rendering.ansi_style import Style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,11 @@ from msgspec import to_builtins
 
 from tillerman.harness.agent_admin import AgentStatus
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import Style, colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
 from tillerman.surfaces.cli.views.progress import ask_all
 from tillerman.surfaces.exit_codes import NOT_READY
 from tillerman.surfaces.rendering import agent_reports
+from tillerman.surfaces.rendering.ansi_style import Style
 
 
 def status(options: Namespace) -> int:

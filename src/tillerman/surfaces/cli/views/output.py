@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 from tillerman.core.terminal_sanitizer import clean, json_safe
+from tillerman.surfaces.rendering.ansi_style import Style
 
 
 def write(stream: IO[str], text: str) -> None:
@@ -47,19 +48,6 @@ def colored(options: Namespace, stream: IO[str]) -> bool:
         case "never":
             return False
     return is_terminal(stream) and not os.environ.get("NO_COLOR")
-
-
-class Style:
-    """ANSI colors for lists; the live view uses Rich."""
-
-    def __init__(self, on: bool) -> None:
-        self._on = on
-
-    def __call__(self, code: str, text: str) -> str:
-        return f"\x1b[{_CODES[code]}m{text}\x1b[0m" if self._on and text else text
-
-
-_CODES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
 def table(

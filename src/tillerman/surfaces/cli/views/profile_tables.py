@@ -9,7 +9,7 @@ from tillerman.config import Config
 from tillerman.config.profiles import InvalidProfile, Profile, profiles
 from tillerman.core.errors import ConfigError
 from tillerman.core.terminal_sanitizer import clean
-from tillerman.surfaces.cli.views.output import Style
+from tillerman.surfaces.rendering.ansi_style import Style
 
 HEAD = ("PROFILE", "AGENT", "MODEL", "WHAT")
 

@@ -8,9 +8,9 @@ from rich.console import Group
 
 from tillerman.core.errors import UsageError
 from tillerman.surfaces import policy_explain
-from tillerman.surfaces.cli.views.output import Style
 from tillerman.surfaces.did_you_mean import suggestion
 from tillerman.surfaces.rendering import formatting, policy_tables
+from tillerman.surfaces.rendering.ansi_style import Style
 from tillerman.surfaces.tui.ansi_colors import colored
 from tillerman.surfaces.tui.commands.command import agent_of, channel_of, config_of
 from tillerman.surfaces.tui.conversation import command_output
