@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tillerman.core.agent import Agent, AgentInfo
+from tillerman.core.contract import mismatch
 from tillerman.core.errors import AgentUnknown, ConfigError
 
 GROUP = "tillerman.agents"
@@ -63,6 +64,9 @@ def _imported(name: str, target: str) -> Agent:
             f"agent {name!r} cannot be loaded from {target}: {error}",
             hint="reinstall the package that offers it",
         ) from error
+    if found := mismatch(agent.info.built_for):
+        reason, hint = found
+        raise ConfigError(f"agent {name!r} from {target} does not fit: {reason}", hint=hint)
     return agent
 
 

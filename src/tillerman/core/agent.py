@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
+from tillerman.core.contract import BuiltFor
 from tillerman.core.tools import ToolClass
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class AgentInfo(Struct, frozen=True):
     runs_tools: bool = True  # False: it has no native tools, so it never requests approval
     efforts: tuple[str, ...] = ()  # the levels it accepts; empty: the agent itself rejects others
     preset_at_launch: bool = False  # it withholds tools according to the preset, only at start
+    built_for: BuiltFor = BuiltFor()  # versions of the contracts it was written for
 
 
 class SessionSpec(Struct, frozen=True):

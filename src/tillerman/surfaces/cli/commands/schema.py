@@ -7,6 +7,7 @@ from inspect import cleandoc
 
 import msgspec
 
+from tillerman.core.contract import ENTRY_VERSION
 from tillerman.core.events import Entry
 from tillerman.core.summary_events import Item
 from tillerman.surfaces.cli.views.output import say
@@ -27,6 +28,7 @@ def document() -> str:
     whole = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tillerman --json",
+        "version": ENTRY_VERSION,
         "description": "A line of `--json` is an entry; a line of `--json=summary` is an item.",
         "oneOf": [{"$ref": "#/$defs/Entry"}, {"$ref": "#/$defs/Item"}],
         "$defs": {**parts, "Item": item},
