@@ -9,6 +9,7 @@ Beside those of `screen_tour`, these scenes are played:
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -101,8 +102,10 @@ def _elsewhere(cast: Cast, folder: Path) -> None:
         ["sessions", "show", "last"],
         ["run", "-a", cast.agent, "--approve", "ask", cast.scene("words")],
     ):
+        # tmux forgets the screen of a program that ends
+        stays = ["sh", "-c", f"{shlex.join([*program, *words])}; exec sleep 60"]
         with Tmux(folder, 100, 150) as terminal:
-            terminal.run([*program, *words], cast.environment, cast.project)
+            terminal.run(stays, cast.environment, cast.project)
             terminal.until(lambda screen: all(one in screen for one in SHOWN), cast.patience)
     with Tmux(folder, 100, 40) as terminal:
         terminal.run(program, cast.environment, cast.project)
