@@ -22,23 +22,25 @@ ISOLATION = ("basic", "medium", "high")
 
 
 def agents(commands: Any) -> None:
-    listing = command(commands, "agents", "agents:agents", "agents, and what each of them can do")
+    listing = command(commands, "agents", "agents:agents", "list agents and what each can do")
     _maybe_agent(listing, "tell more about this one")
     listing.add_argument("--can", action="store_true", help="who can do what")
     json_option(listing)
-    models = command(commands, "models", "models:models", "models of an agent")
+    models = command(commands, "models", "models:models", "list the models of an agent")
     _maybe_agent(models, "default: all that are installed")
     models.add_argument("-a", "--agent", type=name, metavar="NAME", help="the same")
     json_option(models)
-    status = command(commands, "status", "status:status", "who is signed in to which agent")
+    status = command(commands, "status", "status:status", "show who is signed in to which agent")
     _maybe_agent(status, "default: all of them")
     json_option(status)
-    login = command(commands, "login", "login:login", "sign in to an agent, by its own command")
+    login = command(commands, "login", "login:login", "sign in to an agent, with its own command")
     login.add_argument("agent", type=name, metavar="AGENT")
     logout = command(commands, "logout", "login:logout", "sign out of an agent")
     logout.add_argument("agent", type=name, metavar="AGENT")
     _mcp(commands)
-    doctor = command(commands, "doctor", "doctor:doctor", "check this machine, and how to mend it")
+    doctor = command(
+        commands, "doctor", "doctor:doctor", "check this machine and show how to fix it"
+    )
     doctor.add_argument(
         "--gate",
         nargs="?",
@@ -58,7 +60,7 @@ def agents(commands: Any) -> None:
 
 
 def _mcp(commands: Any) -> None:
-    mcp = folder(commands, "mcp", "MCP servers that agents keep for you")
+    mcp = folder(commands, "mcp", "manage MCP servers of agents, or serve this folder")
     listing = command(mcp, "list", "mcp:list_servers", "all servers, and whether they answer")
     listing.add_argument("-a", "--agent", type=name, metavar="NAME", help="of this agent")
     json_option(listing)

@@ -10,7 +10,7 @@ from tillerman.surfaces.cli.parsing.arguments import command, folder, json_optio
 
 
 def hooks(commands: Any) -> None:
-    hooks = folder(commands, "hooks", "your policy where you run an agent's own CLI")
+    hooks = folder(commands, "hooks", "apply your policy to the agents' own CLIs")
     install = command(
         hooks, "install", "hooks:install", "let its CLI ask tillerman before each call"
     )
@@ -23,7 +23,9 @@ def hooks(commands: Any) -> None:
 
 
 def hook(commands: Any) -> None:
-    hook = command(commands, "hook", "hook:hook", "what an installed hook runs: judges one call")
+    hook = command(
+        commands, "hook", "hook:hook", "internal: decides one call for an installed hook"
+    )
     hook.add_argument("agent", type=name, metavar="AGENT", help="whose CLI asks")
     hook.add_argument("event", type=name, metavar="EVENT", help="its name of it; stdin tells more")
     hook.add_argument("--project", type=Path, metavar="DIR", help="default: what the CLI tells")

@@ -24,7 +24,8 @@ from tillerman.surfaces.cli.parsing.arguments import (
 EPILOG = """\
 exit codes: 0 completed · 1 failed · 2 usage or config
             3 not installed or not signed in · 4 stopped by policy
-            5 a limit · 124 out of time · 130 cancelled
+            5 a limit · 6 answer does not match the schema
+            124 timed out · 130 cancelled
 """
 MODES = ("agent", "plan", "ask")
 SHELLS = ("bash", "zsh", "fish")
@@ -70,12 +71,14 @@ def build(only: str = "") -> ArgumentParser:
 
 def others(commands: Any) -> None:
     demo = command(
-        commands, "demo", "demo:demo", "see a whole turn: no key, no network, nothing installed"
+        commands, "demo", "demo:demo", "show a whole turn: no key, no network, nothing installed"
     )
     demo.add_argument("--keep", action="store_true", help="leave the demo's folder in place")
-    completion = command(commands, "completion", "completion:completion", "complete in your shell")
+    completion = command(
+        commands, "completion", "completion:completion", "print a completion script for your shell"
+    )
     completion.add_argument("shell", choices=SHELLS, help="the script for this shell")
-    command(commands, "schema", "schema:schema", "JSON schema of what --json prints")
+    command(commands, "schema", "schema:schema", "print the JSON schema of --json")
 
 
 def run(commands: Any) -> None:
@@ -92,7 +95,7 @@ def run(commands: Any) -> None:
 
 def handoff(commands: Any) -> None:
     handoff = one_session(
-        commands, "handoff", "handoff:handoff", "let another agent go on with a session"
+        commands, "handoff", "handoff:handoff", "continue a session with another agent"
     )
     handoff.usage = "tillerman handoff [options] ID -a NAME [words]"
     handoff.add_argument("words", nargs="?", help="what to do; default: go on with the task")
@@ -162,7 +165,7 @@ def _session_options(run: argparse.ArgumentParser) -> None:
 
 
 def sessions(commands: Any) -> None:
-    sessions = folder(commands, "sessions", "look at, follow, steer and keep sessions")
+    sessions = folder(commands, "sessions", "list, show, follow, steer, export and delete sessions")
     listing = command(sessions, "list", "sessions:list_all", "newest first")
     listing.add_argument(
         "-n", "--limit", type=positive_int, default=20, metavar="N", help="at most"
@@ -214,7 +217,7 @@ def sessions(commands: Any) -> None:
 
 
 def requests(commands: Any) -> None:
-    requests = folder(commands, "requests", "what agents wait for")
+    requests = folder(commands, "requests", "list and answer the requests of agents")
     json_option(command(requests, "list", "requests:list_open", "the open ones"))
     answer = command(requests, "answer", "requests:answer", "answer one, wherever it runs")
     answer.add_argument("request", metavar="ID", help="of the request, or SESSION/ID")
@@ -249,7 +252,7 @@ def requests(commands: Any) -> None:
 
 
 def config(commands: Any) -> None:
-    config = folder(commands, "config", "settings, and where each came from")
+    config = folder(commands, "config", "show and change settings, and where each came from")
     json_option(command(config, "show", "config:show", "every value and its source"))
     get = command(config, "get", "config:get", "one value")
     get.add_argument("key")
@@ -259,7 +262,7 @@ def config(commands: Any) -> None:
     put.add_argument("value")
     put.add_argument("--project", action="store_true", help="in this project, not for the user")
     json_option(command(config, "path", "config:path", "the files"))
-    trust = command(commands, "trust", "config:trust", "let this project's .tillerman/ count")
+    trust = command(commands, "trust", "config:trust", "trust this project's settings")
     trust.add_argument("folder", nargs="?", type=Path, default=Path(), help="default: this one")
     trust.add_argument("-y", "--yes", action="store_true", help="without asking")
     trust.add_argument("--revoke", action="store_true", help="take it back")

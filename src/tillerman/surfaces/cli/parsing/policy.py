@@ -11,7 +11,7 @@ MODES = ("agent", "plan", "ask")
 
 
 def policy(commands: Any) -> None:
-    group = folder(commands, "policy", "what agents may do: check, explain and test the rules")
+    group = folder(commands, "policy", "check, explain and test the rules for agents")
     check = command(group, "check", "policy:check", "read a file of rules, and say what is wrong")
     check.add_argument(
         "file", nargs="?", type=Path, metavar="FILE", help="default: the rules that count here"

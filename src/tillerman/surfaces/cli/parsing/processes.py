@@ -10,11 +10,11 @@ from tillerman.surfaces.cli.parsing.arguments import command, count, json_option
 
 
 def processes(commands: Any) -> None:
-    ps = command(commands, "ps", "processes:ps", "commands that agents have running")
+    ps = command(commands, "ps", "processes:ps", "list the commands that agents are running")
     ps.add_argument("--all", action="store_true", help="ended ones too; they are kept for a day")
     ps.add_argument("--session", type=name, metavar="ID", help="of this session")
     json_option(ps)
-    logs = _one_process(commands, "logs", "processes:logs", "what such a command wrote")
+    logs = _one_process(commands, "logs", "processes:logs", "show the output of a command")
     logs.add_argument(
         "-f", "--follow", action="store_true", help="and what it writes until it ends"
     )
@@ -25,7 +25,7 @@ def processes(commands: Any) -> None:
         "-n", "--lines", type=count, metavar="N", help="the last of each; default: all"
     )
     kill = _one_process(
-        commands, "kill", "processes:kill", "end such a command, and all it started"
+        commands, "kill", "processes:kill", "stop a command and everything it started"
     )
     kill.add_argument(
         "--signal", type=_signal, metavar="NAME", help="tell it this, and leave the rest to it"

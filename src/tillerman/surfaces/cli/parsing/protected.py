@@ -8,7 +8,7 @@ from tillerman.surfaces.cli.parsing.arguments import command, folder, json_optio
 
 
 def protected(commands: Any) -> None:
-    group = folder(commands, "protected", "changes of protected names that were undone")
+    group = folder(commands, "protected", "list and restore undone changes of protected names")
     listed = command(group, "list", "protected:list_undone", "what was undone, newest first")
     listed.add_argument("--all", action="store_true", help="what was taken back, too")
     listed.add_argument("--session", type=name, metavar="ID", help="in this session")

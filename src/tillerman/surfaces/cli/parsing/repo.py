@@ -15,7 +15,7 @@ from tillerman.surfaces.cli.parsing.arguments import (
 
 
 def repo(commands: Any) -> None:
-    group = folder(commands, "repo", "where this branch stands on its way to be merged")
+    group = folder(commands, "repo", "status of this branch on its way to a merge")
     status = command(group, "status", "repo:status", "its status, and the next step")
     _where(status)
     json_option(status)
