@@ -10,7 +10,7 @@ from typing import Any
 
 import differences
 from desk import Desk, processes_with
-from stages import Actor, NoTool
+from stages import Actor, ToolUnavailable
 
 from tillerman.agents import load
 from tillerman.sessions.session import Session
@@ -102,6 +102,6 @@ class RealScene:
                     return stage.result(words[0])
                 case "mcp":
                     return stage.mcp(words[0], words[1], {"text": words[2]})
-        except NoTool as missing:
+        except ToolUnavailable as missing:
             raise UnsupportedAction(str(missing)) from None
         raise UnsupportedAction(f"nothing here is called {act.tool!r}")
