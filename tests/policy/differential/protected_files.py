@@ -36,7 +36,10 @@ class Before(NamedTuple):
 
 def look() -> Before:
     contents: Contents = {}
-    folders = {tree.WORKSPACE: os.stat(tree.WORKSPACE).st_ino}
+    try:
+        folders = {tree.WORKSPACE: os.stat(tree.WORKSPACE).st_ino}
+    except FileNotFoundError:
+        return Before({}, {})  # a line moved or removed all of it
     pending = [tree.WORKSPACE]
     while pending:
         folder = pending.pop()

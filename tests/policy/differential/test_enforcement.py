@@ -48,7 +48,7 @@ HARMFUL = (
     *("echo x > .git/hooks/pre-commit", "chmod 700 .git/hooks", "printf '[alias]x=!y' >> .git/config"),
     *("> .mcp.json", "mkdir .claude", "rm -r .github", "mv .github q", "echo x > .github/workflows/x.yml"),
     *("ln -s /tmp .vscode", "chmod 600 .github/workflows/ci.yml", "(sleep 0.3; > .mcp.json) & sleep 0.1"),
-    *("while :; do > .mcp.json; done & sleep 0.7; kill $!", "mv ../ws ../q; mkdir ../ws"),
+    *("while :; do > .mcp.json; done & sleep 0.7; kill $!", "mv ../ws ../q; mkdir ../ws", "mv ../ws ../q"),
 )  # fmt: skip
 
 
