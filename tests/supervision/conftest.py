@@ -69,8 +69,7 @@ def ordinary_user() -> Iterator[kills.Stage]:
         pytest.skip("no other interpreter of this version for a user who cannot use root's")
     root = Path(tempfile.mkdtemp(prefix="tillerman-user-"))
     try:
-        for part in ("__init__.py", "paths.py", "core", "supervision"):
-            _copy(kills.SOURCE / "tillerman" / part, root / "src/tillerman" / part)
+        _copy(kills.SOURCE / "tillerman", root / "src/tillerman")
         _copy(Path(msgspec.__file__).parent, root / "src/msgspec")
         for script in (kills.__file__, confined_run.__file__, gated.__file__):
             _copy(Path(script), root / "tests/supervision" / Path(script).name)
@@ -125,6 +124,6 @@ def _same(python: str) -> bool:
 def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
-        shutil.copytree(source, target)
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     else:
         shutil.copy(source, target)
