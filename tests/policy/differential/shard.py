@@ -65,8 +65,8 @@ class Shard:
             if found:
                 self._report(seed, found, partial(self._failures, shell))
         self._counts["lines that did something"] += acted
-        if self._parses and (seen := self._seen_elsewhere(line)):
-            self._report(seed, seen, self._seen_elsewhere)
+        if self._parses and (seen := _seen_elsewhere(line, judged)):
+            self._report(seed, seen, lambda text: _seen_elsewhere(text, self._judge(text)))
 
     def _failures(self, shell: str, line: str) -> list[Failure]:
         return self._compared(line, shell, self._executor.run(shell, line), self._judge(line))
@@ -77,10 +77,6 @@ class Shard:
         if self._guards:
             return oracle.kept(line, shell, facts)
         return failures(line, shell, facts, judged)
-
-    def _seen_elsewhere(self, line: str) -> list[Failure]:
-        names = unexplained(line, self._judge(line).reading)
-        return [Failure("only tree-sitter sees it", name, "tree-sitter", line) for name in names]
 
     def _report(
         self, seed: int, found: list[Failure], again: Callable[[str], list[Failure]]
@@ -103,3 +99,8 @@ class Shard:
                 "line": main.line,
             }
         )
+
+
+def _seen_elsewhere(line: str, judged: oracle.Judgement) -> list[Failure]:
+    names = unexplained(line, judged.reading)
+    return [Failure("only tree-sitter sees it", name, "tree-sitter", line) for name in names]
