@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from tillerman.core.workspace_process import LIVE, WorkspaceProcess
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.sessions.enforcement.protection import Protection
 from tillerman.sessions.run_settings import WorkspaceToolSettings
 from tillerman.sessions.workspace_tools.progress import ProgressReport
@@ -77,7 +77,7 @@ class ProcessCalls:
 
     async def open(self) -> None:
         """Resumes watching processes of an earlier server, with its state of protected names."""
-        running = [process for process in self._processes.list() if process.live]
+        running = self._processes.list("live")
         if running:
             self._protection.resume()
         for process in running:
@@ -94,9 +94,7 @@ class ProcessCalls:
 
     def list(self, caller: Caller, status: str = "all") -> Sequence[WorkspaceProcess]:
         """Lists the caller's processes, newest first."""
-        wanted = LIVE if status == "live" else {status}
-        found = [one for one in reversed(self._processes.list()) if caller.owns(one.owner)]
-        return [one for one in found if status == "all" or one.status in wanted]
+        return [one for one in reversed(self._processes.list(status)) if caller.owns(one.owner)]
 
     async def written(self, caller: Caller, process: str, stream: str) -> str:
         await self._check(caller, process)

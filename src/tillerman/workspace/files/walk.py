@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from tillerman.workspace.files import gitignore
 from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.gitignore import IgnoreRules
@@ -19,7 +21,7 @@ from tillerman.workspace.files.refusal import Refused
 
 DEEPEST = 60  # each level holds a descriptor
 CROWDED = 20_000  # names of one folder
-_LOOKS_AT_CLOCK = 16  # entries between two checks of the clock
+_LOOKS_AT_CLOCK = 64  # entries between two checks of the clock
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -31,7 +33,7 @@ class OpenFile(NamedTuple):
     status: os.stat_result
 
 
-class WalkEntry(NamedTuple):
+class WalkEntry(Struct, frozen=True, gc=False):
     """An entry. `kind` is from the directory entry; `status` and `open` access the file."""
 
     above: tuple[str, ...]  # names from the root to its folder
@@ -117,11 +119,12 @@ class DirectoryWalk:
         if not self._ignored:
             chain = [*chain, *rules_of(folder, len(names))]
         prefix = "".join(f"{name}/" for name in names)
+        hides = not self._ignored
         for number, (name, kind) in enumerate(self._entries(folder)):
             if not number % _LOOKS_AT_CLOCK and self._clock() > self._until:
                 self.late = True
                 return
-            if not self._ignored and (
+            if hides and (
                 name == ".git"
                 or (chain and gitignore.is_ignored(chain, (*names, name), kind == "folder"))
             ):
@@ -144,10 +147,14 @@ class DirectoryWalk:
                 self.left_out["too deep"] += 1
 
     def _entries(self, folder: int) -> list[tuple[str, Kind]]:
-        """Returns the entries, sorted by name."""
+        """Returns the entries, sorted by name. Their kind is known without a stat."""
+        found: list[tuple[str, Kind]]
         try:
             with os.scandir(folder) as entries:
-                found = [(entry.name, _kind(entry)) for entry in islice(entries, CROWDED)]
+                found = [
+                    (one.name, "file" if one.is_file(follow_symlinks=False) else _other_kind(one))
+                    for one in islice(entries, CROWDED)
+                ]
                 self.left_out["in a crowded folder"] += sum(1 for _ in entries)
         except OSError:
             self.left_out["unreadable"] += 1
@@ -195,10 +202,7 @@ def _take(opened: int) -> bytes:
         os.close(opened)
 
 
-def _kind(entry: os.DirEntry[str]) -> Kind:
-    """Returns the kind from the directory entry, without a stat; most are files."""
-    if entry.is_file(follow_symlinks=False):
-        return "file"
+def _other_kind(entry: os.DirEntry[str]) -> Kind:
     if entry.is_dir(follow_symlinks=False):
         return "folder"
     return "link" if entry.is_symlink() else "other"

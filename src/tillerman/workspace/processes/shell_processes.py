@@ -20,7 +20,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from tillerman.core.errors import TillermanError
-from tillerman.core.workspace_process import Mode, WorkspaceProcess
+from tillerman.core.workspace_process import LIVE, Mode, WorkspaceProcess
 from tillerman.paths import private_folder
 from tillerman.supervision.client.warden_client import WardenClient, swept
 from tillerman.supervision.isolation import ConfinedCommand, confine
@@ -294,13 +294,17 @@ class Processes:
         least = 0 if exact else self._place.cap
         return await self._roll.measured(live, least) if live else found
 
-    def list(self, status: str | None = None) -> list[WorkspaceProcess]:
-        """Returns processes, oldest first, filtered by `status`.
+    def list(self, status: str = "all") -> list[WorkspaceProcess]:
+        """Returns processes, oldest first: all, the live ones, or those with this status.
 
         Live ones have their file sizes.
         """
-        rows = [self._roll.known(row) for row in self._registry.list(self._session)]
-        return [self._roll.sized(row) for row in rows if status in (None, "all", row.status)]
+        stored = self._registry.list(self._session, live=status == "live")
+        rows = [self._roll.known(row) for row in stored]
+        if status != "all":
+            wanted = LIVE if status == "live" else {status}
+            rows = [row for row in rows if row.status in wanted]
+        return [self._roll.sized(row) for row in rows]
 
     async def wait(self, process: str, seconds: float | None = None) -> WorkspaceProcess:
         """Waits for its end or the timeout; returns its current state."""
