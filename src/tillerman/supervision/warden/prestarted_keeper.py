@@ -209,6 +209,10 @@ class PooledKeeper(Keeper):
         myself = self._prepare(proc)
         if self._entry:
             self._entry.install(myself.pid)
+        if self._level == "namespace":
+            from tillerman.supervision.warden.mounts import warm_up
+
+            warm_up()
         group, (argv, cwd, env, mounted), rules = _heard(orders)[0]
         *stdio, number = orders.take_files(4)
         program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)

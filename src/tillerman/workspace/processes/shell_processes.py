@@ -115,9 +115,9 @@ class Processes:
         """Starts a command; returns when it runs and is recorded.
 
         `stdin`: none, these bytes, or True: for `write`. `owner` is the client that started it, if
-        there may be several. A sync process is recorded in the background: its id is not needed
-        before it ends or is kept, and it ends with its harness. The caller has checked `cwd`; `env`
-        is the whole environment.
+        there may be several. A sync process is recorded with its end, or when it runs for longer:
+        its id is not needed before, and it ends with its harness. The caller has checked `cwd`;
+        `env` is the whole environment.
         """
         if self._closed:
             raise Refused("the session has ended", hint="start another session")
@@ -179,7 +179,8 @@ class Processes:
             close_files(files)
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        added = asyncio.wrap_future(self._registry.add(process))
+        is_short = mode == "sync"  # most are: recorded later, which does not delay the start
+        added = None if is_short else asyncio.wrap_future(self._registry.add(process))
         try:
             job = await warden.run(
                 confined.argv,
@@ -195,9 +196,13 @@ class Processes:
                 enforcement=self._enforcement(env),
             )
         except (OSError, TillermanError) as error:
-            await added
             await asyncio.to_thread(clear, confined, folder)
-            await self._roll.write_down(name, status="failed", why=str(error), ended_at=now())
+            failure = {"status": "failed", "why": str(error), "ended_at": now()}
+            if added is None:
+                await asyncio.wrap_future(self._registry.add(replace(process, **failure)))
+            else:
+                await added
+                await self._roll.write_down(name, **failure)
             if isinstance(error, OSError):
                 raise not_started(error, cwd) from error
             raise
@@ -205,15 +210,13 @@ class Processes:
             self._place.judged.started(job.mount_failures)
         pid, ticks = await job.started()
         process = replace(process, status="running", pid=pid, started=ticks)
-        live = self._roll.watch(LiveProcess(process, job, confined, added))
+        live = self._roll.watch(LiveProcess(process, job, confined, added, unrecorded=is_short))
         if not self._closed:
             self._output.prepare()
         if task := asyncio.current_task():
             self._starting.discard(task)  # it counts as running now
-        self._roll.write_start(live, waits=mode == "sync")
-        if mode == "sync":
-            self._roll.later(self._roll.recorded(live))
-        else:
+        self._roll.write_start(live, waits=is_short)
+        if not is_short:
             await self._roll.recorded(live)
         return live.process
 
@@ -399,8 +402,8 @@ class Processes:
         self.known(process)
         live = self._roll.live.get(process)
         if live and await live.job.last():
-            await self._roll.recorded(live)
             self._roll.flush_start(live)
+            await self._roll.recorded(live)
             live.process = replace(live.process, mode="background")
             self._roll.write_down(process, mode="background")
             return await self._roll.measured(live)
