@@ -26,10 +26,10 @@ test: $(READY) ## the tests that need nothing but this checkout
 	  $(BIN)/pytest -n 5 --dist worksteal -m "not real and not torture" --ignore tests/real
 
 test-fresh: ## both commands of the README on a minimal Debian, as an ordinary user (root, debootstrap)
-	$(PYTHON) tests/fresh
+	$(PYTHON) -m tests.fresh
 
 test-fresh-root: ## the same as root
-	$(PYTHON) tests/fresh --user root
+	$(PYTHON) -m tests.fresh --user root
 
 test-policy: $(READY) ## 10,000 generated shell lines, read, run by bash and dash, and run under enforcement
 	TILLERMAN_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/policy/differential

@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import approval_tour
 import pytest
-import screen_story
-import screen_tour as tour
-from stages import KEY, Actor
 
+from tests.real.stages import KEY, Actor
+from tests.stand_ins import approval_tour, screen_story
+from tests.stand_ins import screen_tour as tour
 from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 

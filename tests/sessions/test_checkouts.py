@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from session_desk import Desk
-from test_protection import begin, notices, play, run
 
+from tests.sessions.session_desk import Desk
+from tests.sessions.test_protection import begin, notices, play, run
 from tillerman.supervision.client.warden_client import Level, probe
 from tillerman.workspace.protection.known_commits import KnownCommits
 

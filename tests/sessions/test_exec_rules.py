@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gated import PATH, Gated, deny
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
+from tests.supervision.gated import PATH, Gated, deny
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
 from tillerman.core.permission import Rule

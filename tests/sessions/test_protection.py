@@ -14,9 +14,16 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from protected_writers import EVIL, GOOD, WriterLog, prepare, protected, writer_command
-from session_desk import Desk
 
+from tests.sessions.protected_writers import (
+    EVIL,
+    GOOD,
+    WriterLog,
+    prepare,
+    protected,
+    writer_command,
+)
+from tests.sessions.session_desk import Desk
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.core.events import AgentStarted, Enforced, Notice
 from tillerman.core.permission import Rule

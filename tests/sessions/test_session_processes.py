@@ -6,8 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from session_desk import Desk
-
+from tests.sessions.session_desk import Desk
 from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.session_row import SessionRow
 from tillerman.workspace.processes.process_place import ProcessPlace

@@ -10,12 +10,10 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import confined_run
-import gated
-import kills
 import msgspec
 import pytest
 
+from tests.supervision import confined_run, gated, kills
 from tillerman.supervision.client.warden_client import Level, WardenClient, probe
 
 NOBODY = 65534

@@ -22,7 +22,7 @@ from tillerman.supervision.client.warden_client import ChildProcess, WardenClien
 from tillerman.supervision.exec_gate.settings import ExecRefused, GateState, Wanted, gate_settings
 
 if TYPE_CHECKING:
-    import kills
+    from tests.supervision import kills
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LOADER = next(iter(sorted(Path("/lib64").glob("ld-linux*.so*"))), Path("/lib/ld-linux.so.2"))

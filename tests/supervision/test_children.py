@@ -11,9 +11,9 @@ import signal
 import sys
 from pathlib import Path
 
-import kills
 import pytest
 
+from tests.supervision import kills
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.supervision.client.warden_client import ChildProcess, Level, WardenClient, launch

@@ -13,10 +13,11 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
-import kills
 import pytest
-from gated import LOADER, PATH, Gated, Ran, build, deny, run_as
 
+from tests import CHECKOUT
+from tests.supervision import kills
+from tests.supervision.gated import LOADER, PATH, Gated, Ran, build, deny, run_as
 from tillerman.core.permission import Rule
 from tillerman.supervision.client.warden_client import ChildProcess, Level, WardenClient
 from tillerman.supervision.exec_gate import seccomp
@@ -510,7 +511,7 @@ async def test_a_harness_inside_a_harness_is_refused_or_goes_without(
 import asyncio, sys
 sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
-from gated import Gated, deny
+from tests.supervision.gated import Gated, deny
 from tillerman.core.errors import SupervisionUnavailable
 
 async def main():
@@ -523,7 +524,7 @@ async def main():
 
 asyncio.run(main())
 """
-    folders = [str(kills.SOURCE), str(Path(__file__).parent)]
+    folders = [str(kills.SOURCE), str(CHECKOUT)]
     (tmp_path / "inner").mkdir()
     done = await gated.run([sys.executable, "-c", inner, *folders], tmp_path)
     why = (

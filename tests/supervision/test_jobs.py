@@ -10,9 +10,9 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import kills
 import pytest
 
+from tests.supervision import kills
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.supervision.client import foreign_warden

@@ -11,9 +11,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import kills
 import pytest
 
+from tests.supervision import kills
 from tillerman.supervision.client.warden_client import Level, WardenClient, sweep
 
 # What a killed process group cannot reach must be found by the marker, so at the lowest level these

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import kills
 import pytest
 
+from tests.supervision import kills
 from tillerman.supervision.client.warden_client import SweepResult, WardenClient, sweep
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.process_table import MARKER

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from warm_python import Forked, run_tillerman, start_tillerman
+
+from tests.stand_ins.warm_python import Forked, run_tillerman, start_tillerman
 
 PATIENCE = 15.0
 Program = Forked | subprocess.Popen[bytes]

@@ -8,10 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from cli_kills import all_cases, run_kills
-from clis import CliError, pinned
-from stages import STAGES, Actor
 
+from tests.real.cli_kills import all_cases, run_kills
+from tests.real.clis import CliError, pinned
+from tests.real.stages import STAGES, Actor
 from tillerman.supervision.client.warden_client import probe
 from tillerman.testing.model_double.server import ModelDouble
 

@@ -7,8 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from process_kills import STYLES, run_rounds
 
+from tests.workspace.process_kills import STYLES, run_rounds
 from tillerman.supervision.client.warden_client import probe
 
 KILLS = int(os.environ.get("TILLERMAN_KILLS", "500"))

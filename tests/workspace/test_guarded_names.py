@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from hostile_archives import zipped
 
+from tests.workspace.hostile_archives import zipped
 from tillerman.core.permission.guarded_names import INSTRUCTIONS, PROTECTED
 from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files

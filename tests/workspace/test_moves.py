@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from path_attacks import Stage
 
+from tests.workspace.path_attacks import Stage
 from tillerman.workspace.files import moving
 from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files

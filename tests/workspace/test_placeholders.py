@@ -10,8 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from secret_files import PLACEHOLDER, REGISTERED, Change, SecretFile, change, encoded, secret_file
 
+from tests.workspace.secret_files import (
+    PLACEHOLDER,
+    REGISTERED,
+    Change,
+    SecretFile,
+    change,
+    encoded,
+    secret_file,
+)
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.editing import AppliedEdit

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from process_kills import run_rounds
 
+from tests.workspace.process_kills import run_rounds
 from tillerman.supervision.client.warden_client import Level, probe
 
 

@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import kills
 import pytest
-from process_server import ENV, Server, open_processes
 
+from tests.supervision import kills
+from tests.workspace.process_server import ENV, Server, open_processes
 from tillerman.core.timestamps import rfc3339
 from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.database import Database

@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from repositories import Git
 
+from tests.workspace.repositories import Git
 from tillerman.workspace.files import searching, walk
 from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from image_files import gif, jpeg, png, webp
 
+from tests.workspace.image_files import gif, jpeg, png, webp
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files

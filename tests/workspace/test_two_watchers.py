@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from protected_tricks import EVIL, GOOD
 
+from tests.workspace.protected_tricks import EVIL, GOOD
 from tillerman.workspace.protection import checker
 from tillerman.workspace.protection.accepted import MOST_IN_DIGEST, Accepted, digest
 from tillerman.workspace.protection.contents import tree_digest

@@ -11,8 +11,16 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded, without_empty_configs
 
+from tests.workspace.protected_tricks import (
+    EVIL,
+    GOOD,
+    SOME,
+    Case,
+    cases,
+    guarded,
+    without_empty_configs,
+)
 from tillerman.core.errors import IsolationUnavailable
 from tillerman.supervision.isolation import after, confine
 from tillerman.supervision.protocol.launch_warden import command

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from copilot_playback import RECORDINGS
 
+from tests.agents.copilot.copilot_playback import RECORDINGS
 from tillerman.agents.copilot import agent, command_output, stored_sessions
 from tillerman.core.agent import Exit, Word
 from tillerman.core.agent_admin import (

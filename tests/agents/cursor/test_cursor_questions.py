@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_playback import RECORDINGS, SPEC
 from msgspec.structs import replace
 
+from tests.agents.cursor.cursor_playback import RECORDINGS, SPEC
 from tillerman.agents.cursor.hook_requests import CursorHookRequests
 from tillerman.agents.stdio.hooked_per_turn_conversation import HookDecision, Said
 from tillerman.core.events import (

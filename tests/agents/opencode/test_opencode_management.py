@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from opencode_playback import RECORDINGS
 
+from tests.agents.opencode.opencode_playback import RECORDINGS
 from tillerman.agents.opencode import agent, command_output, mcp_settings
 from tillerman.core.agent import Exit, Word
 from tillerman.core.agent_admin import (

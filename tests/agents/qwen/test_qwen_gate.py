@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp_far_side import opened
 
+from tests.agents.acp.acp_far_side import opened
 from tillerman.agents.qwen import agent, ask_policy
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.agents.qwen.launch import GATE, ROW, acp, two_way

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from differential import oracle
-from differential.executor import SHELLS, Executor
-from differential.facts import Facts
-from differential.minimise import minimal
-from differential.oracle import Failure, failures
-from differential.syntax_tree import unexplained
+from tests.policy.differential import oracle
+from tests.policy.differential.executor import SHELLS, Executor
+from tests.policy.differential.facts import Facts
+from tests.policy.differential.minimise import minimal
+from tests.policy.differential.oracle import Failure, failures
+from tests.policy.differential.syntax_tree import unexplained
 
 
 class Shard:

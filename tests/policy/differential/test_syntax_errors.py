@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from differential.generator import line
+from tests.policy.differential.generator import line
 from tillerman.core.permission.shell.parser import ShellParser
 from tillerman.core.permission.shell.syntax import UnparsableCommand
 

@@ -16,14 +16,13 @@ from typing import Any
 
 import pytest
 
+from tests.surfaces.conftest import Bench, wait_for_line
 from tillerman.harness.harness import open_harness
 from tillerman.paths import find_paths
 from tillerman.sessions.session import Session
 from tillerman.supervision.linux.process_table import ancestors, find
 from tillerman.surfaces.cli.parsing.argparse_errors import parse
 from tillerman.surfaces.cli.parsing.parser import build
-
-from ..conftest import Bench, wait_for_line
 
 
 @pytest.fixture

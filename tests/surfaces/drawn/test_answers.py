@@ -9,9 +9,9 @@ from collections import Counter
 from html.parser import HTMLParser
 
 import pytest
-from answers import answer, expected, letters, visible
 from rich.console import Console
 
+from tests.surfaces.drawn.answers import answer, expected, letters, visible
 from tillerman.core.events import Entry, Event, MessageChunk, TurnEnded, TurnStarted
 from tillerman.core.transcript import fold
 from tillerman.sessions.export import to_html

@@ -11,11 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gh_stand_in import RECORDINGS, GhStandIn, failures
-from repositories import ACTIONS, BRANCH, Git, change, git_in, publish, start_repository
 from textual.color import Color
 from textual.pilot import Pilot
 
+from tests.surfaces.tui.desk import Desk, desk
+from tests.workspace.gh_stand_in import RECORDINGS, GhStandIn, failures
+from tests.workspace.repositories import (
+    ACTIONS,
+    BRANCH,
+    Git,
+    change,
+    git_in,
+    publish,
+    start_repository,
+)
 from tillerman.surfaces.tui import repository_refresh
 from tillerman.surfaces.tui.app import TillermanApp
 from tillerman.surfaces.tui.bars.branch_bar import COLORS, BreadcrumbBar, BreadcrumbFrame
@@ -26,8 +35,6 @@ from tillerman.workspace.branch.pull_request import PullRequest, PullRequestUnav
 from tillerman.workspace.branch.status import Breadcrumb
 from tillerman.workspace.files import inotify
 from tillerman.workspace.git.repository_state import Repository, WorkState
-
-from .desk import Desk, desk
 
 PULLS = {
     "DRAFT": "pr_draft",

@@ -16,6 +16,8 @@ from textual.color import Color
 from textual.dom import DOMNode
 from textual.theme import Theme
 
+from tests.surfaces.tui.desk import Desk, desk
+from tests.surfaces.tui.machine import Machine
 from tillerman.surfaces import tui
 from tillerman.surfaces.tui import fuzzy, keymap, themes
 from tillerman.surfaces.tui.app import TillermanApp
@@ -26,9 +28,6 @@ from tillerman.surfaces.tui.dialogs.model_picker import ModelPicker
 from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 from tillerman.surfaces.tui.dialogs.theme_picker import ThemePicker
 from tillerman.surfaces.tui.focus_scopes import PLACES
-
-from .desk import Desk, desk
-from .machine import Machine
 
 
 @pytest.fixture

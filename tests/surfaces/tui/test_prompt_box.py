@@ -9,13 +9,12 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
+from tests.surfaces.tui.desk import desk, type_in
 from tillerman.core.transcript_blocks import TextBlock, Turn
 from tillerman.surfaces.tui.prompt.completions import Completion
 from tillerman.surfaces.tui.prompt.history import PromptHistory, matching
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 from tillerman.surfaces.tui.prompt.queue import waiting
-
-from .desk import desk, type_in
 
 
 class Alone(App[None]):

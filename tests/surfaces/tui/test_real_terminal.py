@@ -6,12 +6,10 @@ import json
 import shutil
 from typing import Any
 
-import approval_tour
 import pytest
-import screen_story
-import screen_tour
 
-from ..conftest import Bench
+from tests.stand_ins import approval_tour, screen_story, screen_tour
+from tests.surfaces.conftest import Bench
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
 
