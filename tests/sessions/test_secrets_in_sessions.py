@@ -314,8 +314,8 @@ async def test_what_the_user_types_and_attaches_is_kept_without_the_secret(desk:
                     await second.answer(id, Answer("allow", input=changed))
                 case QuestionAsked(request_id=id):
                     await second.answer(id, Answer("allow", answers={"which": SECRET}))
-                    await second.prompt(f"steer to {SECRET}", when_busy="steer")
                     await second.prompt(f"then {SECRET}")
+                    await second.prompt(f"steer to {SECRET}", when_busy="steer")
                 case UserMessage(how="queued"):
                     break
         await session.idle()
