@@ -84,7 +84,7 @@ class SessionPane(Vertical):
         self.told: ConversationBlock | None = None  # the last command block
         self.choosing = asyncio.Lock()
         self.chosen = ("", 0.0)  # last approval preset, and when
-        self.box.commands = self._commands
+        self.box.sources.commands = self._commands
 
     def compose(self) -> ComposeResult:
         yield self._conversation
