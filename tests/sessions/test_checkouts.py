@@ -11,7 +11,7 @@ import pytest
 from session_desk import Desk
 from test_protection import begin, notices, play, run
 
-from tillerman.supervision.client.warden_client import Level, probe
+from tillerman.supervision.client.supervision_levels import Level, probe
 from tillerman.workspace.protection.known_commits import KnownCommits
 
 WORKFLOW = ".github/workflows/ci.yml"

@@ -16,7 +16,8 @@ import kills
 import msgspec
 import pytest
 
-from tillerman.supervision.client.warden_client import Level, WardenClient, probe
+from tillerman.supervision.client.supervision_levels import Level, probe
+from tillerman.supervision.client.warden_client import WardenClient
 
 NOBODY = 65534
 

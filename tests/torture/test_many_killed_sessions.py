@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.supervision.client.warden_client import probe
+from tillerman.supervision.client.supervision_levels import probe
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "sessions"))
 from harness_kills import run_kills

@@ -87,7 +87,7 @@ class ProcessCalls:
         for task in self._watches:
             task.cancel()
         if self._bench.survives:
-            await self._processes.let_go()
+            await self._processes.release()
         else:
             await self._processes.close()
         await asyncio.gather(*self._watches, return_exceptions=True)
