@@ -12,7 +12,7 @@ from session_desk import Desk
 from test_protection import begin, notices, play, run
 
 from tillerman.supervision.client.supervision_levels import Level, probe
-from tillerman.workspace.protection.known_commits import KnownCommits
+from tillerman.workspace.protection.git.known_commits import KnownCommits
 
 WORKFLOW = ".github/workflows/ci.yml"
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@b")

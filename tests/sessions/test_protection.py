@@ -23,8 +23,8 @@ from tillerman.core.permission import Rule
 from tillerman.sessions.run_settings import EnforcementSettings
 from tillerman.sessions.session import Session
 from tillerman.supervision.client.supervision_levels import Level, probe
-from tillerman.workspace.protection.quarantine import items
-from tillerman.workspace.protection.take_back import take_back
+from tillerman.workspace.protection.restore.quarantine import items
+from tillerman.workspace.protection.restore.take_back import take_back
 
 State = dict[str, tuple[int, bytes]]
 

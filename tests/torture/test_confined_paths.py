@@ -14,7 +14,7 @@ import pytest
 from hostile_archives import zipped
 from path_attacks import SECRET, Stage
 
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
 
@@ -164,7 +164,7 @@ import random, re, shutil, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 from hostile_archives import corpus, mutated, resummed
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
 base, first, count = Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])

@@ -79,7 +79,7 @@ def _paths(
     rule: Rule, request: PermissionRequested, context: DecisionContext, config: Config
 ) -> Enforced:
     from tillerman.workspace.protection.denied_paths import reads_denied
-    from tillerman.workspace.protection.git_index import tracked
+    from tillerman.workspace.protection.git.index import tracked
 
     if not reads_denied([rule]):
         return Enforced("denied paths", "advisory", "only rules that deny to read can hide files")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tillerman.core.events import Entry, decode_entry
-from tillerman.core.summary_events import summarize
+from tillerman.core.transcript.summary_events import summarize
 
 from ..conftest import Bench, wait_for_line
 

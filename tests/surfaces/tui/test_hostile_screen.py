@@ -16,12 +16,13 @@ from textual.strip import Strip
 
 from tillerman.core.events import Answer
 from tillerman.surfaces.rendering.markdown_stream import Block
-from tillerman.surfaces.tui import keymap, session_controller
+from tillerman.surfaces.tui import session_controller
 from tillerman.surfaces.tui.app import TillermanApp
 from tillerman.surfaces.tui.commands import COMMANDS, Command
 from tillerman.surfaces.tui.conversation.blocks import ConversationBlock, MessageBlock
 from tillerman.surfaces.tui.conversation.viewport import KEPT, Viewport
-from tillerman.surfaces.tui.focus_scopes import PLACES
+from tillerman.surfaces.tui.keys import keymap
+from tillerman.surfaces.tui.keys.focus_scopes import PLACES
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 
 from ..conftest import Bench, Terminal, wait_until

@@ -9,7 +9,7 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
-from tillerman.core.transcript_blocks import TextBlock, Turn
+from tillerman.core.transcript.blocks import TextBlock, Turn
 from tillerman.surfaces.tui.prompt.completions import Completion
 from tillerman.surfaces.tui.prompt.history import PromptHistory, matching
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox

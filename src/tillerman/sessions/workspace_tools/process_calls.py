@@ -21,7 +21,7 @@ from tillerman.sessions.enforcement.protection import Protection
 from tillerman.sessions.run_settings import WorkspaceToolSettings
 from tillerman.sessions.workspace_tools.progress import ProgressReport
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.processes import output_reader
 from tillerman.workspace.processes.process_place import UnknownProcess

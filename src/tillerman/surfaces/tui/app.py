@@ -17,16 +17,16 @@ from textual.screen import ModalScreen
 
 from tillerman.core.errors import TillermanError
 from tillerman.surfaces.tui import picker_actions, themes
-from tillerman.surfaces.tui.app_keys import KEYS, OF_PANES
 from tillerman.surfaces.tui.bars.branch_bar import BreadcrumbBar, BreadcrumbFrame
 from tillerman.surfaces.tui.bars.key_bar import KeyLine
 from tillerman.surfaces.tui.bars.status_bar import StatusBar
 from tillerman.surfaces.tui.bars.tab_bar import Tab, TabBar
-from tillerman.surfaces.tui.output_sanitizer import OutputSanitizer
+from tillerman.surfaces.tui.keys.app_keys import KEYS, OF_PANES
 from tillerman.surfaces.tui.pane_switcher import PaneSwitcher
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 from tillerman.surfaces.tui.session_pane import SessionPane
 from tillerman.surfaces.tui.tab_states import Tabs
+from tillerman.surfaces.tui.terminal.output_sanitizer import OutputSanitizer
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -84,7 +84,7 @@ class TillermanApp(App[int]):
         found = super().get_driver_class()
         if found.__name__ != "LinuxDriver":
             return found
-        from tillerman.surfaces.tui.quiet_driver import QuietDriver
+        from tillerman.surfaces.tui.terminal.quiet_driver import QuietDriver
 
         return QuietDriver
 
@@ -154,8 +154,8 @@ class TillermanApp(App[int]):
     def _obey_config(self, config: Config) -> None:
         told = themes.choose(self, config.screen.theme)
         if config.screen.keys:
-            from tillerman.surfaces.tui import keymap
-            from tillerman.surfaces.tui.focus_scopes import PLACES
+            from tillerman.surfaces.tui.keys import keymap
+            from tillerman.surfaces.tui.keys.focus_scopes import PLACES
 
             told += keymap.problems(config.screen.keys, PLACES)
             self.set_keymap(config.screen.keys)
@@ -424,7 +424,7 @@ class TillermanApp(App[int]):
     def on_session_pane_waits(self, message: SessionPane.Waits) -> None:
         """Notifies only if the user does not see the pane."""
         if self._harness and not (self.app_focus and message.pane is self.pane):
-            from tillerman.surfaces.tui.bell import call
+            from tillerman.surfaces.tui.terminal.bell import call
 
             call(self, self._harness.config.screen.notify, message.title)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tillerman.core.agent import File
     from tillerman.core.events import Answer, Entry
     from tillerman.core.session_options import WhenBusy
-    from tillerman.core.transcript import Transcript
+    from tillerman.core.transcript.transcript import Transcript
     from tillerman.surfaces.rendering.dialogs import PermissionDialog
     from tillerman.surfaces.tui.conversation.blocks import (
         BlockList,

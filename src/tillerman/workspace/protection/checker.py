@@ -29,8 +29,7 @@ from tillerman.workspace.protection.differences import (
     state_digest,
     still_made,
 )
-from tillerman.workspace.protection.failures import Failures
-from tillerman.workspace.protection.known_commits import Files, KnownCommits
+from tillerman.workspace.protection.git.known_commits import Files, KnownCommits
 from tillerman.workspace.protection.known_state import KnownState, SavedState
 from tillerman.workspace.protection.protected_names import MOST_FOLDERS, look_again
 from tillerman.workspace.protection.protected_state import (
@@ -39,8 +38,13 @@ from tillerman.workspace.protection.protected_state import (
     mark_of,
     parent_of,
 )
-from tillerman.workspace.protection.restore import AcceptedMeanwhile, ChangedMeanwhile, Restorer
-from tillerman.workspace.protection.undone import Undone
+from tillerman.workspace.protection.restore.failures import Failures
+from tillerman.workspace.protection.restore.restorer import (
+    AcceptedMeanwhile,
+    ChangedMeanwhile,
+    Restorer,
+)
+from tillerman.workspace.protection.restore.undone import Undone
 
 # An agent's own sandbox (Codex) creates these empty as mount points, and fails without them.
 _MOUNT_POINTS = frozenset({".codex", ".agents", ".git"})

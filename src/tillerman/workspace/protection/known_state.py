@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from tillerman.workspace.protection.differences import is_in_new_folder, is_inside
-from tillerman.workspace.protection.held_folders import HeldFolders
 from tillerman.workspace.protection.protected_names import MOST_FOLDERS, look
 from tillerman.workspace.protection.protected_state import NOTHING, PathNode, State
+from tillerman.workspace.protection.restore.held_folders import HeldFolders
 
 
 class KnownState:
