@@ -14,12 +14,13 @@ $(READY): requirements/dev.lock pyproject.toml
 
 setup: $(READY) ## create .venv with the locked dependencies
 
-check: $(READY) ## lint, types, import rules
+check: $(READY) ## lint, types, import rules, generated documents, sizes
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python tests/code_sizes.py
 
 test: $(READY) ## the tests that need nothing but this checkout
 	PYTEST_DEBUG_TEMPROOT="$$($(BIN)/python tests/memory_folder.py)" \

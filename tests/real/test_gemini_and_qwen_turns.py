@@ -37,7 +37,7 @@ from tillerman.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from tillerman.core.usage_totals import added
+from tillerman.core.transcript.usage_totals import added
 from tillerman.testing.model_double.script import (
     Attempts,
     Fail,

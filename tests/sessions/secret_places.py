@@ -15,7 +15,7 @@ import msgspec
 from tests.sessions.session_desk import Desk
 from tests.supervision.written import WAYS
 from tillerman.core.events import encode
-from tillerman.core.transcript import fold
+from tillerman.core.transcript.transcript import fold
 from tillerman.sessions import export
 from tillerman.sessions.session import read_all
 

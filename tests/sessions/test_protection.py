@@ -29,9 +29,9 @@ from tillerman.core.events import AgentStarted, Enforced, Notice
 from tillerman.core.permission import Rule
 from tillerman.sessions.run_settings import EnforcementSettings
 from tillerman.sessions.session import Session
-from tillerman.supervision.client.warden_client import Level, probe
-from tillerman.workspace.protection.quarantine import items
-from tillerman.workspace.protection.take_back import take_back
+from tillerman.supervision.client.supervision_levels import Level, probe
+from tillerman.workspace.protection.restore.quarantine import items
+from tillerman.workspace.protection.restore.take_back import take_back
 
 State = dict[str, tuple[int, bytes]]
 

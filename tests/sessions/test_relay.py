@@ -31,7 +31,7 @@ from tillerman.core.events import (
     TurnStarted,
     UserMessage,
 )
-from tillerman.core.handoff_summary import account
+from tillerman.core.transcript.handoff_summary import account
 from tillerman.sessions.fallback.policy import FallbackPolicy
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 

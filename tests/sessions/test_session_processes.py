@@ -22,7 +22,7 @@ async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, Workspace
     started = await processes.start(
         "echo said; sleep 60", cwd=desk.project, env=env, mode="background"
     )
-    await processes.let_go()
+    await processes.release()
     return row, started
 
 

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from tests.supervision import confined_run, gated, kills
-from tillerman.supervision.client.warden_client import Level, WardenClient, probe
+from tillerman.supervision.client.supervision_levels import Level, probe
+from tillerman.supervision.client.warden_client import WardenClient
 
 NOBODY = 65534
 

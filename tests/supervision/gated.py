@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tillerman.core.permission import Rule
-from tillerman.supervision.client.warden_client import ChildProcess, WardenClient
+from tillerman.supervision.client.child_processes import ChildProcess
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.exec_gate.settings import ExecRefused, GateState, Wanted, gate_settings
 
 if TYPE_CHECKING:

@@ -19,7 +19,9 @@ from tests import CHECKOUT
 from tests.supervision import kills
 from tests.supervision.gated import LOADER, PATH, Gated, Ran, build, deny, run_as
 from tillerman.core.permission import Rule
-from tillerman.supervision.client.warden_client import ChildProcess, Level, WardenClient
+from tillerman.supervision.client.child_processes import ChildProcess
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.exec_gate import seccomp
 from tillerman.supervision.exec_gate.settings import (
     ExecRefused,
@@ -343,7 +345,7 @@ async def test_a_harness_that_comes_back_brings_the_rules_of_its_time(
     )
     output = tmp_path / "job/stdout"
     await until(lambda: output.read_text() == "126\n0\n")
-    warden.let_go()
+    warden.release()
     again = await WardenClient.rejoin(warden.folder)
     assert again
     try:

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.supervision import kills
-from tillerman.supervision.client.warden_client import Level, WardenClient, sweep
+from tillerman.supervision.client.orphan_sweep import sweep
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
 
 # What a killed process group cannot reach must be found by the marker, so at the lowest level these
 # escape: that is why it is the lowest.

@@ -15,7 +15,7 @@ import pytest
 from tests import CHECKOUT
 from tests.workspace.hostile_archives import zipped
 from tests.workspace.path_attacks import SECRET, Stage
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
 
@@ -164,8 +164,8 @@ _UNPACKER = """
 import random, re, shutil, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
-from tests.workspace.hostile_archives import corpus, mutated, resummed
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from hostile_archives import corpus, mutated, resummed
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
 base, first, count = Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])

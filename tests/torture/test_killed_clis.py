@@ -12,7 +12,7 @@ import pytest
 from tests.real.cli_kills import all_cases, run_kills
 from tests.real.clis import CliError, pinned
 from tests.real.stages import STAGES, Actor
-from tillerman.supervision.client.warden_client import probe
+from tillerman.supervision.client.supervision_levels import probe
 from tillerman.testing.model_double.server import ModelDouble
 
 KILLS = int(os.environ.get("TILLERMAN_CLI_KILLS", "50"))

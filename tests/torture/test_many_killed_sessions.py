@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.sessions.harness_kills import run_kills
-from tillerman.supervision.client.warden_client import probe
+from tillerman.supervision.client.supervision_levels import probe
 
 KILLS = int(os.environ.get("TILLERMAN_KILLS", "500"))
 

@@ -26,8 +26,8 @@ from tillerman.supervision.isolation import after, confine
 from tillerman.supervision.protocol.launch_warden import command
 from tillerman.workspace.files import inotify
 from tillerman.workspace.protection import checker, protected_names, watch_loop, watcher
-from tillerman.workspace.protection import quarantine as quarantines
 from tillerman.workspace.protection.early_look import early_looks
+from tillerman.workspace.protection.restore import quarantine as quarantines
 from tillerman.workspace.protection.watcher import Undone, Watcher
 
 Git = Callable[..., str]

@@ -23,7 +23,7 @@ from tillerman.surfaces.tui.dialogs.mode_picker import ModePicker
 from tillerman.surfaces.tui.dialogs.model_picker import ModelPicker
 from tillerman.surfaces.tui.dialogs.session_browser import SessionBrowser
 from tillerman.surfaces.tui.dialogs.theme_picker import ThemePicker
-from tillerman.surfaces.tui.rich_lines import RichLineRenderer
+from tillerman.surfaces.tui.terminal.rich_lines import RichLineRenderer
 
 ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats what it is told
 TURNS: list[list[dict[str, Any]]] = [

@@ -21,7 +21,7 @@ from tillerman.sessions.enforcement.protection import Protection
 from tillerman.sessions.run_settings import WorkspaceToolSettings
 from tillerman.sessions.workspace_tools.progress import ProgressReport
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.processes import output_reader
 from tillerman.workspace.processes.process_place import UnknownProcess
@@ -87,7 +87,7 @@ class ProcessCalls:
         for task in self._watches:
             task.cancel()
         if self._bench.survives:
-            await self._processes.let_go()
+            await self._processes.release()
         else:
             await self._processes.close()
         await asyncio.gather(*self._watches, return_exceptions=True)

@@ -7,10 +7,10 @@ import time
 
 from msgspec import Struct
 
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.walk import DEEPEST, DirectoryWalk, Kind, WalkEntry
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.walk import DEEPEST, DirectoryWalk, Kind, WalkEntry
 
 MOST = 5_000
 AT_ONCE = 0.02  # seconds of CPU time

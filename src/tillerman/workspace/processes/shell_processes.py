@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
 import shutil
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,10 +20,9 @@ from msgspec.structs import replace
 
 from tillerman.core.errors import TillermanError
 from tillerman.core.workspace_process import LIVE, Mode, WorkspaceProcess
-from tillerman.paths import private_folder
-from tillerman.supervision.client.warden_client import WardenClient, swept
+from tillerman.supervision.client.orphan_sweep import sweep_when_free
 from tillerman.supervision.isolation import ConfinedCommand, confine
-from tillerman.supervision.linux.process_table import ancestors, boot_id
+from tillerman.supervision.linux.process_table import boot_id
 from tillerman.workspace.files.refusal import Refused, refused
 from tillerman.workspace.processes.live_processes import (
     SCRATCH,
@@ -43,6 +41,7 @@ from tillerman.workspace.processes.process_records import (
     settle,
     settle_one,
 )
+from tillerman.workspace.processes.session_warden import SessionWarden
 
 MOST = 20  # at once, per session
 INPUT_CAP = 1024 * 1024  # bytes of input at the start
@@ -54,7 +53,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Processes:
-    """The processes of a session. Open it with `open`; end it with `close` or `let_go`."""
+    """The processes of a session. Open it with `open`; end it with `close` or `release`."""
 
     def __init__(
         self,
@@ -70,8 +69,7 @@ class Processes:
         self._boot = boot_id()
         self._roll = LiveProcesses(registry, place.folder / session)
         self._output = OutputFolders(place.folder, session)
-        self._warden: WardenClient | None = None
-        self._warming = asyncio.Lock()
+        self._warden = SessionWarden(place)
         self._starting: set[asyncio.Task[Any]] = set()
         self._closed = False
         self._expiry: asyncio.TimerHandle | None = None
@@ -89,7 +87,7 @@ class Processes:
         `clean` redacts secrets in a command before it is recorded.
         """
         opened = cls(session, registry, place, clean)
-        await opened._find_again()
+        await opened._reattach()
         await settle(registry, place.folder, place.records)
         opened._expire()
         return opened
@@ -98,7 +96,7 @@ class Processes:
 
     async def warm(self) -> None:
         """Starts the warden before the first command needs it."""
-        await self._ready()
+        await self._warden.ready()
 
     async def start(
         self,
@@ -141,7 +139,7 @@ class Processes:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            self._roll.later(self._call_off(task))  # no caller knows its id
+            self._roll.later(self._cancel_start(task))  # no caller knows its id
             raise
 
     async def _start(
@@ -155,7 +153,7 @@ class Processes:
         protected: Sequence[Path],
         owner: str | None,
     ) -> WorkspaceProcess:
-        warden = await self._ready()
+        warden = await self._warden.ready()
         try:
             name, folder, files = self._output.take()
         except OSError as error:
@@ -193,7 +191,7 @@ class Processes:
                 stdin=stdin,
                 lasting=mode == "background",
                 rules=confined.rules,
-                enforcement=self._enforcement(env),
+                enforcement=self._warden.enforcement(env),
             )
         except (OSError, TillermanError) as error:
             await asyncio.to_thread(clear, confined, folder)
@@ -242,28 +240,10 @@ class Processes:
 
         return confined() if isolation == "basic" else await asyncio.to_thread(confined)
 
-    async def _call_off(self, task: asyncio.Task[WorkspaceProcess]) -> None:
+    async def _cancel_start(self, task: asyncio.Task[WorkspaceProcess]) -> None:
         with contextlib.suppress(TillermanError, OSError):
             process = await task
             await self.kill(process.id, why="the call was cancelled")
-
-    async def _ready(self) -> WardenClient:
-        """Returns the session's warden; starts one if there is none or it was killed."""
-        async with self._warming:
-            if self._warden is None or self._warden.lost:
-                private_folder(self._place.records)
-                self._warden = await WardenClient.start(
-                    level=self._place.level,
-                    records=self._place.records,
-                    marker=f"{secrets.token_hex(8)}-ws",
-                    linger=self._place.linger,
-                )
-                if self._place.judged:
-                    self._place.judged.attach(self._warden)
-            return self._warden
-
-    def _enforcement(self, env: Mapping[str, str]) -> Mapping[str, Any]:
-        return self._place.judged.enforcement(env) if self._place.judged else {}
 
     # -- queries ----------------------------------------------------------------------------------
 
@@ -357,8 +337,7 @@ class Processes:
 
     def started(self, pid: int) -> bool:
         """Returns whether the pid is a process of this session, or a descendant of one."""
-        warden = self._warden.pid if self._warden else None
-        return warden is not None and warden in ancestors(pid)
+        return self._warden.started(pid)
 
     # -- actions ----------------------------------------------------------------------------------
 
@@ -412,20 +391,16 @@ class Processes:
     async def close(self) -> None:
         """Ends the session with all its processes."""
         await self._stop("the session ended")
-        if self._warden:
-            await self._warden.close()
-            self._warden = None
+        await self._warden.close()
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         """Stops the server without ending the session: background processes continue."""
         await self._stop("its server ended", but_lasting=True)
         for live in self._roll.live.values():
             if live.ended:
                 live.ended.cancel()
         self._roll.live.clear()
-        if self._warden:
-            self._warden.let_go()
-            self._warden = None
+        self._warden.release()
 
     async def _stop(self, why: str, *, but_lasting: bool = False) -> None:
         self._closed = True
@@ -444,16 +419,13 @@ class Processes:
 
     # -- internals --------------------------------------------------------------------------------
 
-    async def _find_again(self) -> None:
+    async def _reattach(self) -> None:
         """Reattaches to processes that ran when the last server of this session ended."""
         rows = {row.id: row for row in self._registry.list(self._session, live=True)}
         for marker in sorted({row.warden for row in rows.values() if row.warden}):
-            warden = await WardenClient.rejoin(self._place.records / marker)
+            warden = await self._warden.rejoin(marker)
             if warden is None:
                 continue
-            self._warden = warden
-            if self._place.judged:
-                self._place.judged.attach(warden)
             for name, job in warden.running.items():
                 if name not in rows:  # its id was never returned
                     await job.kill()
@@ -465,10 +437,10 @@ class Processes:
                     await self._roll.note_start(live)
                 else:
                     self._roll.later(self._roll.note_start(live))
-        held = self._warden.folder.name if self._warden else None
+        held = self._warden.marker
         for row in rows.values():
             if row.warden and row.warden != held:
-                await swept(self._place.records / row.warden)
+                await sweep_when_free(self._place.records / row.warden)
             await settle_one(row, self._registry, self._place.folder)
 
     def _expire(self) -> None:
