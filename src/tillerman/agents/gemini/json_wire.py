@@ -40,11 +40,6 @@ _WITHHELD = {  # by approval mode
 }
 _DENIED = frozenset({"policy_violation", "stop_execution"})
 _PLANNING = "Access denied: plan path"
-_EXITS = {  # with empty stdout
-    41: ("not_signed_in", ROW.login),
-    42: ("history_lost", "the agent no longer has this conversation: start a new session"),
-    55: ("agent_failed", "trust the folder in Gemini CLI, or set `agents.gemini.trust = true`"),
-}
 
 
 class GeminiStreamWire(OneWayWire):
@@ -94,12 +89,7 @@ class GeminiStreamWire(OneWayWire):
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
         """The failure of an exit without a result."""
-        if exit.code not in _EXITS:
-            return None
-        kind, hint = _EXITS[exit.code]
-        said = [line for line in stderr.splitlines() if line.strip()]
-        message = said[-1].strip() if said else f"the agent ended with exit code {exit.code}"
-        return Failure(kind=kind, message=message, hint=hint)  # type: ignore[arg-type]
+        return failures.TABLE.read_exit(exit.code, stderr)
 
     def _message(self, said: Table) -> Iterator[Event]:
         words = text(said, "content")
