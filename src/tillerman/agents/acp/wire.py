@@ -367,7 +367,7 @@ class AcpWire:
         self._requests.forget()
         self._speech.rest()
         self._turn = self._waiting = None
-        yield from self._meter.report(result, whole=whole)
+        yield from self._meter.result(result, whole=whole)
         yield end
 
 

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
-from tillerman.agents.opencode.stored_usage import Counted, counted, database
+from tillerman.agents.decoding.token_meter import TokenCounts
+from tillerman.agents.opencode.stored_usage import counted, database
 from tillerman.agents.stdio.conversation import StdioConversation
 from tillerman.core.agent import DecodedLine
 from tillerman.core.events import AgentReady, Event, TurnEnded, UsageReported
@@ -17,7 +18,7 @@ _WATCHED = frozenset({AgentReady, TurnEnded})
 
 class CountedConversation(StdioConversation):
     _native_id = ""
-    _before: Counted | None = None  # total before the turn; None: unknown
+    _before: TokenCounts | None = None  # total before the turn; None: unknown
 
     async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
         async for batch in super().heard():
@@ -35,7 +36,7 @@ class CountedConversation(StdioConversation):
                     self._native_id = native_id
                     self._before = await self._counted()
                     if not self._before and not self._spec.resume:
-                        self._before = Counted()  # may be stored only with its first prompt
+                        self._before = TokenCounts()  # may be stored only with its first prompt
                 case TurnEnded():
                     last = checked[-1] if checked else None
                     if isinstance(last, UsageReported):
@@ -50,7 +51,7 @@ class CountedConversation(StdioConversation):
         before, self._before = self._before, await self._counted()
         if before is None or self._before is None:
             return [reported] if reported else []
-        used = self._before.since(before)
+        used = self._before.minus(before)
         if not reported and not any(used):
             return []
         reported = reported or UsageReported()
@@ -64,5 +65,5 @@ class CountedConversation(StdioConversation):
             )
         ]
 
-    async def _counted(self) -> Counted | None:
+    async def _counted(self) -> TokenCounts | None:
         return await asyncio.to_thread(counted, database(self._host.variable), self._native_id)

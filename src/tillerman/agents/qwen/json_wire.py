@@ -258,7 +258,7 @@ class QwenStreamWire:
             yield ToolFinished(call_id=call.call_id, outcome="cancelled", parent=call.parent)
         self._calls.clear()
         self._denied.clear()
-        yield self._meter.report(table(line, "usage"))
+        yield self._meter.result(table(line, "usage"))
         if failed and self._cancelling:
             yield TurnEnded(reason="cancelled")
         elif failed or said:
