@@ -146,7 +146,7 @@ class CodexExecWire(OneWayWire):
 
     def _end(self, end: TurnEnded) -> Said:
         yield from self._items.drop(run_on=False)
-        self._speech.rest()
+        self._speech.end_turn()
         yield end
 
 
