@@ -22,7 +22,7 @@ from clis import CliError, pinned
 from stages import STAGES, Actor
 
 from bench.realtime import first_in_line
-from tillerman.testing.cli_setups.claude import ClaudeSetup
+from tillerman.agents.claude.cli_setup import ClaudeSetup
 from tillerman.testing.model_double.script import Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 

@@ -39,10 +39,10 @@ class GateReport(Struct, frozen=True):
 
 
 async def probe_gate(agent: Agent, program: str, version: str) -> GateReport:
-    from tillerman.testing.cli_setups import STAGES  # imported lazily, it loads a web server
+    from tillerman.testing.cli_setups import setups  # imported lazily, it loads a web server
 
     name = agent.info.name
-    stage = STAGES.get(name)
+    stage = setups().get(name)
     if stage is None:
         return GateReport(name, version, problem="it cannot be put before a scripted model")
     try:

@@ -39,7 +39,7 @@ def test_agents_come_from_entry_points_rows_and_the_config() -> None:
     found = agents.available({"foo": {"acp": "foo --acp"}, "claude": {"model": "opus"}})
     assert found["foo"] == "config"
     assert found["codex-acp"] == "ACP"
-    assert found["claude"] == "tillerman.agents.claude:agent"
+    assert found["claude"] == "tillerman.agents.claude.agent:agent"
     assert list(found) == sorted(found)
 
 

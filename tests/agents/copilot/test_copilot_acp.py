@@ -14,7 +14,7 @@ from copilot_playback import RECORDINGS, SPEC
 from msgspec.structs import replace
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.copilot import agent
+from tillerman.agents.copilot.agent import agent
 from tillerman.agents.copilot.dialect import ROW, CopilotDialect
 from tillerman.agents.copilot.failures import told
 from tillerman.agents.copilot.wire import CopilotWire

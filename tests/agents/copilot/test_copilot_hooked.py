@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from listening import Listener, listening
 
-from tillerman.agents.copilot import agent
+from tillerman.agents.copilot.agent import agent
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.errors import GateNotEnforced
 from tillerman.core.events import (

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from acp_far_side import opened
 
-from tillerman.agents.gemini import agent, ask_policy
+from tillerman.agents.gemini import ask_policy
+from tillerman.agents.gemini.agent import agent
 from tillerman.agents.gemini.dialect import GeminiDialect
 from tillerman.agents.gemini.launch import GATE, ROW, acp
 from tillerman.core.agent import SecretFolder, SessionSpec

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tillerman.agents import load
-from tillerman.agents.gemini import agent
+from tillerman.agents.gemini.agent import agent
 from tillerman.agents.gemini.json_wire import GeminiStreamWire
 from tillerman.agents.gemini.launch import GATE
 from tillerman.core.agent import Exit, File, Prompt, SecretFile, SessionSpec

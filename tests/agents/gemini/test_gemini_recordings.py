@@ -9,7 +9,7 @@ from acp_far_side import far_side
 from gemini_playback import RECORDINGS, encoded, lines, play, recordings
 
 from tillerman.agents import load
-from tillerman.agents.gemini import agent
+from tillerman.agents.gemini.agent import agent
 from tillerman.core.events import (
     MessageChunk,
     ToolFinished,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from opencode_playback import RECORDINGS, SPEC
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.opencode import agent
+from tillerman.agents.opencode.agent import agent
 from tillerman.agents.opencode.config import ASK
 from tillerman.agents.opencode.dialect import ROW, OpencodeDialect
 from tillerman.agents.opencode.wire import OpencodeWire

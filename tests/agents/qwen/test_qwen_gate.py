@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from acp_far_side import opened
 
-from tillerman.agents.qwen import agent, ask_policy
+from tillerman.agents.qwen import ask_policy
+from tillerman.agents.qwen.agent import agent
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.agents.qwen.launch import GATE, ROW, acp, two_way
 from tillerman.core.agent import SecretFile, SessionSpec

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from acp_far_side import Talk, opened
 
-from tillerman.agents.qwen import agent
+from tillerman.agents.qwen.agent import agent
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.agents.qwen.json_wire import QwenStreamWire
 from tillerman.agents.qwen.launch import GATE, ROW

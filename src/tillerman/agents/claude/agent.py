@@ -231,3 +231,6 @@ def _model(model: Table) -> Model:
         efforts=tuple(strings(model, "supportedEffortLevels")),
         context=1_000_000 if resolved.endswith("[1m]") else None,
     )
+
+
+agent = ClaudeCode()

@@ -236,3 +236,7 @@ def _checked(ran: CommandResult, what: str) -> bytes:
         said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()
         raise AgentError("codex", f"`codex {what}` failed: {said[-500:]}")
     return ran.stdout
+
+
+agent = CodexAgent()
+exec_agent = CodexExec()

@@ -95,7 +95,7 @@ class CopilotAgent(TwoTransportAgent):
         return command_output.servers(await output(run, self.info, ["mcp", "list", "--json"]))
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import edit
+        from tillerman.agents.commands.mcp_settings_file import edit
         from tillerman.agents.copilot import stored_sessions
 
         path = stored_sessions.folder(run.variable) / "mcp-config.json"
@@ -106,3 +106,6 @@ class CopilotAgent(TwoTransportAgent):
 
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         await output(run, self.info, ["mcp", "enable" if on else "disable", "--", name])
+
+
+agent = CopilotAgent()

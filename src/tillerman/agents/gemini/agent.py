@@ -96,27 +96,27 @@ class GeminiCli(TwoTransportAgent):
         return stored_sessions.history(home(run.variable), session)
 
     async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
-        from tillerman.agents.commands.gemini_mcp_settings import listed
+        from tillerman.agents.commands.mcp_settings_file import listed
 
         # It prints them on stderr, connects to each, and its exit code means nothing.
         ran = await run([binary(run, self.info), "mcp", "list"], env=_TRUSTED, limit=60)
         return listed(plain(ran.stderr))
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import added, edit
+        from tillerman.agents.commands.mcp_settings_file import added, edit
 
         path = _settings(run)
         edit(self.info.name, path, lambda settings: added(settings, name, config))
 
     async def mcp_remove(self, run: RunCommand, name: str) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import edit, removed
+        from tillerman.agents.commands.mcp_settings_file import edit, removed
 
         path = _settings(run)
         edit(self.info.name, path, lambda settings: removed(self.info.name, settings, name))
 
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         """Edits the file, since the native command finds no server at all in 0.61.0."""
-        from tillerman.agents.commands.gemini_mcp_settings import edit
+        from tillerman.agents.commands.mcp_settings_file import edit
         from tillerman.agents.gemini.stored_sessions import switched
 
         path = _settings(run).with_name("mcp-server-enablement.json")
@@ -149,3 +149,6 @@ def _refuse_trusted_servers(spec: SessionSpec, host: Host) -> None:
 
 def _settings(run: RunCommand) -> Path:
     return home(run.variable) / "settings.json"
+
+
+agent = GeminiCli()

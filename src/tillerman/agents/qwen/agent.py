@@ -71,23 +71,23 @@ class QwenCode(TwoTransportAgent):
         return stored_sessions.history(home(run.variable), session)
 
     async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
-        from tillerman.agents.commands.gemini_mcp_settings import listed
+        from tillerman.agents.commands.mcp_settings_file import listed
 
         # It connects to each.
         return listed(plain(await output(run, self.info, ["mcp", "list"], limit=60)))
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import added, edit
+        from tillerman.agents.commands.mcp_settings_file import added, edit
 
         edit(self.info.name, _settings(run), lambda settings: added(settings, name, config))
 
     async def mcp_remove(self, run: RunCommand, name: str) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import edit, removed
+        from tillerman.agents.commands.mcp_settings_file import edit, removed
 
         edit(self.info.name, _settings(run), lambda kept: removed(self.info.name, kept, name))
 
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import edit
+        from tillerman.agents.commands.mcp_settings_file import edit
         from tillerman.agents.qwen.stored_sessions import switched
 
         edit(self.info.name, _settings(run), lambda settings: switched(settings, name, on))
@@ -95,3 +95,6 @@ class QwenCode(TwoTransportAgent):
 
 def _settings(run: RunCommand) -> Path:
     return home(run.variable) / "settings.json"
+
+
+agent = QwenCode()

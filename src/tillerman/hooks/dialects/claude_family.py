@@ -46,6 +46,7 @@ class ClaudeFamilyDialect:
     INPUT: ClassVar[Mapping[str, str]] = {}  # native input keys for which we use another name
     UNIT: ClassVar[int] = 1  # units of its timeouts per second
     PLACE: ClassVar[HookConfigPaths]
+    ALSO_RUN_BY: ClassVar[Mapping[str, str]] = {}
 
     @property
     def GATES(self) -> frozenset[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from tillerman.agents.copilot import tool_names
 from tillerman.core.json_fields import Table, parse
-from tillerman.hooks.dialects import hook_events, tool_names
+from tillerman.hooks.dialects import hook_events
 from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
 from tillerman.hooks.dialects.dialect import BRIEF, HookConfigPaths
 from tillerman.hooks.dialects.hook_events import HookKind
@@ -40,7 +41,7 @@ class CopilotHooks(ClaudeFamilyDialect):
     }
     CALLS = ("preToolUse",)
     CHANGES_INPUT = frozenset({"preToolUse"})
-    NAMES = tool_names.COPILOT
+    NAMES = tool_names.NAMES
     PLACE = HookConfigPaths(
         project=".github/hooks/tillerman.json",
         user=".copilot/hooks/tillerman.json",

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from tillerman.agents.gemini import tool_names
 from tillerman.core.json_fields import Table
-from tillerman.hooks.dialects import hook_events, tool_names
+from tillerman.hooks.dialects import hook_events
 from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 from tillerman.hooks.dialects.hook_events import HookKind
@@ -29,7 +30,7 @@ class GeminiHooks(ClaudeFamilyDialect):
     }
     CALLS = ("BeforeTool",)
     CHANGES_INPUT = frozenset({"BeforeTool"})
-    NAMES = tool_names.GEMINI
+    NAMES = tool_names.NAMES
     INPUT: ClassVar = {"dir_path": "path"}
     UNIT = 1000
     PLACE = HookConfigPaths(

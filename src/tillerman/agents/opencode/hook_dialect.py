@@ -10,8 +10,9 @@ import shlex
 from collections.abc import Mapping
 from typing import ClassVar
 
+from tillerman.agents.opencode import tool_names
 from tillerman.core.json_fields import Table
-from tillerman.hooks.dialects import hook_events, tool_names
+from tillerman.hooks.dialects import hook_events
 from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 from tillerman.hooks.dialects.hook_events import HookKind
@@ -56,7 +57,7 @@ class OpenCodeHooks(ClaudeFamilyDialect):
     EVENTS: ClassVar = {EVENT: HookKind(hook_events.BeforeTool)}
     CALLS = (EVENT,)
     CHANGES_INPUT = frozenset({EVENT})
-    NAMES = tool_names.OPENCODE
+    NAMES = tool_names.NAMES
     PLACE = HookConfigPaths(
         project=".opencode/plugin/tillerman.js",
         user=".config/opencode/plugin/tillerman.js",

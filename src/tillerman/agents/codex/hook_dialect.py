@@ -10,10 +10,11 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
+from tillerman.agents.codex import tool_names
 from tillerman.core import tools
 from tillerman.core.events import PermissionRequested
 from tillerman.core.json_fields import Table, text
-from tillerman.hooks.dialects import hook_events, tool_names
+from tillerman.hooks.dialects import hook_events
 from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 from tillerman.hooks.dialects.hook_events import HookKind
@@ -35,7 +36,7 @@ class CodexHooks(ClaudeFamilyDialect):
         "SubagentStop": HookKind(hook_events.SubagentStop),
         "PreCompact": HookKind(hook_events.Compaction),
     }
-    NAMES = tool_names.CODEX
+    NAMES = tool_names.NAMES
     PLACE = HookConfigPaths(
         project=".codex/hooks.json",
         user=".codex/hooks.json",
