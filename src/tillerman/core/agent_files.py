@@ -27,6 +27,11 @@ HOME = frozenset({
     ".claude", ".codex", ".copilot", ".cursor", ".gemini", ".opencode", ".qwen",
 })  # fmt: skip
 
+# In the environment of a hook: the folder of the project.
+PROJECT_VARIABLES = frozenset({
+    "CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR",
+})  # fmt: skip
+
 # In the home: keys and histories that isolated commands may not read.
 PRIVATE = frozenset({
     ".claude", ".codex", ".copilot", ".cursor", ".gemini", ".qwen",

@@ -40,7 +40,7 @@ def spoke(reply: HookReply) -> Any:
 def test_what_was_recorded_is_read(agent: str, name: str) -> None:
     event = heard(agent, name)
     assert not isinstance(event, UnreadablePayload)
-    assert isinstance(event, hook_events.ClaudeFamilyEvent)
+    assert isinstance(event, hook_events.CommonHookEvent)
     assert (event.event, event.cwd) == (name.partition("_")[0], "/proj")
     assert event.session_id
 

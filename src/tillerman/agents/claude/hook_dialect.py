@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tillerman.agents.claude import tool_names
-from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects.common_dialect import CommonHookDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 
 
-class ClaudeHooks(ClaudeFamilyDialect):
+class ClaudeHooks(CommonHookDialect):
     NAMES = tool_names.NAMES
     ALSO_RUN_BY: ClassVar = {"cursor_version": "cursor"}
     PLACE = HookConfigPaths(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tillerman.agents.qwen import tool_names
-from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects.common_dialect import CommonHookDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 
 
-class QwenHooks(ClaudeFamilyDialect):
+class QwenHooks(CommonHookDialect):
     CHANGES_INPUT = frozenset()
     NAMES = tool_names.NAMES
     UNIT = 1000

@@ -1,4 +1,4 @@
-"""Test setups of all agent CLIs with the scripted model: `setups()["codex"].shell("ls")`.
+"""Test setups of all agent CLIs with the scripted model: `setups()[NAME].shell("ls")`.
 
 The setups of an agent are the module `cli_setup` of its package.
 """
