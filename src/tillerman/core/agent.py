@@ -34,28 +34,46 @@ class AgentInfo(Struct, frozen=True):
     built_for: BuiltFor = BuiltFor()  # versions of the contracts it was written for
 
 
+class Approval(Struct, frozen=True):
+    preset: str = "ask"  # for an agent that cannot ask and so must restrict itself
+    accept_advisory: bool = False  # start although the preset is not enforced for this agent
+
+
+class ToolSelection(Struct, frozen=True):
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()  # tillerman's names, enforced by policy or the agent's list
+    servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # MCP, by name
+
+
+class NativeLimits(Struct, frozen=True):
+    """The limits of a turn that the agent itself enforces."""
+
+    turns: int | None = None
+    cost: float | None = None
+
+
+class NativeOptions(Struct, frozen=True):
+    flags: tuple[str, ...] = ()  # extra command-line arguments
+    options: Mapping[str, Any] = field(default_factory=dict)  # [agents.NAME] of the config
+
+
 class SessionSpec(Struct, frozen=True):
     """Options for opening a conversation. An agent raises `Unsupported` for what it cannot do."""
 
     cwd: Path
+    folders: tuple[Path, ...] = ()  # that it may use besides
     model: str | None = None
+    effort: str | None = None
     mode: Mode = "agent"
-    approve: str = "ask"  # the preset, for an agent that cannot ask and so must restrict itself
-    accept_advisory: bool = False  # start although the preset is not enforced for this agent
+    system: str | None = None
+    output_schema: Mapping[str, Any] | None = None
     resume: str | None = None  # AgentReady.native_id of an earlier conversation
     fork: bool = False  # with resume: leave the earlier conversation unchanged
-    effort: str | None = None
-    system: str | None = None
-    folders: tuple[Path, ...] = ()
-    servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # MCP, by name
-    allowed_tools: tuple[str, ...] = ()
-    denied_tools: tuple[str, ...] = ()
-    only_tools: tuple[str, ...] = ()  # tillerman's names, enforced by policy or the agent's list
-    output_schema: Mapping[str, Any] | None = None
-    max_turns: int | None = None
-    max_cost: float | None = None
-    flags: tuple[str, ...] = ()  # extra command-line arguments
-    options: Mapping[str, Any] = field(default_factory=dict)  # [agents.NAME] of the config
+    approval: Approval = Approval()
+    tools: ToolSelection = ToolSelection()
+    limits: NativeLimits = NativeLimits()
+    native: NativeOptions = NativeOptions()
 
 
 class File(NamedTuple):
@@ -131,19 +149,13 @@ class SecretFolder(NamedTuple):
 Word = str | SecretFile | SecretFolder
 
 
-class Host(Protocol):
-    """The services that a session provides to its conversation."""
+class Programs(Protocol):
+    """The part of a host that starts programs under supervision."""
 
     @property
     def level(self) -> str: ...  # the supervision level
-    @property
-    def line_cap(self) -> int: ...  # bytes; a longer line is spilled, not decoded
     def find(self, binary: str) -> str | None: ...
     def variable(self, name: str) -> str | None: ...  # of the environment of the started programs
-    def spill(self) -> Spill: ...
-    def report(self, notice: Notice) -> None: ...  # to the log, before there is a conversation
-    def put(self, path: Path, content: bytes) -> bool: ...  # writes a file; False: it exists
-    def take_back(self) -> None: ...  # removes unchanged files of `put`; also at the end
     async def spawn(
         self,
         argv: Sequence[Word],
@@ -153,8 +165,29 @@ class Host(Protocol):
         stdin: bool = True,
         enforced: bool = True,  # False: a command of the user, which no rule applies to
     ) -> Child: ...
+
+
+class PlacedFiles(Protocol):
+    """The part of a host that puts files into the user's folders for a while."""
+
+    def place_file(self, path: Path, content: bytes) -> bool: ...  # False: it exists
+    def remove_placed_files(self) -> None: ...  # unless they were changed; also at the end
+
+
+class SessionOutput(Protocol):
+    """The part of a host that stores what an agent writes, besides events."""
+
     @property
-    def patience(self) -> float | None: ...  # seconds until an open request is denied
+    def line_cap(self) -> int: ...  # bytes; a longer line is spilled, not decoded
+    def spill(self) -> Spill: ...
+    def report(self, notice: Notice) -> None: ...  # to the log, before there is a conversation
+
+
+class Host(Programs, PlacedFiles, SessionOutput, Protocol):
+    """The services that a session provides to its conversation."""
+
+    @property
+    def request_timeout(self) -> float | None: ...  # seconds until an open request is denied
 
 
 class Conversation(Protocol):
@@ -162,7 +195,7 @@ class Conversation(Protocol):
 
     @property
     def asks(self) -> frozenset[ToolClass]: ...  # like `AgentInfo.asks`, for this process
-    def heard(self) -> AsyncIterator[Sequence[DecodedLine]]: ...  # ends after AgentExited
+    def batches(self) -> AsyncIterator[Sequence[DecodedLine]]: ...  # ends after AgentExited
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
         """Raises `SessionBusy` if the agent has just started a turn, `Unsupported` for a file.

@@ -13,12 +13,12 @@ ENTRY_VERSION = 1  # core/events.py and core/summary_events.py, as `tillerman sc
 class BuiltFor(NamedTuple):
     """The versions of core/agent.py and core/wire.py that an agent was written for."""
 
-    port: int = 1
+    port: int = 2
     wire: int = 1
 
 
-NEWEST = BuiltFor(port=1, wire=1)
-OLDEST = BuiltFor(port=1, wire=1)  # that still works
+NEWEST = BuiltFor(port=2, wire=1)
+OLDEST = BuiltFor(port=2, wire=1)  # that still works
 
 
 def mismatch(built_for: BuiltFor) -> tuple[str, str] | None:

@@ -100,7 +100,7 @@ class Sessions:
             mode=spec.mode,
             settings={
                 "approve": terms.approve,
-                "accept_advisory": spec.accept_advisory,
+                "accept_advisory": spec.approval.accept_advisory,
                 "workspace_tools": terms.bench is not None or None,
                 **settings,
             },
@@ -252,7 +252,7 @@ class Sessions:
                 spill_cap=terms.spill_cap,
                 line_cap=terms.line_cap,
                 budget=budget,
-                patience=terms.limits.request,
+                request_timeout=terms.limits.request,
                 enforcement=enforcement,
                 report=report,
             )

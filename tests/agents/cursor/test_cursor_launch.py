@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 from cursor_playback import PROMPT, SPEC
-from msgspec.structs import replace
 
 from tillerman.agents.cursor import config
 from tillerman.agents.cursor.launch import launch
 from tillerman.agents.cursor.withheld_tools import WithheldTools
 from tillerman.core.agent import Prompt, SecretFolder
 from tillerman.core.errors import UsageError
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Launch, TemporaryFile
 
-AUTO = replace(SPEC, approve="auto")
+AUTO = with_options(SPEC, approve="auto")
 
 
 def started(**changes: Any) -> Launch:
-    return launch(replace(AUTO, **changes), PROMPT, b"")
+    return launch(with_options(AUTO, **changes), PROMPT, b"")
 
 
 def denied(program: Launch) -> list[str]:

@@ -55,13 +55,13 @@ class CopilotAgent(TwoTransportAgent):
         from tillerman.agents.stdio.hooked_conversation import HookedConversation
 
         wire = CopilotWire(self.dialect, spec)
-        if spec.options.get("hooks") is False:
+        if spec.native.options.get("hooks") is False:
             info = replace(self.info, can=self.info.can - _HOOKS_GIVE, asks=frozenset())
             refuse(info, spec)
             talk = StdioConversation(info, wire, spec, host, self._grace)
         else:
             talk = hooked = HookedConversation(self.info, wire, spec, host, self._grace)
-            wire.plugin = files(await hooked.listen(), host.patience)
+            wire.plugin = files(await hooked.listen(), host.request_timeout)
         await talk.start()
         return talk
 

@@ -54,7 +54,7 @@ _PREAMBLE_ENDS = "</instructions>\n"
 class CopilotWire(AcpWire):
     def __init__(self, dialect: AcpDialect, spec: SessionSpec) -> None:
         super().__init__(dialect, replace(spec, effort=None))  # it is set on the command line
-        self._mcp = tuple(spec.servers)
+        self._mcp = tuple(spec.tools.servers)
         self._tasks: list[str] = []  # calls with a running subagent
         self._paths: set[str] = set()  # files named by calls
         self._message = ""

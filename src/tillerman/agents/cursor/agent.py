@@ -89,7 +89,7 @@ class Cursor(StdioAgent):
 
         wire, gate = CursorWire(spec, config.read(host.variable)), CursorHookRequests(spec)
         talk = HookedPerTurnConversation(self.info, wire, gate, spec, host, self._grace)
-        wire.plugin = hook_plugin.files(await talk.listen(), version, host.patience)
+        wire.plugin = hook_plugin.files(await talk.listen(), version, host.request_timeout)
         return talk
 
     def _open_withholding(self, spec: SessionSpec, host: Host) -> Conversation:
@@ -156,7 +156,7 @@ class Cursor(StdioAgent):
 
 
 def _program(spec: SessionSpec) -> str:
-    return str(spec.options.get("binary") or BINARY)
+    return str(spec.native.options.get("binary") or BINARY)
 
 
 def _with_servers(own: Table, servers: Table) -> Table:

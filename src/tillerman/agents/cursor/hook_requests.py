@@ -50,14 +50,14 @@ _DENIED = "This was denied."
 
 class CursorHookRequests:
     def __init__(self, spec: SessionSpec) -> None:
-        options = dict(spec.options)
+        options = dict(spec.native.options)
         self._context = text(options, "context")
         given = table(options, "environment")
         self._environment = {name: str(value) for name, value in given.items()}
         self.begin(spec)
 
     def begin(self, spec: SessionSpec) -> None:
-        self._subagents = spec.approve == "auto"
+        self._subagents = spec.approval.preset == "auto"
         self._cwd = str(spec.cwd)
         self._tidings = HookEvents(self._cwd)
         self._calls = self._tidings.calls

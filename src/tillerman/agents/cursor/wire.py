@@ -54,7 +54,7 @@ class CursorWire(OneWayWire):
     def _begin(self, spec: SessionSpec) -> None:
         asked = self.plugin is not None
         approval = WithheldTools.of(spec, asked=asked)
-        self._notice = approval.notice(spec.approve, asked=asked)
+        self._notice = approval.notice(spec.approval.preset, asked=asked)
         self._withheld = set(approval.tools)
         self._resumed = spec.resume
         self._opened = ""

@@ -17,6 +17,7 @@ from tillerman.core.agent import Conversation, Host, SessionSpec
 from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import Event
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Wire
 
 # The one-way stream cannot ask, and does not report thoughts and retries.
@@ -47,13 +48,13 @@ class GeminiCli(TwoTransportAgent):
         from tillerman.agents.gemini.folder_trust import trusted
 
         refuse_administrators(host.variable)
-        trusts = spec.options.get("trust") is True
+        trusts = spec.native.options.get("trust") is True
         trusts = trusts or trusted(home(host.variable), spec.cwd, host.variable)
-        if not trusts and spec.servers:
+        if not trusts and spec.tools.servers:
             raise _untrusted(spec)
         if trusts:
             _refuse_trusted_servers(spec, host)
-        options = {**spec.options, POLICY: policy(host.variable, spec.cwd)}
+        options = {**spec.native.options, POLICY: policy(host.variable, spec.cwd)}
         if spec.resume:
             from tillerman.agents.gemini import stored_sessions
             from tillerman.agents.gemini.account import chosen
@@ -65,7 +66,7 @@ class GeminiCli(TwoTransportAgent):
             )
             stored_sessions.drop_empty_files(home(host.variable), spec.resume)
             await stored_sessions.out_of_its_minute(home(host.variable), spec.resume, host.report)
-        return await self._open(replace(spec, options=options), host)
+        return await self._open(with_options(spec, options=options), host)
 
     async def _open(self, spec: SessionSpec, host: Host) -> Conversation:
         from tillerman.agents.gemini.conversation import GeminiConversation
@@ -139,7 +140,7 @@ def _untrusted(spec: SessionSpec) -> Unsupported:
 def _refuse_trusted_servers(spec: SessionSpec, host: Host) -> None:
     from tillerman.agents.gemini.ask_policy import trusted_servers
 
-    if names := sorted(trusted_servers(host.variable, spec.cwd) - spec.servers.keys()):
+    if names := sorted(trusted_servers(host.variable, spec.cwd) - spec.tools.servers.keys()):
         raise Unsupported(
             "gemini",
             f"MCP servers that its settings trust, of which it asks nothing: {', '.join(names)}",

@@ -38,8 +38,8 @@ class GeminiConversation(RecordedConversation):
         self._home = home
         self._counted: frozenset[str] = frozenset()  # messages of earlier turns
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
-        async for batch in super().heard():
+    async def batches(self) -> AsyncIterator[Sequence[DecodedLine]]:
+        async for batch in super().batches():
             if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
                 yield batch
             else:

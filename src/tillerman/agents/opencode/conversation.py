@@ -20,8 +20,8 @@ class CountedConversation(StdioConversation):
     _native_id = ""
     _before: TokenCounts | None = None  # total before the turn; None: unknown
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
-        async for batch in super().heard():
+    async def batches(self) -> AsyncIterator[Sequence[DecodedLine]]:
+        async for batch in super().batches():
             if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
                 yield batch
             else:

@@ -17,6 +17,7 @@ from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Conversation, Host, SessionSpec
 from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.events import Event
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Wire
 
 # Its stream sends images as text to the model, and accepts no answers to questions.
@@ -38,8 +39,8 @@ class QwenCode(TwoTransportAgent):
         from tillerman.agents.qwen.ask_policy import refuse_other_deciders, system_files
 
         refuse_other_deciders(host.variable, spec.cwd)
-        options = {**spec.options, **system_files(host.variable)}
-        return await super().open(replace(spec, options=options), host)
+        options = {**spec.native.options, **system_files(host.variable)}
+        return await super().open(with_options(spec, options=options), host)
 
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
         from tillerman.agents.qwen import stored_sessions

@@ -73,8 +73,8 @@ class RecordedConversation(StdioConversation):
         self._prompt, self._worked, self._answer = prompt.text.strip(), False, {}
         return sending
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
-        async for batch in super().heard():
+    async def batches(self) -> AsyncIterator[Sequence[DecodedLine]]:
+        async for batch in super().batches():
             if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
                 yield batch
             else:
