@@ -15,7 +15,7 @@ MAY_NAME = {
     "__init__.py": "the example of the Python API",
     "agents/acp/acp_agents.toml": "an ACP adapter is an agent of its own: its row is its package",
     "agents/acp/failures.py": "an error field of an adapter, which any ACP command may run",
-    "config/model_table.toml": "a row belongs to a model, and lists the name that each agent uses",
+    "config/model_table.toml": "generated from the models.toml of all packages",
     "config/settings.py": "the agent that is used if none is named",
     "config/value_types.py": "the example in an error message",
     "core/agent_files.py": "generated from the files.toml of all packages",
