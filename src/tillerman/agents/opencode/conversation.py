@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from tillerman.agents.decoding.token_meter import TokenCounts
 from tillerman.agents.opencode.stored_usage import counted, database
-from tillerman.agents.stdio.conversation import StdioConversation
-from tillerman.core.agent import DecodedLine
+from tillerman.agents.stdio.revised_conversation import RevisedConversation
 from tillerman.core.events import AgentReady, Event, TurnEnded, UsageReported
 
-_WATCHED = frozenset({AgentReady, TurnEnded})
 
-
-class CountedConversation(StdioConversation):
+class CountedConversation(RevisedConversation):
+    REVISED = frozenset({AgentReady, TurnEnded})
     _native_id = ""
     _before: TokenCounts | None = None  # total before the turn; None: unknown
 
-    async def batches(self) -> AsyncIterator[Sequence[DecodedLine]]:
-        async for batch in super().batches():
-            if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
-                yield batch
-            else:
-                yield [DecodedLine(raw, await self._checked(e), kept) for raw, e, kept in batch]
-            del batch
-
-    async def _checked(self, events: Sequence[Event]) -> list[Event]:
+    async def revise(self, events: Sequence[Event]) -> Sequence[Event]:
         checked: list[Event] = []
         for event in events:
             match event:
