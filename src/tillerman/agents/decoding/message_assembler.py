@@ -46,7 +46,8 @@ class MessageAssembler:
             if len(self.open) > MOST_OPEN:
                 del self.open[next(iter(self.open))]
         found.streamed.add(text)
-        return (chunk(block, text, thought=thought, parent=parent),)
+        kind = ThoughtChunk if thought else MessageChunk  # not by `chunk`: most lines come here
+        return (kind(message_id=block, text=text, parent=parent),)
 
     def complete(
         self, block: str, whole: str, *, thought: bool = False, parent: str | None = None
