@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,8 @@ def _package(target: str) -> str:
 
 @cache
 def _has(package: str, module: str) -> bool:
+    from importlib.util import find_spec  # not needed to start an agent
+
     try:
         spec = find_spec(package) if package else None
     except (ImportError, ValueError):

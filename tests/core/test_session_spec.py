@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.core.agent import (
+from tillerman.core.session_options import session_spec, with_options
+from tillerman.core.session_spec import (
     Approval,
     NativeLimits,
     NativeOptions,
     SessionSpec,
     ToolSelection,
 )
-from tillerman.core.session_options import session_spec, with_options
 
 CWD = Path("/proj")
 

@@ -11,7 +11,7 @@ ENTRY_VERSION = 1  # core/events.py and core/summary_events.py, as `tillerman sc
 
 
 class BuiltFor(NamedTuple):
-    """The versions of core/agent.py and core/wire.py that an agent was written for."""
+    """The versions of core/agent.py (with host.py, session_spec.py) and core/wire.py in use."""
 
     port: int = 2
     wire: int = 1

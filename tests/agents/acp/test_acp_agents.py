@@ -101,7 +101,7 @@ def test_a_row_is_started_before_its_wire_is_loaded() -> None:
     code = (
         "import sys; from pathlib import Path; from tillerman import agents;"
         "from tillerman.core.agent import SessionSpec;"
-        "agents.load('codex-acp').program(session_spec(cwd=Path('/'))); print(*sys.modules)"
+        "agents.load('codex-acp').program(SessionSpec(cwd=Path('/'))); print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
     heavy = {
