@@ -16,8 +16,9 @@ from pathlib import Path
 
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.agents.acp.agent_row import AcpAgentRow
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.events import AgentReady, MessageChunk, TurnEnded
+from tillerman.core.session_options import session_spec
 from tillerman.testing import PlainHost
 
 COUNT = int(os.environ.get("BENCH_UPDATES", "60000"))
@@ -31,9 +32,9 @@ async def ours() -> float:
     heard = 0
     with tempfile.TemporaryDirectory() as folder:
         async with PlainHost.open(Path(folder)) as host:
-            spec = SessionSpec(cwd=Path(folder), approve="auto")  # it has nothing to ask
+            spec = session_spec(cwd=Path(folder), approve="auto")  # it has nothing to ask
             conversation = await agent.open(spec, host)
-            async for batch in conversation.heard():
+            async for batch in conversation.batches():
                 for event in (event for one in batch for event in one.events):
                     match event:
                         case MessageChunk():

@@ -20,7 +20,7 @@ from bench.realtime import first_in_line
 from tests.real.bare import run_bare
 from tests.real.clis import CliError, pinned
 from tests.real.stages import STAGES, Actor
-from tillerman.testing.cli_setups.claude import ClaudeSetup
+from tillerman.agents.claude.cli_setup import ClaudeSetup
 from tillerman.testing.model_double.script import Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 

@@ -25,6 +25,7 @@ from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import AgentReady, MessageChunk
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch
 from tillerman.paths import find_paths
 from tillerman.sessions.run_settings import RunSettings
@@ -100,7 +101,7 @@ async def through_sessions(fleet: Fleet, folder: Path) -> tuple[Cost, list[int]]
     database = Database.open(paths.store)
     sessions = Sessions(paths, database)
     terms = RunSettings(approve="none", environment={"PATH": os.defpath, "HOME": str(home)})
-    spec = SessionSpec(cwd=project)
+    spec = session_spec(cwd=project)
     running = [await sessions.start(agent, spec, terms) for _ in range(fleet.agents)]
     for session in running:
         await session.prompt("go")
@@ -189,7 +190,7 @@ def main(words: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory() as name, first_in_line() as where:
         whole, late = asyncio.run(through_sessions(fleet, Path(name)))
         loop = asyncio.run(bare(fleet, Path(name)))
-        wire = MockWire(SessionSpec(cwd=Path(name)))
+        wire = MockWire(session_spec(cwd=Path(name)))
         raw = min(in_memory(fleet.events, msgspec.json.decode) for _ in range(3))
         events = min(in_memory(fleet.events, lambda line: [*wire.decode(line)]) for _ in range(3))
     assert len(late) == whole.events, f"{len(late)} events of {whole.events} were told"

@@ -21,6 +21,7 @@ from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import encode
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch
 from tillerman.paths import find_paths
 from tillerman.sessions.run_settings import RunSettings
@@ -116,7 +117,7 @@ async def run_session(path: Path, folder: Path, show: Callable[[Any], None]) -> 
         turn_cap=1 << 40,
     )
     begin = time.perf_counter()
-    session = await sessions.start(agent, SessionSpec(cwd=folder), terms)
+    session = await sessions.start(agent, session_spec(cwd=folder), terms)
     count = 0
     await session.prompt("go")
     async for page in session.pages_until_idle():
@@ -134,7 +135,7 @@ def measure() -> list[Figure]:
         folder = Path(name)
         path = folder / "stream.jsonl"
         write_stream(path)
-        wire = ClaudeWire(SessionSpec(cwd=folder))
+        wire = ClaudeWire(session_spec(cwd=folder))
         figures = [
             ("raw bytes through a pipe", read_raw(path)),
             ("msgspec.json.decode", decode_all(path, msgspec.json.decode)),

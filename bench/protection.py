@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any
 
 from tillerman.agents import load
-from tillerman.core.agent import SessionSpec
+from tillerman.core.session_options import session_spec
 from tillerman.paths import find_paths
 from tillerman.sessions.enforcement.protection import Protection
 from tillerman.sessions.run_settings import RunSettings
@@ -78,7 +78,7 @@ async def one(sessions: Sessions, root: Path, folder: Path) -> tuple[float, floa
         began, cpu = time.perf_counter(), time.process_time()
         session = await sessions.start(
             load("mock"),
-            SessionSpec(cwd=root, options=options),
+            session_spec(cwd=root, options=options),
             RunSettings(approve="auto", environment=environment),
         )
         await session.prompt("go")

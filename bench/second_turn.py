@@ -11,7 +11,7 @@ from statistics import median
 
 from bench.overhead import claude_environment, claude_program
 from tillerman.agents import load
-from tillerman.core.agent import SessionSpec
+from tillerman.core.session_options import session_spec
 from tillerman.paths import find_paths
 from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
@@ -29,7 +29,7 @@ async def measure() -> tuple[float, float]:
         database = Database.open(folder / "store.db")
         sessions = Sessions(find_paths({"TILLERMAN_HOME": str(folder)}), database)
         async with ModelDouble([reply(Say("One.")), reply(Say("Two."))]) as double:
-            spec = SessionSpec(cwd=folder, options={"binary": claude_program()})
+            spec = session_spec(cwd=folder, options={"binary": claude_program()})
             terms = RunSettings(environment=claude_environment(folder, double.base_url))
             for _ in range(ROUNDS):
                 begin = time.perf_counter()

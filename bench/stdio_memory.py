@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tillerman.agents.mock import agent
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.events import Event, TurnEnded
+from tillerman.core.session_options import session_spec
 from tillerman.testing.test_host import PlainHost
 
 LIMIT_MB = 64
@@ -70,8 +71,8 @@ class Peak:
 async def flood(kind: str, megabytes: int, folder: Path) -> Measured:
     """A flooding turn of the mock; the consumer inspects each event and discards it."""
     async with PlainHost.open(folder, line_cap=LINE_CAP) as host:
-        conversation = await agent.open(SessionSpec(cwd=folder), host)
-        heard = conversation.heard()
+        conversation = await agent.open(session_spec(cwd=folder), host)
+        heard = conversation.batches()
         await anext(heard)
         gc.collect()
         idle, start, events = rss_mb(), time.monotonic(), 0

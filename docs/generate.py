@@ -1,5 +1,6 @@
 """Writes what the documents say of the code: the tree and the events in ARCHITECTURE.md, the
-settings in docs/cli.md, slash commands and keys in docs/terminal.md, and the pages about agents.
+settings in docs/cli.md, slash commands and keys in docs/terminal.md, the pages about agents, and
+core/agent_files.py and config/model_table.toml.
 
 `python docs/generate.py` writes, `--check` says what has drifted and fails.
 """
@@ -13,7 +14,9 @@ from pathlib import Path
 from typing import get_args
 
 import msgspec
+from agent_files import module
 from agent_pages import pages
+from model_table import table
 
 from tillerman.config.settings import SETTINGS
 from tillerman.core.events import Event
@@ -97,7 +100,7 @@ def parts() -> dict[Path, str]:
 
 def main() -> int:
     drifted = []
-    for path, text in {**parts(), **pages()}.items():
+    for path, text in {**module(), **table(), **parts(), **pages()}.items():
         if path.exists() and path.read_text("utf-8") == text:
             continue
         drifted.append(path)

@@ -60,7 +60,7 @@ class Listener:
 
     async def _listen(self) -> None:
         try:
-            async for batch in self.conversation.heard():
+            async for batch in self.conversation.batches():
                 self.heard += batch
                 await self._tell()
                 for event in [event for heard in batch for event in heard.events]:

@@ -22,6 +22,7 @@ from tillerman.core.events import (
     Unrecognized,
 )
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import session_spec
 from tillerman.core.tools import ToolClass
 from tillerman.core.wire import Launch, WireReply
 
@@ -30,7 +31,7 @@ class PlainWire:
     lifetime: ClassVar[Literal["session", "turn"]] = "session"
 
     def __init__(self, spec: SessionSpec) -> None:
-        self._argv: Sequence[str] = spec.options.get("argv", ["true"])
+        self._argv: Sequence[str] = spec.native.options.get("argv", ["true"])
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
         return Launch([*self._argv, *([f"resume={spec.resume}"] if spec.resume else [])])
@@ -102,8 +103,8 @@ def python(program: str, cwd: Path) -> SessionSpec:
     """A session whose agent is this program, with what it always needs at hand."""
     prelude = "import json, os, signal, sys, time\n"
     argv = [sys.executable, "-I", "-S", "-u", "-c", prelude + program]
-    return SessionSpec(cwd=cwd, options={"argv": argv})
+    return session_spec(cwd=cwd, options={"argv": argv})
 
 
 def shell(command: str, cwd: Path) -> SessionSpec:
-    return SessionSpec(cwd=cwd, options={"argv": ["sh", "-c", command]})
+    return session_spec(cwd=cwd, options={"argv": ["sh", "-c", command]})

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.agents.listening import listening
 from tillerman.agents.mock import agent
-from tillerman.core.agent import SessionSpec
 from tillerman.core.events import Answer, BackgroundChanged, TurnEnded, encode
+from tillerman.core.session_options import session_spec
 from tillerman.testing.recording_player import listener
 from tillerman.testing.test_host import PlainHost
 
@@ -24,7 +24,7 @@ SCRIPTS = (
 async def record(script: str, folder: Path) -> list[bytes]:
     project = folder / "project"
     project.mkdir()
-    spec = SessionSpec(cwd=project, options={"script": script, "pace": 0})
+    spec = session_spec(cwd=project, options={"script": script, "pace": 0})
     answer = Answer("allow", answers={"Which colour do you like?": "red"})
     async with (
         PlainHost.open(folder) as host,

@@ -46,7 +46,7 @@ class Talking:
     def __init__(self, info):
         self.asks = info.asks
 
-    async def heard(self):
+    async def batches(self):
         yield [DecodedLine(None, [AgentStarted(agent="plugin")])]
         yield [DecodedLine(None, [AgentExited(code=0)])]
 

@@ -15,6 +15,7 @@ from tillerman.agents import load
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec
 from tillerman.core.events import Event, MessageChunk, TurnEnded, Unrecognized
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import WireReply
 from tillerman.testing.broken_streams import NONSENSE
 from tillerman.testing.conformance import NonConforming, check_agent
@@ -90,7 +91,7 @@ def test_a_per_turn_agent_that_says_it_can_steer_is_named() -> None:
 
 class TakesAnything(StdioAgent):
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
-        return await LONG_LIVED.open(SessionSpec(cwd=spec.cwd), host)
+        return await LONG_LIVED.open(session_spec(cwd=spec.cwd), host)
 
 
 def test_taking_what_it_cannot_do_is_named() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.agents.plain import PlainWire
 from tillerman.agents.stdio.line_decoder import MAX_DEPTH, LineDecoder, deeper_than
 from tillerman.agents.stdio.line_splitter import OverlongLine, PartialLine
-from tillerman.core.agent import DecodedLine, SessionSpec
+from tillerman.core.agent import DecodedLine
 from tillerman.core.events import (
     Event,
     MessageChunk,
@@ -19,6 +19,7 @@ from tillerman.core.events import (
     decode_event,
     encode,
 )
+from tillerman.core.session_options import session_spec
 from tillerman.testing.broken_streams import NONSENSE
 from tillerman.testing.recording_player import SPEC
 
@@ -98,7 +99,7 @@ class Deep(PlainWire):
 def test_what_is_heard_can_be_stored_with_less_stack_left(depth: int) -> None:
     """A reader of the log may stand 500 calls deeper than the one who decoded the line."""
     line = b'{"a":' * depth + b"1" + b"}" * depth
-    hearing = LineDecoder(Deep(SessionSpec(cwd=SPEC.cwd)), 1_000_000)
+    hearing = LineDecoder(Deep(session_spec(cwd=SPEC.cwd)), 1_000_000)
     (((_, (event,), _),), _) = hearing.understand([line])
     assert isinstance(event, ToolStarted if depth <= MAX_DEPTH else Unrecognized)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.agents.commands.gemini_mcp_settings import added, edit, listed, removed
+from tillerman.agents.commands.mcp_settings_file import added, edit, listed, removed
 from tillerman.core.agent_admin import McpServer
 from tillerman.core.errors import AgentError
 

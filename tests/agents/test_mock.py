@@ -16,7 +16,7 @@ import pytest
 from tests.agents.listening import listening
 from tillerman.agents.mock import agent
 from tillerman.agents.mock.wire import CHILD
-from tillerman.core.agent import File, Prompt, SessionSpec
+from tillerman.core.agent import File, Prompt
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import (
     AgentExited,
@@ -46,6 +46,7 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure, FailureKind
+from tillerman.core.session_options import session_spec
 from tillerman.testing.test_host import PlainHost
 
 ALLOW = Answer("allow")
@@ -63,7 +64,7 @@ def used(events: list[Any]) -> list[Any]:
 async def test_it_streams_words_and_thoughts_and_counts_them(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"think": "so so"}, {"say": "hello you"}))
         ready = mock.events[1]
         assert isinstance(ready, AgentReady)
@@ -88,7 +89,7 @@ async def test_it_streams_words_and_thoughts_and_counts_them(
 async def test_the_demo_really_writes_changes_and_runs_a_program(
     host: PlainHost, project: Path
 ) -> None:
-    spec = SessionSpec(cwd=project, options={"pace": 0})
+    spec = session_spec(cwd=project, options={"pace": 0})
     async with listening(agent, spec, host, answer=ALLOW) as mock:
         await mock.turn("show me something")
         greeting = (project / "greet.py").read_text()
@@ -106,7 +107,7 @@ async def test_the_demo_really_writes_changes_and_runs_a_program(
 
 
 async def test_the_demo_takes_no_for_an_answer(host: PlainHost, project: Path) -> None:
-    spec = SessionSpec(cwd=project, options={"pace": 0})
+    spec = session_spec(cwd=project, options={"pace": 0})
     async with listening(agent, spec, host, answer=Answer("deny")) as mock:
         await mock.turn("show me something")
         assert mock.text.endswith("so there is nothing to run.")
@@ -117,7 +118,7 @@ async def test_the_demo_takes_no_for_an_answer(host: PlainHost, project: Path) -
 async def test_an_allowed_write_happens_and_shows_its_diff(host: PlainHost, project: Path) -> None:
     input = {"path": "a.txt", "text": "new\n"}
     (project / "a.txt").write_text("old\n")
-    async with listening(agent, SessionSpec(cwd=project), host, answer=ALLOW) as mock:
+    async with listening(agent, session_spec(cwd=project), host, answer=ALLOW) as mock:
         turn = await mock.turn(steps({"write": "a.txt", "text": "new\n", "reason": "a test"}))
         asked = PermissionRequested(
             request_id="r1.2",
@@ -152,7 +153,7 @@ async def test_a_denied_command_does_not_run_and_its_note_is_heard(
     host: PlainHost, project: Path
 ) -> None:
     deny = Answer("deny", note="not today")
-    async with listening(agent, SessionSpec(cwd=project), host, answer=deny) as mock:
+    async with listening(agent, session_spec(cwd=project), host, answer=deny) as mock:
         await mock.turn(steps({"run": "touch ran"}, {"say": "{answer}"}))
         assert mock.of(ToolFinished) == [
             ToolFinished(call_id="c1.1", outcome="denied", content=(Text("not today"),))
@@ -163,7 +164,7 @@ async def test_a_denied_command_does_not_run_and_its_note_is_heard(
 
 async def test_changed_input_is_what_it_acts_on(host: PlainHost, project: Path) -> None:
     answer = Answer("allow", input={"path": "b.txt"})
-    async with listening(agent, SessionSpec(cwd=project), host, answer=answer) as mock:
+    async with listening(agent, session_spec(cwd=project), host, answer=answer) as mock:
         await mock.turn(steps({"write": "a.txt", "text": "x"}))
     assert [path.name for path in project.iterdir()] == ["b.txt"]
 
@@ -177,7 +178,7 @@ async def test_it_offers_the_options_of_its_script_and_obeys_the_chosen_one(
         {"id": "no", "label": "No", "kind": "deny"},
     ]
     for chosen, outcome in [("yes", "completed"), ("ever", "completed"), ("no", "denied")]:
-        async with listening(agent, SessionSpec(cwd=project), host, answer=Answer(chosen)) as mock:
+        async with listening(agent, session_spec(cwd=project), host, answer=Answer(chosen)) as mock:
             await mock.turn(steps({"write": "a", "text": "", "options": options}))
             (asked,) = mock.of(PermissionRequested)
             (finished,) = mock.of(ToolFinished)
@@ -188,7 +189,7 @@ async def test_it_offers_the_options_of_its_script_and_obeys_the_chosen_one(
 
 
 async def test_it_withdraws_a_request_nobody_answers(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"run": "touch ran", "withdraw": 0.05}))
         assert used(turn)[-3:] == [
             RequestAnswered(request_id="r1.2", answer=Answer("deny"), by="withdrawn"),
@@ -200,7 +201,7 @@ async def test_it_withdraws_a_request_nobody_answers(host: PlainHost, project: P
 async def test_parallel_requests_are_open_together_and_answered_in_any_order(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt("script:parallel"))
         await mock.until(lambda: len(mock.of(PermissionRequested)) == 3)
         for request_id in ("r1.6", "r1.4", "r1.2"):
@@ -213,7 +214,7 @@ async def test_parallel_requests_are_open_together_and_answered_in_any_order(
 async def test_a_failing_command_fails_its_call_and_not_the_turn(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(
             steps(
                 {"run": "echo out; exit 3", "ask": False},
@@ -240,7 +241,7 @@ async def test_a_failing_command_fails_its_call_and_not_the_turn(
 
 async def test_it_asks_questions(host: PlainHost, project: Path) -> None:
     answer = Answer("allow", answers={"Which colour do you like?": "blue"})
-    async with listening(agent, SessionSpec(cwd=project), host, answer=answer) as mock:
+    async with listening(agent, session_spec(cwd=project), host, answer=answer) as mock:
         await mock.turn("script:question")
         assert mock.of(QuestionAsked) == [
             QuestionAsked(
@@ -258,7 +259,7 @@ async def test_it_asks_questions(host: PlainHost, project: Path) -> None:
 
 
 async def test_a_subagent_speaks_inside_its_call(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host, answer=ALLOW) as mock:
+    async with listening(agent, session_spec(cwd=project), host, answer=ALLOW) as mock:
         turn = await mock.turn("script:subagent")
         inside = [event for event in turn if event.parent]
         assert {event.parent for event in inside} == {"c1.2"}
@@ -268,7 +269,7 @@ async def test_a_subagent_speaks_inside_its_call(host: PlainHost, project: Path)
 
 
 async def test_it_keeps_a_plan_and_gives_notice(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(
             steps({"plan": ["one", {"text": "two", "status": "completed"}]}, {"notice": "hm"})
         )
@@ -284,7 +285,7 @@ async def test_it_keeps_a_plan_and_gives_notice(host: PlainHost, project: Path) 
 async def test_background_work_wakes_it_for_a_turn_of_its_own(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt("script:background"))
         await mock.until(lambda: len(mock.of(TurnEnded)) == 2)
         kinds = TurnStarted | TurnEnded | BackgroundChanged
@@ -301,14 +302,14 @@ async def test_background_work_wakes_it_for_a_turn_of_its_own(
 async def test_an_interrupt_while_idle_drops_its_background_work(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.turn(steps({"background": "wait", "after": 3600, "steps": []}))
         await mock.conversation.cancel()
         await mock.until(lambda: mock.events[-1] == BackgroundChanged(tasks=()))
 
 
 async def test_words_in_the_middle_of_a_turn_steer_it(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt("script:steer"))
         await mock.until(lambda: mock.text == "Which way?")
         await mock.conversation.steer(Prompt("left"))
@@ -317,7 +318,7 @@ async def test_words_in_the_middle_of_a_turn_steer_it(host: PlainHost, project: 
 
 
 async def test_words_that_its_turn_did_not_take_up_wake_it(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt(steps({"run": "true"})))
         await mock.until(lambda: mock.of(PermissionRequested))
         await mock.conversation.steer(Prompt(steps({"say": "later"})))
@@ -337,7 +338,7 @@ async def test_words_that_its_turn_did_not_take_up_wake_it(host: PlainHost, proj
 async def test_cancel_drops_the_words_that_its_turn_did_not_take_up(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt(steps({"run": "true"})))
         await mock.until(lambda: mock.of(PermissionRequested))
         await mock.conversation.steer(Prompt(steps({"run": "touch ran", "ask": False})))
@@ -364,7 +365,7 @@ def test_a_prompt_that_is_cancelled_before_it_was_read_is_not_played(tmp_path: P
 async def test_cancel_ends_the_turn_and_not_the_conversation(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt("script:hang"))
         await mock.until(lambda: mock.text == "Now I wait for ever.")
         await mock.conversation.cancel()
@@ -375,7 +376,7 @@ async def test_cancel_ends_the_turn_and_not_the_conversation(
 async def test_cancel_ends_a_running_command_and_an_open_request(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         calls = {"parallel": [{"run": "echo on; sleep 600", "ask": False}, {"run": "true"}]}
         await mock.conversation.prompt(Prompt(steps(calls)))
         await mock.until(lambda: mock.of(ToolUpdated))
@@ -390,7 +391,7 @@ async def test_cancel_ends_a_running_command_and_an_open_request(
 
 
 async def test_model_and_mode_change_between_turns(host: PlainHost, project: Path) -> None:
-    spec = SessionSpec(cwd=project, model="mock-deep", effort="high", system="be brief")
+    spec = session_spec(cwd=project, model="mock-deep", effort="high", system="be brief")
     async with listening(agent, spec, host) as mock:
         await mock.turn(steps({"say": "{model} {mode} {effort} {system}; "}))
         await mock.conversation.configure(model="mock-quick", mode="plan")
@@ -402,7 +403,7 @@ async def test_model_and_mode_change_between_turns(host: PlainHost, project: Pat
 
 async def test_files_arrive_whole(host: PlainHost, project: Path) -> None:
     data = bytes(range(256)) * 4096
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         prompt = Prompt(steps({"say": "{files}"}), (File("a.png", "image/png", data),))
         await mock.conversation.prompt(prompt)
         await mock.until(lambda: mock.of(TurnEnded))
@@ -410,12 +411,12 @@ async def test_files_arrive_whole(host: PlainHost, project: Path) -> None:
 
 
 async def test_a_conversation_goes_on_in_another_process(host: PlainHost, project: Path) -> None:
-    spec = SessionSpec(cwd=project, options={"script": "recall"})
+    spec = session_spec(cwd=project, options={"script": "recall"})
     async with listening(agent, spec, host) as first:
         await first.turn("the word is plum")
         (ready,) = first.of(AgentReady)
     assert isinstance(ready, AgentReady)
-    again = SessionSpec(cwd=project, resume=ready.native_id)
+    again = session_spec(cwd=project, resume=ready.native_id)
     async with listening(agent, again, host) as second:
         await second.turn("which word?")
         assert second.text == "Before this you said: the word is plum"
@@ -426,23 +427,23 @@ async def test_a_conversation_goes_on_in_another_process(host: PlainHost, projec
 async def test_a_fork_leaves_the_first_conversation_as_it_was(
     host: PlainHost, project: Path
 ) -> None:
-    spec = SessionSpec(cwd=project, options={"script": "recall"})
+    spec = session_spec(cwd=project, options={"script": "recall"})
     async with listening(agent, spec, host) as first:
         await first.turn("plum")
         (ready,) = first.of(AgentReady)
     assert isinstance(ready, AgentReady)
-    fork = SessionSpec(cwd=project, resume=ready.native_id, fork=True)
+    fork = session_spec(cwd=project, resume=ready.native_id, fork=True)
     async with listening(agent, fork, host) as second:
         await second.turn("pear")
         (copy,) = second.of(AgentReady)
         assert copy != ready
-    async with listening(agent, SessionSpec(cwd=project, resume=ready.native_id), host) as third:
+    async with listening(agent, session_spec(cwd=project, resume=ready.native_id), host) as third:
         await third.turn("?")
         assert third.text == "Before this you said: plum"
 
 
 async def test_an_unknown_conversation_is_a_failed_turn(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project, resume="mock-0"), host) as mock:
+    async with listening(agent, session_spec(cwd=project, resume="mock-0"), host) as mock:
         turn = await mock.turn("hello")
         failure = Failure(kind="history_lost", message="mock: no conversation 'mock-0'")
         assert turn[-1] == TurnEnded(reason="failed", failure=failure)
@@ -451,7 +452,7 @@ async def test_an_unknown_conversation_is_a_failed_turn(host: PlainHost, project
 async def test_a_script_is_chosen_by_option_prompt_or_path(host: PlainHost, project: Path) -> None:
     path = project / "mine.json"
     path.write_text('[[{"say": "one"}], [{"say": "two"}]]')
-    spec = SessionSpec(cwd=project, options={"script": "hello"})
+    spec = session_spec(cwd=project, options={"script": "hello"})
     async with listening(agent, spec, host) as mock:
         await mock.turn("A; ")
         await mock.turn(str(path))
@@ -470,14 +471,14 @@ async def test_it_fails_in_every_way_a_turn_can(
     host: PlainHost, project: Path, kind: FailureKind
 ) -> None:
     failure = {"message": "no", "status": 429, "retry_after": 1.5, "hint": "wait"}
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"fail": kind, **failure}))
         expected = Failure(kind=kind, message="no", status=429, retry_after=1.5, hint="wait")
         assert turn[-1] == TurnEnded(reason="failed", failure=expected)
 
 
 async def test_a_structured_result_comes_with_the_end(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"stop": {"answer": 42}}, {"say": "never"}))
         assert turn[-1] == TurnEnded(reason="completed", result={"answer": 42})
         assert mock.text == ""
@@ -485,7 +486,7 @@ async def test_a_structured_result_comes_with_the_end(host: PlainHost, project: 
 
 async def test_what_it_cannot_do_is_refused_by_name(host: PlainHost, project: Path) -> None:
     with pytest.raises(Unsupported, match="mock does not support MCP servers"):
-        await agent.open(SessionSpec(cwd=project, servers={"a": {}}), host)
+        await agent.open(session_spec(cwd=project, servers={"a": {}}), host)
 
 
 def test_its_program_loads_little_before_it_speaks(tmp_path: Path) -> None:
@@ -501,14 +502,14 @@ def test_its_program_loads_little_before_it_speaks(tmp_path: Path) -> None:
 
 
 async def test_it_says_its_words_at_the_pace_of_its_script(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project, options={"pace": 0.05}), host) as mock:
+    async with listening(agent, session_spec(cwd=project, options={"pace": 0.05}), host) as mock:
         start = time.monotonic()
         await mock.turn(steps({"say": "a b c d e f"}))
         assert 0.25 < time.monotonic() - start < 5
 
 
 async def test_closing_an_idle_one_lets_it_end_by_itself(host: PlainHost, project: Path) -> None:
-    spec = SessionSpec(cwd=project)
+    spec = session_spec(cwd=project)
     async with listening(agent, spec, host) as mock:
         await mock.turn(steps({"background": "wait", "after": 3600, "steps": []}))
         await asyncio.wait_for(mock.conversation.close(), 2)

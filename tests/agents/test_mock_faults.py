@@ -13,8 +13,9 @@ from tests.agents.listening import listening
 from tillerman.agents.mock import INFO, agent
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.events import AgentExited, MessageChunk, TurnEnded, Unrecognized
+from tillerman.core.session_options import session_spec
 from tillerman.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
@@ -38,7 +39,7 @@ def steps(*steps: dict[str, Any]) -> str:
 async def test_a_crash_ends_the_turn_as_failed(
     host: PlainHost, project: Path, crash: object, exited: AgentExited
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"say": "oh"}, {"crash": crash}))
         assert turn[-2] == exited
         ended = turn[-1]
@@ -49,13 +50,13 @@ async def test_a_crash_ends_the_turn_as_failed(
 
 
 async def test_its_last_words_on_stderr_are_kept(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.turn("script:crash")
         assert mock.of(AgentExited) == [AgentExited(code=3, detail="mock: about to fall\n")]
 
 
 async def test_a_deaf_one_is_ended_with_its_tree(host: PlainHost, project: Path) -> None:
-    async with listening(HASTY, SessionSpec(cwd=project), host) as mock:
+    async with listening(HASTY, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt("script:deaf"))
         await mock.until(lambda: mock.text == "Now I hear nothing.")
         await mock.conversation.cancel()
@@ -66,7 +67,7 @@ async def test_a_deaf_one_is_ended_with_its_tree(host: PlainHost, project: Path)
 async def test_an_orphan_that_holds_its_output_holds_nothing_up(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt("script:orphan"))
         await mock.until(lambda: mock.text == "I leave somebody behind.")
         left = time.monotonic()
@@ -77,7 +78,7 @@ async def test_an_orphan_that_holds_its_output_holds_nothing_up(
 async def test_orphans_go_with_the_host(tmp_path: Path, project: Path) -> None:
     async with (
         PlainHost.open(tmp_path) as host,
-        listening(agent, SessionSpec(cwd=project), host) as mock,
+        listening(agent, session_spec(cwd=project), host) as mock,
     ):
         await mock.turn(steps({"orphan": 600}, {"run": "exec sleep 0.001", "ask": False}))
         assert sleepers(project) == 1
@@ -104,7 +105,7 @@ async def test_a_flood_passes_and_the_turn_goes_on(
 ) -> None:
     async with (
         PlainHost.open(tmp_path, line_cap=1024 * 1024) as host,
-        listening(agent, SessionSpec(cwd=project), host) as mock,
+        listening(agent, session_spec(cwd=project), host) as mock,
     ):
         turn = await mock.turn(steps({"flood": 2, "of": kind}, {"say": "dry"}), within=60)
         assert turn[-1] == DONE
@@ -120,7 +121,7 @@ async def test_a_flood_passes_and_the_turn_goes_on(
 async def test_unknown_messages_are_kept_and_the_turn_goes_on(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn("script:unknown")
         assert [e.raw for e in mock.of(Unrecognized)] == [  # type: ignore[attr-defined]
             '{"type": "from_tomorrow", "n": 1}',
@@ -130,7 +131,7 @@ async def test_unknown_messages_are_kept_and_the_turn_goes_on(
 
 
 async def test_a_script_with_a_wrong_step_is_a_failed_turn(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"dance": True}))
         ended = turn[-1]
         assert isinstance(ended, TurnEnded)
@@ -141,7 +142,7 @@ async def test_a_script_with_a_wrong_step_is_a_failed_turn(host: PlainHost, proj
 async def test_a_failure_of_a_kind_that_nobody_knows_ends_the_turn(
     host: PlainHost, project: Path
 ) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"fail": "boredom"}))
         odd, ended = turn[-2:]
         assert isinstance(odd, Unrecognized)
@@ -152,6 +153,6 @@ async def test_a_failure_of_a_kind_that_nobody_knows_ends_the_turn(
 
 
 async def test_repeated_steps_are_played_as_often(host: PlainHost, project: Path) -> None:
-    async with listening(agent, SessionSpec(cwd=project), host) as mock:
+    async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.turn(steps({"repeat": 3, "steps": [{"say": "la"}]}))
         assert mock.text == "lalala"

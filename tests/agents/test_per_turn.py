@@ -14,6 +14,7 @@ from tillerman.core.agent import AgentInfo, Exit, Prompt, SessionSpec
 from tillerman.core.errors import AgentError
 from tillerman.core.events import TurnEnded
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch, TemporaryFile
 from tillerman.testing.test_host import PlainHost
 
@@ -26,7 +27,7 @@ class Lending(PerTurnWire):
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
         launch = super().launch(spec, prompt)
-        instead = spec.options.get("instead")
+        instead = spec.native.options.get("instead")
         return Launch(
             launch.argv,
             stdin=launch.stdin,
@@ -44,7 +45,7 @@ AGENT = StdioAgent(
 
 def spec(command: str, cwd: Path, **options: object) -> SessionSpec:
     plain = shell(command, cwd)
-    return SessionSpec(cwd=cwd, options={**plain.options, **options})
+    return session_spec(cwd=cwd, options={**plain.native.options, **options})
 
 
 async def test_a_lent_file_is_there_for_each_turn_alone(host: PlainHost, project: Path) -> None:

@@ -36,6 +36,7 @@ from tillerman.core.events import (
     encode,
 )
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import session_spec
 from tillerman.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
@@ -90,7 +91,7 @@ def record(path: Path, events: Sequence[Event], gap: float = 0.001) -> Path:
 
 
 def spec(path: Path, **options: Any) -> SessionSpec:
-    return SessionSpec(cwd=path.parent, options={"file": str(path), "speed": "full", **options})
+    return session_spec(cwd=path.parent, options={"file": str(path), "speed": "full", **options})
 
 
 async def test_each_prompt_plays_the_next_recorded_one(host: PlainHost, recording: Path) -> None:
@@ -139,14 +140,14 @@ async def test_with_ask_the_request_waits_again(host: PlainHost, recording: Path
 async def test_it_goes_on_after_the_prompts_that_were_played(
     host: PlainHost, recording: Path
 ) -> None:
-    again = SessionSpec(cwd=recording.parent, resume="1", options=spec(recording).options)
+    again = session_spec(cwd=recording.parent, resume="1", options=spec(recording).native.options)
     async with listening(agent, again, host) as replay:
         await replay.turn("two")
         assert replay.text == "bye"
 
 
 async def test_prompts_past_the_recording_fail_by_name(host: PlainHost, recording: Path) -> None:
-    again = SessionSpec(cwd=recording.parent, resume="2", options=spec(recording).options)
+    again = session_spec(cwd=recording.parent, resume="2", options=spec(recording).native.options)
     async with listening(agent, again, host) as replay:
         turn = await replay.turn("three")
         message = "the recording has 2 prompts, not more"

@@ -8,12 +8,12 @@ import pytest
 
 from tillerman.agents import load
 from tillerman.agents.stdio.agent import StdioAgent
-from tillerman.core.agent import SessionSpec
 from tillerman.core.events import Notice
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import DecodesStderr
 from tillerman.testing.recording_player import listener
 
-SPEC = SessionSpec(cwd=Path("/project"))
+SPEC = session_spec(cwd=Path("/project"))
 CLAUDE = (
     '{"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"retry_delay_ms":%d,'
     '"error_status":%s,"error":"%s","session_id":"s","uuid":"u"}'

@@ -27,6 +27,7 @@ from tillerman.core.events import (
     Unrecognized,
 )
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch
 from tillerman.testing.recording_player import hear
 from tillerman.testing.test_host import PlainHost
@@ -193,7 +194,7 @@ class FromFile(MockWire):
     """The mock's words, said by any program."""
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
-        return Launch(spec.options["argv"])
+        return Launch(spec.native.options["argv"])
 
 
 FEEDER = StdioAgent(AgentInfo("feeder", "Feeder", asks=ASKS), FromFile)
@@ -322,7 +323,7 @@ print('{"ready": "n1"}'); print('{"end": "completed"}')
 
     await conversation.prompt(Prompt("one"))
     async with asyncio.timeout(10):
-        async for batch in conversation.heard():
+        async for batch in conversation.batches():
             for event in [event for heard in batch for event in heard.events]:
                 if isinstance(event, TurnEnded):
                     ends.append(event)
@@ -564,7 +565,7 @@ print('{"end": "completed"}')
 """
     conversation = await LONG_LIVED.open(python(program, project), host)
     await conversation.prompt(Prompt("go"))
-    heard = conversation.heard()
+    heard = conversation.batches()
     await anext(heard)
     first = await anext(heard)
     progress = project / "progress"
@@ -596,14 +597,14 @@ print('{"end": "completed"}')
 async def test_a_missing_program_is_named_with_the_command_that_installs_it(
     host: PlainHost, project: Path
 ) -> None:
-    spec = SessionSpec(cwd=project, options={"argv": ["no-such-program"]})
+    spec = session_spec(cwd=project, options={"argv": ["no-such-program"]})
     with pytest.raises(AgentNotInstalled, match="no `no-such-program` on PATH"):
         await LONG_LIVED.open(spec, host)
 
 
 async def test_another_binary_may_be_named_by_an_option(host: PlainHost, project: Path) -> None:
     options = {"argv": ["no-such-program", "-c", "exit 5"], "binary": "sh"}
-    async with listening(LONG_LIVED, SessionSpec(cwd=project, options=options), host) as agent:
+    async with listening(LONG_LIVED, session_spec(cwd=project, options=options), host) as agent:
         await agent.over()
         assert agent.events[-1] == AgentExited(code=5)
 

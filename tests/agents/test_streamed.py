@@ -12,9 +12,10 @@ import pytest
 from tillerman.agents.codex.wire import CodexWire
 from tillerman.agents.cursor.wire import CursorWire
 from tillerman.agents.decoding.streamed_text import Streamed
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
+from tillerman.core.session_options import session_spec
 
-SPEC = SessionSpec(cwd=Path("/proj"))
+SPEC = session_spec(cwd=Path("/proj"))
 WORDS = "words without end " * 1000
 
 

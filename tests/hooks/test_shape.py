@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tillerman.hooks.command_pattern import is_our_code, is_ours
-from tillerman.hooks.dialects import AGENTS, load
+from tillerman.hooks.dialects import agents_with_hooks, load
 from tillerman.hooks.install_plan import planned
 
 OURS = "/usr/bin/python3 -I -m tillerman hook claude PreToolUse --project '/a b' || exit 2"
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", agents_with_hooks())
 @pytest.mark.parametrize("scope", ["project", "user"])
 def test_what_is_planned_has_our_shape(agent: str, scope: str, tmp_path: Path) -> None:
     hooks = planned(agent, tmp_path, scope)  # type: ignore[arg-type]

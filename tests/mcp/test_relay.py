@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 
 import tillerman.mcp.stdio_relay
 from tillerman.agents import load
-from tillerman.core.agent import SessionSpec
+from tillerman.core.session_options import session_spec
 from tillerman.harness.harness import serve_tools
 from tillerman.paths import find_paths
 from tillerman.sessions.remote.private_socket import PrivateSocketServer
@@ -144,7 +144,7 @@ async def session(tmp_path: Path) -> AsyncIterator[Session]:
     options = {"pace": "0", "state": str(tmp_path / "mock")}
     yield await sessions.start(
         load("mock"),
-        SessionSpec(cwd=project, options=options),
+        session_spec(cwd=project, options=options),
         RunSettings(
             approve="auto",
             environment=environment,

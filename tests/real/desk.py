@@ -26,6 +26,7 @@ from tillerman.core.events import (
     Unrecognized,
     UsageReported,
 )
+from tillerman.core.session_options import session_spec
 from tillerman.harness.harness import serve_tools
 from tillerman.paths import Paths, find_paths
 from tillerman.sessions.run_settings import RunSettings
@@ -116,7 +117,7 @@ class Desk:
         spec["accept_advisory"] = True  # of those that hold nothing, too
         spec |= {name: value for name, value in wishes.items() if name not in _TERMS}
         spec["options"] = {"binary": str(self.player.program)} | spec.get("options", {})
-        return SessionSpec(**spec), RunSettings(**terms)
+        return session_spec(**spec), RunSettings(**terms)
 
 
 def check_log(log: list[Entry]) -> None:

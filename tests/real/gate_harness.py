@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 
 from tillerman.agents import load
-from tillerman.core.agent import SessionSpec
 from tillerman.core.events import encode
 from tillerman.core.permission import Rule
+from tillerman.core.session_options import session_spec
 from tillerman.paths import find_paths
 from tillerman.sessions.run_settings import RunSettings, TurnLimits
 from tillerman.sessions.service import Sessions
@@ -44,7 +44,7 @@ async def main(order: Order) -> None:
     database = Database.open(paths.store)
     sessions = Sessions(paths, database)
     server = {"command": sys.executable, "args": [str(SERVER), order.marks]}
-    spec = SessionSpec(
+    spec = session_spec(
         cwd=Path(order.cwd), model=order.model, options=order.options, servers={"gate": server}
     )
     terms = RunSettings(

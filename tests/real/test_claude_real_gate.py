@@ -16,7 +16,7 @@ from tests.real.real_claude import RealClaude
 from tillerman.agents.claude.requests import PATIENCE
 from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.config.policy_rules import rule_of
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.events import (
     PermissionRequested,
     RequestAnswered,
@@ -25,6 +25,7 @@ from tillerman.core.events import (
     ToolStarted,
     TurnEnded,
 )
+from tillerman.core.session_options import session_spec
 from tillerman.testing.gate_probe.probes import NOBODY
 from tillerman.testing.model_double.script import ModelRequest, ModelToolCall, Say, Step, reply
 from tillerman.testing.model_double.server import ModelDouble
@@ -167,7 +168,7 @@ async def test_a_request_that_is_never_answered_runs_nothing(
         reply(Say("So be it.")),
     ]
     lax = (tool, end, claude.version) != ("Write", "gone", "2.1.197")
-    spec = SessionSpec(cwd=claude.project, allowed_tools=(tool,) if lax else ())
+    spec = session_spec(cwd=claude.project, allowed_tools=(tool,) if lax else ())
     wire = ClaudeWire(spec)
     [hello] = wire.greet()
     hello["request"]["hooks"]["PreToolUse"][0]["timeout"] = 2 if end == "late" else PATIENCE

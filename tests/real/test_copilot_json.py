@@ -13,7 +13,7 @@ import pytest
 from tests.real.desk import Desk, ends, of, processes_with, run, said, shown, until_true
 from tests.real.stages import Actor
 from tillerman.agents.commands.runner import CommandRunner
-from tillerman.agents.copilot import agent
+from tillerman.agents.copilot.agent import agent
 from tillerman.core.agent_admin import Account, McpServer
 from tillerman.core.events import (
     AgentReady,

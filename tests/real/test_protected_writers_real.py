@@ -15,9 +15,9 @@ from tests.real.desk import PATIENCE, Desk, of
 from tests.real.stages import Actor
 from tests.sessions.protected_writers import WriterLog, prepare, protected, writer_command
 from tillerman.agents import load
-from tillerman.core.agent import SessionSpec
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
+from tillerman.core.session_options import session_spec
 from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.session import Session
 from tillerman.testing.model_double.script import Say, reply
@@ -50,7 +50,7 @@ async def start_beside(desk: Desk, command: str) -> Session:
     script.write_text(json.dumps([[{"run": command}]]))
     options = {"pace": "0", "state": str(desk.folder / "mock"), "script": str(script)}
     environment = {"PATH": os.environ["PATH"], "HOME": str(desk.folder)}
-    spec = SessionSpec(cwd=desk.project, options=options)
+    spec = session_spec(cwd=desk.project, options=options)
     return await desk.sessions.start(
         load("mock"), spec, RunSettings(approve="auto", environment=environment)
     )

@@ -10,8 +10,8 @@ import pytest
 from tests.real.desk import Desk, of, run, until
 from tests.real.stages import Actor
 from tillerman.agents import load
-from tillerman.core.agent import SessionSpec
 from tillerman.core.events import AgentStarted, Notice, TurnEnded
+from tillerman.core.session_options import session_spec
 from tillerman.sessions.fallback.policy import FallbackPolicy
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan, RunSettings
 from tillerman.sessions.session import Session
@@ -42,7 +42,7 @@ async def _start(actor: Actor, desk: Desk, relay: FallbackPolicy | None = None) 
 
 def _mock_stands_by(desk: Desk) -> FallbackPolicy:
     async def call(name: str) -> LaunchPlan:
-        spec = SessionSpec(cwd=desk.project, options={"script": "hello", "pace": "0"})
+        spec = session_spec(cwd=desk.project, options={"script": "hello", "pace": "0"})
         return LaunchPlan(load(name), spec, RunSettings(approve="auto"))
 
     return FallbackPolicy(FallbackRules(), ["mock"], call)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
+from tillerman.core.session_options import session_spec
 from tillerman.paths import find_paths
 from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
@@ -35,7 +36,7 @@ class Desk:
         options = {"pace": "0", "state": str(self.folder / "mock")}
         if script:
             options["script"] = script
-        return SessionSpec(cwd=self.project, options=options)
+        return session_spec(cwd=self.project, options=options)
 
     def terms(self, **terms: Any) -> RunSettings:
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}

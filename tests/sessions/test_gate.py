@@ -27,6 +27,7 @@ from tillerman.core.events import (
     TurnEnded,
 )
 from tillerman.core.failure import Failure, exit_code
+from tillerman.core.session_options import with_options
 from tillerman.sessions.fallback.policy import FallbackPolicy
 from tillerman.sessions.permissions.bypass_detector import BypassDetector
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan, TurnLimits
@@ -105,7 +106,7 @@ async def test_an_embedded_agent_that_declares_not_to_ask_is_refused(
 ) -> None:
     path = script(desk, [{"run": "touch made", "ask": False}])
     spec = desk.spec(path)
-    spec = replace(spec, options={**spec.options, "asks": False}, approve=approve)
+    spec = with_options(spec, options={**spec.native.options, "asks": False}, approve=approve)
     session = await desk.sessions.start(desk.agent, spec, desk.terms(approve=approve))
     with pytest.raises(GateNotEnforced):
         await entries(session, "go")
@@ -115,7 +116,7 @@ async def test_an_embedded_agent_that_declares_not_to_ask_is_refused(
 async def test_an_embedded_agent_that_declares_not_to_ask_runs_under_auto(desk: Desk) -> None:
     path = script(desk, [{"run": "touch made", "ask": False}])
     spec = desk.spec(path)
-    spec = replace(spec, options={**spec.options, "asks": False}, approve="auto")
+    spec = with_options(spec, options={**spec.native.options, "asks": False}, approve="auto")
     session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="auto"))
 
     log = await entries(session, "go")

@@ -31,6 +31,7 @@ from tillerman.core.events import (
     Unrecognized,
     UserMessage,
 )
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Launch
 from tillerman.sessions.run_settings import TurnLimits
 from tillerman.sessions.session import Session
@@ -329,7 +330,7 @@ async def test_a_missing_binary_says_how_to_install_it_and_leaves_no_open_turn(
     from tillerman.agents import load
     from tillerman.core.errors import AgentNotInstalled
 
-    spec = replace(desk.spec(), options={"binary": "no-such-program"})
+    spec = with_options(desk.spec(), options={"binary": "no-such-program"})
     session = await desk.sessions.start(load("claude"), spec, desk.terms())
     with pytest.raises(AgentNotInstalled) as error:
         await session.prompt("hello")

@@ -43,7 +43,7 @@ async def test_a_conversation_refuses_a_prompt_when_it_has_woken_and_nobody_hear
 ) -> None:
     async with PlainHost.open(desk.folder / "host") as host:
         conversation = await desk.agent.open(desk.spec(), host)
-        heard = conversation.heard()
+        heard = conversation.batches()
         await conversation.prompt(Prompt(json.dumps(WAKE_AND_STAY)))
         async for batch in heard:
             if any(isinstance(e, TurnStarted) for one in batch for e in one.events):

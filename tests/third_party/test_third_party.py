@@ -43,16 +43,17 @@ ONE_TURN = """
 import asyncio
 from pathlib import Path
 from tillerman.agents import load
+from tillerman.core.session_options import session_spec
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Answer, PermissionRequested, TurnEnded, encode
 from tillerman.testing import PlainHost
 
 async def main():
     async with PlainHost.open(Path("host")) as host:
-        spec = SessionSpec(cwd=Path("project"), model="acme-2")
+        spec = session_spec(cwd=Path("project"), model="acme-2")
         conversation = await load("acme").open(spec, host)
         await conversation.prompt(Prompt("hi"))
-        async for batch in conversation.heard():
+        async for batch in conversation.batches():
             for event in [event for heard in batch for event in heard.events]:
                 print(encode(event).decode(), flush=True)
                 if isinstance(event, PermissionRequested):

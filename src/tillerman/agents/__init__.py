@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
+from tillerman.agent_packages import entry_points
 from tillerman.core.agent import Agent, AgentInfo
 from tillerman.core.contract import mismatch
 from tillerman.core.errors import AgentUnknown, ConfigError
 
-GROUP = "tillerman.agents"
 AD_HOC = "acp:"  # followed by a command line
 
 Options = Mapping[str, Mapping[str, Any]]  # the [agents.NAME] tables of the config
@@ -24,7 +22,7 @@ def available(options: Options | None = None, *, experimental: bool = False) -> 
 
     found = {name: "config" for name, table in (options or {}).items() if "acp" in table}
     found |= {name: "ACP" for name, row in rows().items() if experimental or not row.experimental}
-    return dict(sorted((found | _entry_points()).items()))
+    return dict(sorted((found | entry_points()).items()))
 
 
 def is_users_own(name: str, options: Options | None = None) -> bool:
@@ -38,7 +36,7 @@ def load(name: str, options: Options | None = None, *, experimental: bool = Fals
         from tillerman.agents.acp.agent_rows import made
 
         return made(name, (options or {}).get(name, {}))
-    if target := _entry_points().get(name):
+    if target := entry_points().get(name):
         return _imported(name, target)
     from tillerman.agents.acp.agent_rows import driver, rows
 
@@ -68,35 +66,3 @@ def _imported(name: str, target: str) -> Agent:
         reason, hint = found
         raise ConfigError(f"agent {name!r} from {target} does not fit: {reason}", hint=hint)
     return agent
-
-
-def _entry_points() -> dict[str, str]:
-    """Maps agent names to `module:attribute` for every installed distribution that offers agents.
-
-    Reads the files directly: importing `importlib.metadata` alone takes longer than the command
-    line takes to start an agent.
-    """
-    found: dict[str, str] = {}
-    for folder in sys.path:
-        for file in sorted(Path(folder or ".").glob("*.*-info/entry_points.txt")):
-            for name, target in _points(_text(file)):
-                found.setdefault(name, target)
-    return found
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""  # one broken package must not break all agents
-
-
-def _points(text: str) -> list[tuple[str, str]]:
-    section, found = "", []
-    for line in map(str.strip, text.splitlines()):
-        if line.startswith("["):
-            section = line.strip("[]")
-        elif section == GROUP and "=" in line:
-            name, _, target = line.partition("=")
-            found.append((name.strip(), target.split("[")[0].strip()))
-    return found

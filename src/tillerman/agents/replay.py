@@ -64,7 +64,7 @@ class ReplayAgent:
 
     async def open(self, spec: SessionSpec, host: Host) -> Conversation:
         refuse_unsupported(self.info, spec)
-        file = spec.options.get("file")
+        file = spec.native.options.get("file")
         if not file:
             raise UsageError(
                 "there is nothing to replay", hint="name a session or a file: `replay:FILE`"
@@ -73,8 +73,8 @@ class ReplayAgent:
         return ReplayConversation(
             recording,
             after=int(spec.resume or 0),
-            speed=_factor(spec.options.get("speed", "recorded")),
-            ask=bool(spec.options.get("ask")),
+            speed=_factor(spec.native.options.get("speed", "recorded")),
+            ask=bool(spec.native.options.get("ask")),
         )
 
 
@@ -152,7 +152,7 @@ class ReplayConversation:
         self._cut.set()
         self._prompts.put_nowait(None)
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
+    async def batches(self) -> AsyncIterator[Sequence[DecodedLine]]:
         yield [DecodedLine(None, [AgentStarted(agent=INFO.name)])]
         while await self._prompts.get():
             self._scene += 1

@@ -210,7 +210,7 @@ def _from_flags(flags: Mapping[str, Any]) -> Values:
 
 
 def _agent_key(variable: str) -> str | None:
-    """Maps TILLERMAN_AGENTS_CODEX_BINARY to `agents.codex.binary`.
+    """Maps TILLERMAN_AGENTS_ACME_BINARY to `agents.acme.binary`.
 
     The option is the last part, since an agent name may contain underscores.
     """

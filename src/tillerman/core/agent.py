@@ -1,20 +1,24 @@
-"""Agent protocol: interfaces between tillerman and a coding agent (Agent, Conversation, Host)."""
+"""Agent port: what a coding agent provides (Agent, Conversation); see also host and wire."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tillerman.core.contract import BuiltFor
+from tillerman.core.host import Child, Exit, Host, SecretFile, SecretFolder, Spill, Word
+from tillerman.core.session_spec import Mode, SessionSpec
 from tillerman.core.tools import ToolClass
 
 if TYPE_CHECKING:
-    from tillerman.core.events import Answer, Event, Notice
+    from tillerman.core.events import Answer, Event
 
-Mode = Literal["agent", "plan", "ask"]
+__all__ = [
+    "Agent", "AgentInfo", "Child", "Conversation", "DecodedLine", "Exit", "File", "Host", "Mode",
+    "Prompt", "SecretFile", "SecretFolder", "SessionSpec", "Spill", "Word",
+]  # fmt: skip
 
 
 class AgentInfo(Struct, frozen=True):
@@ -25,37 +29,13 @@ class AgentInfo(Struct, frozen=True):
     install: str = ""  # the command that installs it
     variables: tuple[str, ...] = ()  # its credentials and endpoints; `NAME` or `PREFIX_*`
     tested: tuple[str, str] | None = None  # oldest and newest version that the test suite ran
-    sign_in: str = ""  # how to sign in where no command does it: "set GEMINI_API_KEY"
+    sign_in: str = ""  # how to sign in where no command does it: "set ACME_API_KEY"
     prompted: bool = True  # False: it runs by itself and accepts no prompts
     asks: frozenset[ToolClass] = frozenset()  # approval is requested for all calls of these classes
     runs_tools: bool = True  # False: it has no native tools, so it never requests approval
     efforts: tuple[str, ...] = ()  # the levels it accepts; empty: the agent itself rejects others
     preset_at_launch: bool = False  # it withholds tools according to the preset, only at start
     built_for: BuiltFor = BuiltFor()  # versions of the contracts it was written for
-
-
-class SessionSpec(Struct, frozen=True):
-    """Options for opening a conversation. An agent raises `Unsupported` for what it cannot do."""
-
-    cwd: Path
-    model: str | None = None
-    mode: Mode = "agent"
-    approve: str = "ask"  # the preset, for an agent that cannot ask and so must restrict itself
-    accept_advisory: bool = False  # start although the preset is not enforced for this agent
-    resume: str | None = None  # AgentReady.native_id of an earlier conversation
-    fork: bool = False  # with resume: leave the earlier conversation unchanged
-    effort: str | None = None
-    system: str | None = None
-    folders: tuple[Path, ...] = ()
-    servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # MCP, by name
-    allowed_tools: tuple[str, ...] = ()
-    denied_tools: tuple[str, ...] = ()
-    only_tools: tuple[str, ...] = ()  # tillerman's names, enforced by policy or the agent's list
-    output_schema: Mapping[str, Any] | None = None
-    max_turns: int | None = None
-    max_cost: float | None = None
-    flags: tuple[str, ...] = ()  # extra command-line arguments
-    options: Mapping[str, Any] = field(default_factory=dict)  # [agents.NAME] of the config
 
 
 class File(NamedTuple):
@@ -79,90 +59,12 @@ class DecodedLine(NamedTuple):
     kept: Sequence[bytes] = ()  # bytes for the store's attachments
 
 
-class Exit(NamedTuple):
-    """The exit status of a process: either `code` or `signal` is set."""
-
-    code: int | None
-    signal: int | None
-
-    @property
-    def clean(self) -> bool:
-        return self.code == 0
-
-
-class Child(Protocol):
-    """A supervised process. Its descriptors are non-blocking and belong to the caller."""
-
-    pid: int
-    stdin: int | None
-    stdout: int
-    stderr: int
-
-    async def wait(self) -> Exit: ...  # of the process itself, even with open pipes
-    def signal(self, number: int) -> None: ...  # to this process only
-    async def kill(self) -> None: ...  # the whole process tree; returns when it has ended
-
-
-class Spill(Protocol):
-    """A size-capped file for output too long for an event. Its content is redacted."""
-
-    def write(self, data: bytes) -> None: ...
-    def close(self) -> str: ...  # its name in the session's spill folder
-
-
-class SecretFile(NamedTuple):
-    """A command-line argument or environment variable whose value is written to a private file.
-
-    The argument becomes `flag` followed by the file's path, because every user can read command
-    lines. Only the user can read the file, and it is removed with the session.
-    """
-
-    flag: str
-    content: bytes
-
-
-class SecretFolder(NamedTuple):
-    """Like `SecretFile` for several files: the argument is `flag` plus the path of their folder."""
-
-    flag: str
-    files: Mapping[str, bytes]  # by path relative to the folder
-
-
-Word = str | SecretFile | SecretFolder
-
-
-class Host(Protocol):
-    """The services that a session provides to its conversation."""
-
-    @property
-    def level(self) -> str: ...  # the supervision level
-    @property
-    def line_cap(self) -> int: ...  # bytes; a longer line is spilled, not decoded
-    def find(self, binary: str) -> str | None: ...
-    def variable(self, name: str) -> str | None: ...  # of the environment of the started programs
-    def spill(self) -> Spill: ...
-    def report(self, notice: Notice) -> None: ...  # to the log, before there is a conversation
-    def put(self, path: Path, content: bytes) -> bool: ...  # writes a file; False: it exists
-    def take_back(self) -> None: ...  # removes unchanged files of `put`; also at the end
-    async def spawn(
-        self,
-        argv: Sequence[Word],
-        *,
-        cwd: Path,
-        env: Mapping[str, Word] = {},
-        stdin: bool = True,
-        enforced: bool = True,  # False: a command of the user, which no rule applies to
-    ) -> Child: ...
-    @property
-    def patience(self) -> float | None: ...  # seconds until an open request is denied
-
-
 class Conversation(Protocol):
     """One live connection to an agent: emits events, accepts prompts, answers and cancels."""
 
     @property
     def asks(self) -> frozenset[ToolClass]: ...  # like `AgentInfo.asks`, for this process
-    def heard(self) -> AsyncIterator[Sequence[DecodedLine]]: ...  # ends after AgentExited
+    def batches(self) -> AsyncIterator[Sequence[DecodedLine]]: ...  # ends after AgentExited
 
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
         """Raises `SessionBusy` if the agent has just started a turn, `Unsupported` for a file.

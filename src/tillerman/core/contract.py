@@ -13,14 +13,14 @@ ENTRY_VERSION = (
 
 
 class BuiltFor(NamedTuple):
-    """The versions of core/agent.py and core/wire.py that an agent was written for."""
+    """The versions of core/agent.py (with host.py, session_spec.py) and core/wire.py in use."""
 
-    port: int = 1
+    port: int = 2
     wire: int = 1
 
 
-NEWEST = BuiltFor(port=1, wire=1)
-OLDEST = BuiltFor(port=1, wire=1)  # that still works
+NEWEST = BuiltFor(port=2, wire=1)
+OLDEST = BuiltFor(port=2, wire=1)  # that still works
 
 
 def mismatch(built_for: BuiltFor) -> tuple[str, str] | None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import unicodedata
 
+from tillerman.core import agent_files
+
 # Files that start programs or relax an agent's restrictions. All of `.git`: its config and hooks
 # are commands, and a `.git` file can point at others.
-PROTECTED = frozenset({
-    ".claude", ".cursor", ".codex", ".gemini", ".qwen", ".opencode", ".agents", ".mcp.json",
-    ".copilot", ".windsurf", ".continue", ".roo", ".cline", ".kiro", ".junie", ".zed", ".amp",
-    ".aider.conf.yml", "opencode.json", "opencode.jsonc",
+PROTECTED = agent_files.PROTECTED | frozenset({
+    ".agents", ".mcp.json",
+    ".windsurf", ".continue", ".roo", ".cline", ".kiro", ".junie", ".zed", ".amp",
+    ".aider.conf.yml",
     ".vscode", ".idea", ".devcontainer", ".devcontainer.json",
     ".git", ".gitmodules", ".gitconfig", ".githooks", ".husky", ".lefthook", "lefthook.yml",
     ".lefthook.yml", "lefthook.yaml", ".overcommit.yml",
@@ -29,9 +31,8 @@ PROTECTED_PREFIX = ".env"
 _PROTECTED_IN = {".github": frozenset({"workflows", "actions", "hooks", "agents"})}
 
 # Files that hold instructions for agents.
-INSTRUCTIONS = frozenset({
-    "agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md",
-    ".cursorrules", ".windsurfrules", ".clinerules", "copilot-instructions.md",
+INSTRUCTIONS = agent_files.INSTRUCTIONS | frozenset({
+    "agents.md", "agents.override.md", ".windsurfrules", ".clinerules",
 })  # fmt: skip
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from tillerman.core.agent import Mode
+from tillerman.core.agent import Mode, SessionSpec
 from tillerman.core.errors import UsageError
 
 Preset = Literal["ask", "edits", "auto", "readonly", "none"]
@@ -182,3 +183,32 @@ OPTIONS: Mapping[str, _Values] = {
     "timeout": _SECONDS,
     "request_timeout": _SECONDS,
 }
+
+
+_SPEC_GROUPS: Mapping[str, tuple[str, str]] = {
+    "approve": ("approval", "preset"),
+    "accept_advisory": ("approval", "accept_advisory"),
+    "allowed_tools": ("tools", "allowed"),
+    "denied_tools": ("tools", "denied"),
+    "only_tools": ("tools", "only"),
+    "servers": ("tools", "servers"),
+    "max_turns": ("limits", "turns"),
+    "max_cost": ("limits", "cost"),
+    "flags": ("native", "flags"),
+    "options": ("native", "options"),
+}
+
+
+def session_spec(cwd: Path, **options: Any) -> SessionSpec:
+    """Builds the spec of a conversation from options by the names that all interfaces use."""
+    return with_options(SessionSpec(cwd), **options)
+
+
+def with_options(spec: SessionSpec, **options: Any) -> SessionSpec:
+    """The spec with other values of these options."""
+    groups: dict[str, Any] = {}
+    for name in [name for name in options if name in _SPEC_GROUPS]:
+        group, field = _SPEC_GROUPS[name]
+        changed = groups.get(group, getattr(spec, group))
+        groups[group] = replace(changed, **{field: options.pop(name)})
+    return replace(spec, **options, **groups)

@@ -83,7 +83,7 @@ class AgentFallback:
 def refuse_missing(made: LaunchPlan) -> None:
     """Raises `AgentNotInstalled`, which is clearer than any later error of a missing agent."""
     info = made.agent.info
-    binary = made.spec.options.get("binary") or info.binary
+    binary = made.spec.native.options.get("binary") or info.binary
     path = made.terms.environment.get("PATH")
     if binary and find_program(str(binary), path) is None:
         raise AgentNotInstalled(info.name, binary=str(binary), hint=info.install)

@@ -38,7 +38,7 @@ class AgentSelection(NamedTuple):
 def select_agents(
     config: Config, agent: str | None, model: str | None, cwd: Path
 ) -> AgentSelection:
-    """Selects agents by `agent` as on a command line: `claude`, `claude,codex`, or a profile."""
+    """Selects agents by `agent` as on a command line: `NAME`, `NAME,OTHER`, or a profile."""
     if agent:
         return _named(config, agent, cwd)
     if model:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from tillerman.core.agent import Agent, SessionSpec
+from tillerman.core.agent import Agent
 from tillerman.core.errors import TillermanError
+from tillerman.core.session_options import session_spec
 from tillerman.core.tools import ToolClass
 from tillerman.paths import find_paths
 from tillerman.sessions.run_settings import RunSettings, TurnLimits
@@ -39,10 +40,10 @@ class GateReport(Struct, frozen=True):
 
 
 async def probe_gate(agent: Agent, program: str, version: str) -> GateReport:
-    from tillerman.testing.cli_setups import STAGES  # imported lazily, it loads a web server
+    from tillerman.testing.cli_setups import setups  # imported lazily, it loads a web server
 
     name = agent.info.name
-    stage = STAGES.get(name)
+    stage = setups().get(name)
     if stage is None:
         return GateReport(name, version, problem="it cannot be put before a scripted model")
     try:
@@ -79,7 +80,7 @@ async def _sung(agent: Agent, stage: CliSetup, program: str, version: str) -> li
                 path=os.environ.get("PATH", os.defpath),
                 scratch=scratch,
             )
-            spec = SessionSpec(
+            spec = session_spec(
                 cwd=project,
                 model=stage.model,
                 servers=aviary.servers,

@@ -210,7 +210,7 @@ class Harness:
         text = f"{row.agent} hands over to {made.agent.info.name}"
         made = _with_notices(made, [Notice(level="info", kind="handoff", text=text)])
         settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
-        settings["accept_advisory"] = made.spec.accept_advisory
+        settings["accept_advisory"] = made.spec.approval.accept_advisory
         refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay, settings=settings)
 

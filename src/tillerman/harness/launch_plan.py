@@ -18,7 +18,7 @@ from tillerman.core.agent import Agent, SessionSpec
 from tillerman.core.capabilities import REPORTS_COST
 from tillerman.core.errors import Unsupported, UsageError
 from tillerman.core.output_schema import AnswerFormat
-from tillerman.core.session_options import check_options
+from tillerman.core.session_options import check_options, session_spec
 from tillerman.sessions.run_settings import (
     SERVER,
     EnforcementSettings,
@@ -104,7 +104,7 @@ def launch_plan(
     given.setdefault("flags", tuple(options.get("flags", ())))
     given["options"] = {**options, **given.get("options", {})}
     given.setdefault("accept_advisory", config.accept_advisory)
-    spec = SessionSpec(
+    spec = session_spec(
         cwd=Path(cwd).resolve(),
         approve=approve or config.approve,
         only_tools=tuple(tools),
@@ -144,7 +144,7 @@ def guest_order(
             "env": env,
         }
     )
-    spec = SessionSpec(cwd=cwd.resolve(), approve=approve or config.approve)
+    spec = session_spec(cwd=cwd.resolve(), approve=approve or config.approve)
     terms = _terms(guest, config, spec, approve, env)
     limits = TurnLimits(request=request_timeout or _patience(config, unattended=True))
     offered = replace(bench(config, env, isolation), survives=True)
@@ -165,7 +165,7 @@ def bench(
 def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]:
     """Returns warnings, or raises, if an agent cannot be given tillerman's tools."""
     name = agent.info.name
-    if SERVER in spec.servers:
+    if SERVER in spec.tools.servers:
         raise UsageError(
             f"an MCP server is called {SERVER!r} already",
             hint=f"tillerman's own tools have that name: use another one in --mcp-config ({name})",
@@ -312,7 +312,7 @@ def _terms(
         environment=child.variables,
         secrets=[
             *secrets_of({**os.environ, **child.variables}),
-            *(_of_servers(spec) if spec.servers else ()),
+            *(_of_servers(spec) if spec.tools.servers else ()),
         ],
         models=config.models,
         vet=config.prompts.check or "",
@@ -332,4 +332,4 @@ def _of_servers(spec: SessionSpec) -> list[tuple[str, str]]:
         secrets_of_servers,  # lazy: few sessions have any
     )
 
-    return secrets_of_servers(spec.servers)
+    return secrets_of_servers(spec.tools.servers)

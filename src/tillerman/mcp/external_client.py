@@ -30,7 +30,7 @@ class ExternalClientConversation:
         self._level = level
         self._over = asyncio.Event()
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
+    async def batches(self) -> AsyncIterator[Sequence[DecodedLine]]:
         yield _say(AgentStarted(agent=INFO.name, supervision=self._level))
         yield _say(TurnStarted(origin="agent"))
         await self._over.wait()

@@ -88,7 +88,7 @@ class Sessions:
             mode=spec.mode,
             settings={
                 "approve": terms.approve,
-                "accept_advisory": spec.accept_advisory,
+                "accept_advisory": spec.approval.accept_advisory,
                 "workspace_tools": terms.bench is not None or None,
                 **settings,
             },

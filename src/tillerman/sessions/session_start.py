@@ -207,7 +207,7 @@ class SessionStart:
             spill_cap=terms.spill_cap,
             line_cap=terms.line_cap,
             budget=self._budget,
-            patience=terms.limits.request,
+            request_timeout=terms.limits.request,
             enforcement=self._enforcement,
             report=self._report,
         )

@@ -27,7 +27,6 @@ from random import Random
 from typing import Any, NoReturn, get_args
 
 import msgspec
-from msgspec.structs import replace
 
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.capability_check import undeclared_asks
@@ -36,6 +35,7 @@ from tillerman.core.agent_admin import METHODS
 from tillerman.core.capabilities import CAPABILITIES
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import Event, TurnEnded, Unrecognized, decode_event, encode
+from tillerman.core.session_options import with_options
 from tillerman.core.tools import ToolClass
 from tillerman.core.wire import AttachmentBytes, WireReply
 from tillerman.testing.broken_streams import NONSENSE, spoiled
@@ -157,7 +157,7 @@ async def check_refusals(agent: Agent) -> None:
             continue
         host = _EmptyHost()
         try:
-            await agent.open(replace(SPEC, **asked), host)
+            await agent.open(with_options(SPEC, **asked), host)
         except Unsupported:
             continue
         except _Started:
@@ -195,7 +195,7 @@ def check_wire(agent: StdioAgent, far_side: FarSide | None = None) -> None:
     if TOKEN not in _sent(agent, SPEC, Prompt(TOKEN), far_side):
         _fail("the words of a prompt do not reach its program")
     for word in sorted(agent.info.can & set(ASKED)):
-        spec = replace(SPEC, **ASKED[word])
+        spec = with_options(SPEC, **ASKED[word])
         told, plain = (_sent(agent, one, PROMPT, far_side) for one in (spec, SPEC))
         sought = EFFORT if word == "effort" else TOKEN
         if told == plain or (sought not in told and word not in ("modes", "limits")):

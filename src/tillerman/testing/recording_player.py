@@ -12,13 +12,14 @@ from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.line_decoder import LineDecoder
 from tillerman.agents.stdio.line_splitter import LineSplitter
 from tillerman.agents.stdio.pipes import PipeWriter
-from tillerman.core.agent import Child, Exit, Prompt, SessionSpec, Word
+from tillerman.core.agent import Child, Exit, Prompt, Word
 from tillerman.core.events import Event, Notice, TurnEnded, TurnStarted
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Wire
 from tillerman.hooks.server import HookAsked, HookServer
 
 LINE_CAP = 16 * 1024 * 1024
-SPEC = SessionSpec(cwd=Path("/proj"), accept_advisory=True)
+SPEC = session_spec(cwd=Path("/proj"), accept_advisory=True)
 PROMPT = Prompt("go")
 KILLED = Exit(None, signal.SIGKILL)
 
@@ -78,7 +79,7 @@ async def converse(
     per_turn = agent.wire(SPEC).lifetime == "turn"
     turns = TurnCount()
     events: list[Event] = []
-    batches = conversation.heard()
+    batches = conversation.batches()
     left = cut
     for part in parts:
         if not turns.open:
@@ -113,7 +114,7 @@ class RecordedHost:
 
     level = "none"
     line_cap = LINE_CAP
-    patience = None
+    request_timeout = None
 
     def __init__(self) -> None:
         self.child: RecordedChild
@@ -127,10 +128,10 @@ class RecordedHost:
     def report(self, notice: Notice) -> None:
         pass
 
-    def put(self, path: Path, content: bytes) -> bool:
+    def place_file(self, path: Path, content: bytes) -> bool:
         return True
 
-    def take_back(self) -> None:
+    def remove_placed_files(self) -> None:
         pass
 
     def spill(self) -> NullSpill:

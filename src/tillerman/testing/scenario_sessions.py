@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tillerman.core.agent import Agent, SessionSpec
+from tillerman.core.session_options import session_spec
 from tillerman.paths import find_paths
 from tillerman.sessions.run_settings import RunSettings
 from tillerman.sessions.service import Sessions
@@ -96,7 +97,7 @@ class ScenarioSessions:
         terms |= {name: value for name, value in wishes.items() if name in _OF_TERMS}
         spec = {name: value for name, value in wishes.items() if name not in _OF_TERMS}
         spec = {"accept_advisory": True} | spec  # the cases detect it themselves
-        return SessionSpec(cwd=self.project, options=self._options, **spec), RunSettings(**terms)
+        return session_spec(cwd=self.project, options=self._options, **spec), RunSettings(**terms)
 
 
 def _processes(mark: bytes) -> list[str]:

@@ -21,7 +21,7 @@ SPILL_CAP = 64 * 1024 * 1024
 class PlainHost:
     """Opened by `async with PlainHost.open(folder)`; `folder` is the home of its children."""
 
-    patience = None
+    request_timeout = None
 
     def __init__(
         self, warden: WardenClient, folder: Path, line_cap: int, env: Mapping[str, str]
@@ -64,10 +64,10 @@ class PlainHost:
     def report(self, notice: Notice) -> None:
         self.reported.append(notice)
 
-    def put(self, path: Path, content: bytes) -> bool:
+    def place_file(self, path: Path, content: bytes) -> bool:
         return self._warden.places.put(str(path), content)
 
-    def take_back(self) -> None:
+    def remove_placed_files(self) -> None:
         self._warden.places.take_back()
 
     def spill(self) -> Spill:

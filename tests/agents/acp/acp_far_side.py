@@ -7,17 +7,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Event
+from tillerman.core.session_options import session_spec, with_options
 from tillerman.core.wire import AttachmentBytes, Wire, WireReply
 
 ROW = AcpAgentRow(name="acme", command=("acme", "--acp"), title="Acme")
-SPEC = SessionSpec(cwd=Path("/proj"))
+SPEC = session_spec(cwd=Path("/proj"))
 HELLO = {
     "protocolVersion": 1,
     "agentInfo": {"name": "acme", "version": "1.2.3"},
@@ -112,7 +111,7 @@ def opened(
     **more: Any,
 ) -> Talk:
     """A talk with an open session, `s1`, and a first prompt."""
-    talk = Talk(replace(spec, **more), row, dialect)
+    talk = Talk(with_options(spec, **more), row, dialect)
     answered = 0
     talk.prompt()
     while answered < len(talk.sent):

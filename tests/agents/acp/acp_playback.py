@@ -28,10 +28,11 @@ from tillerman.agents.qwen import launch as qwen
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.core.agent import File, Prompt, SessionSpec
 from tillerman.core.events import Answer, Event, PermissionRequested, TurnEnded
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import AttachmentBytes, Wire, WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "acp"
-SPEC = SessionSpec(cwd=Path("/proj"))
+SPEC = session_spec(cwd=Path("/proj"))
 OPENS = ("session/new", "session/load", "session/resume", "session/fork")
 
 _DIALECTS: dict[str, type[AcpDialect]] = {

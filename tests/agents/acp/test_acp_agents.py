@@ -22,10 +22,11 @@ from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.agent_rows import driver, rows
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.config.settings import SETTINGS
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.agent_admin import NativeSession, TellsInstall, TellsSessions
 from tillerman.core.errors import AgentUnknown, ConfigError, Unsupported
 from tillerman.core.events import AgentExited, Answer, TurnEnded
+from tillerman.core.session_options import session_spec
 from tillerman.testing import PlainHost
 
 PROGRAM = Path(__file__).with_name("acp_program.py")
@@ -39,7 +40,7 @@ def test_agents_come_from_entry_points_rows_and_the_config() -> None:
     found = agents.available({"foo": {"acp": "foo --acp"}, "claude": {"model": "opus"}})
     assert found["foo"] == "config"
     assert found["codex-acp"] == "ACP"
-    assert found["claude"] == "tillerman.agents.claude:agent"
+    assert found["claude"] == "tillerman.agents.claude.agent:agent"
     assert list(found) == sorted(found)
 
 
@@ -178,7 +179,7 @@ async def test_an_agent_that_does_not_list_after_all_says_so(tmp_path: Path) -> 
 
 async def test_a_real_program_is_prompted_cancelled_and_prompted_again(tmp_path: Path) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
-    spec = SessionSpec(cwd=tmp_path, accept_advisory=True)
+    spec = session_spec(cwd=tmp_path, accept_advisory=True)
     async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
         await listener.turn("hello there")
         assert listener.text == "0 before; you said hello there"
@@ -192,7 +193,7 @@ async def test_a_real_program_is_prompted_cancelled_and_prompted_again(tmp_path:
 
 async def test_a_program_that_dies_in_a_turn_fails_it(tmp_path: Path) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
-    spec = SessionSpec(cwd=tmp_path, accept_advisory=True)
+    spec = session_spec(cwd=tmp_path, accept_advisory=True)
     async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
         events = await listener.turn("die")
     [gone] = [event for event in events if isinstance(event, AgentExited)]
@@ -206,7 +207,7 @@ async def test_a_program_that_dies_in_a_turn_fails_it(tmp_path: Path) -> None:
 async def test_a_conversation_is_loaded_in_a_new_process(tmp_path: Path) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
     for resume, before in ((None, 0), ("s1", 1), ("s1", 2)):
-        spec = SessionSpec(cwd=tmp_path, accept_advisory=True, resume=resume)
+        spec = session_spec(cwd=tmp_path, accept_advisory=True, resume=resume)
         async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
             await listener.turn("more")
             assert listener.text == f"{before} before; you said more"
@@ -220,7 +221,7 @@ async def test_an_answer_reaches_the_program(
     tmp_path: Path, answer: str, text: str, written: bool
 ) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
-    spec = SessionSpec(cwd=tmp_path, accept_advisory=True)
+    spec = session_spec(cwd=tmp_path, accept_advisory=True)
     async with (
         PlainHost.open(tmp_path) as host,
         listening(agent, spec, host, answer=Answer(answer)) as listener,
@@ -234,7 +235,7 @@ async def test_what_no_acp_agent_has_is_refused_before_anything_starts(tmp_path:
     agent = agents.load("acp:no-such-program")
     async with PlainHost.open(tmp_path) as host:
         with pytest.raises(Unsupported, match="does not support an output schema"):
-            await agent.open(SessionSpec(cwd=tmp_path, output_schema={"type": "object"}), host)
+            await agent.open(session_spec(cwd=tmp_path, output_schema={"type": "object"}), host)
 
 
 # -- from the command line -------------------------------------------------------------------------

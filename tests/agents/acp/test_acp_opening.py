@@ -20,6 +20,7 @@ from tillerman.core.events import (
     encode,
 )
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import with_options
 
 
 def _can(**more: Any) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def test_an_older_agent_gets_the_older_methods() -> None:
     [({"model": "big"}, "model"), ({"mode": "plan"}, "mode"), ({"effort": "high"}, "effort")],
 )
 def test_what_a_session_has_no_choice_of_fails_the_turn(asked: dict[str, Any], what: str) -> None:
-    talk = Talk(replace(SPEC, **asked))
+    talk = Talk(with_options(SPEC, **asked))
     talk.prompt()
     talk.answers(HELLO)
     assert talk.answers({"sessionId": "s1"}) == [_failed(f"Acme offers no choice of {what}")]
@@ -305,7 +306,7 @@ def test_mcp_servers_go_with_the_session() -> None:
         "files": {"command": "serve", "args": ["-x"], "env": {"KEY": "v"}},
         "web": {"type": "http", "url": "https://h/mcp", "headers": {"A": "b"}},
     }
-    talk = Talk(replace(SPEC, servers=servers))
+    talk = Talk(with_options(SPEC, servers=servers))
     talk.answers(HELLO)
     assert talk.sent[-1]["params"]["mcpServers"] == [
         {"name": "files", "command": "serve", "args": ["-x"],
@@ -316,7 +317,7 @@ def test_mcp_servers_go_with_the_session() -> None:
 
 
 def test_a_kind_of_server_that_the_agent_does_not_take_fails_the_turn() -> None:
-    talk = Talk(replace(SPEC, servers={"old": {"type": "sse", "url": "https://h"}}))
+    talk = Talk(with_options(SPEC, servers={"old": {"type": "sse", "url": "https://h"}}))
     talk.prompt()
     assert talk.answers(HELLO) == [_failed("Acme offers no MCP servers over sse")]
 

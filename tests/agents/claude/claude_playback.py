@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 
 from tillerman.agents.claude.wire import ClaudeWire
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.events import Answer, Event
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "claude"
-SPEC = SessionSpec(cwd=Path("/proj"))
+SPEC = session_spec(cwd=Path("/proj"))
 NOW = 1_794_700_000.0
 
 Said = Event | WireReply

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tillerman.agents.claude.wire import ClaudeWire
-from tillerman.core.agent import Mode, Prompt, SessionSpec
+from tillerman.core.agent import Mode, Prompt
 from tillerman.core.events import Event
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import WireReply
 
 Line = dict[str, Any]
@@ -18,7 +19,7 @@ _messages = itertools.count(1)
 
 
 def wire(mode: Mode = "agent", now: float = 0.0) -> ClaudeWire:
-    return ClaudeWire(SessionSpec(cwd=Path("/proj"), mode=mode), clock=lambda: now)
+    return ClaudeWire(session_spec(cwd=Path("/proj"), mode=mode), clock=lambda: now)
 
 
 def prompted(mode: Mode = "agent", now: float = 0.0) -> ClaudeWire:

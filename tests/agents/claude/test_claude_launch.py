@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from tests.agents.claude.claude_says import wire
-from tillerman.core.agent import File, Prompt, SecretFile, SessionSpec, Word
+from tillerman.core.agent import File, Prompt, SecretFile, Word
 from tillerman.core.errors import Unsupported
+from tillerman.core.session_options import session_spec
 
 PLAIN = [
     "claude",
@@ -26,7 +27,7 @@ PLAIN = [
 
 
 def argv(**spec: Any) -> list[Word]:
-    return list(wire().launch(SessionSpec(cwd=Path("/proj"), **spec), None).argv)
+    return list(wire().launch(session_spec(cwd=Path("/proj"), **spec), None).argv)
 
 
 def test_a_plain_conversation_leaves_every_decision_to_the_host() -> None:
@@ -34,7 +35,7 @@ def test_a_plain_conversation_leaves_every_decision_to_the_host() -> None:
 
 
 def test_the_cli_is_asked_to_tell_when_it_is_idle() -> None:
-    launch = wire().launch(SessionSpec(cwd=Path("/proj")), None)
+    launch = wire().launch(session_spec(cwd=Path("/proj")), None)
     assert launch.env == {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"}
 
 

@@ -19,6 +19,7 @@ from tillerman.agents.codex.exec_wire import CodexExecWire
 from tillerman.agents.codex.wire import CodexWire
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Answer, Event
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import AttachmentBytes, WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "codex"
@@ -48,7 +49,7 @@ def heard(recording: Path) -> list[Said]:
 
 
 def play_exec(recording: Path) -> list[Said]:
-    spec = SessionSpec(cwd=Path("/proj"))
+    spec = session_spec(cwd=Path("/proj"))
     wire = CodexExecWire(spec)
     wire.launch(spec, GO)
     said = (recording / "wire.jsonl").read_bytes().splitlines()
@@ -139,7 +140,7 @@ def _spec(said: list[Line]) -> SessionSpec:
             resume = params["threadId"]
         if params.get("collaborationMode", {}).get("mode") == "plan":
             mode = "plan"
-    return SessionSpec(cwd=Path("/proj"), resume=resume, mode=mode)  # type: ignore[arg-type]
+    return session_spec(cwd=Path("/proj"), resume=resume, mode=mode)  # type: ignore[arg-type]
 
 
 def _answer(result: Line) -> Answer:

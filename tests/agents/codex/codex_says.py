@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tillerman.agents.codex.wire import CodexWire
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.events import Event
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import AttachmentBytes, WireReply
 
 Message = dict[str, Any]
@@ -20,7 +21,7 @@ class Talk:
     """A wire, and all that it sent; the far side answers what a conversation begins with."""
 
     def __init__(self, **spec: Any) -> None:
-        self.wire = CodexWire(SessionSpec(cwd=Path("/proj"), **spec), clock=lambda: 1000.0)
+        self.wire = CodexWire(session_spec(cwd=Path("/proj"), **spec), clock=lambda: 1000.0)
         self.sent: list[Message] = []
         self.send(self.wire.greet())
 

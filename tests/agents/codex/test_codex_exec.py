@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tillerman.agents.codex.exec_wire import CodexExecWire
-from tillerman.core.agent import Exit, Prompt, SessionSpec
+from tillerman.core.agent import Exit, Prompt
 from tillerman.core.events import (
     Event,
     PlanChanged,
@@ -17,17 +17,18 @@ from tillerman.core.events import (
     Unrecognized,
     UsageReported,
 )
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import AttachmentBytes, WireReply
 
 
 def wire(**more: Any) -> CodexExecWire:
-    return CodexExecWire(SessionSpec(cwd=Path("/proj"), **more))
+    return CodexExecWire(session_spec(cwd=Path("/proj"), **more))
 
 
 def turn(
     codex: CodexExecWire, *messages: dict[str, Any]
 ) -> list[Event | WireReply | AttachmentBytes]:
-    codex.launch(SessionSpec(cwd=Path("/proj")), Prompt("go"))
+    codex.launch(session_spec(cwd=Path("/proj")), Prompt("go"))
     return [one for each in messages for one in codex.decode(json.dumps(each).encode())]
 
 

@@ -11,7 +11,6 @@ import pytest
 from tests.agents.codex.codex_says import Talk, ask, tell
 from tillerman.agents.codex.hook_requests import KEY, config, hash_of, is_trusted
 from tillerman.agents.codex.launch import opening
-from tillerman.core.agent import SessionSpec
 from tillerman.core.events import (
     Answer,
     PermissionRequested,
@@ -19,6 +18,7 @@ from tillerman.core.events import (
     ToolFinished,
     ToolStarted,
 )
+from tillerman.core.session_options import session_spec
 from tillerman.hooks.protocol import HookReply
 
 COMMAND = "item/commandExecution/requestApproval"
@@ -58,7 +58,7 @@ def test_the_hook_is_told_with_its_hash_and_is_never_silent_when_it_fails() -> N
     }
     state = {KEY: {"enabled": True, "trusted_hash": hash_of(hook)}}
     assert found == {"PreToolUse": [{"hooks": [hook]}], "state": state}
-    _, params = opening(SessionSpec(cwd=Path("/proj")), found)
+    _, params = opening(session_spec(cwd=Path("/proj")), found)
     assert params["config"] == {"hooks": found, "features.hooks": True}
 
 

@@ -13,12 +13,13 @@ from tillerman.agents.codex.exec_launch import exec_launch
 from tillerman.agents.codex.launch import launch, opening, sandbox_policy, user_input
 from tillerman.core.agent import File, Mode, Prompt, SecretFile, SessionSpec
 from tillerman.core.errors import ConfigError, Unsupported
+from tillerman.core.session_options import session_spec
 
 CWD = Path("/proj")
 
 
 def spec(**more: Any) -> SessionSpec:
-    return SessionSpec(cwd=CWD, **more)
+    return session_spec(cwd=CWD, **more)
 
 
 def settings(**more: Any) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from tillerman.agents.copilot.json_wire import CopilotJsonWire
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.events import Event
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import AttachmentBytes, WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "copilot"
-SPEC = SessionSpec(cwd=Path("/proj"))
+SPEC = session_spec(cwd=Path("/proj"))
 
 Said = Event | WireReply | AttachmentBytes
 

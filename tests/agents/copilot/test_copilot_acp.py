@@ -14,7 +14,7 @@ from tests.agents.acp.acp_playback import RECORDINGS as ACP
 from tests.agents.acp.acp_playback import Player, Said, encoded, lines
 from tests.agents.copilot.copilot_playback import RECORDINGS, SPEC
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.copilot import agent
+from tillerman.agents.copilot.agent import agent
 from tillerman.agents.copilot.dialect import ROW, CopilotDialect
 from tillerman.agents.copilot.failures import told
 from tillerman.agents.copilot.wire import CopilotWire
@@ -33,6 +33,7 @@ from tillerman.core.events import (
     Unrecognized,
     UsageReported,
 )
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Wire
 from tillerman.testing.conformance import check_agent
 
@@ -52,7 +53,7 @@ class _Agent(AcpAgent):
         super().__init__(replace(ROW, modes={}), CopilotDialect)
 
     def _wire(self, spec: SessionSpec) -> Wire:
-        return CopilotWire(self.dialect, replace(spec, servers=TINY))
+        return CopilotWire(self.dialect, with_options(spec, servers=TINY))
 
 
 def play(talk: Path) -> list[Said]:
@@ -180,7 +181,7 @@ def test_the_title_of_a_session_is_not_its_system_prompt() -> None:
 
 def test_what_it_cannot_be_told_over_the_wire_is_on_its_command_line() -> None:
     servers = {"echo": {"command": "echoer", "env": {"KEY": "v"}}}
-    spec = replace(
+    spec = with_options(
         SPEC, model="m", effort="high", servers=servers, folders=(Path("/more"),),
         allowed_tools=("shell(git:*)",), denied_tools=("write",),
     )  # fmt: skip
@@ -194,7 +195,7 @@ def test_what_it_cannot_be_told_over_the_wire_is_on_its_command_line() -> None:
 
 def test_it_is_not_started_before_there_is_a_place_where_its_hook_asks() -> None:
     assert agent.program(SPEC) is None
-    assert agent.program(replace(SPEC, options={"surface": "json"})) is None
+    assert agent.program(with_options(SPEC, options={"surface": "json"})) is None
 
 
 def test_it_conforms() -> None:

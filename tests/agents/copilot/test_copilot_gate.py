@@ -20,6 +20,7 @@ from tillerman.core.events import (
     ToolStarted,
     TurnEnded,
 )
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Wire
 from tillerman.hooks.protocol import HookReply
 
@@ -31,7 +32,7 @@ READ = {"toolCallId": "c2", "title": "Viewing /etc/hosts", "kind": "read", "rawI
 
 class _Agent(AcpAgent):
     def _wire(self, spec: SessionSpec) -> Wire:
-        return CopilotWire(self.dialect, replace(spec, servers={"tiny": {"command": "tiny"}}))
+        return CopilotWire(self.dialect, with_options(spec, servers={"tiny": {"command": "tiny"}}))
 
 
 def _talk() -> tuple[Talk, CopilotWire]:

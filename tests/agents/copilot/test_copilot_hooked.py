@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.agents.listening import Listener, listening
-from tillerman.agents.copilot import agent
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.agents.copilot.agent import agent
+from tillerman.core.agent import Prompt
 from tillerman.core.errors import GateNotEnforced
 from tillerman.core.events import (
     Answer,
@@ -19,6 +19,7 @@ from tillerman.core.events import (
     ToolFinished,
     TurnEnded,
 )
+from tillerman.core.session_options import session_spec
 from tillerman.testing import PlainHost
 
 PROGRAM = Path(__file__).with_name("copilot_program.py")
@@ -27,7 +28,7 @@ DONE = TurnEnded(reason="completed")
 
 @asynccontextmanager
 async def talking(tmp_path: Path) -> AsyncIterator[Listener]:
-    spec = SessionSpec(cwd=tmp_path, options={"binary": str(PROGRAM)})
+    spec = session_spec(cwd=tmp_path, options={"binary": str(PROGRAM)})
     async with PlainHost.open(tmp_path) as host, listening(agent, spec, host) as listener:
         yield listener
 
@@ -92,8 +93,8 @@ async def test_without_hooks_it_does_not_promise_to_ask(tmp_path: Path) -> None:
     options = {"binary": str(PROGRAM), "hooks": False}
     async with PlainHost.open(tmp_path) as host:
         with pytest.raises(GateNotEnforced):
-            await agent.open(SessionSpec(cwd=tmp_path, options=options), host)
-        spec = SessionSpec(cwd=tmp_path, options=options, approve="auto")
+            await agent.open(session_spec(cwd=tmp_path, options=options), host)
+        spec = session_spec(cwd=tmp_path, options=options, approve="auto")
         conversation = await agent.open(spec, host)
         assert (conversation.asks, agent.info.asks - conversation.asks) == (
             frozenset(),

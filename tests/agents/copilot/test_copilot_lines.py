@@ -39,6 +39,7 @@ from tillerman.core.events import (
     Unrecognized,
 )
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import AttachmentBytes
 from tillerman.testing.conformance import check_agent
 
@@ -81,7 +82,7 @@ def test_the_prompt_goes_in_by_stdin_and_not_on_the_command_line() -> None:
 
 def test_a_session_with_all_that_can_be_asked_for() -> None:
     servers = {"echo": {"command": "echoer", "env": {"KEY": "v"}}}
-    spec = replace(
+    spec = with_options(
         SPEC, model="m", effort="high", mode="plan", resume="id", servers=servers,
         folders=(Path("/more"),), allowed_tools=("shell(git:*)",), denied_tools=("write",),
     )  # fmt: skip

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.agents.copilot.copilot_playback import RECORDINGS
-from tillerman.agents.copilot import agent, command_output, stored_sessions
+from tillerman.agents.copilot import command_output, stored_sessions
+from tillerman.agents.copilot.agent import agent
 from tillerman.core.agent import Exit, Word
 from tillerman.core.agent_admin import (
     Account,

@@ -12,6 +12,7 @@ from tests.stand_ins.cursor_stand_in import VERSION, install_cursor
 from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.core.events import Entry
+from tillerman.core.session_options import session_spec
 from tillerman.paths import find_paths
 from tillerman.sessions.run_settings import RunSettings, TurnLimits
 from tillerman.sessions.service import Sessions
@@ -53,7 +54,7 @@ class Desk:
         return await self.sessions.resume(row, self.agent, self.spec(**spec), self.terms(approve))
 
     def spec(self, **spec: Any) -> SessionSpec:
-        return SessionSpec(cwd=self.project, **spec)
+        return session_spec(cwd=self.project, **spec)
 
     def terms(self, approve: str, limits: TurnLimits = NO_LIMITS) -> RunSettings:
         return RunSettings(approve=approve, environment=self.environment, limits=limits)

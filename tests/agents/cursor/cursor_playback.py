@@ -10,9 +10,10 @@ from typing import Any
 from tillerman.agents.cursor.wire import CursorWire
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, encode
+from tillerman.core.session_options import session_spec
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "cursor"
-SPEC = SessionSpec(cwd=Path("/proj"))
+SPEC = session_spec(cwd=Path("/proj"))
 PROMPT = Prompt("go")
 
 

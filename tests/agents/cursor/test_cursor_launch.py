@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from tests.agents.cursor.cursor_playback import PROMPT, SPEC
 from tillerman.agents.cursor import config
@@ -15,13 +14,14 @@ from tillerman.agents.cursor.launch import launch
 from tillerman.agents.cursor.withheld_tools import WithheldTools
 from tillerman.core.agent import Prompt, SecretFolder
 from tillerman.core.errors import UsageError
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Launch, TemporaryFile
 
-AUTO = replace(SPEC, approve="auto")
+AUTO = with_options(SPEC, approve="auto")
 
 
 def started(**changes: Any) -> Launch:
-    return launch(replace(AUTO, **changes), PROMPT, b"")
+    return launch(with_options(AUTO, **changes), PROMPT, b"")
 
 
 def denied(program: Launch) -> list[str]:

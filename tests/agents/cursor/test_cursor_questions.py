@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from tests.agents.cursor.cursor_playback import RECORDINGS, SPEC
 from tillerman.agents.cursor.hook_requests import CursorHookRequests
@@ -23,6 +22,7 @@ from tillerman.core.events import (
     ToolStarted,
     Unrecognized,
 )
+from tillerman.core.session_options import with_options
 
 HOOKS = RECORDINGS / "hooks"
 
@@ -54,7 +54,7 @@ def tool(id: str, name: str, **input: Any) -> bytes:
 
 @pytest.fixture
 def gate() -> CursorHookRequests:
-    return CursorHookRequests(replace(SPEC, approve="ask"))
+    return CursorHookRequests(with_options(SPEC, approve="ask"))
 
 
 def test_a_question_waits_for_the_stream_to_tell_its_call(gate: CursorHookRequests) -> None:
@@ -217,7 +217,7 @@ def test_the_order_of_lines_and_hooks_changes_no_ruling() -> None:
     for order in permutations(moves):
         if order.index("read a") > order.index("write a"):
             continue
-        gate = CursorHookRequests(replace(SPEC, approve="ask"))
+        gate = CursorHookRequests(with_options(SPEC, approve="ask"))
         said: list[Said] = []
         for move in order:
             if move.startswith("line"):
@@ -231,7 +231,7 @@ def test_the_order_of_lines_and_hooks_changes_no_ruling() -> None:
 
 def test_every_recorded_event_is_ruled_on_or_becomes_a_request() -> None:
     for file in sorted(Path(HOOKS).glob("*.json")):
-        gate = CursorHookRequests(replace(SPEC, approve="auto"))
+        gate = CursorHookRequests(with_options(SPEC, approve="auto"))
         event = json.loads(file.read_text())["request"]["hook_event_name"]
         said = [*gate.asked("h1", event, payload(file.stem)), *gate.hurry()]
         requests = [one for one in events(said) if isinstance(one, PermissionRequested)]

@@ -25,6 +25,7 @@ from tillerman.core.events import (
     Unrecognized,
 )
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import with_options
 
 DONE = TurnEnded(reason="completed")
 RETRY = {"type": "retry", "subtype": "starting", "attempt": 1}
@@ -214,7 +215,7 @@ def test_what_is_withheld_is_told_once_and_again_when_it_changes() -> None:
     wire = CursorWire(SPEC)
     notices = []
     for approve in ("ask", "ask", "edits", "none", "auto"):
-        wire.launch(replace(SPEC, approve=approve), PROMPT)
+        wire.launch(with_options(SPEC, approve=approve), PROMPT)
         events = wire.decode(b'{"type":"system","subtype":"init","session_id":"s1"}')
         notices += [one.text for one in events if isinstance(one, Notice)]
     assert notices == [
@@ -242,7 +243,7 @@ def test_a_version_that_is_not_held_back_is_told_of_once(
     approve: str, told: dict[str, Any], notices: int
 ) -> None:
     ran = call("shell", "completed", args={"command": "x"}, result=told)
-    events = decode(replace(SPEC, approve=approve), ran, ran)
+    events = decode(with_options(SPEC, approve=approve), ran, ran)
     notice = Notice(
         level="error",
         kind="settings",

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from tillerman.agents.gemini.json_wire import GeminiStreamWire
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.events import Event
+from tillerman.core.session_options import session_spec
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "gemini" / "0.61.0"
-SPEC = SessionSpec(cwd=Path("/proj"))
+SPEC = session_spec(cwd=Path("/proj"))
 
 
 def recordings() -> list[Path]:

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from tests.agents.acp.acp_far_side import opened
-from tillerman.agents.gemini import agent, ask_policy
+from tillerman.agents.gemini import ask_policy
+from tillerman.agents.gemini.agent import agent
 from tillerman.agents.gemini.dialect import GeminiDialect
 from tillerman.agents.gemini.launch import GATE, ROW, acp
-from tillerman.core.agent import SecretFolder, SessionSpec
+from tillerman.core.agent import SecretFolder
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import Answer, PermissionRequested, ToolStarted
 from tillerman.core.permission.actions import HOLE, host_of, server_of
+from tillerman.core.session_options import session_spec
 from tillerman.core.tools import class_of
 from tillerman.testing.test_host import PlainHost
 
@@ -212,7 +214,7 @@ def test_a_list_of_the_only_tools_stays_one(home: Path) -> None:
 
 
 def test_a_policy_with_the_users_rules_is_in_a_file_that_is_the_users_alone() -> None:
-    merged = acp(SessionSpec(cwd=PROJ, options={"policy": "# both"}))
+    merged = acp(session_spec(cwd=PROJ, options={"policy": "# both"}))
 
     assert merged.argv[-1] == SecretFolder("--admin-policy=", {"gate.toml": b"# both"})
 
@@ -229,7 +231,7 @@ async def test_policies_of_an_administrator_are_not_hidden_but_refused(
 
     async with PlainHost.open(tmp_path, env=env) as host:
         with pytest.raises(Unsupported, match=r"policies of an administrator.*admin\.toml"):
-            await agent.open(SessionSpec(cwd=tmp_path), host)
+            await agent.open(session_spec(cwd=tmp_path), host)
 
 
 async def test_a_server_that_the_settings_trust_is_refused_where_the_folder_is_trusted(
@@ -239,4 +241,4 @@ async def test_a_server_that_the_settings_trust_is_refused_where_the_folder_is_t
 
     async with PlainHost.open(tmp_path) as host:
         with pytest.raises(Unsupported, match=r"settings trust.*: loose$"):
-            await agent.open(SessionSpec(cwd=tmp_path, options={"trust": True}), host)
+            await agent.open(session_spec(cwd=tmp_path, options={"trust": True}), host)

@@ -10,22 +10,23 @@ from typing import Any
 import pytest
 
 from tillerman.agents import load
-from tillerman.agents.gemini import agent
+from tillerman.agents.gemini.agent import agent
 from tillerman.agents.gemini.json_wire import GeminiStreamWire
 from tillerman.agents.gemini.launch import GATE
-from tillerman.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
+from tillerman.core.agent import Exit, File, Prompt, SecretFile
 from tillerman.core.errors import Unsupported
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch
 from tillerman.testing.test_host import PlainHost
 
 
 def acp(**spec: Any) -> Launch:
-    return agent.program(SessionSpec(cwd=Path("/proj"), **spec))
+    return agent.program(session_spec(cwd=Path("/proj"), **spec))
 
 
 def stream(text: str = "hello", **wishes: Any) -> Launch:
-    spec = SessionSpec(cwd=Path("/proj"), **wishes)
+    spec = session_spec(cwd=Path("/proj"), **wishes)
     return GeminiStreamWire(spec).launch(spec, Prompt(text))
 
 
@@ -87,10 +88,10 @@ async def test_a_key_counts_for_an_old_session_too(
     (tmp_path / "gemini").write_text(f"#!/bin/sh\nenv > {tmp_path}/seen\n")
     (tmp_path / "gemini").chmod(0o755)
     options = {"binary": str(tmp_path / "gemini")}
-    spec = SessionSpec(cwd=tmp_path, resume="s1", options=options)
+    spec = session_spec(cwd=tmp_path, resume="s1", options=options)
     async with PlainHost.open(tmp_path, env={"HOME": str(tmp_path), **variables}) as host:
         conversation = await agent.open(spec, host)
-        assert [heard async for heard in conversation.heard()]
+        assert [heard async for heard in conversation.batches()]
         await conversation.close()
     google = "GOOGLE_GEMINI_BASE_URL=https://generativelanguage.googleapis.com"
     assert (google in (tmp_path / "seen").read_text().splitlines()) == told
@@ -125,14 +126,14 @@ def test_where_nobody_can_be_asked_the_preset_decides(approve: str, mode: Any, w
 
 
 def test_the_stream_takes_no_files() -> None:
-    spec = SessionSpec(cwd=Path("/proj"))
+    spec = session_spec(cwd=Path("/proj"))
     picture = File("a.png", "image/png", b"png")
     with pytest.raises(Unsupported, match="attachments"):
         GeminiStreamWire(spec).launch(spec, Prompt("see", (picture,)))
 
 
 async def test_the_stream_refuses_servers_that_it_could_not_start(tmp_path: Path) -> None:
-    spec = SessionSpec(
+    spec = session_spec(
         cwd=tmp_path, servers={"s": {"command": "x"}}, options={"surface": "stream-json"}
     )
     async with PlainHost.open(tmp_path) as host:
@@ -152,7 +153,7 @@ async def test_the_stream_refuses_a_list_of_tools_that_nobody_would_hold_it_to(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     options = {"binary": str(program), **options}
-    spec = SessionSpec(cwd=tmp_path, approve="auto", only_tools=("Read",), options=options)
+    spec = session_spec(cwd=tmp_path, approve="auto", only_tools=("Read",), options=options)
     async with PlainHost.open(tmp_path) as host:
         with pytest.raises(Unsupported, match="a list of tools"):
             await agent.open(spec, host)
@@ -167,7 +168,7 @@ async def test_the_stream_refuses_a_list_of_tools_that_nobody_would_hold_it_to(
     ],
 )
 def test_an_exit_before_any_word_is_explained(code: int, kind: str, hint: str) -> None:
-    wire = GeminiStreamWire(SessionSpec(cwd=Path("/proj")))
+    wire = GeminiStreamWire(session_spec(cwd=Path("/proj")))
     why = wire.explain(Exit(code, None), "[STARTUP] noise\nthis is why\n\n")
     assert isinstance(why, Failure)
     assert (why.kind, why.message) == (kind, "this is why")
@@ -175,7 +176,7 @@ def test_an_exit_before_any_word_is_explained(code: int, kind: str, hint: str) -
 
 
 def test_any_other_exit_is_not_explained() -> None:
-    wire = GeminiStreamWire(SessionSpec(cwd=Path("/proj")))
+    wire = GeminiStreamWire(session_spec(cwd=Path("/proj")))
     assert wire.explain(Exit(1, None), "x") is None
 
 
@@ -192,7 +193,7 @@ async def test_a_version_without_acp_is_driven_by_its_stream(
                        '"$HOME/words"; cat > /dev/null\n')  # fmt: skip
     program.chmod(0o755)
     options = {"binary": str(program)}
-    spec = SessionSpec(cwd=tmp_path, accept_advisory=True, options=options)
+    spec = session_spec(cwd=tmp_path, accept_advisory=True, options=options)
 
     async with PlainHost.open(tmp_path) as host:
         conversation = await agent.open(spec, host)

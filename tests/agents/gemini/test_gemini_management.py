@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tillerman.agents.gemini import agent
 from tillerman.agents.gemini.account import account
+from tillerman.agents.gemini.agent import agent
 from tillerman.agents.gemini.folder_trust import trusted
 from tillerman.agents.gemini.models import listed
 from tillerman.agents.gemini.stored_sessions import (

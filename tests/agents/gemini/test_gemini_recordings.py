@@ -9,7 +9,7 @@ import pytest
 from tests.agents.acp.acp_far_side import far_side
 from tests.agents.gemini.gemini_playback import RECORDINGS, encoded, lines, play, recordings
 from tillerman.agents import load
-from tillerman.agents.gemini import agent
+from tillerman.agents.gemini.agent import agent
 from tillerman.core.events import (
     MessageChunk,
     ToolFinished,

@@ -14,7 +14,7 @@ from tests.agents.acp.acp_playback import RECORDINGS as ACP
 from tests.agents.acp.acp_playback import Player, Said, encoded, lines
 from tests.agents.opencode.opencode_playback import RECORDINGS, SPEC
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.opencode import agent
+from tillerman.agents.opencode.agent import agent
 from tillerman.agents.opencode.config import ASK
 from tillerman.agents.opencode.dialect import ROW, OpencodeDialect
 from tillerman.agents.opencode.wire import OpencodeWire
@@ -32,6 +32,7 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Wire, WireReply
 from tillerman.testing.conformance import check_agent
 
@@ -195,13 +196,13 @@ def test_the_system_prompt_is_a_file_of_the_sessions_own() -> None:
 
 def test_more_config_comes_from_tillermans_and_does_not_weaken_what_is_asked() -> None:
     more = {"model": "p/m", "permission": {"*": "allow"}}
-    launch = agent.dialect.launch(replace(SPEC, options={"config": more}))
+    launch = agent.dialect.launch(with_options(SPEC, options={"config": more}))
     config = json.loads(str(launch.env["OPENCODE_CONFIG_CONTENT"]))
     assert (config["model"], config["permission"]) == ("p/m", ASK)
 
 
 def test_its_other_surface_is_taken_by_config() -> None:
-    spec = replace(SPEC, options={"surface": "run"})
+    spec = with_options(SPEC, options={"surface": "run"})
     assert agent.program(spec) is None
     started = agent.program(SPEC)
     assert started is not None

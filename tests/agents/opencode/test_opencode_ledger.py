@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.agents.opencode.stored_usage import Counted, counted, database
+from tillerman.agents.decoding.token_meter import TokenCounts
+from tillerman.agents.opencode.stored_usage import counted, database
 
 SCHEMA = """
 CREATE TABLE `session` (
@@ -55,12 +56,12 @@ def test_a_session_is_counted_with_its_subagents_and_no_other(store: Path) -> No
     for top in parents:
         below = [rows[id] for id in parents if is_below(id, top)]
         asked, written, said, thought, read = (sum(column) for column in zip(*below, strict=True))
-        whole = Counted(asked + written, said + thought, read, 0.5 * len(below))
+        whole = TokenCounts(asked + written, said + thought, read, 0.5 * len(below))
         assert counted(store, top) == whole, top
 
 
 def test_a_turn_is_what_came_since(store: Path) -> None:
-    assert Counted(10, 5, 3, 0.3).since(Counted(4, 2, 3, 0.1)) == Counted(6, 3, 0, 0.2)
+    assert TokenCounts(10, 5, 3, 0.3).since(TokenCounts(4, 2, 3, 0.1)) == TokenCounts(6, 3, 0, 0.2)
 
 
 def test_nothing_is_known_of_a_session_that_is_not_there(store: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.agents.opencode.opencode_playback import RECORDINGS
-from tillerman.agents.opencode import agent, command_output, mcp_settings
+from tillerman.agents.opencode import command_output, mcp_settings
+from tillerman.agents.opencode.agent import agent
 from tillerman.core.agent import Exit, Word
 from tillerman.core.agent_admin import (
     Account,

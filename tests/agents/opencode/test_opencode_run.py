@@ -21,7 +21,7 @@ from tests.agents.opencode.opencode_playback import (
 )
 from tillerman.agents.opencode.agent import RUN
 from tillerman.agents.opencode.run_wire import OpencodeRunWire
-from tillerman.core.agent import File, Prompt, SecretFile, SessionSpec
+from tillerman.core.agent import File, Prompt, SecretFile
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import (
     AgentReady,
@@ -32,6 +32,7 @@ from tillerman.core.events import (
     Unrecognized,
     UsageReported,
 )
+from tillerman.core.session_options import session_spec, with_options
 from tillerman.testing.conformance import check_agent
 
 MCP = {"echo": {"command": "echoer", "args": ["-x"], "env": {"KEY": "v"}}}
@@ -72,7 +73,7 @@ def test_the_prompt_goes_in_by_stdin_and_not_on_the_command_line() -> None:
 
 
 def test_a_session_with_all_that_can_be_asked_for() -> None:
-    spec = replace(
+    spec = with_options(
         SPEC, model="p/m", effort="high", mode="plan", resume="ses_1", fork=True,
         system="Be brief.", servers=MCP,
     )  # fmt: skip
@@ -108,7 +109,7 @@ def test_an_image_is_refused_with_the_way_to_give_it() -> None:
 def test_the_tools_of_a_server_that_the_session_brought_are_known_as_such() -> None:
     recorded = (RECORDINGS / "run" / "mcp" / "wire.jsonl").read_bytes()
     server = re.findall(rb'"(\w+)_echo_it"', recorded)[0].decode()
-    spec = SessionSpec(cwd=Path("/proj"), servers={server: {"command": "x"}})
+    spec = session_spec(cwd=Path("/proj"), servers={server: {"command": "x"}})
     wire = OpencodeRunWire(spec)
     wire.launch(spec, Prompt("go"))
     said = recorded.splitlines()

@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 
 from tillerman.agents.qwen.json_wire import QwenStreamWire
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.events import Answer, Event
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import WireReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "qwen"
-SPEC = SessionSpec(cwd=Path("/proj"))
+SPEC = session_spec(cwd=Path("/proj"))
 
 Said = Event | WireReply
 
@@ -42,7 +43,7 @@ def lines(recording: Path) -> list[dict[str, Any]]:
 
 
 def play(recording: Path, resume: str | None = None) -> list[Said]:
-    wire = QwenStreamWire(SessionSpec(cwd=SPEC.cwd, resume=resume))
+    wire = QwenStreamWire(session_spec(cwd=SPEC.cwd, resume=resume))
     list(wire.greet())
     ids: dict[str, str] = {}  # of the recorded host's requests -> of the wire's own
     heard: list[Said] = []

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from tests.agents.acp.acp_far_side import opened
-from tillerman.agents.qwen import agent, ask_policy
+from tillerman.agents.qwen import ask_policy
+from tillerman.agents.qwen.agent import agent
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.agents.qwen.launch import GATE, ROW, acp, two_way
-from tillerman.core.agent import SecretFile, SessionSpec
+from tillerman.core.agent import SecretFile
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import Answer, PermissionRequested
 from tillerman.core.permission.actions import server_of
+from tillerman.core.session_options import session_spec
 from tillerman.testing.test_host import PlainHost
 
 PROJ = Path("/proj")
@@ -35,7 +37,7 @@ def request(kind: str, input: dict[str, Any], title: str = "x") -> PermissionReq
 
 
 def test_the_rules_go_in_on_both_surfaces() -> None:
-    spec = SessionSpec(cwd=PROJ)
+    spec = session_spec(cwd=PROJ)
 
     assert acp(spec).env[SETTINGS] == two_way(spec).env[SETTINGS] == GATE
 
@@ -57,7 +59,7 @@ def test_settings_of_the_system_are_kept_with_our_rules_among_theirs(tmp_path: P
     assert set(merged["permissions"]["ask"]) == {"Ours", *rules["ask"]}
     assert merged["permissions"]["deny"] == rules["deny"]
     assert options[DEFAULTS] == str(defaults)
-    env = acp(SessionSpec(cwd=PROJ, options=options)).env
+    env = acp(session_spec(cwd=PROJ, options=options)).env
     assert env[SETTINGS] == SecretFile("", options[SETTINGS].encode())
     assert env[DEFAULTS] == str(defaults)
 
@@ -76,7 +78,7 @@ async def test_settings_of_the_system_that_cannot_be_read_are_not_hidden_but_ref
 
     async with PlainHost.open(tmp_path, env={SETTINGS: str(system)}) as host:
         with pytest.raises(Unsupported, match="system settings that cannot be read"):
-            await agent.open(SessionSpec(cwd=tmp_path), host)
+            await agent.open(session_spec(cwd=tmp_path), host)
 
 
 async def test_a_hook_that_permits_in_our_place_is_refused(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ async def test_a_hook_that_permits_in_our_place_is_refused(tmp_path: Path) -> No
 
     async with PlainHost.open(tmp_path) as host:
         with pytest.raises(Unsupported, match="answers permission requests by itself"):
-            await agent.open(SessionSpec(cwd=tmp_path), host)
+            await agent.open(session_spec(cwd=tmp_path), host)
 
 
 @pytest.mark.parametrize(

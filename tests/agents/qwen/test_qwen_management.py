@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tillerman.agents.qwen import agent
 from tillerman.agents.qwen.account import account
+from tillerman.agents.qwen.agent import agent
 from tillerman.agents.qwen.launch import home as home_of
 from tillerman.agents.qwen.models import listed
 from tillerman.agents.qwen.stored_sessions import history, sessions, switched

@@ -9,7 +9,7 @@ import pytest
 from tests.agents.acp.acp_far_side import far_side
 from tests.agents.qwen.qwen_playback import RECORDINGS, Said, encoded, lines, name, play, recordings
 from tillerman.agents import load
-from tillerman.agents.qwen import agent
+from tillerman.agents.qwen.agent import agent
 from tillerman.core.events import (
     MessageChunk,
     ToolFinished,

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.agents.acp.acp_far_side import Talk, opened
-from tillerman.agents.qwen import agent
+from tillerman.agents.qwen.agent import agent
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.agents.qwen.json_wire import QwenStreamWire
 from tillerman.agents.qwen.launch import GATE, ROW
-from tillerman.core.agent import Exit, File, Prompt, SecretFile, SessionSpec
+from tillerman.core.agent import Exit, File, Prompt, SecretFile
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import (
     Answer,
@@ -26,6 +26,7 @@ from tillerman.core.events import (
     TurnEnded,
     Unrecognized,
 )
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch, WireReply
 from tillerman.testing.test_host import PlainHost
 
@@ -33,7 +34,7 @@ PROJ = Path("/proj")
 
 
 def acp(**spec: Any) -> Launch:
-    return agent.program(SessionSpec(cwd=PROJ, **spec))
+    return agent.program(session_spec(cwd=PROJ, **spec))
 
 
 def test_a_plain_session_asks_before_it_acts_whatever_its_default() -> None:
@@ -64,7 +65,7 @@ def test_everything_asked_for_is_on_the_command_line() -> None:
 
 
 def test_over_the_stream_servers_are_in_a_file_that_is_the_users_alone() -> None:
-    spec = SessionSpec(cwd=PROJ, resume="s1", servers={"s": {"command": "x"}})
+    spec = session_spec(cwd=PROJ, resume="s1", servers={"s": {"command": "x"}})
     assert QwenStreamWire(spec).launch(spec, None).argv == [
         "qwen",
         "--input-format=stream-json",
@@ -77,7 +78,7 @@ def test_over_the_stream_servers_are_in_a_file_that_is_the_users_alone() -> None
 
 
 def test_the_stream_takes_no_files() -> None:
-    wire = QwenStreamWire(SessionSpec(cwd=PROJ))
+    wire = QwenStreamWire(session_spec(cwd=PROJ))
     with pytest.raises(Unsupported, match="attachments"):
         wire.prompt(Prompt("see", (File("a.png", "image/png", b"png"),)))
 
@@ -142,7 +143,7 @@ def test_a_model_that_variables_chose_has_its_own_name(id: str, name: str) -> No
 
 
 def stream(*lines: dict[str, Any], version: str = "0.15.10") -> tuple[QwenStreamWire, list[Any]]:
-    wire = QwenStreamWire(SessionSpec(cwd=PROJ))
+    wire = QwenStreamWire(session_spec(cwd=PROJ))
     list(wire.prompt(Prompt("go")))
     init = {"type": "system", "subtype": "init", "session_id": "s", "qwen_code_version": version}
     heard: list[Event | WireReply] = []
@@ -219,7 +220,7 @@ def test_an_unknown_request_is_refused_and_kept() -> None:
 
 @pytest.mark.parametrize(("code", "kind"), [(53, "turn_limit"), (1, None)])
 def test_an_exit_at_a_limit_is_explained(code: int, kind: str | None) -> None:
-    wire = QwenStreamWire(SessionSpec(cwd=PROJ))
+    wire = QwenStreamWire(session_spec(cwd=PROJ))
     why = wire.explain(Exit(code, None), "Reached max session turns\n")
     assert (why.kind if why else None) == kind
 
@@ -236,7 +237,7 @@ async def test_a_version_without_acp_is_driven_by_its_stream(
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/draft" && mv "$HOME/draft" '
                        '"$HOME/words"; cat > /dev/null\n')  # fmt: skip
     program.chmod(0o755)
-    spec = SessionSpec(cwd=tmp_path, options={"binary": str(program)})
+    spec = session_spec(cwd=tmp_path, options={"binary": str(program)})
 
     async with PlainHost.open(tmp_path) as host:
         conversation = await agent.open(spec, host)

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from tillerman.agents.cursor import hook_dialect as cursor
+from tillerman.agents.cursor import hook_payloads as events
 from tillerman.core.events import PermissionRequested
-from tillerman.hooks.dialects import cursor
-from tillerman.hooks.dialects import cursor_events as events
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply
 

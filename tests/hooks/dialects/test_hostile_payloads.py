@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tillerman.core.permission import DecisionContext, Policy, Rule
-from tillerman.hooks.dialects import AGENTS, load, spoken
+from tillerman.hooks.dialects import agents_with_hooks, load, spoken
 from tillerman.hooks.policy_only_answer import judged
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 SAMPLES = [
     (agent, path.stem.partition("_")[0], json.loads(path.read_text())["request"])
-    for agent in AGENTS
+    for agent in agents_with_hooks()
     for path in sorted((RECORDINGS / agent / "hooks").glob("*.json"))
 ]
 DENY_ALL = Policy.preset("auto", rules=[Rule("all", "deny", "no")])
@@ -65,7 +65,7 @@ def test_a_mangled_payload_raises_nothing_and_no_gate_opens(data: st.DataObject)
 @given(payload=st.binary(max_size=60))
 @settings(max_examples=80, deadline=None)
 def test_bytes_that_are_no_event_are_refused_at_every_gate(payload: bytes) -> None:
-    for agent in AGENTS:
+    for agent in agents_with_hooks():
         one = load(agent)
         for gate in one.CALLS:
             reply = judged(one, one.read(gate, payload), Policy.preset("auto"), CONTEXT)

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from tillerman.agents.cursor import hook_dialect as cursor
 from tillerman.core.errors import UsageError
 from tillerman.core.events import PermissionRequested
-from tillerman.hooks.dialects import AGENTS, cursor, hook_events, load, spoken
+from tillerman.hooks.dialects import agents_with_hooks, hook_events, load, spoken
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
-OTHERS = tuple(agent for agent in AGENTS if agent not in ("cursor", "opencode"))
+OTHERS = tuple(agent for agent in agents_with_hooks() if agent not in ("cursor", "opencode"))
 SAMPLES = sorted(
     (agent, path.stem) for agent in OTHERS for path in (RECORDINGS / agent / "hooks").glob("*.json")
 )
@@ -39,7 +40,7 @@ def spoke(reply: HookReply) -> Any:
 def test_what_was_recorded_is_read(agent: str, name: str) -> None:
     event = heard(agent, name)
     assert not isinstance(event, UnreadablePayload)
-    assert isinstance(event, hook_events.ClaudeFamilyEvent)
+    assert isinstance(event, hook_events.CommonHookEvent)
     assert (event.event, event.cwd) == (name.partition("_")[0], "/proj")
     assert event.session_id
 
@@ -250,7 +251,7 @@ def test_context_is_given_where_the_cli_takes_it(agent: str, name: str, said: An
     assert spoke(load(agent).context(heard(agent, name), "x")) == said
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("agent", agents_with_hooks())
 @pytest.mark.parametrize(
     "given", [b"", b"null", b'{"tool_name":[]}', b'{"tool_name":"x"}', b"\xff"]
 )

@@ -1,6 +1,8 @@
-"""The stages of `tillerman.testing`, and the pinned CLIs that act on them."""
+"""The CLI setups of `tillerman.testing`, and the pinned CLIs that run in them."""
 
 from tests.real.stages.actor import Actor
-from tillerman.testing.cli_setups import KEY, STAGES, CliSetup, ToolUnavailable
+from tillerman.testing.cli_setups import KEY, CliSetup, ToolUnavailable, setups
+
+STAGES = setups()
 
 __all__ = ["KEY", "STAGES", "Actor", "CliSetup", "ToolUnavailable"]

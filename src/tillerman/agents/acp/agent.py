@@ -11,6 +11,7 @@ from tillerman.agents.acp.dialect import AcpDialect
 from tillerman.agents.stdio.agent import INTERRUPT_GRACE, StdioAgent
 from tillerman.core.agent import SessionSpec
 from tillerman.core.agent_admin import Dialog, Installed, RunCommand
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch, Wire
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class AcpAgent(StdioAgent):
         """Runs a dialog with a separate process of the agent, outside any session."""
         from tillerman.agents.commands.locate import binary
 
-        launch = self.dialect.launch(SessionSpec(cwd=cwd))
+        launch = self.dialect.launch(session_spec(cwd=cwd))
         words = {name: word for name, word in launch.env.items() if isinstance(word, str)}
         argv = [binary(run, self.info), *launch.argv[1:]]
         return await run.dialog(argv, dialog, env={**words, **env}, limit=limit)

@@ -8,15 +8,39 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.decoding.failure_reader import (
+    ANY_STATUS,
+    KNOWN_STATUS,
+    NO_STATUS,
+    OTHER_STATUS,
+    FailureRule,
+    FailureTable,
+    by_name,
+    by_text,
+)
 from tillerman.agents.decoding.fields import Table, at, parse, text
 from tillerman.agents.jsonrpc.peer import METHOD_NOT_FOUND, RpcError
-from tillerman.core.failure import BY_STATUS, Failure, FailureKind, history_lost
+from tillerman.core.failure import Failure, FailureKind, history_lost
 
 AUTH_REQUIRED = -32000
 NOT_FOUND = -32002
 
-_BY_WORD: dict[str, FailureKind] = {
+_OVERFLOW = r"context (length|window|limit)|prompt is too long|too many tokens"
+_BY_TEXT = tuple(
+    by_text(
+        (_OVERFLOW, "context_overflow"),
+        (r"\bmodels?\b.*(not exist|not found|not supported|no access)", "model_not_found"),
+        (r"insufficient.*(credit|balance|quota)|billing|payment", "billing"),
+        (r"rate.?limit|too many requests|quota|exhausted", "rate_limited"),
+        (r"api.?key|unauthori[sz]ed|authenticat|sign in|log ?in\b", "not_signed_in"),
+        (r"stream (ended|closed|disconnected)|connection (reset|closed|error)", "stream_broken"),
+        (r"overloaded|internal server error|service unavailable|bad gateway", "api_error"),
+    )
+)
+_BY_NAME: dict[str, FailureKind] = {
     "authentication_failed": "not_signed_in",
     "oauth_org_not_allowed": "not_signed_in",
     "billing_error": "billing",
@@ -29,49 +53,41 @@ _BY_WORD: dict[str, FailureKind] = {
     "server_error": "api_error",
     "overloaded": "api_error",
 }
+_API_ERROR = "APIError"
+_SIGN_IN_FIRST = "auth_required"  # error code AUTH_REQUIRED
 _BY_STOP: dict[str, tuple[FailureKind, str]] = {
     "max_tokens": ("output_limit", "the answer is longer than the model may write"),
     "max_turn_requests": ("turn_limit", "the agent asked its model as often as it may in one turn"),
     "refusal": ("refused", "the model refuses to go on"),
 }
-_PATTERNS: tuple[tuple[str, FailureKind], ...] = (
-    (r"context (length|window|limit)|prompt is too long|too many tokens", "context_overflow"),
-    (r"\bmodels?\b.*(not exist|not found|not supported|no access)", "model_not_found"),
-    (r"insufficient.*(credit|balance|quota)|billing|payment", "billing"),
-    (r"rate.?limit|too many requests|quota|exhausted", "rate_limited"),
-    (r"api.?key|unauthori[sz]ed|authenticat|sign in|log ?in\b", "not_signed_in"),
-    (r"stream (ended|closed|disconnected)|connection (reset|closed|error)", "stream_broken"),
-    (r"overloaded|internal server error|service unavailable|bad gateway", "api_error"),
+TABLE = FailureTable(
+    rules=(
+        FailureRule("not_signed_in", name=_SIGN_IN_FIRST),
+        *by_name(_BY_NAME),
+        *KNOWN_STATUS,
+        FailureRule("context_overflow", status=ANY_STATUS, text=_OVERFLOW),
+        OTHER_STATUS,
+        *_BY_TEXT,
+        FailureRule("api_error", name=_API_ERROR),
+    ),
+    hints={
+        "context_overflow": "start a new session",
+        "turn_limit": "prompt again to go on",
+    },
+    status_in_text=r"(?:^|\bstatus(?: code)?:? |\bHTTP )([45]\d\d)\b",
+    retry_after_in_text=r"retry (?:after|in) (\d+(?:\.\d+)?) ?s",
 )
-_SAYS = [(re.compile(pattern, re.IGNORECASE), kind) for pattern, kind in _PATTERNS]
-_HINTS: dict[FailureKind, str] = {
-    "billing": "add credit to the account, or sign in with another",
-    "model_not_found": "name another model with -m",
-    "rate_limited": "wait, or use another agent or model",
-    "context_overflow": "start a new session",
-    "output_limit": "ask for less at once",
-    "turn_limit": "prompt again to go on",
-    "refused": "rephrase the request, or use another model",
-    "api_error": "try again in a moment",
-    "stream_broken": "try again",
-}
-_STATUS = re.compile(r"(?:^|\bstatus(?: code)?:? |\bHTTP )([45]\d\d)\b")
-_RETRY = re.compile(r"retry (?:after|in) (\d+(?:\.\d+)?) ?s", re.IGNORECASE)
+_TEXTS = FailureTable(rules=_BY_TEXT)
 _NO_SESSION = re.compile(r"session.*(not found|invalid|unknown)|invalid session", re.IGNORECASE)
 
 
 def failure(error: RpcError, row: AcpAgentRow) -> Failure:
     message = _message(error)
-    status = _status(error, message)
-    kind = _kind(error, status, message)
-    retry = _RETRY.search(message) if kind == "rate_limited" else None
-    return Failure(
-        kind=kind,
-        message=message,
-        status=status,
-        retry_after=float(retry[1]) if retry else None,
-        hint="" if kind == "api_error" and 400 <= (status or 0) < 500 else _hint(kind, row),
-    )
+    found = TABLE.read(message, name=_name(error), status=_status(error, message))
+    if found.kind != "not_signed_in":
+        return found
+    sign_in = f"sign in with `{row.command[0]}` itself, or pass its key on: --env NAME"
+    return replace(found, hint=row.login or sign_in)
 
 
 def not_opened(error: RpcError, row: AcpAgentRow, *, resuming: bool) -> Failure:
@@ -97,13 +113,7 @@ def stopped(reason: str) -> Failure | None:
     if reason not in _BY_STOP:
         return None
     kind, message = _BY_STOP[reason]
-    return Failure(kind=kind, message=message, hint=_HINTS[kind])
-
-
-def _hint(kind: FailureKind, row: AcpAgentRow) -> str:
-    if kind != "not_signed_in":
-        return _HINTS.get(kind, "")
-    return row.login or f"sign in with `{row.command[0]}` itself, or pass its key on: --env NAME"
+    return Failure(kind=kind, message=message, hint=TABLE.hint(FailureRule(kind)))
 
 
 def _message(error: RpcError) -> str:
@@ -124,29 +134,22 @@ def _message(error: RpcError) -> str:
 
 
 def _status(error: RpcError, message: str) -> int | None:
+    """The status of the API's response; None if only the error text may contain it."""
     if 400 <= error.code < 600:
-        return error.code if error.code != 500 or not _said(message) else None
+        hides = error.code == 500 and _TEXTS.match(message)  # the text says more
+        return NO_STATUS if hides else error.code
     info = at(error.data, "codex_error_info")
     for inner in info.values() if isinstance(info, dict) else ():
         if isinstance(status := at(inner, "http_status_code"), int):
             return status
-    found = _STATUS.search(message)
-    return int(found[1]) if found else None
+    return None
 
 
-def _kind(error: RpcError, status: int | None, message: str) -> FailureKind:
+def _name(error: RpcError) -> str:
     if error.code == AUTH_REQUIRED:
-        return "not_signed_in"
+        return _SIGN_IN_FIRST
     data: Table = error.data if isinstance(error.data, dict) else {}
     for key in ("errorKind", "codex_error_info"):
-        if kind := _BY_WORD.get(text(data, key)):
-            return kind
-    said = _said(message)
-    if status:
-        known = BY_STATUS.get(status)
-        return known or (said if said == "context_overflow" else "api_error")
-    return said or ("api_error" if text(data, "errorName") == "APIError" else "agent_failed")
-
-
-def _said(message: str) -> FailureKind | None:
-    return next((kind for pattern, kind in _SAYS if pattern.search(message)), None)
+        if (name := text(data, key)) in _BY_NAME:
+            return name
+    return _API_ERROR if text(data, "errorName") == _API_ERROR else ""

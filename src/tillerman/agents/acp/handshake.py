@@ -73,7 +73,7 @@ def session(
     dialect: AcpDialect, spec: SessionSpec, can: AgentCapabilities
 ) -> HandshakeStep | Failure:
     """Returns the request that opens the session, or a failure that names a missing capability."""
-    servers = [_server(name, dict(server)) for name, server in spec.servers.items()]
+    servers = [_server(name, dict(server)) for name, server in spec.tools.servers.items()]
     for server in servers:
         kind = server.get("type", "stdio")
         if kind != "stdio" and kind not in can.servers:

@@ -10,8 +10,8 @@ from tillerman.agents.acp.handshake import hello
 from tillerman.agents.decoding.fields import Table, tables, text
 from tillerman.agents.jsonrpc.peer import RpcPeer
 from tillerman.agents.jsonrpc.sequential_requests import call
-from tillerman.core.agent import SessionSpec
 from tillerman.core.agent_admin import Dialog, NativeSession
+from tillerman.core.session_options import session_spec
 
 _PAGES = 20
 
@@ -19,7 +19,7 @@ _PAGES = 20
 def sessions(dialect: AcpDialect, cwd: Path) -> Dialog[list[NativeSession]]:
     """Lists the sessions of a folder, newest first."""
     peer = RpcPeer()
-    yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
+    yield from call(peer, "initialize", hello(dialect, session_spec(cwd=cwd)))
     found: list[NativeSession] = []
     params: Table = {"cwd": str(cwd)}
     for _ in range(_PAGES):
@@ -36,7 +36,7 @@ def sessions(dialect: AcpDialect, cwd: Path) -> Dialog[list[NativeSession]]:
 def new_session(dialect: AcpDialect, cwd: Path) -> Dialog[Any]:
     """Returns the result of session/new, which includes models and modes."""
     peer = RpcPeer()
-    yield from call(peer, "initialize", hello(dialect, SessionSpec(cwd=cwd)))
+    yield from call(peer, "initialize", hello(dialect, session_spec(cwd=cwd)))
     return (yield from call(peer, "session/new", {"cwd": str(cwd), "mcpServers": []}))
 
 

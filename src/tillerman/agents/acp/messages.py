@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tillerman.agents.decoding.message_assembler import chunk
 from tillerman.core.events import MessageChunk, ThoughtChunk
 
 
@@ -36,6 +37,4 @@ class AcpMessages:
                 self._id = f"m{self._made}"
         elif not text:
             return None
-        if thought:
-            return ThoughtChunk(message_id=self._id, text=text, parent=parent)
-        return MessageChunk(message_id=self._id, text=text, parent=parent)
+        return chunk(self._id, text, thought=thought, parent=parent)

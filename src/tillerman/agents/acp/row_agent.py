@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.core.agent import SessionSpec
 from tillerman.core.agent_admin import Dialog, Installed, NativeSession, RunCommand
 from tillerman.core.errors import TillermanError, Unsupported
+from tillerman.core.session_options import session_spec
 
 
 class RowAgent(AcpAgent):
@@ -27,7 +27,7 @@ class RowAgent(AcpAgent):
         from tillerman.agents.jsonrpc.peer import RpcPeer
         from tillerman.agents.jsonrpc.sequential_requests import call
 
-        params = handshake.hello(self.dialect, SessionSpec(cwd=Path.home()))
+        params = handshake.hello(self.dialect, session_spec(cwd=Path.home()))
         return handshake.abilities((yield from call(RpcPeer(), "initialize", params))).version
 
 

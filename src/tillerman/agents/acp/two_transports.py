@@ -49,11 +49,11 @@ class TwoTransportAgent(AcpAgent):
         return await super().open(spec, host)
 
     def _is_named(self, spec: SessionSpec) -> bool:
-        return bool(spec.options.get("surface") == self._surface)
+        return bool(spec.native.options.get("surface") == self._surface)
 
     def _is_too_old(self, spec: SessionSpec, host: Host) -> bool:
         if not self._since:
             return False
-        program = host.find(str(spec.options.get("binary") or self.row.command[0]))
+        program = host.find(str(spec.native.options.get("binary") or self.row.command[0]))
         known = packaged_version(program) if program else None
         return standing((self._since, self._since), known) == "older"

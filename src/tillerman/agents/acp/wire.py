@@ -64,7 +64,7 @@ class AcpWire:
         self._opening = SessionSetup(dialect, spec, self._peer, self._opened)
         self._settings = self._opening.settings
         self._speech = AcpMessages(dialect.row.thought_head)
-        self._calls = Calls(dialect, str(spec.cwd), tuple(spec.servers))
+        self._calls = Calls(dialect, str(spec.cwd), tuple(spec.tools.servers))
         self._untold: list[Event] = []  # events caused by host calls, emitted with the next line
         self._requests = AcpRequests(dialect, self._peer, self._calls, self._untold)
         self._meter = AcpUsage()
@@ -367,7 +367,7 @@ class AcpWire:
         self._requests.forget()
         self._speech.rest()
         self._turn = self._waiting = None
-        yield from self._meter.report(result, whole=whole)
+        yield from self._meter.result(result, whole=whole)
         yield end
 
 

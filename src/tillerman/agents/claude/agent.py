@@ -24,6 +24,7 @@ from tillerman.core.agent_admin import (
     RunCommand,
 )
 from tillerman.core.errors import AgentError
+from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch, Wire
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class ClaudeCode(StdioAgent):
 
 
 async def _talk(run: RunCommand, *requests: Table) -> list[Table]:
-    argv = [locate.binary(run, INFO), *launch(SessionSpec(cwd=Path())).argv[1:]]
+    argv = [locate.binary(run, INFO), *launch(session_spec(cwd=Path())).argv[1:]]
     return await run.dialog(argv, asked(*requests), limit=_OFFLINE)
 
 
@@ -231,3 +232,6 @@ def _model(model: Table) -> Model:
         efforts=tuple(strings(model, "supportedEffortLevels")),
         context=1_000_000 if resolved.endswith("[1m]") else None,
     )
+
+
+agent = ClaudeCode()

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from tillerman.agents.decoding.failure_reader import (
+    COMMON_HINTS,
+    KNOWN_STATUS,
+    NO_REASON,
+    OTHER_STATUS,
+    FailureRule,
+    FailureTable,
+    by_name,
+)
 from tillerman.agents.decoding.fields import Table, number, strings, text
-from tillerman.core.failure import BY_STATUS, Failure, FailureKind, history_lost
+from tillerman.core.failure import Failure, FailureKind
 
 
 class ApiError(NamedTuple):
@@ -15,6 +26,11 @@ class ApiError(NamedTuple):
     message: str
 
 
+_BY_SUBTYPE: dict[str, FailureKind] = {
+    "error_max_turns": "turn_limit",
+    "error_max_budget_usd": "cost_limit",
+    "error_max_structured_output_retries": "schema_mismatch",
+}
 _BY_WORD: dict[str, FailureKind] = {
     "authentication_failed": "not_signed_in",
     "oauth_org_not_allowed": "not_signed_in",
@@ -25,27 +41,34 @@ _BY_WORD: dict[str, FailureKind] = {
     "server_error": "api_error",
     "overloaded": "api_error",
 }
-_BY_SUBTYPE: dict[str, FailureKind] = {
-    "error_max_turns": "turn_limit",
-    "error_max_budget_usd": "cost_limit",
-    "error_max_structured_output_retries": "schema_mismatch",
-}
+_REFUSAL = "refusal"
+_OTHER = "other"  # an `ApiError` whose word is not known
+_OVERFLOW = "prompt is too long|exceed context limit|context window|too many tokens"
 _HINTS: dict[FailureKind, str] = {
     "not_signed_in": "run `claude auth login` or set ANTHROPIC_API_KEY",
-    "billing": "add credit to the account, or sign in with another",
     "model_not_found": "`tillerman models -a claude` lists the models; name one with -m",
-    "rate_limited": "wait, or use another agent or model",
-    "context_overflow": "start a new session, or let the agent /compact this one",
     "output_limit": "ask for less at once, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS",
-    "refused": "rephrase the request, or use another model",
-    "api_error": "try again in a moment",
-    "stream_broken": "try again",
     "turn_limit": "raise --max-turns, or prompt again to go on",
     "cost_limit": "raise --max-cost, or prompt again to go on",
     "schema_mismatch": "prompt again, or relax the output schema",
 }
-_OVERFLOW = ("prompt is too long", "exceed context limit", "context window", "too many tokens")
-_NO_SUCH_SESSION = "No conversation found"
+_API_ERRORS = (
+    *by_name(_BY_WORD),
+    *KNOWN_STATUS,
+    OTHER_STATUS,
+    FailureRule("api_error", name=_OTHER),
+)
+_RESULTS = FailureTable(
+    rules=(
+        FailureRule("history_lost", text="^No conversation found"),
+        *by_name(_BY_SUBTYPE),
+        FailureRule("refused", name=_REFUSAL),
+        FailureRule("context_overflow", text=_OVERFLOW),
+        *_API_ERRORS,
+    ),
+    hints=_HINTS,
+)
+_RETRIES = FailureTable(rules=_API_ERRORS, hints=_HINTS, retry_client_errors=True)
 
 
 def failed(result: Table, error: ApiError | None) -> bool:
@@ -61,28 +84,18 @@ def failure(
 ) -> Failure:
     """Builds the failure of a turn; `cut`: a message had started and was never finished."""
     message = text(result, "result") or "; ".join(strings(result, "errors"))
-    message = message or (error.message if error else "") or "the agent gave no reason"
-    if message.startswith(_NO_SUCH_SESSION):
-        return history_lost(message)
-    status = number(result, "api_error_status")
-    kind = _kind(result, error, status, message)
-    if cut and kind == "api_error" and "connect" in message.lower():
-        kind = "stream_broken"
-    refused = kind == "api_error" and 400 <= (status or 0) < 500  # a retry would fail too
-    hint = "" if refused else _HINTS.get(kind, "")
-    return Failure(
-        kind=kind,
-        message=message,
-        status=int(status) if status else None,
-        retry_after=retry_after if kind == "rate_limited" else None,
-        hint=hint,
-    )
+    message = message or (error.message if error else "") or NO_REASON
+    status = int(number(result, "api_error_status") or 0)
+    name = _name(result, error)
+    found = _RESULTS.read(message, name=name, status=status, retry_after=retry_after)
+    if cut and found.kind == "api_error" and "connect" in message.lower():
+        return replace(found, kind="stream_broken", hint=COMMON_HINTS["stream_broken"])
+    return found
 
 
 def of_retry(word: str, status: int, message: str) -> Failure:
     """The failure of a call that the CLI retries; `word` as in `ApiError`."""
-    kind = _BY_WORD.get(word) or (BY_STATUS.get(status, "api_error") if status else "api_error")
-    return Failure(kind=kind, message=message, status=status or None, hint=_HINTS.get(kind, ""))
+    return _RETRIES.read(message, name=word if word in _BY_WORD else _OTHER, status=status)
 
 
 def taken_for_whole(said: str) -> Failure:
@@ -91,19 +104,15 @@ def taken_for_whole(said: str) -> Failure:
         kind="stream_broken",
         message=f"the answer broke off after {len(said)} characters, "
         "and the agent took what there was for the whole",
-        hint=_HINTS["stream_broken"],
+        hint=COMMON_HINTS["stream_broken"],
     )
 
 
-def _kind(result: Table, error: ApiError | None, status: float | None, message: str) -> FailureKind:
-    if kind := _BY_SUBTYPE.get(text(result, "subtype")):
-        return kind
+def _name(result: Table, error: ApiError | None) -> str:
+    if (subtype := text(result, "subtype")) in _BY_SUBTYPE:
+        return subtype
     if text(result, "stop_reason") == "refusal":
-        return "refused"
-    if any(words in message.lower() for words in _OVERFLOW):
-        return "context_overflow"
-    if error and error.word in _BY_WORD:
-        return _BY_WORD[error.word]
-    if status:
-        return BY_STATUS.get(int(status), "api_error")
-    return "api_error" if error else "agent_failed"
+        return _REFUSAL
+    if error is None:
+        return ""
+    return error.word if error.word in _BY_WORD else _OTHER

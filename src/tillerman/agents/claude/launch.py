@@ -41,19 +41,19 @@ def launch(spec: SessionSpec) -> Launch:
             argv.append("--fork-session")
     if spec.system:
         argv.append(f"--append-system-prompt={spec.system}")
-    if spec.servers:
-        servers = {name: dict(server) for name, server in spec.servers.items()}
+    if spec.tools.servers:
+        servers = {name: dict(server) for name, server in spec.tools.servers.items()}
         content = json.dumps({"mcpServers": servers}).encode()
         argv.append(SecretFile("--mcp-config=", content))
     if spec.output_schema is not None:
         argv.append(f"--json-schema={json.dumps(dict(spec.output_schema))}")
-    if spec.max_turns is not None:
-        argv.append(f"--max-turns={spec.max_turns}")
-    if spec.max_cost is not None:
-        argv.append(f"--max-budget-usd={spec.max_cost}")
+    if spec.limits.turns is not None:
+        argv.append(f"--max-turns={spec.limits.turns}")
+    if spec.limits.cost is not None:
+        argv.append(f"--max-budget-usd={spec.limits.cost}")
     argv += [f"--add-dir={folder}" for folder in spec.folders]
-    argv += [f"--allowedTools={tool}" for tool in spec.allowed_tools]
-    argv += [f"--disallowedTools={tool}" for tool in spec.denied_tools]
+    argv += [f"--allowedTools={tool}" for tool in spec.tools.allowed]
+    argv += [f"--disallowedTools={tool}" for tool in spec.tools.denied]
     return Launch(argv, env={"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"})
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, ThoughtChunk
+from tillerman.agents.decoding.message_assembler import MessageAssembler, chunk
+from tillerman.agents.decoding.streamed_text import Streamed
+from tillerman.core.events import Event, MessageWithdrawn
 
 
 class _Block(NamedTuple):
     id: str
     kind: str
-    pieces: list[str]
 
 
-class ClaudeMessages:
+class ClaudeMessages(MessageAssembler):
     """The messages of the main agent, or of the subagent inside a call.
 
     The CLI streams a block in deltas and then repeats it whole. A message whose stream broke is
@@ -23,9 +24,10 @@ class ClaudeMessages:
     """
 
     def __init__(self, parent: str | None) -> None:
+        super().__init__()
         self.parent = parent
         self.said = False  # any text since the turn began
-        self.broken = ""  # text streamed of a message that was sent again
+        self.broken = Streamed()  # text of a message that was sent again
         self._message = ""
         self._stopped = True
         self._streamed: dict[int, _Block] = {}  # not repeated whole yet
@@ -39,12 +41,13 @@ class ClaudeMessages:
         self._turn_to(message_id)
         self._stopped = False
 
-    def hear(self, index: int, kind: str, text: str) -> Event:
+    def hear(self, index: int, kind: str, text: str) -> tuple[Event, ...]:
         block = self._streamed.get(index)
         if block is None:
-            block = self._streamed[index] = _Block(self._id(index), kind, [])
-        block.pieces.append(text)
-        return self._chunk(block.id, kind, text)
+            block = self._streamed[index] = _Block(self._id(index), kind)
+        thought = kind == "thinking"
+        self.said = self.said or not thought
+        return self.add(block.id, text, thought=thought, parent=self.parent)
 
     def stop(self) -> None:
         self._stopped = True
@@ -54,11 +57,12 @@ class ClaudeMessages:
         """Whether a message began and was neither finished nor sent again."""
         return not self._stopped and bool(self._streamed)
 
-    def rest(self) -> None:
+    def end_turn(self) -> None:
         """Ends the turn: its messages are kept."""
-        self.said, self.broken = False, ""
+        self.said, self.broken = False, Streamed()
         self._stopped = True
         self._streamed = {}
+        self.open.clear()
         self._abandoned.clear()
 
     def whole(self, message_id: str, kind: str, text: str) -> Iterator[Event]:
@@ -74,9 +78,12 @@ class ClaudeMessages:
         for streamed, block in self._streamed.items():
             if block.kind == kind:
                 del self._streamed[streamed]
+                self.close(block.id)
                 return
         if text:
-            yield self._chunk(self._id(index), kind, text)
+            thought = kind == "thinking"
+            self.said = self.said or not thought
+            yield chunk(self._id(index), text, thought=thought, parent=self.parent)
 
     def other(self, message_id: str) -> None:
         """Counts a block that is neither text nor thinking."""
@@ -88,8 +95,9 @@ class ClaudeMessages:
         """Marks the blocks from this index on, to be withdrawn once something replaces them."""
         for index in [index for index in self._streamed if index >= first]:
             block = self._streamed.pop(index)
-            if block.kind == "text":
-                self.broken = "".join(block.pieces)
+            if block.kind == "text" and block.id in self.open:
+                self.broken = self.open[block.id].streamed
+            self.close(block.id)
             self._abandoned.append(block.id)
 
     def replaced(self) -> Iterator[Event]:
@@ -101,13 +109,8 @@ class ClaudeMessages:
     def _turn_to(self, message_id: str) -> None:
         self._message = message_id
         self._streamed = {}
+        self.open.clear()
         self._whole = 0
 
     def _id(self, index: int) -> str:
         return f"{self._message}:{index}"
-
-    def _chunk(self, block_id: str, kind: str, text: str) -> Event:
-        if kind == "thinking":
-            return ThoughtChunk(message_id=block_id, text=text, parent=self.parent)
-        self.said = True
-        return MessageChunk(message_id=block_id, text=text, parent=self.parent)

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from tillerman.agents.claude.tool_names import NAMES
 from tillerman.agents.decoding.fields import Table, count, storable, strings, table, tables, text
 from tillerman.agents.decoding.images import Picture, picture
 from tillerman.core import tools
 from tillerman.core.events import Content, Cut, Diff, Text, ToolStarted
 from tillerman.core.wire import AttachmentBytes
-from tillerman.hooks.dialects.tool_names import CLAUDE
 
 Outcome = Literal["completed", "failed", "denied", "cancelled"]
 
@@ -35,7 +35,7 @@ _DENIED = (
 
 
 def vocabulary(name: str) -> str:
-    return "MCP" if name.startswith("mcp__") else CLAUDE.get(name, name)
+    return "MCP" if name.startswith("mcp__") else NAMES.get(name, name)
 
 
 class ClaudeToolCall(Struct, frozen=True):

@@ -106,7 +106,7 @@ class ClaudeWire:
             list(self._wake()) if self._turn is heard.parent is None else []
         )
         speech = self._speech(heard.parent)
-        events.append(speech.hear(heard.index, heard.kind, heard.text))
+        events.extend(speech.hear(heard.index, heard.kind, heard.text))
         return events
 
     def _line(self, raw: bytes) -> Said:
@@ -154,7 +154,7 @@ class ClaudeWire:
             case "content_block_delta":  # not decoded by the fast path
                 for kind in ("text", "thinking"):
                     if words := text(table(event, "delta"), kind):
-                        yield speech.hear(count(event, "index"), kind, words)
+                        yield from speech.hear(count(event, "index"), kind, words)
             case "message_stop":
                 abandoned = line.get("abandoned_blocks")
                 if isinstance(abandoned, dict):
@@ -299,11 +299,11 @@ class ClaudeWire:
         if text(line, "terminal_reason").startswith("aborted"):
             return TurnEnded(reason="cancelled")
         if failures.failed(line, self._error):
-            cut = speech.broken != "" or speech.broken_off
+            cut = speech.broken.length > 0 or speech.broken_off
             why = failures.failure(line, self._error, retry_after=self._retry_after, cut=cut)
             return TurnEnded(reason="failed", failure=why)
         said = text(line, "result")
-        if said and said == speech.broken and not count(table(line, "usage"), "output_tokens"):
+        if said and speech.broken.equals(said) and not count(table(line, "usage"), "output_tokens"):
             return TurnEnded(reason="failed", failure=failures.taken_for_whole(said))
         return TurnEnded(reason="completed", result=storable(line.get("structured_output")))
 
@@ -315,7 +315,7 @@ class ClaudeWire:
         self._retry_after = None
         if end.reason == "completed":
             yield from self._speech(None).replaced()
-        self._speech(None).rest()
+        self._speech(None).end_turn()
         yield from self._drop_calls(None)
         yield self._meter.report()
         yield end

@@ -125,12 +125,12 @@ class CodexAgent(_Program):
         from tillerman.agents.stdio.hooked_conversation import HookedConversation
         from tillerman.hooks.server import timeout_for
 
-        if spec.options.get("hooks") is False:
+        if spec.native.options.get("hooks") is False:
             return await _UNHOOKED.open(spec, host)
         refuse_unsupported(self.info, spec)
         wire = CodexWire(spec)
         talk = HookedConversation(self.info, wire, spec, host, self._grace, restless=True)
-        hooks, seconds = await talk.listen(), timeout_for(host.patience)
+        hooks, seconds = await talk.listen(), timeout_for(host.request_timeout)
         wire.hook(hooks.command("codex", hook_requests.EVENT, timeout=seconds), seconds)
         await talk.start()
         return talk
@@ -236,3 +236,7 @@ def _checked(ran: CommandResult, what: str) -> bytes:
         said = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()
         raise AgentError("codex", f"`codex {what}` failed: {said[-500:]}")
     return ran.stdout
+
+
+agent = CodexAgent()
+exec_agent = CodexExec()

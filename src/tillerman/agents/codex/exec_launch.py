@@ -32,7 +32,7 @@ def exec_launch(spec: SessionSpec, prompt: Prompt | None) -> Launch:
 
 def writable(spec: SessionSpec) -> bool:
     """Whether it may write: the user cannot be asked, so only if the policy allows everything."""
-    return spec.mode == "agent" and spec.approve == "auto" and sandbox(spec) != "read-only"
+    return spec.mode == "agent" and spec.approval.preset == "auto" and sandbox(spec) != "read-only"
 
 
 def _settings(spec: SessionSpec) -> list[str]:
@@ -42,7 +42,7 @@ def _settings(spec: SessionSpec) -> list[str]:
     if spec.folders:
         roots = _toml([str(folder) for folder in spec.folders])
         settings.append(f"sandbox_workspace_write.writable_roots={roots}")
-    if spec.options.get("network") is True:
+    if spec.native.options.get("network") is True:
         settings.append("sandbox_workspace_write.network_access=true")
     if spec.model:
         settings.append(f"model={_toml(spec.model)}")

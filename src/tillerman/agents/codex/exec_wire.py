@@ -13,8 +13,9 @@ from tillerman.agents.codex import failures, notices
 from tillerman.agents.codex.exec_launch import exec_launch
 from tillerman.agents.codex.items import Items
 from tillerman.agents.codex.messages import CodexMessages
-from tillerman.agents.codex.usage import Used, used
+from tillerman.agents.codex.usage import used
 from tillerman.agents.decoding.fields import Table, parse, storable, table, tables, text
+from tillerman.agents.decoding.token_meter import TokenCounts
 from tillerman.agents.stdio.line_decoder import unrecognized
 from tillerman.agents.stdio.one_way_wire import OneWayWire
 from tillerman.core.agent import Exit, Prompt, SessionSpec
@@ -48,7 +49,7 @@ class CodexExecWire(OneWayWire):
         self._speech = CodexMessages()
         self._items = Items(str(spec.cwd))
         # The usage of a resumed thread before this conversation is not reported.
-        self._total = Used() if spec.resume is None else None
+        self._total = TokenCounts() if spec.resume is None else None
         self._error = ""
 
     # -- host to agent -----------------------------------------------------------------------
@@ -140,12 +141,12 @@ class CodexExecWire(OneWayWire):
     def _used(self, usage: Table) -> Said:
         total = used(usage)
         if self._total is not None:
-            yield total.minus(self._total).report()
+            yield total.since(self._total).reported()
         self._total = total
 
     def _end(self, end: TurnEnded) -> Said:
         yield from self._items.drop(run_on=False)
-        self._speech.rest()
+        self._speech.end_turn()
         yield end
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from msgspec import json
 from msgspec.structs import replace
 
+from tillerman.agents.codex.hook_dialect import dialect
 from tillerman.agents.decoding.fields import Table, parse, table, tables, text
 from tillerman.core.events import (
     Answer,
@@ -23,7 +24,6 @@ from tillerman.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from tillerman.hooks.dialects.codex import dialect
 from tillerman.hooks.dialects.payload_codec import HookEvent
 from tillerman.hooks.protocol import HookReply, refusal
 

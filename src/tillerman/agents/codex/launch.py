@@ -63,7 +63,7 @@ def opening(spec: SessionSpec, hooks: Table | None = None) -> tuple[str, Table]:
 
 def sandbox(spec: SessionSpec) -> str:
     """The validated option `[agents.codex] sandbox`."""
-    chosen = spec.options.get("sandbox", "workspace-write")
+    chosen = spec.native.options.get("sandbox", "workspace-write")
     if chosen not in SANDBOXES:
         raise ConfigError(
             f"no sandbox of codex is called {chosen!r}", hint=f"one of {', '.join(SANDBOXES)}"
@@ -72,9 +72,9 @@ def sandbox(spec: SessionSpec) -> str:
 
 
 def sandbox_policy(spec: SessionSpec, mode: Mode) -> Table:
-    network = spec.options.get("network") is True
+    network = spec.native.options.get("network") is True
     chosen = sandbox(spec)
-    writes = mode == "agent" and spec.approve not in ("readonly", "none")
+    writes = mode == "agent" and spec.approval.preset not in ("readonly", "none")
     match chosen if writes else "read-only":
         case "danger-full-access":
             return {"type": "dangerFullAccess"}
@@ -125,8 +125,10 @@ def _config(spec: SessionSpec) -> Table:
     config: Table = {}
     if spec.effort:
         config["model_reasoning_effort"] = spec.effort
-    if spec.servers:
-        config["mcp_servers"] = {name: server(dict(each)) for name, each in spec.servers.items()}
+    if spec.tools.servers:
+        config["mcp_servers"] = {
+            name: server(dict(each)) for name, each in spec.tools.servers.items()
+        }
     return config
 
 

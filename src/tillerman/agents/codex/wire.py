@@ -34,7 +34,6 @@ from tillerman.core.agent import Exit, Mode, Prompt, SessionSpec
 from tillerman.core.events import (
     Answer,
     Event,
-    MessageChunk,
     Notice,
     PermissionRequested,
     PlanChanged,
@@ -146,7 +145,7 @@ class CodexWire:
         yield from self._subagents.leave(run_on=run_on)
         yield from self._requests.drop()
         self._thread.rest()
-        self._speech.rest()
+        self._speech.end_turn()
         self._error = {}
         self._retry_after = None
         yield end
@@ -160,7 +159,7 @@ class CodexWire:
     def _decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         more = piece(line)
         if more and self._thread.working and more.thread_id == self._thread.id:
-            return self._speech.hear(more.item_id, MessageChunk, more.delta, None)
+            return self._speech.add(more.item_id, more.delta)
         match self._peer.hear(line):
             case RpcNotification(method, params):
                 return self._told(method, params, line)

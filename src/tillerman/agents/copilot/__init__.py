@@ -4,9 +4,3 @@ It uses ACP (`dialect`, `wire`). `[agents.copilot] surface = "json"` selects its
 (`json_wire`) instead: one process per turn, which cannot ask and is denied everything that was not
 allowed beforehand.
 """
-
-from tillerman.agents.copilot.agent import CopilotAgent
-
-agent = CopilotAgent()
-
-__all__ = ["agent"]

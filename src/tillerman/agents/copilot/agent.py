@@ -55,13 +55,13 @@ class CopilotAgent(TwoTransportAgent):
         from tillerman.agents.stdio.hooked_conversation import HookedConversation
 
         wire = CopilotWire(self.dialect, spec)
-        if spec.options.get("hooks") is False:
+        if spec.native.options.get("hooks") is False:
             info = replace(self.info, can=self.info.can - _HOOKS_GIVE, asks=frozenset())
             refuse(info, spec)
             talk = StdioConversation(info, wire, spec, host, self._grace)
         else:
             talk = hooked = HookedConversation(self.info, wire, spec, host, self._grace)
-            wire.plugin = files(await hooked.listen(), host.patience)
+            wire.plugin = files(await hooked.listen(), host.request_timeout)
         await talk.start()
         return talk
 
@@ -95,7 +95,7 @@ class CopilotAgent(TwoTransportAgent):
         return command_output.servers(await output(run, self.info, ["mcp", "list", "--json"]))
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import edit
+        from tillerman.agents.commands.mcp_settings_file import edit
         from tillerman.agents.copilot import stored_sessions
 
         path = stored_sessions.folder(run.variable) / "mcp-config.json"
@@ -106,3 +106,6 @@ class CopilotAgent(TwoTransportAgent):
 
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         await output(run, self.info, ["mcp", "enable" if on else "disable", "--", name])
+
+
+agent = CopilotAgent()

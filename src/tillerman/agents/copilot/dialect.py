@@ -96,11 +96,11 @@ def words(spec: SessionSpec) -> list[Word]:
         argv.append(f"--model={spec.model}")
     if spec.effort:
         argv.append(f"--reasoning-effort={spec.effort}")
-    if spec.servers:
-        servers = {name: dict(server) for name, server in spec.servers.items()}
+    if spec.tools.servers:
+        servers = {name: dict(server) for name, server in spec.tools.servers.items()}
         config = json.dumps({"mcpServers": servers}).encode()
         argv.append(SecretFile("--additional-mcp-config=@", config))
     argv += [f"--add-dir={folder}" for folder in spec.folders]
-    argv += [f"--allow-tool={tool}" for tool in spec.allowed_tools]
-    argv += [f"--deny-tool={tool}" for tool in spec.denied_tools]
+    argv += [f"--allow-tool={tool}" for tool in spec.tools.allowed]
+    argv += [f"--deny-tool={tool}" for tool in spec.tools.denied]
     return argv

@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-import re
-
-from tillerman.agents.decoding.fields import Table, count, text
-from tillerman.core.failure import BY_STATUS, Failure, FailureKind
-
-_BY_TYPE: dict[str, FailureKind] = {
-    "authentication": "not_signed_in",
-    "authorization": "not_signed_in",
-    "quota": "billing",
-    "rate_limit": "rate_limited",
-    "context_limit": "context_overflow",
-    "policy": "denied",
-}
-_SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
-    (re.compile(r"prompt (as|is) too long|context (window|limit)", re.I), "context_overflow"),
-    (re.compile(r"no authentication|not (logged|signed) in|log ?in to", re.I), "not_signed_in"),
-    (re.compile(r"quota", re.I), "billing"),
-    (re.compile(r"model .*not (found|available|supported)", re.I), "model_not_found"),
-    (re.compile(r"missing finish_reason|stream (ended|closed)", re.I), "stream_broken"),
-    (re.compile(r"failed to get response from the AI model", re.I), "api_error"),
+from tillerman.agents.decoding.failure_reader import (
+    KNOWN_STATUS,
+    OTHER_STATUS,
+    FailureTable,
+    by_name,
+    by_text,
 )
-_HINTS: dict[FailureKind, str] = {
-    "not_signed_in": "run `copilot login`, or set COPILOT_GITHUB_TOKEN or COPILOT_PROVIDER_API_KEY",
-    "billing": "wait for the next period, or use a provider of your own (`copilot help providers`)",
-    "model_not_found": "name another model with -m",
-    "rate_limited": "wait, or use another agent or model",
-    "context_overflow": "start a new session, or let the agent /compact this one",
-    "api_error": "try again in a moment",
-    "stream_broken": "try again",
-    "denied": "a policy of the account forbids it",
-}
-_STATUS = re.compile(r"\(HTTP ([45]\d\d)\)|Last error: ([45]\d\d)\b|^([45]\d\d) ")
+from tillerman.agents.decoding.fields import Table, count, text
+from tillerman.core.failure import Failure
+
+TABLE = FailureTable(
+    rules=(
+        *by_name(
+            {
+                "authentication": "not_signed_in",
+                "authorization": "not_signed_in",
+                "quota": "billing",
+                "rate_limit": "rate_limited",
+                "context_limit": "context_overflow",
+                "policy": "denied",
+            }
+        ),
+        *KNOWN_STATUS,
+        *by_text(
+            (r"prompt (as|is) too long|context (window|limit)", "context_overflow"),
+            (r"no authentication|not (logged|signed) in|log ?in to", "not_signed_in"),
+            (r"quota", "billing"),
+            (r"model .*not (found|available|supported)", "model_not_found"),
+            (r"missing finish_reason|stream (ended|closed)", "stream_broken"),
+            (r"failed to get response from the AI model", "api_error"),
+        ),
+        OTHER_STATUS,
+    ),
+    hints={
+        "not_signed_in": (
+            "run `copilot login`, or set COPILOT_GITHUB_TOKEN or COPILOT_PROVIDER_API_KEY"
+        ),
+        "billing": (
+            "wait for the next period, or use a provider of your own (`copilot help providers`)"
+        ),
+        "denied": "a policy of the account forbids it",
+    },
+    status_in_text=r"\(HTTP ([45]\d\d)\)|Last error: ([45]\d\d)\b|^([45]\d\d) ",
+    retry_client_errors=True,
+)
 
 
 def failure(error: Table) -> Failure:
@@ -42,21 +55,4 @@ def failure(error: Table) -> Failure:
 
 
 def told(message: str, kind: str = "", status: int = 0) -> Failure:
-    found = _STATUS.search(message)
-    status = status or (int(next(filter(None, found.groups()))) if found else 0)
-    why = _kind(message, kind, status)
-    return Failure(
-        kind=why,
-        message=message or kind or "it gave no reason",
-        status=status or None,
-        hint=_HINTS.get(why, ""),
-    )
-
-
-def _kind(message: str, kind: str, status: int) -> FailureKind:
-    if kind in _BY_TYPE:
-        return _BY_TYPE[kind]
-    if status in BY_STATUS:
-        return BY_STATUS[status]
-    said = next((why for pattern, why in _SAYS if pattern.search(message)), None)
-    return said or ("api_error" if status else "agent_failed")
+    return TABLE.read(message or kind or "it gave no reason", name=kind, status=status or None)

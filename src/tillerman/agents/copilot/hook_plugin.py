@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from tillerman.agents.copilot.hook_dialect import dialect
 from tillerman.agents.copilot.hook_requests import EVENT
-from tillerman.hooks.dialects.copilot import dialect
 from tillerman.hooks.server import HookServer, timeout_for
 
 

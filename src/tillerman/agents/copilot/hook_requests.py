@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from tillerman.agents.copilot.hook_dialect import dialect
 from tillerman.agents.decoding.fields import Table
 from tillerman.core.events import Answer, PermissionRequested, ToolStarted
-from tillerman.hooks.dialects.copilot import dialect
 from tillerman.hooks.dialects.payload_codec import HookEvent
 from tillerman.hooks.protocol import HookReply, refusal
 

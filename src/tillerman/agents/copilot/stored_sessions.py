@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tillerman.agents.decoding.fields import Table, parse, table, tables, text
-from tillerman.core.agent import Prompt, SessionSpec
+from tillerman.core.agent import Prompt
 from tillerman.core.agent_admin import Account, NativeSession
 from tillerman.core.errors import AgentError
 from tillerman.core.events import (
@@ -20,6 +20,7 @@ from tillerman.core.events import (
     ToolStarted,
     UserMessage,
 )
+from tillerman.core.session_options import session_spec
 
 Variable = Callable[[str], str | None]
 
@@ -69,7 +70,7 @@ def added(settings: Table, name: str, config: Mapping[str, Any]) -> Table:
 def _told(lines: list[bytes], cwd: str) -> Iterator[Event]:
     from tillerman.agents.copilot.json_wire import CopilotJsonWire
 
-    spec = SessionSpec(cwd=Path(cwd or "/"))
+    spec = session_spec(cwd=Path(cwd or "/"))
     wire = CopilotJsonWire(spec)
     wire.launch(spec, Prompt(""))
     for raw in lines:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import re
 
-from tillerman.hooks.dialects.tool_names import COPILOT as NAMES
-
-__all__ = ["NAMES", "without_exit"]
-
+NAMES = {
+    "bash": "Bash",
+    "write_bash": "Bash",
+    "view": "Read",
+    "create": "Write",
+    "edit": "Edit",
+    "apply_patch": "Edit",
+    "grep": "Grep",
+    "rg": "Grep",
+    "glob": "Glob",
+    "web_fetch": "WebFetch",
+    "web_search": "WebSearch",
+    "update_todo": "TodoWrite",
+    "task": "Task",
+    "ask_user": "Question",
+    "exit_plan_mode": "ExitPlanMode",
+    "store_memory": "SaveMemory",
+}
 _EXITED = re.compile(r"<shellId: \S+ completed with exit code -?\d+>\s*$")
 
 

@@ -20,6 +20,7 @@ from tillerman.agents.acp.model_reply import ModelReply
 from tillerman.agents.acp.wire import AcpWire
 from tillerman.agents.copilot import failures
 from tillerman.agents.copilot.hook_requests import CopilotHookRequests
+from tillerman.agents.decoding.token_meter import TokenCounts, TokenMeter
 from tillerman.core import tools
 from tillerman.core.agent import Prompt, SecretFolder, SessionSpec
 from tillerman.core.events import (
@@ -53,12 +54,12 @@ _PREAMBLE_ENDS = "</instructions>\n"
 class CopilotWire(AcpWire):
     def __init__(self, dialect: AcpDialect, spec: SessionSpec) -> None:
         super().__init__(dialect, replace(spec, effort=None))  # it is set on the command line
-        self._mcp = tuple(spec.servers)
+        self._mcp = tuple(spec.tools.servers)
         self._tasks: list[str] = []  # calls with a running subagent
         self._paths: set[str] = set()  # files named by calls
         self._message = ""
         self._held: MessageChunk | None = None  # may be the reason of a failure
-        self._total = UsageReported()
+        self._totals = TokenMeter()
         self._planned = False
         self._reply = ModelReply()
         self._gate = CopilotHookRequests(lambda asked: self._inside(self._named(asked, asked.tool)))
@@ -193,13 +194,12 @@ class CopilotWire(AcpWire):
     # -- usage --
 
     def _since(self, total: UsageReported) -> UsageReported:
-        """Subtracts the last total; a total that decreased has been reset."""
-        before, self._total = self._total, total
-        if total.input_tokens < before.input_tokens or total.output_tokens < before.output_tokens:
-            return total
+        """Subtracts the last total."""
+        counts = TokenCounts(total.input_tokens, total.output_tokens, total.cached_tokens)
+        since = self._totals.since_total(counts)
         return replace(
             total,
-            input_tokens=total.input_tokens - before.input_tokens,
-            output_tokens=total.output_tokens - before.output_tokens,
-            cached_tokens=max(0, total.cached_tokens - before.cached_tokens),
+            input_tokens=since.input,
+            output_tokens=since.output,
+            cached_tokens=since.cached,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tillerman.agents.commands import gemini_mcp_settings, locate
+from tillerman.agents.commands import locate, mcp_settings_file
 from tillerman.agents.cursor import command_output, config, stored_sessions
 from tillerman.agents.cursor.failures import SIGN_IN
 from tillerman.agents.decoding.fields import Table, table
@@ -89,7 +89,7 @@ class Cursor(StdioAgent):
 
         wire, gate = CursorWire(spec, config.read(host.variable)), CursorHookRequests(spec)
         talk = HookedPerTurnConversation(self.info, wire, gate, spec, host, self._grace)
-        wire.plugin = hook_plugin.files(await talk.listen(), version, host.patience)
+        wire.plugin = hook_plugin.files(await talk.listen(), version, host.request_timeout)
         return talk
 
     def _open_withholding(self, spec: SessionSpec, host: Host) -> Conversation:
@@ -148,15 +148,15 @@ class Cursor(StdioAgent):
         self._edit(run, lambda own: _with_servers(own, {**table(own, "mcpServers"), name: server}))
 
     async def mcp_remove(self, run: RunCommand, name: str) -> None:
-        self._edit(run, lambda own: gemini_mcp_settings.removed(INFO.name, own, name))
+        self._edit(run, lambda own: mcp_settings_file.removed(INFO.name, own, name))
 
     def _edit(self, run: RunCommand, change: Callable[[Table], Table]) -> None:
         file = Path(run.variable("HOME") or Path.home()) / ".cursor" / "mcp.json"
-        gemini_mcp_settings.edit(INFO.name, file, change)
+        mcp_settings_file.edit(INFO.name, file, change)
 
 
 def _program(spec: SessionSpec) -> str:
-    return str(spec.options.get("binary") or BINARY)
+    return str(spec.native.options.get("binary") or BINARY)
 
 
 def _with_servers(own: Table, servers: Table) -> Table:
@@ -170,3 +170,6 @@ async def _say(run: RunCommand, *words: str, limit: float = 20) -> bytes:
         if "Authentication required" in error.message:
             error.hint = SIGN_IN
         raise
+
+
+agent = Cursor()

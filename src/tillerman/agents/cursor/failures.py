@@ -2,37 +2,51 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
 
+from tillerman.agents.decoding.failure_reader import NO_REASON, FailureRule, FailureTable
 from tillerman.agents.decoding.fields import Table, text
 from tillerman.core.agent import Exit
-from tillerman.core.failure import Failure, FailureKind, history_lost
+from tillerman.core.failure import Failure, history_lost
 
 SIGN_IN = "run `cursor-agent login` or set CURSOR_API_KEY"
+_MODELS = "`tillerman models -a cursor` lists the models"
+_NEXT_CYCLE = "wait for the next cycle, or use another agent or model"
+_RAISE_LIMIT = "raise the limit, or use another agent or model"
+_ASK_CLI = "`cursor-agent` in a terminal tells what to do"
+_TOO_OLD = "this version is too old: run `cursor-agent update`"
 
-
-class _Sign(NamedTuple):
-    words: str  # in lower case
-    kind: FailureKind
-    hint: str
-
-
-_SIGNS = (
-    _Sign("authentication required", "not_signed_in", SIGN_IN),
-    _Sign("api key is invalid", "not_signed_in", "set another CURSOR_API_KEY, or unset it"),
-    _Sign("not logged in", "not_signed_in", SIGN_IN),
-    _Sign(
-        "cannot use this model", "model_not_found", "`tillerman models -a cursor` lists the models"
+TABLE = FailureTable(
+    rules=(
+        FailureRule("not_signed_in", text="authentication required"),
+        FailureRule(
+            "not_signed_in",
+            text="api key is invalid",
+            hint="set another CURSOR_API_KEY, or unset it",
+        ),
+        FailureRule("not_signed_in", text="not logged in"),
+        FailureRule("model_not_found", text="cannot use this model"),
+        FailureRule(
+            "billing", text="named models unavailable", hint="use -m auto, or upgrade the plan"
+        ),
+        FailureRule("billing", text="usage limit", hint=_NEXT_CYCLE),
+        FailureRule("billing", text="spend limit", hint=_RAISE_LIMIT),
+        FailureRule("billing", text="actionrequirederror", hint=_ASK_CLI),
+        FailureRule("api_error", text="provider returned an error"),
+        FailureRule("rate_limited", text="rate limit"),
+        FailureRule("denied", text="workspace trust required"),
+        FailureRule(
+            "agent_failed",
+            text="workspace directory does not exist",
+            hint="name a folder that exists",
+        ),
+        FailureRule("agent_failed", text="unknown option", hint=_TOO_OLD),
     ),
-    _Sign("named models unavailable", "billing", "use -m auto, or upgrade the plan"),
-    _Sign("usage limit", "billing", "wait for the next cycle, or use another agent or model"),
-    _Sign("spend limit", "billing", "raise the limit, or use another agent or model"),
-    _Sign("actionrequirederror", "billing", "`cursor-agent` in a terminal tells what to do"),
-    _Sign("provider returned an error", "api_error", "try again in a moment"),
-    _Sign("rate limit", "rate_limited", "wait, or use another agent or model"),
-    _Sign("workspace trust required", "denied", "run `cursor-agent` in this folder once"),
-    _Sign("workspace directory does not exist", "agent_failed", "name a folder that exists"),
-    _Sign("unknown option", "agent_failed", "this version is too old: run `cursor-agent update`"),
+    hints={
+        "not_signed_in": SIGN_IN,
+        "model_not_found": _MODELS,
+        "denied": "run `cursor-agent` in this folder once",
+    },
 )
 
 
@@ -40,7 +54,7 @@ def of_result(result: Table, complaint: str) -> Failure | None:
     """Maps a result; None if it reports success. `complaint`: a plain-text line before it."""
     if result.get("is_error") is not True and text(result, "subtype") == "success":
         return None
-    message = text(result, "result") or complaint or "the agent gave no reason"
+    message = text(result, "result") or complaint or NO_REASON
     return _known(message) or Failure(kind="agent_failed", message=message, hint="try again")
 
 
@@ -58,15 +72,13 @@ def other_conversation(asked: str, opened: str) -> Failure:
 
 
 def _known(said: str) -> Failure | None:
-    lower = said.lower()
-    for words, kind, hint in _SIGNS:
-        if words in lower:
-            return Failure(kind=kind, message=_sentence(said, lower.index(words)), hint=hint)
-    return None
+    rule = TABLE.match(said)
+    if rule is None:
+        return None
+    return Failure(kind=rule.kind, message=_line(said, rule.text), hint=TABLE.hint(rule))
 
 
-def _sentence(said: str, at: int) -> str:
-    """The line that contains the text, shortened: one of them lists two hundred models."""
-    start = said.rfind("\n", 0, at) + 1
-    line = said[start:].partition("\n")[0].strip()
+def _line(said: str, words: str) -> str:
+    """The line that contains the words, shortened: one of them lists two hundred models."""
+    line = next(line for line in said.split("\n") if re.search(words, line, re.IGNORECASE)).strip()
     return line.partition(" Available models:")[0].removeprefix("Error: ").removeprefix("⚠ ")

@@ -6,10 +6,8 @@ import posixpath
 from collections.abc import Iterator
 from typing import Literal
 
-from tillerman.core import tools
-from tillerman.core.events import Event, Notice, ThoughtChunk, ToolFinished, ToolStarted
-from tillerman.hooks.dialects import cursor, tool_names
-from tillerman.hooks.dialects.cursor_events import (
+from tillerman.agents.cursor import hook_dialect as cursor
+from tillerman.agents.cursor.hook_payloads import (
     AfterAgentThought,
     AfterFileEdit,
     CursorSubagentStart,
@@ -19,6 +17,9 @@ from tillerman.hooks.dialects.cursor_events import (
     PreCompact,
     PreToolUse,
 )
+from tillerman.agents.cursor.tool_names import NAMES
+from tillerman.core import tools
+from tillerman.core.events import Event, Notice, ThoughtChunk, ToolFinished, ToolStarted
 from tillerman.hooks.dialects.payload_codec import HookEvent
 
 
@@ -59,7 +60,7 @@ class HookEvents:
     ) -> Iterator[Event]:
         """Reports a call that is not in the stream: one of a subagent."""
         name, input = event.tool_name, event.tool_input
-        tool = "MCP" if name.startswith(cursor.MCP) else tool_names.CURSOR.get(name, name)
+        tool = "MCP" if name.startswith(cursor.MCP) else NAMES.get(name, name)
         tasks = [call.call_id for call in self.calls.values() if call.tool == "Task"]
         parent = tasks[-1] if tasks else None
         call = ToolStarted(

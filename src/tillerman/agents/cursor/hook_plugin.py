@@ -6,10 +6,10 @@ import asyncio
 import re
 from pathlib import Path
 
+from tillerman.agents.cursor import hook_dialect as cursor
 from tillerman.agents.stdio.line_process import LineProcess
 from tillerman.core.agent import Host
 from tillerman.core.version_check import numbers
-from tillerman.hooks.dialects import cursor
 from tillerman.hooks.server import HookServer, timeout_for
 
 SINCE = "2026.08.11"  # in print mode

@@ -14,7 +14,18 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from tillerman.agents.cursor import hook_dialect as cursor
+from tillerman.agents.cursor.hook_dialect import MCP
 from tillerman.agents.cursor.hook_events import HookEvents, call_of
+from tillerman.agents.cursor.hook_payloads import (
+    BeforeMCPExecution,
+    BeforeReadFile,
+    BeforeShellExecution,
+    BeforeSubmitPrompt,
+    CursorSessionStart,
+    CursorSubagentStart,
+    PreToolUse,
+)
 from tillerman.agents.decoding.fields import Table, parse, table, text
 from tillerman.agents.stdio.hooked_per_turn_conversation import HookDecision, Said
 from tillerman.agents.stdio.line_decoder import unrecognized
@@ -29,17 +40,6 @@ from tillerman.core.events import (
     ToolStarted,
 )
 from tillerman.core.tools import WRITES, class_of
-from tillerman.hooks.dialects import cursor
-from tillerman.hooks.dialects.cursor import MCP
-from tillerman.hooks.dialects.cursor_events import (
-    BeforeMCPExecution,
-    BeforeReadFile,
-    BeforeShellExecution,
-    BeforeSubmitPrompt,
-    CursorSessionStart,
-    CursorSubagentStart,
-    PreToolUse,
-)
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 
 Key = tuple[str, ...]
@@ -50,14 +50,14 @@ _DENIED = "This was denied."
 
 class CursorHookRequests:
     def __init__(self, spec: SessionSpec) -> None:
-        options = dict(spec.options)
+        options = dict(spec.native.options)
         self._context = text(options, "context")
         given = table(options, "environment")
         self._environment = {name: str(value) for name, value in given.items()}
         self.begin(spec)
 
     def begin(self, spec: SessionSpec) -> None:
-        self._subagents = spec.approve == "auto"
+        self._subagents = spec.approval.preset == "auto"
         self._cwd = str(spec.cwd)
         self._tidings = HookEvents(self._cwd)
         self._calls = self._tidings.calls

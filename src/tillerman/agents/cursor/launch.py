@@ -51,16 +51,16 @@ def _argv(spec: SessionSpec, approval: WithheldTools) -> list[Word]:
         if spec.resume.startswith("-"):  # -1 would be the last conversation of any session
             raise UsageError(f"no conversation of Cursor is called {spec.resume!r}")
         argv.append(f"--resume={spec.resume}")
-    if "sandbox" in spec.options:
+    if "sandbox" in spec.native.options:
         argv.append(f"--sandbox={_sandbox(spec)}")
     argv += [f"--add-dir={folder}" for folder in spec.folders]
-    if spec.servers:
+    if spec.tools.servers:
         argv.append("--approve-mcps")
     return argv
 
 
 def _sandbox(spec: SessionSpec) -> str:
-    wanted = spec.options["sandbox"]
+    wanted = spec.native.options["sandbox"]
     if not isinstance(wanted, bool | str) or wanted not in _SANDBOX:
         raise UsageError(
             f"agents.cursor.sandbox cannot be {wanted!r}", hint="say enabled or disabled"
@@ -74,8 +74,8 @@ def _places(spec: SessionSpec) -> Iterator[TemporaryFile]:
         instead = f"<instructions>\n{words}\n</instructions>\n\n"
         content = f"{words}\n".encode("utf-8", "replace")
         yield TemporaryFile(spec.cwd / "AGENTS.md", content, instead.encode("utf-8", "replace"))
-    if spec.servers:
-        servers = {name: dict(server) for name, server in spec.servers.items()}
+    if spec.tools.servers:
+        servers = {name: dict(server) for name, server in spec.tools.servers.items()}
         content = json.dumps({"mcpServers": servers}).encode()
         yield TemporaryFile(spec.cwd / ".cursor" / "mcp.json", content)
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tillerman.agents.decoding.fields import Table, table, tables, text
-from tillerman.agents.decoding.streamed_text import Streamed
-from tillerman.core.events import Event, MessageChunk, MessageWithdrawn, ThoughtChunk
+from tillerman.agents.decoding.message_assembler import MessageAssembler, chunk
+from tillerman.core.events import Event
 
 
-class CursorMessages:
-    """The messages of one turn."""
+class CursorMessages(MessageAssembler):
+    """The messages of one turn; a segment is a block."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.said = False  # any text in this turn
-        self._told = Streamed()  # of the current segment
         self._number = 1
         self._retried = False
         self._thoughts = 1
@@ -38,11 +38,11 @@ class CursorMessages:
         if text(line, "subtype") == "completed":
             self._thoughts += 1
         elif words := text(line, "text"):
-            yield ThoughtChunk(message_id=f"thought-{self._thoughts}", text=words)
+            yield chunk(f"thought-{self._thoughts}", words, thought=True)
 
     def interrupt(self) -> None:
         """A tool is called: starts a new segment."""
-        if self._told.length:
+        if self.streamed(self._id):
             self._next()
 
     def retry(self) -> None:
@@ -55,24 +55,22 @@ class CursorMessages:
             yield from self._tell(words)
 
     def _whole(self, words: str) -> Iterator[Event]:
-        if self._told.begins(words):
-            yield from self._tell(words[self._told.length :])
-        else:
+        rest = self.rest(self._id, words)
+        if rest is None:
             if self._retried:
-                yield MessageWithdrawn(message_id=self._id)
+                yield self.withdraw(self._id)
             self._next()
-            yield from self._tell(words)
+            rest = words
+        yield from self._tell(rest)
         self._next()
 
     def _tell(self, words: str) -> Iterator[Event]:
-        if words:
-            self.said = True
-            self._told.add(words)
-            yield MessageChunk(message_id=self._id, text=words)
+        self.said = self.said or bool(words)
+        yield from self.add(self._id, words)
 
     def _next(self) -> None:
+        self.close(self._id)
         self._number += 1
-        self._told = Streamed()
         self._retried = False
 
     @property

@@ -10,8 +10,9 @@ from tillerman.agents.cursor.line_objects import objects
 from tillerman.agents.cursor.messages import CursorMessages
 from tillerman.agents.cursor.tool_results import plan_of, result_of
 from tillerman.agents.cursor.tools import CursorToolCall, call_id_of, call_of
+from tillerman.agents.cursor.usage import reported
 from tillerman.agents.cursor.withheld_tools import WithheldTools
-from tillerman.agents.decoding.fields import Table, count, table, text
+from tillerman.agents.decoding.fields import Table, table, text
 from tillerman.agents.stdio.line_decoder import unrecognized
 from tillerman.agents.stdio.one_way_wire import OneWayWire
 from tillerman.core.agent import Exit, Prompt, SessionSpec
@@ -21,7 +22,6 @@ from tillerman.core.events import (
     Notice,
     ToolFinished,
     TurnEnded,
-    UsageReported,
 )
 from tillerman.core.failure import Failure
 from tillerman.core.wire import Launch, WireReply
@@ -54,7 +54,7 @@ class CursorWire(OneWayWire):
     def _begin(self, spec: SessionSpec) -> None:
         asked = self.plugin is not None
         approval = WithheldTools.of(spec, asked=asked)
-        self._notice = approval.notice(spec.approve, asked=asked)
+        self._notice = approval.notice(spec.approval.preset, asked=asked)
         self._withheld = set(approval.tools)
         self._resumed = spec.resume
         self._opened = ""
@@ -141,9 +141,5 @@ class CursorWire(OneWayWire):
             del self._calls[call_id]
             yield ToolFinished(call_id=call_id, outcome="cancelled")
         if usage := table(line, "usage"):
-            yield UsageReported(
-                input_tokens=count(usage, "inputTokens") + count(usage, "cacheWriteTokens"),
-                output_tokens=count(usage, "outputTokens"),
-                cached_tokens=count(usage, "cacheReadTokens"),
-            )
+            yield reported(usage)
         yield TurnEnded(reason="failed" if failure else "completed", failure=failure)

@@ -55,12 +55,12 @@ class WithheldTools(NamedTuple):
         """Selects the tools; `asked`: hooks send requests for all calls that they see."""
         if asked:
             return cls._besides_hooks(spec)
-        groups = _WITHHELD.get(spec.approve, _WITHHELD["none"])
+        groups = _WITHHELD.get(spec.approval.preset, _WITHHELD["none"])
         if spec.mode != "agent":
             groups += tuple(group for group in _PLANNING if group not in groups)
         rules = [rule for group in groups for rule in group.rules]
         rules += _named(PROTECTED) if _WRITES not in groups else ()
-        if spec.approve == "edits":
+        if spec.approval.preset == "edits":
             rules += _named(INSTRUCTIONS)
         return cls(
             tuple(group.title for group in groups),
@@ -70,7 +70,7 @@ class WithheldTools(NamedTuple):
 
     @classmethod
     def _besides_hooks(cls, spec: SessionSpec) -> WithheldTools:
-        unseen = () if spec.approve == "auto" else (_WEB, _SUBAGENTS)
+        unseen = () if spec.approval.preset == "auto" else (_WEB, _SUBAGENTS)
         groups = (*unseen, *(_PLANNING if spec.mode != "agent" else ()))
         tools = [tool for group in groups for tool in group.tools]
         return cls(

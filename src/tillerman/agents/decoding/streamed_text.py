@@ -20,3 +20,6 @@ class Streamed:
         if len(whole) < self.length:
             return False
         return crc32(whole[: self.length].encode("utf-8", "replace")) == self._sum
+
+    def equals(self, whole: str) -> bool:
+        return len(whole) == self.length and self.begins(whole)

@@ -1,7 +1,1 @@
 """Agent driver for Gemini CLI: over ACP, or by its JSON-lines stream with one process per turn."""
-
-from tillerman.agents.gemini.agent import GeminiCli
-
-agent = GeminiCli()
-
-__all__ = ["agent"]

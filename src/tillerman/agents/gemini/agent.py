@@ -17,6 +17,7 @@ from tillerman.core.agent import Conversation, Host, SessionSpec
 from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import Event
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Wire
 
 # The one-way stream cannot ask, and does not report thoughts and retries.
@@ -47,13 +48,13 @@ class GeminiCli(TwoTransportAgent):
         from tillerman.agents.gemini.folder_trust import trusted
 
         refuse_administrators(host.variable)
-        trusts = spec.options.get("trust") is True
+        trusts = spec.native.options.get("trust") is True
         trusts = trusts or trusted(home(host.variable), spec.cwd, host.variable)
-        if not trusts and spec.servers:
+        if not trusts and spec.tools.servers:
             raise _untrusted(spec)
         if trusts:
             _refuse_trusted_servers(spec, host)
-        options = {**spec.options, POLICY: policy(host.variable, spec.cwd)}
+        options = {**spec.native.options, POLICY: policy(host.variable, spec.cwd)}
         if spec.resume:
             from tillerman.agents.gemini import stored_sessions
             from tillerman.agents.gemini.account import chosen
@@ -65,7 +66,7 @@ class GeminiCli(TwoTransportAgent):
             )
             stored_sessions.drop_empty_files(home(host.variable), spec.resume)
             await stored_sessions.out_of_its_minute(home(host.variable), spec.resume, host.report)
-        return await self._open(replace(spec, options=options), host)
+        return await self._open(with_options(spec, options=options), host)
 
     async def _open(self, spec: SessionSpec, host: Host) -> Conversation:
         from tillerman.agents.gemini.conversation import GeminiConversation
@@ -96,27 +97,27 @@ class GeminiCli(TwoTransportAgent):
         return stored_sessions.history(home(run.variable), session)
 
     async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
-        from tillerman.agents.commands.gemini_mcp_settings import listed
+        from tillerman.agents.commands.mcp_settings_file import listed
 
         # It prints them on stderr, connects to each, and its exit code means nothing.
         ran = await run([binary(run, self.info), "mcp", "list"], env=_TRUSTED, limit=60)
         return listed(plain(ran.stderr))
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import added, edit
+        from tillerman.agents.commands.mcp_settings_file import added, edit
 
         path = _settings(run)
         edit(self.info.name, path, lambda settings: added(settings, name, config))
 
     async def mcp_remove(self, run: RunCommand, name: str) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import edit, removed
+        from tillerman.agents.commands.mcp_settings_file import edit, removed
 
         path = _settings(run)
         edit(self.info.name, path, lambda settings: removed(self.info.name, settings, name))
 
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
         """Edits the file, since the native command finds no server at all in 0.61.0."""
-        from tillerman.agents.commands.gemini_mcp_settings import edit
+        from tillerman.agents.commands.mcp_settings_file import edit
         from tillerman.agents.gemini.stored_sessions import switched
 
         path = _settings(run).with_name("mcp-server-enablement.json")
@@ -139,7 +140,7 @@ def _untrusted(spec: SessionSpec) -> Unsupported:
 def _refuse_trusted_servers(spec: SessionSpec, host: Host) -> None:
     from tillerman.agents.gemini.ask_policy import trusted_servers
 
-    if names := sorted(trusted_servers(host.variable, spec.cwd) - spec.servers.keys()):
+    if names := sorted(trusted_servers(host.variable, spec.cwd) - spec.tools.servers.keys()):
         raise Unsupported(
             "gemini",
             f"MCP servers that its settings trust, of which it asks nothing: {', '.join(names)}",
@@ -149,3 +150,6 @@ def _refuse_trusted_servers(spec: SessionSpec, host: Host) -> None:
 
 def _settings(run: RunCommand) -> Path:
     return home(run.variable) / "settings.json"
+
+
+agent = GeminiCli()

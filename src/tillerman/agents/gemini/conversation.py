@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,15 +13,15 @@ from tillerman.agents.decoding.fields import text
 from tillerman.agents.gemini import stored_sessions
 from tillerman.agents.gemini.plans import presented
 from tillerman.agents.stdio.recorded_conversation import RecordedConversation
-from tillerman.core.agent import AgentInfo, DecodedLine, Host, SessionSpec
+from tillerman.core.agent import AgentInfo, Host, SessionSpec
 from tillerman.core.events import AgentReady, Event, PermissionRequested, UsageReported
 from tillerman.core.wire import Wire
-
-_WATCHED = frozenset({AgentReady, PermissionRequested, UsageReported})
 
 
 class GeminiConversation(RecordedConversation):
     """Adds cached tokens and plans to the events; `home` is the user's `.gemini`."""
+
+    REVISED = RecordedConversation.REVISED | {PermissionRequested, UsageReported}
 
     def __init__(
         self, info: AgentInfo, wire: Wire, spec: SessionSpec, host: Host, grace: float, home: Path
@@ -38,17 +38,9 @@ class GeminiConversation(RecordedConversation):
         self._home = home
         self._counted: frozenset[str] = frozenset()  # messages of earlier turns
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
-        async for batch in super().heard():
-            if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
-                yield batch
-            else:
-                yield [DecodedLine(raw, await self._completed(e), kept) for raw, e, kept in batch]
-            del batch
-
-    async def _completed(self, events: Sequence[Event]) -> list[Event]:
+    async def revise(self, events: Sequence[Event]) -> Sequence[Event]:
         completed: list[Event] = []
-        for event in events:
+        for event in await super().revise(events):
             match event:
                 case AgentReady():
                     await self._cached_since()

@@ -1,28 +1,46 @@
-"""Maps errors of Gemini's API that the common ACP mapping does not recognize."""
+"""Maps errors of Gemini's API that the common ACP mapping does not recognize, and exit codes."""
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tillerman.agents.acp import failures
+from tillerman.agents.decoding.failure_reader import NO_REASON, FailureRule, FailureTable
 from tillerman.agents.decoding.fields import Table, count, parse, table, text
 from tillerman.agents.gemini.launch import ROW
 from tillerman.agents.jsonrpc.peer import RpcError
 from tillerman.core.failure import Failure
 
+TABLE = FailureTable(
+    rules=(
+        FailureRule("not_signed_in", text="API key not valid|API_KEY_INVALID"),  # status 400
+        FailureRule("stream_broken", text=r"^terminated\Z"),  # in the middle of an answer
+        FailureRule("api_error", text="empty response", hint="try again"),
+    ),
+    hints={
+        "not_signed_in": ROW.login,
+        "agent_failed": "trust the folder in Gemini CLI, or set `agents.gemini.trust = true`",
+    },
+    exits={  # with empty stdout
+        41: FailureRule("not_signed_in"),
+        42: FailureRule("history_lost"),
+        55: FailureRule("agent_failed"),
+    },
+)
+_MESSAGES = {"terminated": "the stream was terminated"}
 _API_ERROR = "[API Error: "
 
 
 def failure(error: RpcError) -> Failure | None:
     """Maps an error; None for the default decoding."""
-    if "API key not valid" in error.message or "API_KEY_INVALID" in error.message:  # status 400
+    rule = TABLE.match(error.message)
+    if rule is None:
+        return None
+    if rule.kind == "not_signed_in":
         told = failures.failure(error, ROW)
-        return Failure(
-            kind="not_signed_in", message=told.message, status=told.status, hint=ROW.login
-        )
-    if error.message == "terminated":  # in the middle of an answer
-        return Failure(kind="stream_broken", message="the stream was terminated", hint="try again")
-    if "empty response" in error.message:
-        return Failure(kind="api_error", message=error.message, hint="try again")
-    return None
+        return replace(told, kind=rule.kind, retry_after=None, hint=TABLE.hint(rule))
+    message = _MESSAGES.get(error.message, error.message)
+    return Failure(kind=rule.kind, message=message, hint=TABLE.hint(rule))
 
 
 def of_result(error: Table, complaint: str) -> Failure:
@@ -30,7 +48,7 @@ def of_result(error: Table, complaint: str) -> Failure:
 
     Its type is always "unknown", except for the turn limit; the API's error is in the message.
     """
-    words = text(error, "message") or complaint or "the agent gave no reason"
+    words = text(error, "message") or complaint or NO_REASON
     if text(error, "type") == "FatalTurnLimitedError":
         return Failure(kind="turn_limit", message=words, hint="prompt again to go on")
     if words.startswith(_API_ERROR):

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tillerman.agents.acp.tools import vocabulary
-from tillerman.agents.decoding.fields import Table, count, parse, storable, table, text
+from tillerman.agents.decoding.fields import Table, parse, storable, table, text
 from tillerman.agents.gemini import failures
 from tillerman.agents.gemini.launch import ROW, one_turn, unasked
+from tillerman.agents.gemini.usage import reported
 from tillerman.agents.stdio.line_decoder import unrecognized
 from tillerman.agents.stdio.one_way_wire import OneWayWire
 from tillerman.core import tools
@@ -28,7 +29,6 @@ from tillerman.core.events import (
     ToolFinished,
     ToolStarted,
     TurnEnded,
-    UsageReported,
 )
 from tillerman.core.failure import Failure
 from tillerman.core.wire import Launch
@@ -40,11 +40,6 @@ _WITHHELD = {  # by approval mode
 }
 _DENIED = frozenset({"policy_violation", "stop_execution"})
 _PLANNING = "Access denied: plan path"
-_EXITS = {  # with empty stdout
-    41: ("not_signed_in", ROW.login),
-    42: ("history_lost", "the agent no longer has this conversation: start a new session"),
-    55: ("agent_failed", "trust the folder in Gemini CLI, or set `agents.gemini.trust = true`"),
-}
 
 
 class GeminiStreamWire(OneWayWire):
@@ -94,12 +89,7 @@ class GeminiStreamWire(OneWayWire):
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
         """The failure of an exit without a result."""
-        if exit.code not in _EXITS:
-            return None
-        kind, hint = _EXITS[exit.code]
-        said = [line for line in stderr.splitlines() if line.strip()]
-        message = said[-1].strip() if said else f"the agent ended with exit code {exit.code}"
-        return Failure(kind=kind, message=message, hint=hint)  # type: ignore[arg-type]
+        return failures.TABLE.read_exit(exit.code, stderr)
 
     def _message(self, said: Table) -> Iterator[Event]:
         words = text(said, "content")
@@ -157,7 +147,7 @@ class GeminiStreamWire(OneWayWire):
         for call_id in self._calls:
             yield ToolFinished(call_id=call_id, outcome="cancelled")
         self._calls = {}
-        yield _usage(table(said, "stats"))
+        yield reported(table(said, "stats"))
         if text(said, "status") == "success":
             yield TurnEnded(reason="completed")
         else:
@@ -179,13 +169,3 @@ def _content(call: ToolStarted, output: str) -> Iterator[Content]:
         yield Diff(call.paths[0], old=old if isinstance(old, str) else None, new=new)
     elif output:
         yield Text(output)
-
-
-def _usage(stats: Table) -> UsageReported:
-    """Decodes the usage; thought tokens are only in the total."""
-    asked, cached = count(stats, "input_tokens"), count(stats, "cached")
-    return UsageReported(
-        input_tokens=max(0, asked - cached),
-        output_tokens=max(count(stats, "output_tokens"), count(stats, "total_tokens") - asked),
-        cached_tokens=cached,
-    )

@@ -74,12 +74,12 @@ def one_turn(spec: SessionSpec, prompt: Prompt) -> Launch:
 def unasked(spec: SessionSpec) -> str:
     """The approval mode if it cannot ask: what would need approval is withheld."""
     presets = {"auto": "yolo", "edits": "auto_edit"} if spec.mode == "agent" else {}
-    return presets.get(spec.approve, "default")
+    return presets.get(spec.approval.preset, "default")
 
 
 def _words(spec: SessionSpec, mode: str = "default") -> list[Word]:
     words: list[Word] = [f"--approval-mode={'plan' if spec.mode == 'plan' else mode}"]
-    if spec.options.get("trust") is True:
+    if spec.native.options.get("trust") is True:
         words.append("--skip-trust")
     if spec.model:
         words.append(f"--model={spec.model}")
@@ -87,7 +87,7 @@ def _words(spec: SessionSpec, mode: str = "default") -> list[Word]:
 
 
 def _policy(spec: SessionSpec) -> Word:
-    flag, merged = "--admin-policy=", spec.options.get(POLICY)
+    flag, merged = "--admin-policy=", spec.native.options.get(POLICY)
     if not isinstance(merged, str):
         return flag + GATE
     return SecretFolder(flag, {"gate.toml": merged.encode()})
@@ -98,7 +98,7 @@ def _env(spec: SessionSpec) -> dict[str, Word]:
         "GEMINI_CLI_NO_RELAUNCH": "true",  # otherwise signals end only the outer of two processes
         "GEMINI_PTY_INFO": "child_process",  # terminal output is not sent over ACP
     }
-    if spec.options.get(BASE_URL):
+    if spec.native.options.get(BASE_URL):
         env[BASE_URL] = "https://generativelanguage.googleapis.com"
     if spec.system:
         env["GEMINI_SYSTEM_MD"] = SecretFile("", spec.system.encode())

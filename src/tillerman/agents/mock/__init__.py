@@ -33,7 +33,7 @@ class MockAgent(StdioAgent):
         `"ask": false`.
         """
         info = self.info
-        if spec.options.get("asks") is False:
+        if spec.native.options.get("asks") is False:
             info = replace(info, asks=frozenset())
         refuse(info, spec)
         return await StdioAgent(info, self.wire, grace=self._grace).open(spec, host)

@@ -52,8 +52,8 @@ class MockWire:
             if value := getattr(spec, name):
                 argv += [f"--{name}", str(value)]
         for name in ("script", "pace", "state"):
-            if name in spec.options:
-                argv += [f"--{name}", str(spec.options[name])]
+            if name in spec.native.options:
+                argv += [f"--{name}", str(spec.native.options[name])]
         return Launch(argv)
 
     def greet(self) -> Iterable[dict[str, Any]]:

@@ -4,9 +4,3 @@ It uses ACP (`dialect`, `wire`), with a config passed by variable (`config`) so 
 it acts. `[agents.opencode] surface = "run"` selects `opencode run` (`run_wire`) instead: one
 process per turn, under the user's own rules, which cannot ask.
 """
-
-from tillerman.agents.opencode.agent import OpenCodeAgent
-
-agent = OpenCodeAgent()
-
-__all__ = ["agent"]

@@ -106,3 +106,6 @@ class OpenCodeAgent(TwoTransportAgent):
         from tillerman.agents.opencode import mcp_settings
 
         mcp_settings.switch(run.variable, name, on)
+
+
+agent = OpenCodeAgent()

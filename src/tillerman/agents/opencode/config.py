@@ -37,7 +37,7 @@ def environment(spec: SessionSpec, settings: Mapping[str, Any]) -> dict[str, Wor
 
     `[agents.opencode] config` adds more settings, since a variable set by the user is overwritten.
     """
-    more = spec.options.get("config")
+    more = spec.native.options.get("config")
     config = {**(more if isinstance(more, Mapping) else {}), **settings}
     variables: dict[str, Word] = {}
     if spec.system:
@@ -63,14 +63,14 @@ def asking() -> dict[str, Any]:
 
 def unasked(spec: SessionSpec) -> dict[str, Any]:
     """The config for a transport on which it cannot: the user's rules, and the session's mode."""
-    settings: dict[str, Any] = {"mcp": servers(spec)} if spec.servers else {}
+    settings: dict[str, Any] = {"mcp": servers(spec)} if spec.tools.servers else {}
     if spec.mode == "ask":
         settings |= {"permission": READ, "agent": {"build": {"permission": READ}}}
     return settings
 
 
 def servers(spec: SessionSpec) -> dict[str, Any]:
-    return {name: server(config) for name, config in spec.servers.items()}
+    return {name: server(config) for name, config in spec.tools.servers.items()}
 
 
 def server(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tillerman.agents.opencode.stored_usage import Counted, counted, database
-from tillerman.agents.stdio.conversation import StdioConversation
-from tillerman.core.agent import DecodedLine
+from tillerman.agents.decoding.token_meter import TokenCounts
+from tillerman.agents.opencode.stored_usage import counted, database
+from tillerman.agents.stdio.revised_conversation import RevisedConversation
 from tillerman.core.events import AgentReady, Event, TurnEnded, UsageReported
 
-_WATCHED = frozenset({AgentReady, TurnEnded})
 
-
-class CountedConversation(StdioConversation):
+class CountedConversation(RevisedConversation):
+    REVISED = frozenset({AgentReady, TurnEnded})
     _native_id = ""
-    _before: Counted | None = None  # total before the turn; None: unknown
+    _before: TokenCounts | None = None  # total before the turn; None: unknown
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
-        async for batch in super().heard():
-            if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
-                yield batch
-            else:
-                yield [DecodedLine(raw, await self._checked(e), kept) for raw, e, kept in batch]
-            del batch
-
-    async def _checked(self, events: Sequence[Event]) -> list[Event]:
+    async def revise(self, events: Sequence[Event]) -> Sequence[Event]:
         checked: list[Event] = []
         for event in events:
             match event:
@@ -35,7 +26,7 @@ class CountedConversation(StdioConversation):
                     self._native_id = native_id
                     self._before = await self._counted()
                     if not self._before and not self._spec.resume:
-                        self._before = Counted()  # may be stored only with its first prompt
+                        self._before = TokenCounts()  # may be stored only with its first prompt
                 case TurnEnded():
                     last = checked[-1] if checked else None
                     if isinstance(last, UsageReported):
@@ -50,7 +41,7 @@ class CountedConversation(StdioConversation):
         before, self._before = self._before, await self._counted()
         if before is None or self._before is None:
             return [reported] if reported else []
-        used = self._before.since(before)
+        used = self._before.minus(before)
         if not reported and not any(used):
             return []
         reported = reported or UsageReported()
@@ -64,5 +55,5 @@ class CountedConversation(StdioConversation):
             )
         ]
 
-    async def _counted(self) -> Counted | None:
+    async def _counted(self) -> TokenCounts | None:
         return await asyncio.to_thread(counted, database(self._host.variable), self._native_id)

@@ -2,67 +2,69 @@
 
 from __future__ import annotations
 
-import re
+from msgspec.structs import replace
 
+from tillerman.agents.decoding.failure_reader import (
+    KNOWN_STATUS,
+    OTHER_STATUS,
+    FailureRule,
+    FailureTable,
+    by_name,
+    by_text,
+)
 from tillerman.agents.decoding.fields import Table, count, table, text
-from tillerman.core.failure import BY_STATUS, Failure, FailureKind
+from tillerman.core.failure import Failure
 
 ABORTED = "MessageAbortedError"
 OVERFLOW = "ContextOverflowError"
 
-_BY_NAME: dict[str, FailureKind] = {
-    "ProviderAuthError": "not_signed_in",
-    OVERFLOW: "context_overflow",
-    "MessageOutputLengthError": "output_limit",
-    "ProviderModelNotFoundError": "model_not_found",
-}
-# Over ACP the status is not sent, and a model that is not configured has none.
-_SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
-    (re.compile(r"insufficient.(quota|credit)|exceeded your.*quota|billing", re.I), "billing"),
-    (re.compile(r"\bmodel\b.*(not found|not exist)", re.I), "model_not_found"),
-    (re.compile(r"api.?key|unauthori[sz]ed|forbidden|authentication", re.I), "not_signed_in"),
-    (re.compile(r"rate.?limit|too many requests", re.I), "rate_limited"),
-    (re.compile(r"context (window|length)|prompt is too long", re.I), "context_overflow"),
+_NO_CREDIT = r"insufficient.(quota|credit)|exceeded your.*quota|billing"
+TABLE = FailureTable(
+    rules=(
+        *by_name(
+            {
+                "ProviderAuthError": "not_signed_in",
+                OVERFLOW: "context_overflow",
+                "MessageOutputLengthError": "output_limit",
+                "ProviderModelNotFoundError": "model_not_found",
+            }
+        ),
+        FailureRule("billing", status=429, text=_NO_CREDIT),
+        *KNOWN_STATUS,
+        OTHER_STATUS,
+        # Over ACP the status is not sent, and a model that is not configured has none.
+        *by_text(
+            (_NO_CREDIT, "billing"),
+            (r"\bmodel\b.*(not found|not exist)", "model_not_found"),
+            (r"api.?key|unauthori[sz]ed|forbidden|authentication", "not_signed_in"),
+            (r"rate.?limit|too many requests", "rate_limited"),
+            (r"context (window|length)|prompt is too long", "context_overflow"),
+        ),
+        FailureRule("api_error", name="APIError"),
+    ),
+    hints={
+        "not_signed_in": "run `opencode auth login`, or set the key of the model's provider",
+        "billing": "add credit to the provider's account, or use a model of another",
+        "model_not_found": "`tillerman models -a opencode` lists the models; name one with -m",
+    },
+    retry_client_errors=True,
 )
-_HINTS: dict[FailureKind, str] = {
-    "not_signed_in": "run `opencode auth login`, or set the key of the model's provider",
-    "billing": "add credit to the provider's account, or use a model of another",
-    "model_not_found": "`tillerman models -a opencode` lists the models; name one with -m",
-    "rate_limited": "wait, or use another agent or model",
-    "context_overflow": "start a new session, or let the agent /compact this one",
-    "output_limit": "ask for less at once",
-    "api_error": "try again in a moment",
-}
 _HIDDEN = "Unexpected server error."
+_HIDDEN_HINT = "OpenCode hides the reason here; most often the model is unknown: name one with -m"
 
 
 def failure(error: Table) -> Failure:
     """Maps `{name, data: {message, statusCode, responseHeaders, responseBody}}`."""
     name, data = text(error, "name"), table(error, "data")
     message = text(data, "message") or text(error, "message") or name or "it gave no reason"
-    status = count(data, "statusCode") or None
-    kind = kind_of(name, status, f"{message}\n{text(data, 'responseBody')}")
-    hint = _HINTS.get(kind, "")
-    if message.startswith(_HIDDEN):
-        hint = "OpenCode hides the reason here; most often the model is unknown: name one with -m"
-    return Failure(
-        kind=kind,
-        message=message.split("\n    at ")[0],
-        status=status,
-        retry_after=_wait(table(data, "responseHeaders")) if kind == "rate_limited" else None,
-        hint=hint,
+    found = TABLE.read(
+        f"{message}\n{text(data, 'responseBody')}",
+        name=name,
+        status=count(data, "statusCode"),
+        retry_after=_wait(table(data, "responseHeaders")),
     )
-
-
-def kind_of(name: str, status: int | None, words: str) -> FailureKind:
-    if name in _BY_NAME:
-        return _BY_NAME[name]
-    said = next((kind for pattern, kind in _SAYS if pattern.search(words)), None)
-    if status == 429 and said == "billing":
-        return said
-    if status:
-        return BY_STATUS.get(status, "api_error")
-    return said or ("api_error" if name == "APIError" else "agent_failed")
+    hint = _HIDDEN_HINT if message.startswith(_HIDDEN) else found.hint
+    return replace(found, message=message.split("\n    at ")[0], hint=hint)
 
 
 def _wait(headers: Table) -> float | None:

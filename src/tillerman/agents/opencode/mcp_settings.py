@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tillerman.agents.commands.gemini_mcp_settings import edit
+from tillerman.agents.commands.mcp_settings_file import edit
 from tillerman.agents.decoding.fields import Table, table
 from tillerman.agents.opencode.config import server
 from tillerman.core.errors import AgentError

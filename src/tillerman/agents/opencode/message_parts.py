@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tillerman.agents.decoding.fields import Table, table, tables, text
+from tillerman.agents.decoding.message_assembler import MessageAssembler
 from tillerman.agents.opencode.tools import (
     OpenCodeToolCall,
     content,
@@ -17,8 +18,6 @@ from tillerman.agents.opencode.tools import (
 from tillerman.agents.opencode.usage import OpenCodeUsage
 from tillerman.core.events import (
     Event,
-    MessageChunk,
-    ThoughtChunk,
     ToolFinished,
     ToolUpdated,
 )
@@ -38,7 +37,7 @@ class Parts:
         self._cwd = cwd
         self._servers = tuple(servers)
         self._meter = OpenCodeUsage()
-        self._spoken: dict[str, int] = {}  # characters emitted of a part
+        self._messages = MessageAssembler()
         self._thought: set[str] = set()  # parts that are reasoning
         self._open: dict[str, OpenCodeToolCall] = {}
         self._closed: set[str] = set()
@@ -53,7 +52,7 @@ class Parts:
                 if kind == "reasoning":
                     self._thought.add(text(part, "id"))
                 if part.get("synthetic") is not True and part.get("ignored") is not True:
-                    told = self._spoken.setdefault(text(part, "id"), 0)
+                    told = self._messages.streamed(text(part, "id"))
                     yield from self.delta(text(part, "id"), text(part, "text")[told:], parent)
             case "tool":
                 yield from self._tool(part, parent)
@@ -61,11 +60,8 @@ class Parts:
                 self._meter.step(part)
 
     def delta(self, part_id: str, words: str, parent: str | None = None) -> Iterator[Event]:
-        if not words:
-            return
-        self._spoken[part_id] = self._spoken.get(part_id, 0) + len(words)
-        said = ThoughtChunk if part_id in self._thought else MessageChunk
-        yield said(message_id=part_id, text=words, parent=parent)
+        thought = part_id in self._thought
+        yield from self._messages.add(part_id, words, thought=thought, parent=parent)
 
     def call(self, call_id: str) -> OpenCodeToolCall | None:
         return self._open.get(call_id)

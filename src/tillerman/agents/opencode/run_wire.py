@@ -25,7 +25,7 @@ class OpencodeRunWire(OneWayWire):
     """
 
     def __init__(self, spec: SessionSpec) -> None:
-        self._parts = Parts(str(spec.cwd), spec.servers)
+        self._parts = Parts(str(spec.cwd), spec.tools.servers)
         self._begin()
 
     def _begin(self) -> None:

@@ -10,7 +10,8 @@ import contextlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+
+from tillerman.agents.decoding.token_meter import TokenCounts
 
 _BUSY = 1.0  # seconds to wait for another writer
 _QUERY = """
@@ -24,36 +25,19 @@ _QUERY = """
 """
 
 
-class Counted(NamedTuple):
-    """Totals of a session and its subagents; `input` excludes tokens read from a cache."""
-
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    cost: float = 0.0
-
-    def since(self, earlier: Counted) -> Counted:
-        return Counted(
-            self.input - earlier.input,
-            self.output - earlier.output,
-            self.cached - earlier.cached,
-            round(self.cost - earlier.cost, 9),
-        )
-
-
 def database(variable: Callable[[str], str | None]) -> Path:
     data = variable("XDG_DATA_HOME")
     home = Path(data) if data else Path(variable("HOME") or Path.home()) / ".local" / "share"
     return home / "opencode" / (variable("OPENCODE_DB") or "opencode.db")
 
 
-def counted(database: Path, session: str) -> Counted | None:
-    """The totals; None if the database is missing or of another version."""
+def counted(database: Path, session: str) -> TokenCounts | None:
+    """The totals with subagents; None if the database is missing or of another version."""
     with contextlib.suppress(sqlite3.Error, OSError, ValueError):
         place = f"{database.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(place, uri=True, timeout=_BUSY)) as opened:
             found, *counts, cost = opened.execute(_QUERY, [session]).fetchone()
         if found and all(isinstance(count, int) for count in counts):
             asked, written, said, thought, read = counts
-            return Counted(asked + written, said + thought, read, float(cost))
+            return TokenCounts(asked + written, said + thought, read, float(cost))
     return None

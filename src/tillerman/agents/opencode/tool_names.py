@@ -1,5 +1,19 @@
-"""Maps OpenCode's tool names to the common vocabulary."""
+"""Maps the tool names of OpenCode to the common vocabulary."""
 
-from tillerman.hooks.dialects.tool_names import OPENCODE as NAMES
-
-__all__ = ["NAMES"]
+NAMES = {
+    "bash": "Bash",
+    "read": "Read",
+    "write": "Write",
+    "edit": "Edit",
+    "multiedit": "MultiEdit",
+    "list": "LS",
+    "glob": "Glob",
+    "grep": "Grep",
+    "codesearch": "SemSearch",
+    "webfetch": "WebFetch",
+    "websearch": "WebSearch",
+    "todowrite": "TodoWrite",
+    "task": "Task",
+    "question": "Question",
+    "plan_exit": "ExitPlanMode",
+}

@@ -17,6 +17,7 @@ from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Conversation, Host, SessionSpec
 from tillerman.core.agent_admin import Account, McpServer, Model, NativeSession, RunCommand
 from tillerman.core.events import Event
+from tillerman.core.session_options import with_options
 from tillerman.core.wire import Wire
 
 # Its stream sends images as text to the model, and accepts no answers to questions.
@@ -38,8 +39,8 @@ class QwenCode(TwoTransportAgent):
         from tillerman.agents.qwen.ask_policy import refuse_other_deciders, system_files
 
         refuse_other_deciders(host.variable, spec.cwd)
-        options = {**spec.options, **system_files(host.variable)}
-        return await super().open(replace(spec, options=options), host)
+        options = {**spec.native.options, **system_files(host.variable)}
+        return await super().open(with_options(spec, options=options), host)
 
     async def open_acp(self, spec: SessionSpec, host: Host) -> Conversation:
         from tillerman.agents.qwen import stored_sessions
@@ -71,23 +72,23 @@ class QwenCode(TwoTransportAgent):
         return stored_sessions.history(home(run.variable), session)
 
     async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]:
-        from tillerman.agents.commands.gemini_mcp_settings import listed
+        from tillerman.agents.commands.mcp_settings_file import listed
 
         # It connects to each.
         return listed(plain(await output(run, self.info, ["mcp", "list"], limit=60)))
 
     async def mcp_add(self, run: RunCommand, name: str, config: Mapping[str, Any]) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import added, edit
+        from tillerman.agents.commands.mcp_settings_file import added, edit
 
         edit(self.info.name, _settings(run), lambda settings: added(settings, name, config))
 
     async def mcp_remove(self, run: RunCommand, name: str) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import edit, removed
+        from tillerman.agents.commands.mcp_settings_file import edit, removed
 
         edit(self.info.name, _settings(run), lambda kept: removed(self.info.name, kept, name))
 
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None:
-        from tillerman.agents.commands.gemini_mcp_settings import edit
+        from tillerman.agents.commands.mcp_settings_file import edit
         from tillerman.agents.qwen.stored_sessions import switched
 
         edit(self.info.name, _settings(run), lambda settings: switched(settings, name, on))
@@ -95,3 +96,6 @@ class QwenCode(TwoTransportAgent):
 
 def _settings(run: RunCommand) -> Path:
     return home(run.variable) / "settings.json"
+
+
+agent = QwenCode()

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
-from tillerman.agents.acp import failures
+from tillerman.agents.decoding.failure_reader import NO_REASON
 from tillerman.agents.decoding.fields import Table, parse, storable, strings, table, tables, text
-from tillerman.agents.jsonrpc.peer import RpcError
-from tillerman.agents.qwen import tool_calls
-from tillerman.agents.qwen.launch import ROW, approval_mode, two_way
+from tillerman.agents.qwen import failures, tool_calls
+from tillerman.agents.qwen.launch import approval_mode, two_way
 from tillerman.agents.qwen.messages import QwenMessages
 from tillerman.agents.qwen.usage import QwenUsage
 from tillerman.agents.stdio.line_decoder import unrecognized
@@ -41,7 +40,6 @@ Said = Iterator[Event | WireReply]
 
 _HONEST = ("0.24.0", "9999")  # versions whose result reports API errors
 _QUIET = frozenset({"content_block_start", "content_block_stop", "message_stop", "goal_state"})
-_LIMITS = (53, 55)  # exit codes
 
 
 class QwenStreamWire:
@@ -116,11 +114,7 @@ class QwenStreamWire:
 
     def explain(self, exit: Exit, stderr: str) -> Failure | None:
         """The failure of an exit without a result."""
-        if exit.code not in _LIMITS:
-            return None
-        said = [line for line in stderr.splitlines() if line.strip()]
-        message = said[-1].strip() if said else "the agent reached a limit"
-        return Failure(kind="turn_limit", message=message, hint="raise it, or prompt again")
+        return failures.TABLE.read_exit(exit.code, stderr)
 
     def _line(self, raw: bytes) -> Said:
         line = parse(raw)
@@ -264,12 +258,12 @@ class QwenStreamWire:
             yield ToolFinished(call_id=call.call_id, outcome="cancelled", parent=call.parent)
         self._calls.clear()
         self._denied.clear()
-        yield self._meter.report(table(line, "usage"))
+        yield self._meter.result(table(line, "usage"))
         if failed and self._cancelling:
             yield TurnEnded(reason="cancelled")
         elif failed or said:
-            words = said or text(table(line, "error"), "message") or "the agent gave no reason"
-            yield TurnEnded(reason="failed", failure=_failure(words))
+            words = said or text(table(line, "error"), "message") or NO_REASON
+            yield TurnEnded(reason="failed", failure=failures.failure(words))
         else:
             yield TurnEnded(reason="completed")
 
@@ -277,12 +271,6 @@ class QwenStreamWire:
         if parent not in self._speeches:
             self._speeches[parent] = QwenMessages(parent)
         return self._speeches[parent]
-
-
-def _failure(words: str) -> Failure:
-    if words.startswith("No auth type is selected"):
-        return Failure(kind="not_signed_in", message=words, hint=ROW.login)
-    return failures.failure(RpcError(0, words), ROW)
 
 
 def _response(request_id: str, response: Table) -> dict[str, Any]:

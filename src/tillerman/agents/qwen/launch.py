@@ -80,8 +80,8 @@ def two_way(spec: SessionSpec) -> Launch:
     argv += ["--include-partial-messages", *_words(spec)]
     if spec.resume:
         argv.append(f"--resume={spec.resume}")
-    if spec.servers:
-        servers = {name: dict(server) for name, server in spec.servers.items()}
+    if spec.tools.servers:
+        servers = {name: dict(server) for name, server in spec.tools.servers.items()}
         content = json.dumps({"mcpServers": servers}).encode()
         argv.append(SecretFile("--mcp-config=", content))
     return Launch(argv, env=_env(spec))
@@ -94,7 +94,7 @@ def approval_mode(mode: Mode) -> str:
 
 def _env(spec: SessionSpec) -> dict[str, Word]:
     """The variables, with the rules that make it ask (`ask_policy.py`), possibly merged."""
-    system, defaults = spec.options.get(SETTINGS), spec.options.get(DEFAULTS)
+    system, defaults = spec.native.options.get(SETTINGS), spec.native.options.get(DEFAULTS)
     env: dict[str, Word] = {
         "QWEN_CODE_NO_RELAUNCH": "true",  # otherwise signals end only the outer of two processes
         SETTINGS: SecretFile("", system.encode()) if isinstance(system, str) else GATE,
@@ -109,5 +109,5 @@ def _words(spec: SessionSpec) -> list[Word]:
     if spec.system:
         words.append(f"--append-system-prompt={spec.system}")
     words += [f"--include-directories={folder}" for folder in spec.folders]
-    words += [f"--allowed-tools={tool}" for tool in spec.allowed_tools]
-    return words + [f"--exclude-tools={tool}" for tool in spec.denied_tools]
+    words += [f"--allowed-tools={tool}" for tool in spec.tools.allowed]
+    return words + [f"--exclude-tools={tool}" for tool in spec.tools.denied]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tillerman.core.events import Event, MessageChunk, ThoughtChunk
+from tillerman.agents.decoding.message_assembler import chunk
+from tillerman.core.events import Event
 
 _API_ERROR = "[API Error: "
 
@@ -59,6 +60,4 @@ class QwenMessages:
 
     def _chunk(self, kind: str, text: str) -> Event:
         id = f"{self._message}:{self._block}"
-        if kind == "thinking":
-            return ThoughtChunk(message_id=id, text=text, parent=self._parent)
-        return MessageChunk(message_id=id, text=text, parent=self._parent)
+        return chunk(id, text, thought=kind == "thinking", parent=self._parent)

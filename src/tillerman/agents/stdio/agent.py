@@ -49,8 +49,8 @@ def found(
     info: AgentInfo, spec: SessionSpec, launch: Launch, find: Callable[[str], str | None]
 ) -> Launch:
     """The launch with the path of its program and the arguments that the user adds."""
-    binary = str(spec.options.get("binary") or launch.argv[0])
+    binary = str(spec.native.options.get("binary") or launch.argv[0])
     path = find(binary)
     if path is None:
         raise AgentNotInstalled(info.name, binary=binary, hint=info.install)
-    return replace(launch, argv=[path, *launch.argv[1:], *spec.flags])
+    return replace(launch, argv=[path, *launch.argv[1:], *spec.native.flags])

@@ -24,11 +24,11 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
         "effort": (spec.effort, "levels of effort"),
         "system": (spec.system, "a system prompt"),
         "folders": (spec.folders, "extra folders"),
-        "mcp": (spec.servers, "MCP servers"),
-        "tools": (spec.allowed_tools or spec.denied_tools, "lists of tools"),
+        "mcp": (spec.tools.servers, "MCP servers"),
+        "tools": (spec.tools.allowed or spec.tools.denied, "lists of tools"),
         "schema": (spec.output_schema, "an output schema"),
         "limits": (
-            spec.max_turns is not None or spec.max_cost is not None,
+            spec.limits.turns is not None or spec.limits.cost is not None,
             "limits on turns and cost",
         ),
     }
@@ -40,17 +40,17 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
     if spec.effort and info.efforts and spec.effort not in info.efforts:
         hint = f"it knows {', '.join(info.efforts)}"
         raise Unsupported(info.name, f"an effort of {spec.effort!r}", hint=hint)
-    if spec.only_tools and info.can.isdisjoint({"tools", "permissions"}):
+    if spec.tools.only and info.can.isdisjoint({"tools", "permissions"}):
         hint = "it does not ask before it acts either: use another agent, or no such profile"
         raise Unsupported(info.name, "a list of tools", hint=hint)
 
 
 def refuse_open_gate(info: AgentInfo, spec: SessionSpec) -> None:
     """Rejects an agent that does not declare that it asks: it is only advisory."""
-    if spec.approve == "auto" or spec.accept_advisory:
+    if spec.approval.preset == "auto" or spec.approval.accept_advisory:
         return
     if undeclared := undeclared_asks(info):
-        raise GateNotEnforced(info.name, spec.approve, undeclared)
+        raise GateNotEnforced(info.name, spec.approval.preset, undeclared)
 
 
 def undeclared_asks(info: AgentInfo) -> list[ToolClass]:

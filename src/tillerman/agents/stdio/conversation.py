@@ -185,7 +185,7 @@ class StdioConversation(BaseConversation):
         except TimeoutError:
             await process.kill()
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
+    async def batches(self) -> AsyncIterator[Sequence[DecodedLine]]:
         process = self._process
         assert process is not None
         yield [

@@ -46,7 +46,7 @@ class PerTurnConversation(BaseConversation):
             stdin = self._put(launch)
             process = await self._start(launch)
         except (OSError, TillermanError) as error:
-            self._host.take_back()
+            self._host.remove_placed_files()
             self._started.put_nowait(_not_started(error))
             return
         self._opened()
@@ -62,7 +62,7 @@ class PerTurnConversation(BaseConversation):
         if launch.places:
             self._spec.cwd.stat()  # raises for a deleted project, which would be created again
         for place in launch.places:
-            if self._host.put(place.path, place.content):
+            if self._host.place_file(place.path, place.content):
                 continue
             if place.instead is None:
                 raise FileExistsError(0, "there is a file already, or none can be put", place.path)
@@ -83,7 +83,7 @@ class PerTurnConversation(BaseConversation):
             await self._process.kill()
         self._started.put_nowait(None)
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
+    async def batches(self) -> AsyncIterator[Sequence[DecodedLine]]:
         while process := await self._started.get():
             if isinstance(process, TurnEnded):
                 yield [DecodedLine(None, [process])]
@@ -104,7 +104,7 @@ class PerTurnConversation(BaseConversation):
                 yield [_without_end(heard) for heard in batch]
                 del batch
             exit = await process.exit()
-            self._host.take_back()
+            self._host.remove_placed_files()
             end = self._ending(said, exit, process)
             self._closed()
             yield [DecodedLine(None, [self._exited(exit, process), end])]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
-from tillerman.agents.stdio.conversation import StdioConversation
-from tillerman.core.agent import AgentInfo, DecodedLine, Host, Prompt, SessionSpec
+from tillerman.agents.stdio.revised_conversation import RevisedConversation
+from tillerman.core.agent import AgentInfo, Host, Prompt, SessionSpec
 from tillerman.core.events import (
     AgentReady,
     Event,
@@ -24,11 +24,10 @@ from tillerman.core.events import (
 from tillerman.core.failure import Failure
 from tillerman.core.wire import Wire
 
-_WATCHED = frozenset({AgentReady, MessageChunk, ToolStarted, TurnEnded})
 _LONGEST = 1024 * 1024  # characters of an answer that is compared
 _WRITES = 1.0  # seconds that the agent may take to store its answer
 _POLL = 0.1
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # Gemini stores an answer without them
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # some agents store answers without them
 _BROKEN = TurnEnded(
     reason="failed",
     failure=Failure(
@@ -46,8 +45,10 @@ class Recorded(NamedTuple):
     reply: str | None  # the model's last reply; None: a user or tool message is last
 
 
-class RecordedConversation(StdioConversation):
+class RecordedConversation(RevisedConversation):
     """`read` returns the last entries of a session; `opened` is called when a session is open."""
+
+    REVISED = frozenset({AgentReady, MessageChunk, ToolStarted, TurnEnded})
 
     def __init__(
         self,
@@ -73,15 +74,7 @@ class RecordedConversation(StdioConversation):
         self._prompt, self._worked, self._answer = prompt.text.strip(), False, {}
         return sending
 
-    async def heard(self) -> AsyncIterator[Sequence[DecodedLine]]:
-        async for batch in super().heard():
-            if all(_WATCHED.isdisjoint(map(type, heard.events)) for heard in batch):
-                yield batch
-            else:
-                yield [DecodedLine(raw, await self._checked(e), kept) for raw, e, kept in batch]
-            del batch
-
-    async def _checked(self, events: Sequence[Event]) -> list[Event]:
+    async def revise(self, events: Sequence[Event]) -> Sequence[Event]:
         checked: list[Event] = []
         for event in events:
             match event:

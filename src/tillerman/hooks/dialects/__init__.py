@@ -1,56 +1,43 @@
-"""Hook dialects, one per CLI: decodes its hook events, encodes replies, writes its hook config."""
+"""Hook dialects: decode an agent's hook events, encode replies, write its hook config.
+
+The dialect of an agent is the module `hook_dialect` of its package; this package has the parts that
+several of them share.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tillerman.agent_packages import agents_with, load_module
 from tillerman.core.errors import UsageError
 
 if TYPE_CHECKING:
     from tillerman.hooks.dialects.dialect import HookDialect
 
-AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen")
+_MODULE = "hook_dialect"
+
+
+def agents_with_hooks() -> tuple[str, ...]:
+    return agents_with(_MODULE)
 
 
 def load(agent: str) -> HookDialect:
     """Loads the dialect of this agent only."""
-    match agent:
-        case "claude":
-            from tillerman.hooks.dialects.claude import dialect as claude
-
-            return claude
-        case "codex":
-            from tillerman.hooks.dialects.codex import dialect as codex
-
-            return codex
-        case "copilot":
-            from tillerman.hooks.dialects.copilot import dialect as copilot
-
-            return copilot
-        case "cursor":
-            from tillerman.hooks.dialects import cursor
-
-            return cursor
-        case "gemini":
-            from tillerman.hooks.dialects.gemini import dialect as gemini
-
-            return gemini
-        case "opencode":
-            from tillerman.hooks.dialects.opencode import dialect as opencode
-
-            return opencode
-        case "qwen":
-            from tillerman.hooks.dialects.qwen import dialect as qwen
-
-            return qwen
-    known = ", ".join(AGENTS)
-    raise UsageError(f"{agent} has no hooks that tillerman knows", hint=f"those that have: {known}")
+    module = load_module(agent, _MODULE)
+    if module is None:
+        hint = f"those that have: {', '.join(agents_with_hooks())}"
+        raise UsageError(f"{agent} has no hooks that tillerman knows", hint=hint)
+    dialect: HookDialect = getattr(module, "dialect", module)  # a module may be the dialect itself
+    return dialect
 
 
 def spoken(agent: str, payload: bytes) -> HookDialect:
-    """The dialect of a payload: Cursor also runs hooks that were configured for Claude Code."""
+    """The dialect of a payload, which may come from another CLI that runs this agent's hooks."""
     from tillerman.hooks.dialects.payload_codec import table_of
 
+    dialect = load(agent)
     given = table_of(payload)
-    cursors = isinstance(given, dict) and "cursor_version" in given
-    return load("cursor" if cursors else agent)
+    for key, other in dialect.ALSO_RUN_BY.items() if isinstance(given, dict) else ():
+        if key in given:
+            return load(other)
+    return dialect

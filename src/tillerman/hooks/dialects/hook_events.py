@@ -1,4 +1,4 @@
-"""Typed hook events of all CLIs except Cursor, with common keys."""
+"""Typed hook events in the format that most CLIs share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tillerman.core.json_fields import Table, text
 from tillerman.hooks.dialects.payload_codec import HookEvent
 
 
-class ClaudeFamilyEvent(HookEvent, frozen=True, kw_only=True):
+class CommonHookEvent(HookEvent, frozen=True, kw_only=True):
     session_id: str = ""
     transcript_path: str | None = None
     cwd: str = ""
@@ -22,20 +22,20 @@ class ClaudeFamilyEvent(HookEvent, frozen=True, kw_only=True):
     agent_type: str | None = None
 
 
-class SessionStart(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class SessionStart(CommonHookEvent, frozen=True, kw_only=True):
     source: str = ""
     model: str = ""
 
 
-class SessionEnd(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class SessionEnd(CommonHookEvent, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class PromptSubmit(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class PromptSubmit(CommonHookEvent, frozen=True, kw_only=True):
     prompt: str
 
 
-class BeforeTool(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class BeforeTool(CommonHookEvent, frozen=True, kw_only=True):
     tool_name: str
     tool_input: Table
     tool_use_id: str = ""
@@ -43,7 +43,7 @@ class BeforeTool(ClaudeFamilyEvent, frozen=True, kw_only=True):
     mcp_context: Table = field(default_factory=dict)
 
 
-class PermissionAsked(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class PermissionAsked(CommonHookEvent, frozen=True, kw_only=True):
     """The CLI is about to ask the user."""
 
     tool_name: str
@@ -51,7 +51,7 @@ class PermissionAsked(ClaudeFamilyEvent, frozen=True, kw_only=True):
     tool_use_id: str = ""
 
 
-class AfterTool(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class AfterTool(CommonHookEvent, frozen=True, kw_only=True):
     tool_name: str
     tool_input: Table = field(default_factory=dict)
     tool_response: Any = None
@@ -60,7 +60,7 @@ class AfterTool(ClaudeFamilyEvent, frozen=True, kw_only=True):
     duration_ms: float = 0
 
 
-class ToolFailed(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class ToolFailed(CommonHookEvent, frozen=True, kw_only=True):
     tool_name: str
     tool_input: Table = field(default_factory=dict)
     error: Any = None
@@ -70,33 +70,33 @@ class ToolFailed(ClaudeFamilyEvent, frozen=True, kw_only=True):
     duration_ms: float = 0
 
 
-class TurnEnd(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class TurnEnd(CommonHookEvent, frozen=True, kw_only=True):
     """`stop_hook_active`: a hook has already continued the turn at its previous end."""
 
     stop_hook_active: bool = False
     last_assistant_message: str = ""
 
 
-class SubagentStart(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class SubagentStart(CommonHookEvent, frozen=True, kw_only=True):
     pass
 
 
-class SubagentStop(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class SubagentStop(CommonHookEvent, frozen=True, kw_only=True):
     stop_hook_active: bool = False
     last_assistant_message: str = ""
 
 
-class Compaction(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class Compaction(CommonHookEvent, frozen=True, kw_only=True):
     trigger: str = ""
 
 
-class Notification(ClaudeFamilyEvent, frozen=True, kw_only=True):
+class Notification(CommonHookEvent, frozen=True, kw_only=True):
     message: str = ""
     notification_type: str = ""
 
 
 class HookKind(NamedTuple):
-    told: type[ClaudeFamilyEvent]
+    told: type[CommonHookEvent]
     since: str = "0"  # the first version whose config accepts it
 
 

@@ -13,6 +13,7 @@ from tillerman.core.agent import Agent, Conversation, DecodedLine, Host, Session
 from tillerman.core.errors import AgentError
 from tillerman.core.events import TurnEnded
 from tillerman.core.failure import Failure
+from tillerman.core.session_options import with_options
 from tillerman.sessions.run_settings import LaunchPlan, RunSettings
 
 _LONG = "a system prompt or MCP config is longer than a command line may be"
@@ -37,7 +38,7 @@ class AgentConnection:
     ) -> None:
         self.agent: Agent = order.agent
         self._preset = order.terms.approve
-        self.spec: SessionSpec = replace(order.spec, approve=self._preset)
+        self.spec: SessionSpec = with_options(order.spec, approve=self._preset)
         self.model = order.spec.model  # or as reported by the agent
         self.native_id = native_id
         self.conversation: Conversation | None = None
@@ -62,7 +63,7 @@ class AgentConnection:
     def approve(self, preset: str) -> None:
         """Sets the preset for this agent and its successors in the session."""
         self._preset = preset
-        self.spec = replace(self.spec, approve=preset)
+        self.spec = with_options(self.spec, approve=preset)
 
     def warm(self) -> None:
         """Starts the agent before the first prompt; errors are reported by the prompt."""
@@ -103,7 +104,7 @@ class AgentConnection:
             await self._listening
 
     def _approved(self, order: LaunchPlan) -> SessionSpec:
-        return replace(order.spec, approve=self._preset)
+        return with_options(order.spec, approve=self._preset)
 
     async def _connect(self) -> Conversation:
         spec, can = self.spec, self.agent.info.can
@@ -126,7 +127,7 @@ class AgentConnection:
 
     async def _listen(self, conversation: Conversation) -> None:
         try:
-            async for batch in conversation.heard():
+            async for batch in conversation.batches():
                 await self._heard(batch)
                 del batch
         except Exception as error:

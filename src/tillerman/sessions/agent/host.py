@@ -34,11 +34,11 @@ class SessionHost:
         spill_cap: int,
         line_cap: int,
         budget: DiskBudget,
-        patience: float | None = None,
+        request_timeout: float | None = None,
         enforcement: SessionEnforcement | None = None,
         report: Callable[[Notice], None] = lambda _: None,
     ) -> None:
-        self.patience = patience
+        self.request_timeout = request_timeout
         self.report = report
         self._warden = warden
         self._environment = environment
@@ -65,13 +65,13 @@ class SessionHost:
     def variable(self, name: str) -> str | None:
         return self._environment.get(name)
 
-    def put(self, path: Path, content: bytes) -> bool:
+    def place_file(self, path: Path, content: bytes) -> bool:
         if self._enforcement:
             self._put.append(path)
             self._enforcement.protection.expect(path, content)
         return self._warden.places.put(str(path), content)
 
-    def take_back(self) -> None:
+    def remove_placed_files(self) -> None:
         while self._enforcement and self._put:
             self._enforcement.protection.expect(self._put.pop(), None)
         self._warden.places.take_back()

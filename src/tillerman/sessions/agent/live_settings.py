@@ -12,7 +12,7 @@ from tillerman.core.agent import Mode, Prompt
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import AgentReady, Event, Notice, SettingsChanged
 from tillerman.core.permission import DecisionContext
-from tillerman.core.session_options import Preset
+from tillerman.core.session_options import Preset, with_options
 from tillerman.core.transcript.session_titles import added_words, is_of_added_words
 from tillerman.core.version_check import warning
 from tillerman.sessions.agent.connection import AgentConnection
@@ -60,9 +60,9 @@ class LiveSettings:
 
     def approve(self, preset: Preset) -> None:
         """Changes the preset immediately; refused for an agent that applies it only at launch."""
-        info, spec = self._line.agent.info, replace(self._line.spec, approve=preset)
+        info, spec = self._line.agent.info, with_options(self._line.spec, approve=preset)
         refuse_open_gate(info, spec)
-        asks = not undeclared_asks(info) and "surface" not in spec.options
+        asks = not undeclared_asks(info) and "surface" not in spec.native.options
         if self._line.begun and (info.preset_at_launch or not asks):
             raise Unsupported(
                 info.title, "another preset while it runs", hint="resume the session with --approve"

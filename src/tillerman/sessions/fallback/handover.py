@@ -12,6 +12,7 @@ from tillerman.core.agent import Conversation, Prompt
 from tillerman.core.errors import AgentError, AgentNotInstalled, PromptWithdrawn
 from tillerman.core.events import Notice, UserMessage
 from tillerman.core.failure import Failure, FailureKind
+from tillerman.core.session_options import with_options
 from tillerman.sessions.agent.connection import AgentConnection
 from tillerman.sessions.fallback.policy import (
     Candidate,
@@ -94,8 +95,8 @@ class Handover:
     async def pass_to(self, order: LaunchPlan) -> None:
         """Switches to the next agent; the user's mode and the spent cost apply to it too."""
         spec = replace(order.spec, mode=self._line.spec.mode)
-        if spec.max_cost is not None:
-            spec = replace(spec, max_cost=max(LEAST_COST, spec.max_cost - self._meter.cost))
+        if spec.limits.cost is not None:
+            spec = with_options(spec, max_cost=max(LEAST_COST, spec.limits.cost - self._meter.cost))
         await self._line.pass_to(order._replace(spec=spec))
         self._untold += order.terms.notices
 

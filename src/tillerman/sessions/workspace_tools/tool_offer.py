@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from tillerman.core.agent import SessionSpec
+from tillerman.core.session_options import with_options
 from tillerman.paths import Paths
 from tillerman.sessions.enforcement.settings import SessionEnforcement
 from tillerman.sessions.permissions.request_broker import RequestBroker
@@ -54,7 +53,7 @@ class ToolOffer:
         """Adds the relay as an MCP server that the agent starts."""
         words = ["-I", "-S", str(_RELAY), str(self._socket)]
         server = {"command": sys.executable, "args": words}
-        return replace(spec, servers={**spec.servers, SERVER: server})
+        return with_options(spec, servers={**spec.tools.servers, SERVER: server})
 
     async def open(
         self,

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from tillerman.core import agent_files
 from tillerman.paths import find_paths
 
 SYSTEM = (
@@ -46,7 +47,7 @@ _NEVER = (
     ".ssh", ".gnupg", ".aws", ".azure", ".config", ".kube", ".docker", ".netrc", ".npmrc",
     ".pypirc", ".git-credentials", ".password-store", ".mozilla", ".thunderbird",
     ".local/state", ".local/share/keyrings", ".cargo/credentials", ".cargo/credentials.toml",
-    ".claude", ".codex", ".gemini", ".qwen", ".cursor", ".copilot", ".bash_history",
+    ".bash_history", *sorted(agent_files.PRIVATE),
 )  # fmt: skip
 _PROGRAMS = ("bin", "sbin", "shims")  # their parent folder holds the files they need
 

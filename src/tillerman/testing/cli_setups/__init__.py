@@ -1,25 +1,20 @@
-"""Test setups of all agent CLIs with the scripted model: `STAGES["codex"].shell("ls")`."""
+"""Test setups of all agent CLIs with the scripted model: `setups()[NAME].shell("ls")`.
 
-from tillerman.testing.cli_setups.claude import ClaudeAgentAcp, ClaudeSetup
-from tillerman.testing.cli_setups.codex import CodexAcp, CodexSetup
-from tillerman.testing.cli_setups.copilot import CopilotSetup
-from tillerman.testing.cli_setups.gemini import GeminiSetup
-from tillerman.testing.cli_setups.opencode import OpenCodeSetup
-from tillerman.testing.cli_setups.qwen import QwenSetup
+The setups of an agent are the module `cli_setup` of its package.
+"""
+
+from functools import cache
+
+from tillerman.agent_packages import agents_with, load_module
 from tillerman.testing.cli_setups.setup import KEY, CliSetup, ToolUnavailable
 
-STAGES: dict[str, CliSetup] = {
-    stage.agent: stage
-    for stage in (
-        ClaudeSetup(),
-        CodexSetup(),
-        GeminiSetup(),
-        QwenSetup(),
-        OpenCodeSetup(),
-        CopilotSetup(),
-        ClaudeAgentAcp(),
-        CodexAcp(),
-    )
-}
+_MODULE = "cli_setup"
 
-__all__ = ["KEY", "STAGES", "CliSetup", "ToolUnavailable"]
+
+@cache
+def setups() -> dict[str, CliSetup]:
+    found = [one for agent in agents_with(_MODULE) for one in load_module(agent, _MODULE).SETUPS]
+    return {setup.agent: setup for setup in found}
+
+
+__all__ = ["KEY", "CliSetup", "ToolUnavailable", "setups"]

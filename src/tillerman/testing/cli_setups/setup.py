@@ -59,7 +59,7 @@ class CliSetup:
         variables = {
             "PATH": path,
             "HOME": str(home),
-            "TMPDIR": str(scratch),  # codex does not create its home below it
+            "TMPDIR": str(scratch),  # some CLIs do not create their home below it
             "LANG": "C.UTF-8",
             "HTTP_PROXY": _NOWHERE,
             "HTTPS_PROXY": _NOWHERE,

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from tillerman.core.agent_files import MOUNT_POINTS
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.protection.checkouts import GRACE, Checkouts
 from tillerman.workspace.protection.differences import (
@@ -46,8 +47,6 @@ from tillerman.workspace.protection.restore.restorer import (
 )
 from tillerman.workspace.protection.restore.undone import Undone
 
-# An agent's own sandbox (Codex) creates these empty as mount points, and fails without them.
-_MOUNT_POINTS = frozenset({".codex", ".agents", ".git"})
 _WHILE_GIT_WORKS = 0.05  # seconds between two checks
 _AT_ONCE = 1_000  # files restored per check
 _ROUNDS = 100
@@ -351,7 +350,7 @@ class Checker:
 
     def _is_mount_point(self, path: str, before: State, *, last: bool) -> bool:
         """Returns whether it is an empty mount point of a sandbox, allowed for a short time."""
-        if path in before.nodes or path not in _MOUNT_POINTS or not self.restorer.is_empty(path):
+        if path in before.nodes or path not in MOUNT_POINTS or not self.restorer.is_empty(path):
             self._empty.pop(path, None)
             return False
         since = self._empty.setdefault(path, time.monotonic())

@@ -14,19 +14,19 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from tillerman.core import agent_files
 from tillerman.core.protected_names import is_protected, plain
 from tillerman.workspace.protection.git.folders import git_folder, is_folder, outer_git_folders
 from tillerman.workspace.protection.git.index import tracked
 
 # Folders in the home where agents store their own state, which they have to write.
-AGENTS_OWN = frozenset({
-    ".agents", ".amp", ".claude", ".cline", ".codex", ".continue", ".copilot", ".cursor",
-    ".tillerman",
-    ".gemini", ".junie", ".kiro", ".opencode", ".qwen", ".roo", ".windsurf", ".zed",
+AGENTS_OWN = agent_files.HOME | frozenset({
+    ".agents", ".amp", ".cline", ".continue", ".junie", ".kiro", ".roo", ".tillerman",
+    ".windsurf", ".zed",
 })  # fmt: skip
 
 # Files that an agent creates in its own folder of a project, and needs to start.
-CREATED = frozenset({".opencode/.gitignore"})
+CREATED = agent_files.CREATED
 
 
 class Mountable(NamedTuple):

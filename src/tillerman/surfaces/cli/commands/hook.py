@@ -9,6 +9,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tillerman.core.agent_files import PROJECT_VARIABLES
 from tillerman.hooks.dialects import spoken
 from tillerman.hooks.protocol import HookReply, refusal
 from tillerman.surfaces.cli.preconditions import check_current_folder
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tillerman.hooks.dialects.payload_codec import HookEvent
 
 LONGEST = 20  # seconds; must be below the CLI's hook timeout, after which the call runs
-_PROJECT = ("CLAUDE_PROJECT_DIR", "CURSOR_PROJECT_DIR", "GEMINI_PROJECT_DIR", "QWEN_PROJECT_DIR")
 
 
 def hook(options: Namespace) -> int:
@@ -78,7 +78,8 @@ def _context(agent: str, project: Path, cwd: Path) -> DecisionContext:
 def _places(named: Path | None, event: HookEvent) -> tuple[Path, Path]:
     """The project root and the agent's working directory."""
     told = str(getattr(event, "cwd", "") or next(iter(getattr(event, "workspace_roots", ())), ""))
-    by_variable = next((os.environ[name] for name in _PROJECT if os.environ.get(name)), "")
+    variables = map(os.environ.get, sorted(PROJECT_VARIABLES))
+    by_variable = next(filter(None, variables), "")
     project = named or Path(by_variable or told or ".")
     if not project.is_absolute():
         check_current_folder()

@@ -13,7 +13,7 @@ from tillerman.config.project_trust import repository
 from tillerman.core.errors import AgentError, UsageError
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.hooks.backup_journal import BackupJournal
-from tillerman.hooks.dialects import AGENTS, load
+from tillerman.hooks.dialects import agents_with_hooks, load
 from tillerman.hooks.install import Outcome
 from tillerman.hooks.install import install as put_in
 from tillerman.hooks.install import remove as take_out
@@ -32,7 +32,9 @@ _UNDONE: dict[Outcome, str] = {
 
 def install(options: Namespace) -> int:
     if not options.agents:
-        raise UsageError("no agent is named", hint=f"those with hooks: {', '.join(AGENTS)}")
+        raise UsageError(
+            "no agent is named", hint=f"those with hooks: {', '.join(agents_with_hooks())}"
+        )
     journal, project = _journal(), _project()
     for agent in options.agents:
         load(agent)  # raises for an unknown agent before anything is written
@@ -100,7 +102,7 @@ def _notes(row: HookStatus) -> str:
 def _chosen(options: Namespace) -> list[tuple[str, Scope]]:
     scope = _scope(options)
     scopes: Sequence[Scope] = (scope,) if scope else ("project", "user")
-    return [(agent, one) for agent in options.agents or AGENTS for one in scopes]
+    return [(agent, one) for agent in options.agents or agents_with_hooks() for one in scopes]
 
 
 def _scope(options: Namespace) -> Scope | None:

@@ -115,3 +115,6 @@ class CodexAcp(CodexSetup):
 
 def _patch(change: str, id: str | None) -> ModelToolCall:
     return ModelToolCall("apply_patch", {"input": f"*** Begin Patch\n{change}*** End Patch\n"}, id)
+
+
+SETUPS = (CodexSetup(), CodexAcp())

@@ -1,4 +1,4 @@
-"""Lists, adds and removes MCP servers in the settings file of Gemini CLI and its forks.
+"""Lists, adds and removes MCP servers in an agent's JSON settings file (`mcpServers`).
 
 Servers are added and removed in the JSON file itself: a command line would expose secrets to every
 user, and some versions report a removal that they did not perform. The rest of the file is

@@ -1,4 +1,4 @@
-"""Base hook dialect for Claude Code and CLIs that adopted its hook format with variations."""
+"""Base hook dialect: the format that most CLIs share, with variations."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tillerman.hooks.dialects.payload_codec import (
 from tillerman.hooks.protocol import HookReply, refusal
 
 
-class ClaudeFamilyDialect:
-    """A CLI whose hook events and replies are like those of Claude Code."""
+class CommonHookDialect:
+    """A CLI with the hook events and replies that most of them have."""
 
     EVENTS: ClassVar[Mapping[str, HookKind]] = {
         "SessionStart": HookKind(hook_events.SessionStart),
@@ -46,6 +46,7 @@ class ClaudeFamilyDialect:
     INPUT: ClassVar[Mapping[str, str]] = {}  # native input keys for which we use another name
     UNIT: ClassVar[int] = 1  # units of its timeouts per second
     PLACE: ClassVar[HookConfigPaths]
+    ALSO_RUN_BY: ClassVar[Mapping[str, str]] = {}
 
     @property
     def GATES(self) -> frozenset[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tillerman.hooks.dialects import tool_names
-from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.agents.qwen import tool_names
+from tillerman.hooks.dialects.common_dialect import CommonHookDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 
 
-class QwenHooks(ClaudeFamilyDialect):
+class QwenHooks(CommonHookDialect):
     CHANGES_INPUT = frozenset()
-    NAMES = tool_names.QWEN
+    NAMES = tool_names.NAMES
     UNIT = 1000
     PLACE = HookConfigPaths(
         project=".qwen/settings.json", user=".qwen/settings.json", comments=True

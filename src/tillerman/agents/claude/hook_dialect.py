@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from tillerman.hooks.dialects import tool_names
-from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from typing import ClassVar
+
+from tillerman.agents.claude import tool_names
+from tillerman.hooks.dialects.common_dialect import CommonHookDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 
 
-class ClaudeHooks(ClaudeFamilyDialect):
-    NAMES = tool_names.CLAUDE
+class ClaudeHooks(CommonHookDialect):
+    NAMES = tool_names.NAMES
+    ALSO_RUN_BY: ClassVar = {"cursor_version": "cursor"}
     PLACE = HookConfigPaths(
         project=".claude/settings.local.json",
         user=".claude/settings.json",

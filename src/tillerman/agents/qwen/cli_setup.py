@@ -74,3 +74,6 @@ class QwenSetup(CliSetup):
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
     ) -> ModelToolCall:
         return ModelToolCall(f"mcp__{server}__{tool}", arguments, id)
+
+
+SETUPS = (QwenSetup(),)

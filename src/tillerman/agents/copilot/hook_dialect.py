@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from tillerman.agents.copilot import tool_names
 from tillerman.core.json_fields import Table, parse
-from tillerman.hooks.dialects import hook_events, tool_names
-from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects import hook_events
+from tillerman.hooks.dialects.common_dialect import CommonHookDialect
 from tillerman.hooks.dialects.dialect import BRIEF, HookConfigPaths
 from tillerman.hooks.dialects.hook_events import HookKind
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload, reply
@@ -23,7 +24,7 @@ _KEYS = {
 }
 
 
-class CopilotHooks(ClaudeFamilyDialect):
+class CopilotHooks(CommonHookDialect):
     EVENTS: ClassVar = {
         "sessionStart": HookKind(hook_events.SessionStart),
         "sessionEnd": HookKind(hook_events.SessionEnd),
@@ -40,7 +41,7 @@ class CopilotHooks(ClaudeFamilyDialect):
     }
     CALLS = ("preToolUse",)
     CHANGES_INPUT = frozenset({"preToolUse"})
-    NAMES = tool_names.COPILOT
+    NAMES = tool_names.NAMES
     PLACE = HookConfigPaths(
         project=".github/hooks/tillerman.json",
         user=".copilot/hooks/tillerman.json",

@@ -10,9 +10,10 @@ import shlex
 from collections.abc import Mapping
 from typing import ClassVar
 
+from tillerman.agents.opencode import tool_names
 from tillerman.core.json_fields import Table
-from tillerman.hooks.dialects import hook_events, tool_names
-from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects import hook_events
+from tillerman.hooks.dialects.common_dialect import CommonHookDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 from tillerman.hooks.dialects.hook_events import HookKind
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload, reply
@@ -52,11 +53,11 @@ export const Tillerman = async ({{ directory }}) => ({{
 """
 
 
-class OpenCodeHooks(ClaudeFamilyDialect):
+class OpenCodeHooks(CommonHookDialect):
     EVENTS: ClassVar = {EVENT: HookKind(hook_events.BeforeTool)}
     CALLS = (EVENT,)
     CHANGES_INPUT = frozenset({EVENT})
-    NAMES = tool_names.OPENCODE
+    NAMES = tool_names.NAMES
     PLACE = HookConfigPaths(
         project=".opencode/plugin/tillerman.js",
         user=".config/opencode/plugin/tillerman.js",

@@ -60,3 +60,6 @@ class CopilotSetup(CliSetup):
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
     ) -> ModelToolCall:
         return ModelToolCall(f"{server}-{tool}", arguments, id)
+
+
+SETUPS = (CopilotSetup(),)

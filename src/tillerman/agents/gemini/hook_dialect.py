@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from tillerman.agents.gemini import tool_names
 from tillerman.core.json_fields import Table
-from tillerman.hooks.dialects import hook_events, tool_names
-from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects import hook_events
+from tillerman.hooks.dialects.common_dialect import CommonHookDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 from tillerman.hooks.dialects.hook_events import HookKind
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload, reply
 from tillerman.hooks.protocol import HookReply, refusal
 
 
-class GeminiHooks(ClaudeFamilyDialect):
+class GeminiHooks(CommonHookDialect):
     EVENTS: ClassVar = {
         "SessionStart": HookKind(hook_events.SessionStart),
         "SessionEnd": HookKind(hook_events.SessionEnd),
@@ -29,7 +30,7 @@ class GeminiHooks(ClaudeFamilyDialect):
     }
     CALLS = ("BeforeTool",)
     CHANGES_INPUT = frozenset({"BeforeTool"})
-    NAMES = tool_names.GEMINI
+    NAMES = tool_names.NAMES
     INPUT: ClassVar = {"dir_path": "path"}
     UNIT = 1000
     PLACE = HookConfigPaths(

@@ -102,3 +102,6 @@ class ClaudeAgentAcp(ClaudeSetup):
 
     def lacks(self, version: str) -> set[str]:
         return {"ask"} if version == "0.49.0" else {"ask", "todo", "search", "listing"}
+
+
+SETUPS = (ClaudeSetup(), ClaudeAgentAcp())

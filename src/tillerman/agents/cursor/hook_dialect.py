@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from tillerman.agents.cursor import hook_payloads as events
+from tillerman.agents.cursor.hook_payloads import CursorEvent
+from tillerman.agents.cursor.tool_names import NAMES
 from tillerman.core import tools
 from tillerman.core.events import PermissionRequested
 from tillerman.core.json_fields import Table, parse, text
 from tillerman.core.version_check import numbers
-from tillerman.hooks.dialects import cursor_events as events
-from tillerman.hooks.dialects import tool_names
-from tillerman.hooks.dialects.cursor_events import CursorEvent
 from tillerman.hooks.dialects.dialect import BRIEF, HookConfigPaths
 from tillerman.hooks.dialects.payload_codec import (
     HookEvent,
@@ -75,6 +75,7 @@ CALLS = ("preToolUse", "beforeShellExecution", "beforeMCPExecution", "beforeRead
          "subagentStart")  # fmt: skip
 CHANGES_INPUT = frozenset({"preToolUse"})
 _CAN_ASK = (events.BeforeShellExecution, events.BeforeMCPExecution)
+ALSO_RUN_BY: Mapping[str, str] = {}
 PLACE = HookConfigPaths(
     project=".cursor/hooks.json",
     user=".cursor/hooks.json",
@@ -178,7 +179,7 @@ def request_of(event: HookEvent, request_id: str) -> PermissionRequested | None:
     match event:
         case events.PreToolUse():
             name = event.tool_name
-            tool = "MCP" if name.startswith(MCP) else tool_names.CURSOR.get(name, name)
+            tool = "MCP" if name.startswith(MCP) else NAMES.get(name, name)
             input, shown = event.tool_input, name.removeprefix(MCP)
             call, why = event.tool_use_id, event.agent_message or ""
         case events.BeforeShellExecution():

@@ -10,11 +10,12 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
+from tillerman.agents.codex import tool_names
 from tillerman.core import tools
 from tillerman.core.events import PermissionRequested
 from tillerman.core.json_fields import Table, text
-from tillerman.hooks.dialects import hook_events, tool_names
-from tillerman.hooks.dialects.claude_family import ClaudeFamilyDialect
+from tillerman.hooks.dialects import hook_events
+from tillerman.hooks.dialects.common_dialect import CommonHookDialect
 from tillerman.hooks.dialects.dialect import HookConfigPaths
 from tillerman.hooks.dialects.hook_events import HookKind
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
@@ -23,7 +24,7 @@ from tillerman.hooks.protocol import HookReply
 _FILES = re.compile(r"^\*\*\* (?:(Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 
 
-class CodexHooks(ClaudeFamilyDialect):
+class CodexHooks(CommonHookDialect):
     EVENTS: ClassVar = {
         "SessionStart": HookKind(hook_events.SessionStart),
         "UserPromptSubmit": HookKind(hook_events.PromptSubmit),
@@ -35,7 +36,7 @@ class CodexHooks(ClaudeFamilyDialect):
         "SubagentStop": HookKind(hook_events.SubagentStop),
         "PreCompact": HookKind(hook_events.Compaction),
     }
-    NAMES = tool_names.CODEX
+    NAMES = tool_names.NAMES
     PLACE = HookConfigPaths(
         project=".codex/hooks.json",
         user=".codex/hooks.json",

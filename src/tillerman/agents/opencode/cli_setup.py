@@ -84,3 +84,6 @@ class OpenCodeSetup(CliSetup):
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
     ) -> ModelToolCall:
         return ModelToolCall(f"{server}_{tool}", arguments, id)
+
+
+SETUPS = (OpenCodeSetup(),)

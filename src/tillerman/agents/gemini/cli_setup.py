@@ -84,3 +84,6 @@ class GeminiSetup(CliSetup):
         self, server: str, tool: str, arguments: dict[str, object], id: str | None = None
     ) -> ModelToolCall:
         return ModelToolCall(f"mcp_{server}_{tool}", arguments, id)
+
+
+SETUPS = (GeminiSetup(),)
