@@ -125,7 +125,7 @@ class ToolRunner:
 
         `processes`, `records`, `exports` and `locks` are folders.
         """
-        place = ProcessPlace(cwd, processes, records, supervision, judged=enforcement)
+        place = ProcessPlace(cwd, processes, records, supervision, exec_rules=enforcement)
         found = await Processes.open(session, table, place, secrets.redact_text)
         path_locks = await asyncio.to_thread(_open_locks, locks)
         closed = partial(closed_here, bench.isolation, cwd)
