@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 
 from tillerman.core.agent import AgentInfo
 from tillerman.core.capabilities import REPORTS_COST
@@ -36,6 +37,8 @@ class LimitEnforcer:
         self._stop = stop
         self._warn = warn
         self._warned = ""
+        self._silent_since: float | None = None  # None: the agent waits for tillerman
+        self._idle_timer = False  # it runs
         self.watches = meter.watches
         self.verdict: Failure | None = None  # why the turn fails, overriding the agent's end reason
 
@@ -63,15 +66,34 @@ class LimitEnforcer:
     def await_words(self) -> None:
         """Starts the idle timer: an agent without output is stuck."""
         limit = self._limits.idle
-        self._clocks.start("idle", limit, self._late, "silence", limit)
+        if limit is not None:
+            self._silent_since = monotonic()
+            if not self._idle_timer:
+                self._start_idle_timer(limit, limit)
 
     def pause(self) -> None:
-        """Stops the idle timer while the agent waits for tillerman."""
-        self._clocks.stop("idle")
+        """Suspends the idle limit while the agent waits for tillerman."""
+        self._silent_since = None
 
     def rest(self) -> None:
         self._clocks.stop("turn")
         self._clocks.stop("idle")
+        self._silent_since, self._idle_timer = None, False
+
+    def _start_idle_timer(self, seconds: float, limit: float) -> None:
+        self._idle_timer = True
+        self._clocks.start("idle", seconds, self._check_silence, limit)
+
+    def _check_silence(self, limit: float) -> None:
+        """Restarts the timer if there was output meanwhile, rather than at each output."""
+        self._idle_timer = False
+        if self._silent_since is None:
+            return
+        left = self._silent_since + limit - monotonic()
+        if left > 0:
+            self._start_idle_timer(left, limit)
+        else:
+            self._late("silence", limit)
 
     def use(self, usage: UsageReported, model: str | None) -> None:
         self._judge(self._meter.use(usage, model))

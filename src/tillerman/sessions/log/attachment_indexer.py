@@ -23,7 +23,7 @@ from tillerman.store.attachments import AttachmentStore
 from tillerman.store.search import Role, Search
 from tillerman.supervision.secrets import Secrets
 
-_INDEXED = frozenset({TurnStarted, UserMessage, MessageChunk, MessageWithdrawn})
+INDEXED = frozenset({TurnStarted, UserMessage, MessageChunk, MessageWithdrawn})
 MOST_TEXT = 1024 * 1024  # characters of one turn that are indexed
 MESSAGE_COST = 1024  # bytes of memory per message besides its text
 
@@ -54,8 +54,7 @@ class AttachmentIndexer:
             self._attachments.put(self._session, data)
 
     def note(self, turn: int, event: Event) -> None:
-        if type(event) not in _INDEXED:
-            return
+        """Notes an event of a type in INDEXED; others have no effect."""
         match event:
             case MessageChunk(message_id=message_id, text=text):
                 if self._sizes[turn] < MOST_TEXT:

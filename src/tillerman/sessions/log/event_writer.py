@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tillerman.core.agent import DecodedLine, File
 from tillerman.core.events import Attachment, Entry, Event, Notice
 from tillerman.core.handoff_summary import HandoffSummary, account
 from tillerman.sessions.log.appender import LogAppender
-from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
+from tillerman.sessions.log.attachment_indexer import INDEXED, AttachmentIndexer
 from tillerman.sessions.log.sanitizer import ChunkBatch, EventSanitizer
 from tillerman.sessions.log.turn_numbers import TurnNumbers
 from tillerman.store.group_commit import Storage
-
-Said = tuple[bytes | None, Sequence[Event]]  # a line, and its decoded events
 
 _NO_SPACE = Notice(
     level="error",
@@ -43,7 +41,8 @@ class EventWriter:
     def write(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
         turn = self._turns.of(event)
         self.journal.write(turn, event, raw, more_follows=more_follows)
-        self._shelf.note(turn, event)
+        if type(event) in INDEXED:
+            self._shelf.note(turn, event)
 
     def say(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
         """Writes an event that tillerman made or changed, after redacting it."""
@@ -53,14 +52,11 @@ class EventWriter:
         for event in events:
             self.say(event, raw)
 
-    def take(self, batch: Sequence[DecodedLine]) -> Iterator[Said]:
-        """Sanitizes an agent's output for writing, and stores its images."""
-        return self._with_pictures(self._intake.take(batch))
-
-    def take_at_once(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[Said]:
-        """Like `take`, but text chunks stay together, for `write_words`."""
-        taken = self._intake.take_at_once(batch)
-        return taken if isinstance(taken, ChunkBatch) else self._with_pictures(taken)
+    def record(self, event: Event, *, more_follows: bool = False) -> None:
+        """Writes an event that neither tillerman nor the agent made, like output of the agent."""
+        for _, events, _ in self._intake.take([DecodedLine(None, (event,))]):
+            for one in events:
+                self.write(one, more_follows=more_follows)
 
     def write_words(self, words: ChunkBatch) -> None:
         """Writes all chunks of a batch."""
@@ -68,12 +64,8 @@ class EventWriter:
         self.journal.write_words(turn, words)
         self._shelf.note(turn, words.whole)
 
-    def _with_pictures(self, taken: Iterator[DecodedLine]) -> Iterator[Said]:
-        for raw, events, pictures in taken:
-            if pictures:
-                self._shelf.keep_bytes(pictures)
-            yield raw, events
-            del raw, events, pictures
+    def keep_pictures(self, pictures: Sequence[bytes]) -> None:
+        self._shelf.keep_bytes(pictures)
 
     def keep(self, files: Sequence[File]) -> tuple[Attachment, ...]:
         return self._shelf.keep(files)

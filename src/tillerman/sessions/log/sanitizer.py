@@ -18,6 +18,7 @@ from tillerman.core.events import (
     ThoughtChunk,
     ToolStarted,
     Unrecognized,
+    encode,
 )
 from tillerman.sessions.log.disk_budget import DiskBudget, weight
 from tillerman.sessions.log.size_caps import MESSAGE_CAP, SizeCaps
@@ -39,6 +40,13 @@ class ChunkBatch(NamedTuple):
     heard: Sequence[DecodedLine]  # one line and one event each
     whole: Chunk
     size: int  # bytes in the log
+
+
+class _Search(NamedTuple):
+    """Result of the search for secrets in a batch."""
+
+    clean: bool  # neither its lines nor its events contain one
+    lines_clean: bool
 
 
 class EventSanitizer:
@@ -73,21 +81,26 @@ class EventSanitizer:
     def take_at_once(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[DecodedLine]:
         """Like `take`, but text chunks stay together.
 
-        Secrets are searched once in all lines, and once in all text: only a batch that may contain
-        one is processed event by event.
+        Secrets are searched once, in all lines, events and text together: only a batch that may
+        contain one is searched again, event by event.
         """
-        kept, size = self._kept(batch)
-        clean = not self._secrets.finds(_BETWEEN.join([heard.raw for heard in kept if heard.raw]))
+        kept, encoded, size = self._kept(batch)
         whole = _one_message(kept) if size < RAW_CAP else None
         words = _BREAK + whole.text if whole else "".join(_words(kept))
-        plain = clean and self._redactor.passes(words)
+        lines = [heard.raw for heard in kept if heard.raw]
+        clean = False
+        if size < RAW_CAP:
+            text = self._redactor.with_context(words) if words else b""
+            clean = not self._secrets.finds(_BETWEEN.join([*lines, *encoded, text]))
+        found = _Search(clean, clean or not self._secrets.finds(_BETWEEN.join(lines)))
+        plain = found.lines_clean and (not words or self._redactor.passes(words, searched=clean))
         if whole and plain:
             self._speaking = kept[-1].events[0]  # type: ignore[assignment]
             return ChunkBatch(kept, whole, size)
-        return self._gone_through(kept, clean, plain)
+        return self._gone_through(kept, found, plain)
 
     def _gone_through(
-        self, kept: Sequence[DecodedLine], clean: bool, plain: bool
+        self, kept: Sequence[DecodedLine], found: _Search, plain: bool
     ) -> Iterator[DecodedLine]:
         for heard in kept:
             raw, said, pictures = heard
@@ -98,9 +111,12 @@ class EventSanitizer:
             events: list[Event] = []
             whole = True
             for event in said:
-                events += self._event(event, plain)
-                whole &= not self._redactor.joined
-            stored = self._raw(raw, clean) if whole and not _spilled(said) else None
+                if isinstance(event, Chunk):
+                    events += self._text(event, plain)
+                    whole &= not self._redactor.joined
+                else:
+                    events += [*self._let_go(), self._settled(event, clean=found.clean)]
+            stored = self._raw(raw, found.lines_clean) if whole and not _spilled(said) else None
             yield DecodedLine(stored, events, [p for p in pictures if not self._secrets.finds(p)])
 
     def rest(self) -> list[Event]:
@@ -115,36 +131,39 @@ class EventSanitizer:
         """Redacts an event that tillerman made."""
         return self._settled(event)
 
-    def _kept(self, batch: Sequence[DecodedLine]) -> tuple[list[DecodedLine], int]:
-        """The lines that the turn's budget has room for, and their size."""
+    def _kept(self, batch: Sequence[DecodedLine]) -> tuple[list[DecodedLine], list[bytes], int]:
+        """The lines that the turn's budget has room for, their encoded events, and their size."""
         kept: list[DecodedLine] = []
+        encoded: list[bytes] = []
         total = 0
         for heard in batch:
-            size = _size(heard)
+            size, events = _measured(heard)
             if self._budget.spend(size, heard.events):
                 kept.append(heard if size < MESSAGE_CAP else self._shortened(heard))
+                encoded += events
                 total += size
                 continue
             if not self._dropped:
                 kept.append(DecodedLine(None, [self._over_budget()]))
             self._dropped.add(heard.raw or b"")
-        return kept, total
+        return kept, encoded, total
 
     def _shortened(self, heard: DecodedLine) -> DecodedLine:
         """Caps chunks before they are redacted; other events are capped one by one."""
         events = [self._caps.apply(e) if isinstance(e, Chunk) else e for e in heard.events]
         return DecodedLine(heard.raw, events, heard.kept)
 
-    def _event(self, event: Event, plain: bool) -> Sequence[Event]:
-        if not isinstance(event, Chunk):
-            return [*self._let_go(), self._settled(event)]
+    def _text(self, chunk: Chunk, plain: bool) -> Sequence[Event]:
         if plain:
-            self._speaking = event
-            return (event,)
-        return list(self._chunk(event))
+            self._speaking = chunk
+            return (chunk,)
+        return list(self._chunk(chunk))
 
-    def _settled(self, event: Event) -> Event:
-        redacted = self._secrets.redact_event(self._caps.apply(event))
+    def _settled(self, event: Event, *, clean: bool = False) -> Event:
+        """Caps the event, and redacts it unless it is known to be clean."""
+        redacted = self._caps.apply(event)
+        if not clean:
+            redacted = self._secrets.redact_event(redacted)
         if redacted is event:
             return event
         match event, redacted:
@@ -174,7 +193,7 @@ class EventSanitizer:
             yield msgspec.structs.replace(speaking, text=text)
 
     def _raw(self, raw: bytes | None, clean: bool) -> bytes | None:
-        if raw is None or self._redactor.held > HELD_RAW:
+        if raw is None or (self._speaking and self._redactor.held > HELD_RAW):
             return None
         if len(raw) <= RAW_CAP:
             return raw if clean else self._secrets.redact(raw)
@@ -217,15 +236,23 @@ def _spilled(said: Sequence[Event]) -> bool:
     return any(isinstance(event, Unrecognized) and event.spill for event in said)
 
 
-def _size(heard: DecodedLine) -> int:
-    """Bytes of a line in the log; most of a very long one goes to a spill file."""
+def _measured(heard: DecodedLine) -> tuple[int, list[bytes]]:
+    """Bytes of a line in the log, and its events but for chunks, encoded.
+
+    Most of a very long line goes to a spill file; its events are not encoded here.
+    """
     raw, events, _ = heard
     size = len(raw) if raw else 0
+    encoded: list[bytes] = []
     if size > RAW_CAP:
-        return 2 * RAW_CAP
+        return 2 * RAW_CAP, encoded
     for event in events:
-        size += weight(event)
-    return size
+        if type(event) in _CHUNKS:
+            size += weight(event)
+            continue
+        encoded.append(encode(event))
+        size += weight(event) if type(event) is Unrecognized else len(encoded[-1])
+    return size, encoded
 
 
 def _one_message(batch: Sequence[DecodedLine]) -> Chunk | None:

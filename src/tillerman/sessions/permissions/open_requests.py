@@ -68,15 +68,12 @@ class OpenRequests:
         self._agent = agent
         self._rules_changed = rules_changed
         self._rules: tuple[Rule, ...] = ()  # as last reported
-        self._open: dict[str, Request] = {}
+        self.unanswered: dict[str, Request] = {}  # by public id
         self._naming = RequestIds()
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
 
     @property
     def ids(self) -> Collection[str]:
-        return self._open.keys()
+        return self.unanswered.keys()
 
     def open(self, request: Request) -> Request:
         """Registers the request under a public id. Must run before the event is published."""
@@ -86,7 +83,7 @@ class OpenRequests:
         name = self._naming.name(request.request_id, taken)
         taken.add(name)
         request = replace(request, request_id=name)
-        self._open[name] = request
+        self.unanswered[name] = request
         return request
 
     def theirs(self, request_id: str) -> str:
@@ -110,7 +107,7 @@ class OpenRequests:
             return request
         reason = "; ".join(filter(None, (request.reason, decision.note)))
         explained = replace(request, reason=reason, title=visible(request.title))
-        self._open[request.request_id] = explained
+        self.unanswered[request.request_id] = explained
         return explained
 
     def judge(
@@ -127,7 +124,7 @@ class OpenRequests:
             answer = replace(waited.answer, remember=None)  # it is already a rule
             self.settle(request.request_id, answer, "person", waited.surface)
             return
-        if len(self._open) > MOST_OPEN:
+        if len(self.unanswered) > MOST_OPEN:
             self.settle(request.request_id, _TOO_MANY, "policy", "guard.requests")
             return
         clock = _clock_of(request.request_id)
@@ -140,12 +137,12 @@ class OpenRequests:
 
     def judge_again(self, context: DecisionContext) -> None:
         """Applies a new rule to the other open requests."""
-        for request in list(self._open.values()):
+        for request in list(self.unanswered.values()):
             self._settled_by(self.decide(request, context), request)
 
     def settle(self, request_id: str, answer: Answer, by: By, surface: str | None = None) -> None:
         """Resolves and closes the request; raises `RequestNotOpen` if it is already resolved."""
-        request = self._open.get(request_id)
+        request = self.unanswered.get(request_id)
         if request is None:
             raise RequestNotOpen(request_id)
         answer = checked(request, answer)
@@ -153,7 +150,7 @@ class OpenRequests:
             assert isinstance(request, PermissionRequested)
             if rule := remembered_rule(request, answer):
                 self._remembered.add(rule)
-        del self._open[request_id]
+        del self.unanswered[request_id]
         self._clocks.stop(_clock_of(request_id))
         event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
         self._memory.answered(request, event)
@@ -169,7 +166,7 @@ class OpenRequests:
             return None
         self._naming.drop(name)
         self._clocks.stop(_clock_of(name))
-        del self._open[name]
+        del self.unanswered[name]
         return name
 
     def forget_rule(self, told: str) -> None:
@@ -179,7 +176,7 @@ class OpenRequests:
         self.remembered_rules()
 
     def withdraw_all(self) -> None:
-        for request_id in list(self._open):
+        for request_id in list(self.unanswered):
             self.settle(request_id, Answer("deny"), "withdrawn")
 
     def turn_ended(self, end: TurnEnded) -> None:

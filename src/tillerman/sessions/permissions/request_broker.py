@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tillerman.core.agent import DecodedLine
 from tillerman.core.errors import UsageError
 from tillerman.core.events import (
     Answer,
@@ -66,20 +65,20 @@ class RequestBroker:
         self._later = later
         self._settled = settled
         self._consulted: dict[str, asyncio.Future[Answer]] = {}
-        self._calls: dict[str, ToolStarted] = {}  # running calls of MCP servers
+        self.mcp_calls: dict[str, ToolStarted] = {}  # running calls of MCP servers
 
     def hear(self, event: Event) -> None:
         match event:
-            case ToolStarted(tool="MCP", call_id=call_id) if len(self._calls) < MOST_CALLS:
-                self._calls[call_id] = event
+            case ToolStarted(tool="MCP", call_id=call_id) if len(self.mcp_calls) < MOST_CALLS:
+                self.mcp_calls[call_id] = event
             case ToolFinished(call_id=call_id):
-                self._calls.pop(call_id, None)
+                self.mcp_calls.pop(call_id, None)
 
     def caller_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
         """The agent's call behind this workspace tool call, if the agent reported one."""
-        for call_id, call in self._calls.items():
+        for call_id, call in self.mcp_calls.items():
             if call.name.endswith(tool) and call.input == arguments:
-                del self._calls[call_id]
+                del self.mcp_calls[call_id]
                 return call_id
         return None
 
@@ -121,9 +120,7 @@ class RequestBroker:
 
     def tell(self, event: Event, *, more_follows: bool = False) -> None:
         """Records an event that does not come from the agent."""
-        for _, events in self._log.take([DecodedLine(None, (event,))]):
-            for one in events:
-                self._log.write(one, more_follows=more_follows)
+        self._log.record(event, more_follows=more_follows)
         self._settled()
 
     def ask(self, event: PermissionRequested | QuestionAsked, raw: bytes | None) -> None:

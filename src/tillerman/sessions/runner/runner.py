@@ -123,6 +123,7 @@ class Runner:
         self._meter = UsageMeter(limits, self._models)
         self._watched = _VISIBLE | self._meter.watches | WATCHES
         self._turns = TurnNumbers(last_turn)
+        self._intake = intake
         self._log = EventWriter(journal, intake, shelf, self._turns, history)
         self._bearing = LiveSettings(context, self._line, self._log, self._models)
         self._outlook = TurnSnapshot(order.spec.cwd)
@@ -487,17 +488,19 @@ class Runner:
         self._line.warm()
 
     async def _heard(self, batch: Sequence[DecodedLine]) -> None:
-        taken = self._log.take_at_once(batch)
+        taken = self._intake.take_at_once(batch)
         if isinstance(taken, ChunkBatch):
             self._hear_words(taken)
         else:
-            for raw, events in taken:
+            for raw, events, pictures in taken:
+                if pictures:
+                    self._log.keep_pictures(pictures)
                 for event in events:
                     if type(event) in _ACTED_ON:
                         await self._act(event, raw)
                     else:
                         self._hear(event, raw)
-                del raw, events
+                del raw, events, pictures
         self._guard.pause()  # while the store is behind, the delay is not the agent's
         await self._log.journal.room()
         self._await_words()
@@ -603,16 +606,22 @@ class Runner:
 
     def _await_words(self) -> None:
         """Starts the idle timer, unless a user or another agent is being waited for."""
-        self._guard.pause()
-        if (self._turns or self._background) and not self._requests and not self._going_on:
+        if (
+            (self._turns or self._background)
+            and not self._requests.unanswered
+            and not self._going_on
+        ):
             self._guard.await_words()
+        else:
+            self._guard.pause()
 
     def _watch(self, event: Event) -> None:
         if type(event) in _VISIBLE:
             self._visible = self._begun = True
         if type(event) in WATCHES:
             self._gate.hear(event)
-            self._liaison.hear(event)
+            if isinstance(event, ToolStarted) or self._liaison.mcp_calls:
+                self._liaison.hear(event)
         if type(event) in self._guard.watches:
             self._guard.count(event)
 
