@@ -1,11 +1,11 @@
-"""The path of a tool result from the agent's pipe to the store, as traced: short, and as drawn."""
+"""The paths of a line, a request and a prompt, as traced: as drawn, and that of a line is short."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, NamedTuple
@@ -18,16 +18,19 @@ import tillerman
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import AgentInfo, Prompt, SessionSpec
-from tillerman.core.events import ToolFinished
+from tillerman.core.events import RequestAnswered, ToolFinished
 from tillerman.core.wire import Launch
 
 SOURCE = Path(tillerman.__file__).parent
 DRAWING = SOURCE.parents[1] / "ARCHITECTURE.md"
 
-MOST_FILES = 22
+MOST_FILES = 23
 MOST_CALLS = 30
 
-FIRST, LAST, PUBLISHED = "PipeReader._take", "EventLog.write", "Broadcast.publish"
+READ, STORED, PUBLISHED = "PipeReader._take", "EventLog.write", "Broadcast.publish"
+PROMPTED, WRITTEN = "Session.prompt", "PipeWriter.write"
+PARTS = ("agent/", "fallback/", "log/", "runner/", "session.py")
+OURS = ("agents/stdio/", *(f"sessions/{part}" for part in PARTS))
 STARTS = 0x20 | 0x80 | 0x200  # code flags of a generator, coroutine and asynchronous generator
 
 
@@ -39,10 +42,11 @@ class Call(NamedTuple):
 
 
 class Trace:
-    """Records the calls of this thread between the modules of tillerman, for one line."""
+    """Records the calls of this thread between the modules of tillerman, from the first one on."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: str) -> None:
         self.calls: list[Call] = []
+        self._first = first
 
     def start(self) -> None:
         sys.setprofile(self._profile)
@@ -55,29 +59,33 @@ class Trace:
         return self.calls[: names.index(name) + 1]
 
     def _profile(self, frame: FrameType, event: str, _: Any) -> None:
-        file = _file(frame)
-        if event != "call" or not file:
+        if event != "call" or not (file := _file(frame)):
             return
-        if not self.calls and frame.f_code.co_qualname != FIRST:
+        if not self.calls and frame.f_code.co_qualname != self._first:
             return
-        if _outermost(frame).startswith(("agents/stdio/", "sessions/agent/", "sessions/log/")):
+        if _outermost(frame).startswith(OURS):
             resumes = bool(frame.f_code.co_flags & STARTS) and frame.f_lasti > 8
             caller = _file(frame.f_back) if frame.f_back else ""
             self.calls.append(Call(caller, file, frame.f_code.co_qualname, resumes))
 
 
 def _file(frame: FrameType) -> str:
-    path = Path(frame.f_code.co_filename)
+    return _in_source(frame.f_code.co_filename)
+
+
+@cache
+def _in_source(name: str) -> str:
+    path = Path(name)
     return str(path.relative_to(SOURCE)) if path.is_relative_to(SOURCE) else ""
 
 
 def _outermost(frame: FrameType) -> str:
-    """The file that the event loop called, which tells the line's work from that of others."""
-    outermost, at = "", frame
+    """The file that the event loop called, which tells this work from that of other tasks."""
+    outermost, at = "", frame.f_back
     while at is not None:
         outermost = _file(at) or outermost
-        at = at.f_back  # type: ignore[assignment]
-    return outermost
+        at = at.f_back
+    return outermost or _file(frame)
 
 
 class PrintingWire(MockWire):
@@ -86,9 +94,13 @@ class PrintingWire(MockWire):
     folder: ClassVar[Path]
 
     def launch(self, spec: SessionSpec, prompt: Prompt | None) -> Launch:
-        wait = f"while ! [ -e {self.folder}/go ]; do sleep 0.02; done"
-        printed = f"read prompt; cat {self.folder}/first; {wait}; cat {self.folder}/second"
-        return Launch(["sh", "-c", f"{printed}; read never"])
+        steps = ["read prompt", "cat first", _wait("ask"), "cat request", "read answer"]
+        steps += [_wait("finish"), "cat second", "read never"]
+        return Launch(["sh", "-c", f"cd {self.folder}; {'; '.join(steps)}"])
+
+
+def _wait(file: str) -> str:
+    return f"while ! [ -e {file} ]; do sleep 0.02; done"
 
 
 def _written(*messages: dict[str, Any]) -> bytes:
@@ -100,33 +112,48 @@ def _result(call: str) -> dict[str, Any]:
     return {"type": "result", "call_id": call, "outcome": "completed", "content": [text]}
 
 
+class Traces(NamedTuple):
+    prompt: Trace
+    request: Trace
+    line: Trace
+
+
 @pytest.fixture
-async def trace(desk: Desk, tmp_path: Path) -> Trace:
-    """Traces the second of two results, when everything is loaded."""
-    calls = [
-        {"type": "call", "id": call, "tool": "run", "input": {"command": "ls"}}
-        for call in ("one", "two")
-    ]
+async def traces(desk: Desk, tmp_path: Path) -> Traces:
+    """Traces a prompt, a request, and the second of two results, when everything is loaded."""
+    call = {"tool": "run", "input": {"command": "ls"}}
+    calls = [{"type": "call", "id": name, **call} for name in ("one", "two")]
+    request = {"type": "ask", "request_id": "request", "call_id": "two", **call}
     (tmp_path / "first").write_bytes(_written(*calls, _result("one")))
+    (tmp_path / "request").write_bytes(_written(request))
     (tmp_path / "second").write_bytes(_written(_result("two")))
     PrintingWire.folder = tmp_path
     desk.agent = StdioAgent(AgentInfo("mock", "Mock"), PrintingWire)
     spec = SessionSpec(cwd=desk.project, accept_advisory=True)
     terms = desk.terms(secrets=[("KEY", "c0ffee-Kx81jQzT7vYwR5u")])
     session = await desk.sessions.start(desk.agent, spec, terms)
+    traces = Traces(Trace(PROMPTED), Trace(READ), Trace(READ))
+    traces.prompt.start()
     await session.prompt("go")
-    trace = Trace()
+    traces.prompt.stop()
     async with asyncio.timeout(30):
         async for entry in session.entries():
             match entry.event:
                 case ToolFinished(call_id="one"):
-                    await asyncio.sleep(0.1)  # until the first result is durable and published
-                    trace.start()
-                    (tmp_path / "go").touch()
+                    await _begin(traces.request, tmp_path / "ask")
+                case RequestAnswered():
+                    await _begin(traces.line, tmp_path / "finish")
                 case ToolFinished(call_id="two"):
-                    trace.stop()
-                    return trace
+                    traces.line.stop()
+                    return traces
     raise AssertionError("the session ended before the second result")
+
+
+async def _begin(trace: Trace, file: Path) -> None:
+    """Begins a trace when all that was before is durable and published."""
+    await asyncio.sleep(0.1)
+    trace.start()
+    file.touch()
 
 
 def _crossing(calls: list[Call]) -> list[Call]:
@@ -137,15 +164,16 @@ def _files(calls: list[Call]) -> list[str]:
     return list(dict.fromkeys(call.file for call in calls))
 
 
-def _drawn() -> Iterator[str]:
-    """The files of the drawing, from the pipe to the readers."""
-    section = DRAWING.read_text().split("## The path of a line")[1].split("```")[1]
-    for file in re.findall(r"\b[a-z_]+/[a-z_/]+\.py", section):
-        yield file.replace("agents/claude/", "agents/mock/")
+def _drawn(path: str) -> list[str]:
+    """The files of a drawing, in its order."""
+    section = DRAWING.read_text().split(f"## The path of a {path}")[1].split("```")[1]
+    files = re.findall(r"\b[a-z_]+/[a-z_/]+\.py", section)
+    assert len(files) > 5
+    return [file.replace("agents/claude/", "agents/mock/") for file in files]
 
 
-def test_a_tool_result_passes_few_files_and_calls_to_the_store(trace: Trace) -> None:
-    path = trace.until(LAST)
+def test_a_tool_result_passes_few_files_and_calls_to_the_store(traces: Traces) -> None:
+    path = traces.line.until(STORED)
     files = _files(path)
     calls = [call for call in _crossing(path) if call.caller and not call.resumes]
     print(f"{len(files)} files, {len(calls)} calls from a file to another")
@@ -155,13 +183,20 @@ def test_a_tool_result_passes_few_files_and_calls_to_the_store(trace: Trace) -> 
     assert len(calls) <= MOST_CALLS
 
 
-def test_secrets_are_searched_once_in_a_tool_result(trace: Trace) -> None:
-    searches = [call for call in trace.calls if call.name == "Secrets.spans" and not call.resumes]
+def test_secrets_are_searched_once_in_a_tool_result(traces: Traces) -> None:
+    calls = traces.line.calls
+    searches = [call for call in calls if call.name == "Secrets.spans" and not call.resumes]
     assert len(searches) == 1
 
 
-def test_the_path_of_a_line_is_drawn_as_it_is_traced(trace: Trace) -> None:
-    drawn = list(_drawn())
-    traced = _files(trace.until(PUBLISHED))
-    assert len(drawn) > 5
-    assert [file for file in traced if file in drawn] == drawn
+def test_the_path_of_a_line_is_drawn_as_it_is_traced(traces: Traces) -> None:
+    drawn = _drawn("line")
+    assert [file for file in _files(traces.line.until(PUBLISHED)) if file in drawn] == drawn
+
+
+@pytest.mark.parametrize("path", ["request", "prompt"])
+def test_the_paths_to_the_agent_are_drawn_as_they_are_traced(traces: Traces, path: str) -> None:
+    trace: Trace = getattr(traces, path)
+    traced = iter([call.file for call in trace.until(WRITTEN)])
+    for file in _drawn(path):
+        assert file in traced, f"{file} is not traced after the files before it"

@@ -172,6 +172,7 @@ class Sessions:
         from tillerman.sessions.log.disk_budget import DiskBudget
         from tillerman.sessions.log.sanitizer import EventSanitizer
         from tillerman.sessions.permissions.session_rules import SessionRules
+        from tillerman.sessions.runner.collaborators import LogParts, PermissionParts
         from tillerman.sessions.runner.runner import Runner
         from tillerman.supervision.client.warden_client import WardenClient
         from tillerman.workspace.files.policy_lookup import DiskFiles
@@ -265,25 +266,29 @@ class Sessions:
         runner = Runner(
             order,
             host=host,
-            journal=LogAppender(row.id, self.log, broadcast),
-            intake=EventSanitizer(
-                known,
-                output_cap=terms.output_cap,
-                budget=budget,
-                spill=host(terms).spill,
-                cwd=str(spec.cwd),
-            ),
-            history=lambda: read_all(self.log, row.id),
             native_id=row.native_id if order.agent.info.name == row.agent else None,
-            last_turn=row.turns,
-            policy=policy,
-            context=context,
-            recall=lambda: self._recollection(row) if row.entries else SessionRules(),
-            remembered=remembered,
-            shelf=AttachmentIndexer(row.id, self.search, self.attachments, known),
+            log=LogParts(
+                journal=LogAppender(row.id, self.log, broadcast),
+                intake=EventSanitizer(
+                    known,
+                    output_cap=terms.output_cap,
+                    budget=budget,
+                    spill=host(terms).spill,
+                    cwd=str(spec.cwd),
+                ),
+                shelf=AttachmentIndexer(row.id, self.search, self.attachments, known),
+                history=lambda: read_all(self.log, row.id),
+                last_turn=row.turns,
+            ),
+            permissions=PermissionParts(
+                policy=policy,
+                context=context,
+                recall=lambda: self._recollection(row) if row.entries else SessionRules(),
+                remembered=remembered,
+                rules_changed=judged.update,
+            ),
             relay=relay or FallbackPolicy(),
             opened=tenure.begins,
-            rules_changed=judged.update,
             enforcement=enforcement,
         )
         judged.attach(warden)

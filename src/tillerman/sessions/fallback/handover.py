@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from msgspec.structs import replace
@@ -28,6 +29,14 @@ from tillerman.sessions.run_settings import LaunchPlan
 
 GO_ON = Prompt("Go on where you stopped: the rate limit is over.")
 LEAST_COST = 0.01  # US dollars; an agent with a zero limit would not start
+
+
+@dataclass
+class TurnProgress:
+    """What a turn has produced so far."""
+
+    visible: bool = False  # output or actions of the current agent
+    begun: bool = False  # or of an earlier agent of the turn
 
 
 class Handover:
@@ -113,19 +122,18 @@ class Handover:
         raw: bytes | None,
         *,
         asked: Prompt,
-        begun: Callable[[], bool],
+        progress: TurnProgress,
         first: bool,
     ) -> Prompt | None:
         """Returns the prompt for continuing after an agent stopped; None if no agent is left.
 
-        `asked` is the prompt of the turn, `begun` returns whether the turn has produced output or
-        actions by now, `first` that there was no earlier turn.
+        `asked` is the prompt of the turn, `first` that there was no earlier turn.
         """
         match way:
             case RetryAfter(seconds):
                 self._log.say(self._waits(seconds), raw)
                 await asyncio.sleep(seconds)
-                return GO_ON if begun() else asked
+                return GO_ON if progress.begun else asked
             case Repair(text):
                 self._log.say(_warning("retry", f"{why}: it is asked once more"), raw)
                 self._log.say(UserMessage(text=text, how="repair"))
@@ -143,7 +151,7 @@ class Handover:
                 if found.order is None:
                     return None
                 await self.pass_to(found.order)
-                return asked if first and not begun() else await self._unfinished(asked, why)
+                return asked if first and not progress.begun else await self._unfinished(asked, why)
 
     async def _unfinished(self, asked: Prompt, why: str) -> Prompt:
         files = await self._outlook.so_far()

@@ -49,6 +49,9 @@ class _Search(NamedTuple):
     lines_clean: bool
 
 
+_CLEAN = _Search(clean=True, lines_clean=True)
+
+
 class EventSanitizer:
     """Sanitizes the output of one session; the budget is refilled at each turn."""
 
@@ -88,12 +91,13 @@ class EventSanitizer:
         whole = _one_message(kept) if size < RAW_CAP else None
         words = _BREAK + whole.text if whole else "".join(_words(kept))
         lines = [heard.raw for heard in kept if heard.raw]
-        clean = False
-        if size < RAW_CAP:
-            text = self._redactor.with_context(words) if words else b""
-            clean = not self._secrets.finds(_BETWEEN.join([*lines, *encoded, text]))
-        found = _Search(clean, clean or not self._secrets.finds(_BETWEEN.join(lines)))
-        plain = found.lines_clean and (not words or self._redactor.passes(words, searched=clean))
+        text = self._redactor.with_context(words) if words else b""
+        if size < RAW_CAP and not self._secrets.finds(_BETWEEN.join([*lines, *encoded, text])):
+            found = _CLEAN
+            plain = not words or self._redactor.accepts(text)
+        else:
+            found = _Search(False, not self._secrets.finds(_BETWEEN.join(lines)))
+            plain = found.lines_clean and self._redactor.passes(words)
         if whole and plain:
             self._speaking = kept[-1].events[0]  # type: ignore[assignment]
             return ChunkBatch(kept, whole, size)
@@ -137,12 +141,13 @@ class EventSanitizer:
         encoded: list[bytes] = []
         total = 0
         for heard in batch:
-            size, events = _measured(heard)
+            before = len(encoded)
+            size = _measured(heard, encoded)
             if self._budget.spend(size, heard.events):
                 kept.append(heard if size < MESSAGE_CAP else self._shortened(heard))
-                encoded += events
                 total += size
                 continue
+            del encoded[before:]
             if not self._dropped:
                 kept.append(DecodedLine(None, [self._over_budget()]))
             self._dropped.add(heard.raw or b"")
@@ -236,23 +241,22 @@ def _spilled(said: Sequence[Event]) -> bool:
     return any(isinstance(event, Unrecognized) and event.spill for event in said)
 
 
-def _measured(heard: DecodedLine) -> tuple[int, list[bytes]]:
-    """Bytes of a line in the log, and its events but for chunks, encoded.
+def _measured(heard: DecodedLine, encoded: list[bytes]) -> int:
+    """Bytes of a line in the log. Appends its events but for chunks to `encoded`.
 
     Most of a very long line goes to a spill file; its events are not encoded here.
     """
     raw, events, _ = heard
     size = len(raw) if raw else 0
-    encoded: list[bytes] = []
     if size > RAW_CAP:
-        return 2 * RAW_CAP, encoded
+        return 2 * RAW_CAP
     for event in events:
         if type(event) in _CHUNKS:
             size += weight(event)
             continue
         encoded.append(encode(event))
         size += weight(event) if type(event) is Unrecognized else len(encoded[-1])
-    return size, encoded
+    return size
 
 
 def _one_message(batch: Sequence[DecodedLine]) -> Chunk | None:

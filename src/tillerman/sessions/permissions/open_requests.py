@@ -8,7 +8,6 @@ from typing import Literal
 from msgspec import MsgspecError, convert, to_builtins
 from msgspec.structs import replace
 
-from tillerman.core.agent import AgentInfo
 from tillerman.core.errors import RequestNotOpen, UsageError
 from tillerman.core.events import (
     Answer,
@@ -35,6 +34,7 @@ By = Literal["policy", "person", "timeout", "withdrawn"]
 Answered = Callable[[Request, RequestAnswered], None]
 
 _TOO_MANY = Answer("deny", note="Too many requests are open already.")
+REQUEST_TIMER = "request "  # begins the names of the timers of requests
 MOST_OPEN = 1_000  # no user answers that many, and each is stored until then
 
 
@@ -42,8 +42,7 @@ class OpenRequests:
     """The open requests of a session.
 
     `answered` is called once per request, before anything else can happen to it. `recall` reads the
-    rules from earlier answers of the session, at the first request; `agent` returns the current
-    agent.
+    rules from earlier answers of the session, at the first request.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class OpenRequests:
         *,
         recall: Callable[[], SessionRules] = SessionRules,
         remembered: ProjectRules | None = None,
-        agent: Callable[[], AgentInfo] = lambda: AgentInfo("", ""),
         rules_changed: Callable[[tuple[Rule, ...]], None] = lambda _: None,
     ) -> None:
         self._policy = policy
@@ -65,7 +63,6 @@ class OpenRequests:
         self._recall = recall
         self._recalled: SessionRules | None = None
         self._remembered = remembered
-        self._agent = agent
         self._rules_changed = rules_changed
         self._rules: tuple[Rule, ...] = ()  # as last reported
         self.unanswered: dict[str, Request] = {}  # by public id
@@ -96,7 +93,7 @@ class OpenRequests:
             return None
         rules = self.remembered_rules()
         policy = self._policy.remembering(rules) if rules else self._policy
-        return policy.decide(request, replace(context, agent=self._agent().name))
+        return policy.decide(request, context)
 
     def explained(self, request: Request, decision: Decision | None) -> Request:
         """Adds the reason to the request if a user's rule or a guard requires asking."""
@@ -127,8 +124,7 @@ class OpenRequests:
         if len(self.unanswered) > MOST_OPEN:
             self.settle(request.request_id, _TOO_MANY, "policy", "guard.requests")
             return
-        clock = _clock_of(request.request_id)
-        self._clocks.start(clock, self.limit, self._expire, request.request_id)
+        self._clocks.start(_clock_of(request.request_id), self.limit)
 
     def judge_by(self, policy: Policy, context: DecisionContext) -> None:
         """Applies another preset from now on."""
@@ -204,8 +200,9 @@ class OpenRequests:
         self.settle(request.request_id, _told(decision, request), "policy", decision.rule)
         return True
 
-    def _expire(self, request_id: str) -> None:
-        self.settle(request_id, _late(self.limit), "timeout")
+    def expired(self, timer: str) -> None:
+        """Denies the request whose timer ran out."""
+        self.settle(timer.removeprefix(REQUEST_TIMER), _late(self.limit), "timeout")
 
 
 def checked(request: Request, answer: Answer) -> Answer:
@@ -298,4 +295,4 @@ def _late(limit: float | None) -> Answer:
 
 def _clock_of(request_id: str) -> str:
     """A prefixed timer name: the agent chooses the id, and could stop another timer with it."""
-    return f"request {request_id}"
+    return f"{REQUEST_TIMER}{request_id}"

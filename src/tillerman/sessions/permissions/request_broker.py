@@ -67,7 +67,8 @@ class RequestBroker:
         self._consulted: dict[str, asyncio.Future[Answer]] = {}
         self.mcp_calls: dict[str, ToolStarted] = {}  # running calls of MCP servers
 
-    def hear(self, event: Event) -> None:
+    def observe(self, event: Event) -> None:
+        """Follows the running calls of MCP servers."""
         match event:
             case ToolStarted(tool="MCP", call_id=call_id) if len(self.mcp_calls) < MOST_CALLS:
                 self.mcp_calls[call_id] = event

@@ -26,20 +26,19 @@ class Redactor:
         """Returns what was held back, once no more data follows."""
         return self._advance(b"", more=False)
 
+    def passes(self, data: bytes) -> bool:
+        """Accepts the data unchanged if nothing in it is, or may start, a secret."""
+        text = self.with_context(data)
+        return not self._secrets.finds(text) and self.accepts(text)
+
     def with_context(self, data: bytes) -> bytes:
         """Returns the data after the end of the text before it, for a search by the caller."""
         return self._context + data
 
-    def passes(self, data: bytes, *, searched: bool = False) -> bool:
-        """Accepts the data unchanged if nothing in it is, or may start, a secret.
-
-        `searched`: the caller has searched `with_context(data)`, and found no secret.
-        """
-        text = self._context + data
+    def accepts(self, text: bytes) -> bool:
+        """Like `passes`, for the result of `with_context` in which no secret was found."""
         self.joined = False
-        if self._held or (not searched and self._secrets.finds(text)):
-            return False
-        if self._secrets.beginning(text, len(self._context)) < len(text):
+        if self._held or self._secrets.beginning(text, len(self._context)) < len(text):
             return False
         self._context = text[-_CONTEXT:]
         return True
@@ -83,11 +82,14 @@ class TextRedactor:
     def flush(self) -> str:
         return self._bytes.flush().decode("utf-8", "surrogatepass")
 
+    def passes(self, text: str) -> bool:
+        return self._bytes.passes(text.encode("utf-8", "surrogatepass"))
+
     def with_context(self, text: str) -> bytes:
         return self._bytes.with_context(text.encode("utf-8", "surrogatepass"))
 
-    def passes(self, text: str, *, searched: bool = False) -> bool:
-        return self._bytes.passes(text.encode("utf-8", "surrogatepass"), searched=searched)
+    def accepts(self, text: bytes) -> bool:
+        return self._bytes.accepts(text)
 
     @property
     def held(self) -> int:
