@@ -22,7 +22,7 @@ async def test_more_requests_than_a_person_could_answer_are_denied_at_once() -> 
     for number in range(MOST_OPEN + 100):
         request = PermissionRequested(request_id=str(number), tool="Bash", title="ls", input={})
         requests.open(request)
-        requests.judge(request, DecisionContext(cwd=PurePath("/proj")))
+        requests.resolve_or_wait(request, DecisionContext(cwd=PurePath("/proj")))
     assert [event.answer.option for event in told] == ["deny"] * 100
     assert {event.by for event in told} == {"policy"}
     requests.withdraw_all()

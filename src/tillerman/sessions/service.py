@@ -259,7 +259,7 @@ class Sessions:
             )
 
         def report(notice: Notice) -> None:
-            runner.liaison.tell(notice)
+            runner.broker.record(notice)
 
         tenure = AgentRow(self.catalog, row, settings)
         broadcast = Broadcast(row.id, self.log, row.entries)
@@ -268,15 +268,15 @@ class Sessions:
             host=host,
             native_id=row.native_id if order.agent.info.name == row.agent else None,
             log=LogParts(
-                journal=LogAppender(row.id, self.log, broadcast),
-                intake=EventSanitizer(
+                appender=LogAppender(row.id, self.log, broadcast),
+                sanitizer=EventSanitizer(
                     known,
                     output_cap=terms.output_cap,
                     budget=budget,
                     spill=host(terms).spill,
                     cwd=str(spec.cwd),
                 ),
-                shelf=AttachmentIndexer(row.id, self.search, self.attachments, known),
+                indexer=AttachmentIndexer(row.id, self.search, self.attachments, known),
                 history=lambda: read_all(self.log, row.id),
                 last_turn=row.turns,
             ),
@@ -287,13 +287,13 @@ class Sessions:
                 remembered=remembered,
                 rules_changed=judged.update,
             ),
-            relay=relay or FallbackPolicy(),
+            fallback=relay or FallbackPolicy(),
             opened=tenure.begins,
             enforcement=enforcement,
         )
         judged.attach(warden)
-        protection.listen(runner.liaison.tell)
-        bench = await tools.open(spec, terms, runner.liaison, known, enforcement) if tools else None
+        protection.listen(runner.broker.record)
+        bench = await tools.open(spec, terms, runner.broker, known, enforcement) if tools else None
         runner.warm()
         unwatch = self._watch_storage(runner)
         door = OwnerServer(runner, broadcast)

@@ -10,8 +10,8 @@ from tillerman.sessions.fallback.policy import FallbackPolicy
 class RetryWatch:
     """Watches retry notices; `ending` replaces the end of a stopped turn by the reason."""
 
-    def __init__(self, relay: FallbackPolicy) -> None:
-        self._relay = relay
+    def __init__(self, policy: FallbackPolicy) -> None:
+        self._policy = policy
         self.begin_turn()
 
     def begin_turn(self) -> None:
@@ -44,5 +44,5 @@ class RetryWatch:
             self._refusals += 1
             return self._refusals > 1
         if failure.kind == "rate_limited":
-            return self._relay.stops_retries(failure, visible=visible)
+            return self._policy.stops_retries(failure, visible=visible)
         return failure.kind in NO_RETRY_HELPS

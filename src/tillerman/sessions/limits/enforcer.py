@@ -33,22 +33,22 @@ LimitEffects = Sequence[StopAgent | WarnUser]
 class LimitEnforcer:
     """Enforces the limits of a session's turns; its methods return what the runner has to do."""
 
-    def __init__(self, limits: TurnLimits, meter: UsageMeter, clocks: Timers) -> None:
+    def __init__(self, limits: TurnLimits, meter: UsageMeter, timers: Timers) -> None:
         self._limits = limits
         self._meter = meter
-        self._clocks = clocks
+        self._timers = timers
         self._warned = ""
         self._silent_since: float | None = None  # None: the agent waits for tillerman
         self._idle_timer = False  # it runs
         self.watches = meter.watches
-        self.verdict: Failure | None = None  # why the turn fails, overriding the agent's end reason
+        self.violation: Failure | None = None  # overrides the end that the agent reports
 
     def begin_turn(self) -> LimitEffects:
         """Starts the limits of a turn; stops it if a limit is already exceeded."""
-        self.verdict = None
-        self._clocks.start("turn", self._limits.turn)
+        self.violation = None
+        self._timers.start("turn", self._limits.turn)
         self.begin_work()
-        return self._judge(self._meter.over())
+        return self._exceeded(self._meter.over())
 
     def begin_work(self) -> None:
         """Starts the work of an agent in the turn, which may be a fallback agent."""
@@ -57,13 +57,13 @@ class LimitEnforcer:
 
     def end_turn(self) -> None:
         """Ends the turn. Its timer keeps running for background tasks."""
-        self.verdict = None
+        self.violation = None
 
-    def condemn(self, why: Failure) -> None:
+    def fail_turn(self, why: Failure) -> None:
         """Fails the turn for a reason that takes precedence over exceeded limits."""
-        self.verdict = why
+        self.violation = why
 
-    def await_words(self) -> None:
+    def expect_output(self) -> None:
         """Starts the idle timer: an agent without output is stuck."""
         if self._limits.idle is not None:
             self._silent_since = monotonic()
@@ -75,8 +75,8 @@ class LimitEnforcer:
         self._silent_since = None
 
     def rest(self) -> None:
-        self._clocks.stop("turn")
-        self._clocks.stop("idle")
+        self._timers.stop("turn")
+        self._timers.stop("idle")
         self._silent_since, self._idle_timer = None, False
 
     def expired(self, timer: str) -> LimitEffects:
@@ -87,7 +87,7 @@ class LimitEnforcer:
 
     def _start_idle_timer(self, seconds: float) -> None:
         self._idle_timer = True
-        self._clocks.start("idle", seconds)
+        self._timers.start("idle", seconds)
 
     def _check_silence(self, limit: float) -> LimitEffects:
         """Restarts the timer if there was output meanwhile, rather than at each output."""
@@ -101,7 +101,7 @@ class LimitEnforcer:
         return ()
 
     def use(self, usage: UsageReported, model: str | None) -> LimitEffects:
-        return self._judge(self._meter.use(usage, model))
+        return self._exceeded(self._meter.use(usage, model))
 
     def check_price(self, agent: AgentInfo, model: str | None) -> LimitEffects:
         """Checks that the model has a price, as soon as the model is known."""
@@ -109,16 +109,16 @@ class LimitEnforcer:
         if failure is None or not agent.can.isdisjoint(REPORTS_COST):
             return ()
         if not self._limits.accept_unpriced:
-            return self._judge(failure)
+            return self._exceeded(failure)
         return self._warn(f"{failure.message}: {agent.name} goes on without that limit")
 
     def count(self, event: Event, agent: str) -> LimitEffects:
-        exceeded = self._judge(self._meter.count(event))
+        exceeded = self._exceeded(self._meter.count(event))
         text = self._meter.gap(agent)
         return (*exceeded, *(self._warn(text) if text else ()))
 
     def _late(self, what: str, limit: float) -> LimitEffects:
-        return self._judge(
+        return self._exceeded(
             Failure(
                 kind="timed_out",
                 message=f"{what} lasted longer than {limit:g} s",
@@ -133,8 +133,8 @@ class LimitEnforcer:
         self._warned = text
         return (WarnUser(text),)
 
-    def _judge(self, failure: Failure | None) -> LimitEffects:
-        if failure is None or self.verdict:
+    def _exceeded(self, failure: Failure | None) -> LimitEffects:
+        if failure is None or self.violation:
             return ()
-        self.verdict = failure
+        self.violation = failure
         return (StopAgent(failure),)

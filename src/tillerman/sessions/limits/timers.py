@@ -21,5 +21,5 @@ class Timers:
             self._running[name] = loop.call_later(seconds, self._expired, name)
 
     def stop(self, name: str) -> None:
-        if clock := self._running.pop(name, None):
-            clock.cancel()
+        if timer := self._running.pop(name, None):
+            timer.cancel()

@@ -63,7 +63,7 @@ class LogAppender:
             self._lines.append((self._seq, self._seq, raw))
             self._size += len(raw)
 
-    def write_words(self, turn: int, words: ChunkBatch) -> None:
+    def write_chunks(self, turn: int, words: ChunkBatch) -> None:
         if self.failure:
             return
         self._begin_batch()

@@ -26,80 +26,82 @@ class EventWriter:
 
     def __init__(
         self,
-        journal: LogAppender,
-        intake: EventSanitizer,
-        shelf: AttachmentIndexer,
+        appender: LogAppender,
+        sanitizer: EventSanitizer,
+        indexer: AttachmentIndexer,
         turns: TurnNumbers,
         entries: Callable[[], Iterable[Entry]],
     ) -> None:
-        self.journal = journal
-        self._intake = intake
-        self._shelf = shelf
+        self.appender = appender
+        self._sanitizer = sanitizer
+        self._indexer = indexer
         self._turns = turns
         self._entries = entries
 
     def write(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
         turn = self._turns.of(event)
-        self.journal.write(turn, event, raw, more_follows=more_follows)
+        self.appender.write(turn, event, raw, more_follows=more_follows)
         if type(event) in INDEXED:
-            self._shelf.note(turn, event)
+            self._indexer.note(turn, event)
 
-    def say(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
+    def write_own(
+        self, event: Event, raw: bytes | None = None, *, more_follows: bool = False
+    ) -> None:
         """Writes an event that tillerman made or changed, after redacting it."""
-        self.write(self._intake.clean(event), raw, more_follows=more_follows)
+        self.write(self._sanitizer.clean(event), raw, more_follows=more_follows)
 
-    def say_all(self, events: Iterable[Event], raw: bytes | None = None) -> None:
+    def write_all_own(self, events: Iterable[Event], raw: bytes | None = None) -> None:
         for event in events:
-            self.say(event, raw)
+            self.write_own(event, raw)
 
     def record(self, event: Event, *, more_follows: bool = False) -> None:
         """Writes an event that neither tillerman nor the agent made, like output of the agent."""
-        for _, events, _ in self._intake.take([DecodedLine(None, (event,))]):
+        for _, events, _ in self._sanitizer.sanitize([DecodedLine(None, (event,))]):
             for one in events:
                 self.write(one, more_follows=more_follows)
 
-    def write_words(self, words: ChunkBatch) -> None:
+    def write_chunks(self, words: ChunkBatch) -> None:
         """Writes all chunks of a batch."""
         turn = self._turns.of(words.whole)
-        self.journal.write_words(turn, words)
-        self._shelf.note(turn, words.whole)
+        self.appender.write_chunks(turn, words)
+        self._indexer.note(turn, words.whole)
 
-    def keep_pictures(self, pictures: Sequence[bytes]) -> None:
-        self._shelf.keep_bytes(pictures)
+    def store_images(self, pictures: Sequence[bytes]) -> None:
+        self._indexer.store_images(pictures)
 
-    def keep(self, files: Sequence[File]) -> tuple[Attachment, ...]:
-        return self._shelf.keep(files)
+    def store_files(self, files: Sequence[File]) -> tuple[Attachment, ...]:
+        return self._indexer.store_files(files)
 
     def begin_turn(self) -> None:
         self._turns.begin()
-        self._intake.new_turn()
+        self._sanitizer.new_turn()
 
-    def let_go(self) -> None:
+    def flush(self) -> None:
         """Flushes text that was held back, since no more follows."""
-        for event in self._intake.rest():
+        for event in self._sanitizer.flush():
             self.write(event)
 
     def end_turn(self) -> None:
-        self._shelf.index(self._turns.end())
+        self._indexer.index(self._turns.end())
 
     def storage_changed(self, storage: Storage) -> None:
         """Logs that storage is full or free again, so that readers know why the agent is paused."""
         if storage == "full" and self._turns:
-            self.journal.write_urgent(self._turns.current, _NO_SPACE)
+            self.appender.write_urgent(self._turns.current, _NO_SPACE)
         elif storage == "ok" and self._turns:
             self.write(_SPACE_AGAIN)
 
-    async def last_said(self) -> str:
+    async def last_message(self) -> str:
         """Returns the agent's last message in the newest turn."""
         from tillerman.core.transcript import fold
         from tillerman.core.turn_result import final_text
 
-        self.let_go()
-        await self.journal.durable()
+        self.flush()
+        await self.appender.durable()
         turns = fold(self._entries()).turns
         return final_text(turns[-1]) if turns else ""
 
-    async def past(self) -> HandoffSummary:
+    async def summary_so_far(self) -> HandoffSummary:
         """Returns a handoff summary of the log so far."""
-        await self.journal.durable()
+        await self.appender.durable()
         return account(self._entries())

@@ -76,13 +76,13 @@ class EventSanitizer:
     def new_turn(self) -> None:
         self._budget.refill()
 
-    def take(self, batch: Sequence[DecodedLine]) -> Iterator[DecodedLine]:
+    def sanitize(self, batch: Sequence[DecodedLine]) -> Iterator[DecodedLine]:
         """Yields the lines with their events and images as they may be stored."""
-        taken = self.take_at_once(batch)
+        taken = self.sanitize_batch(batch)
         return iter(taken.heard) if isinstance(taken, ChunkBatch) else taken
 
-    def take_at_once(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[DecodedLine]:
-        """Like `take`, but text chunks stay together.
+    def sanitize_batch(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[DecodedLine]:
+        """Like `sanitize`, but text chunks stay together.
 
         Secrets are searched once, in all lines, events and text together: only a batch that may
         contain one is searched again, event by event.
@@ -101,9 +101,9 @@ class EventSanitizer:
         if whole and plain:
             self._speaking = kept[-1].events[0]  # type: ignore[assignment]
             return ChunkBatch(kept, whole, size)
-        return self._gone_through(kept, found, plain)
+        return self._sanitize_each(kept, found, plain)
 
-    def _gone_through(
+    def _sanitize_each(
         self, kept: Sequence[DecodedLine], found: _Search, plain: bool
     ) -> Iterator[DecodedLine]:
         for heard in kept:
@@ -119,13 +119,13 @@ class EventSanitizer:
                     events += self._text(event, plain)
                     whole &= not self._redactor.joined
                 else:
-                    events += [*self._let_go(), self._settled(event, clean=found.clean)]
+                    events += [*self._release(), self._redacted(event, clean=found.clean)]
             stored = self._raw(raw, found.lines_clean) if whole and not _spilled(said) else None
             yield DecodedLine(stored, events, [p for p in pictures if not self._secrets.finds(p)])
 
-    def rest(self) -> list[Event]:
+    def flush(self) -> list[Event]:
         """Flushes text that is held back, and the notice of dropped bytes, at the end of a turn."""
-        events = list(self._let_go())
+        events = list(self._release())
         if self._dropped:
             events.append(self._dropped.notice())
             self._dropped = _Dropped()
@@ -133,7 +133,7 @@ class EventSanitizer:
 
     def clean(self, event: Event) -> Event:
         """Redacts an event that tillerman made."""
-        return self._settled(event)
+        return self._redacted(event)
 
     def _kept(self, batch: Sequence[DecodedLine]) -> tuple[list[DecodedLine], list[bytes], int]:
         """The lines that the turn's budget has room for, their encoded events, and their size."""
@@ -164,7 +164,7 @@ class EventSanitizer:
             return (chunk,)
         return list(self._chunk(chunk))
 
-    def _settled(self, event: Event, *, clean: bool = False) -> Event:
+    def _redacted(self, event: Event, *, clean: bool = False) -> Event:
         """Caps the event, and redacts it unless it is known to be clean."""
         redacted = self._caps.apply(event)
         if not clean:
@@ -185,14 +185,14 @@ class EventSanitizer:
     def _chunk(self, chunk: Chunk) -> Iterator[Event]:
         speaking = self._speaking
         if speaking and not _same_voice(speaking, chunk):
-            yield from self._let_go()
+            yield from self._release()
         self._speaking = chunk
         if text := self._redactor.feed(chunk.text):
             message = self._secrets.redact_text(chunk.message_id)
             parent = chunk.parent and self._secrets.redact_text(chunk.parent)
             yield type(chunk)(message_id=message, text=text, parent=parent)
 
-    def _let_go(self) -> Iterator[Event]:
+    def _release(self) -> Iterator[Event]:
         speaking, self._speaking = self._speaking, None
         if speaking and (text := self._redactor.flush()):
             yield msgspec.structs.replace(speaking, text=text)

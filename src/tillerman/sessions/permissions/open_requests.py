@@ -48,7 +48,7 @@ class OpenRequests:
     def __init__(
         self,
         policy: Policy,
-        clocks: Timers,
+        timers: Timers,
         limit: float | None,
         answered: Answered,
         *,
@@ -57,7 +57,7 @@ class OpenRequests:
         rules_changed: Callable[[tuple[Rule, ...]], None] = lambda _: None,
     ) -> None:
         self._policy = policy
-        self._clocks = clocks
+        self._timers = timers
         self.limit = limit
         self._answered = answered
         self._recall = recall
@@ -74,8 +74,8 @@ class OpenRequests:
 
     def open(self, request: Request) -> Request:
         """Registers the request under a public id. Must run before the event is published."""
-        if earlier := self._naming.ours(request.request_id):
-            self.settle(earlier, Answer("deny"), "withdrawn")  # the agent cannot distinguish them
+        if earlier := self._naming.public_id(request.request_id):
+            self.resolve(earlier, Answer("deny"), "withdrawn")  # the agent cannot distinguish them
         taken = self._memory.names
         name = self._naming.name(request.request_id, taken)
         taken.add(name)
@@ -83,9 +83,9 @@ class OpenRequests:
         self.unanswered[name] = request
         return request
 
-    def theirs(self, request_id: str) -> str:
+    def vendor_id(self, request_id: str) -> str:
         """The agent's id of a request that is open or just being answered."""
-        return self._naming.theirs(request_id)
+        return self._naming.vendor_id(request_id)
 
     def decide(self, request: Request, context: DecisionContext) -> Decision | None:
         """Returns the policy's decision; None for a question, which only a user can answer."""
@@ -107,7 +107,7 @@ class OpenRequests:
         self.unanswered[request.request_id] = explained
         return explained
 
-    def judge(
+    def resolve_or_wait(
         self, request: Request, context: DecisionContext, decision: Decision | None = None
     ) -> None:
         """Resolves by the policy or a stored answer; else starts the timeout for a user's answer.
@@ -115,28 +115,28 @@ class OpenRequests:
         `decision`: the policy's decision, if it is already known.
         """
         waited = self._memory.asked(request)
-        if self._settled_by(decision or self.decide(request, context), request):
+        if self._resolved_by(decision or self.decide(request, context), request):
             return
         if waited:
             answer = replace(waited.answer, remember=None)  # it is already a rule
-            self.settle(request.request_id, answer, "person", waited.surface)
+            self.resolve(request.request_id, answer, "person", waited.surface)
             return
         if len(self.unanswered) > MOST_OPEN:
-            self.settle(request.request_id, _TOO_MANY, "policy", "guard.requests")
+            self.resolve(request.request_id, _TOO_MANY, "policy", "guard.requests")
             return
-        self._clocks.start(_clock_of(request.request_id), self.limit)
+        self._timers.start(_timer_of(request.request_id), self.limit)
 
-    def judge_by(self, policy: Policy, context: DecisionContext) -> None:
+    def apply_policy(self, policy: Policy, context: DecisionContext) -> None:
         """Applies another preset from now on."""
         self._policy = policy
-        self.judge_again(context)
+        self.decide_again(context)
 
-    def judge_again(self, context: DecisionContext) -> None:
+    def decide_again(self, context: DecisionContext) -> None:
         """Applies a new rule to the other open requests."""
         for request in list(self.unanswered.values()):
-            self._settled_by(self.decide(request, context), request)
+            self._resolved_by(self.decide(request, context), request)
 
-    def settle(self, request_id: str, answer: Answer, by: By, surface: str | None = None) -> None:
+    def resolve(self, request_id: str, answer: Answer, by: By, surface: str | None = None) -> None:
         """Resolves and closes the request; raises `RequestNotOpen` if it is already resolved."""
         request = self.unanswered.get(request_id)
         if request is None:
@@ -147,7 +147,7 @@ class OpenRequests:
             if rule := remembered_rule(request, answer):
                 self._remembered.add(rule)
         del self.unanswered[request_id]
-        self._clocks.stop(_clock_of(request_id))
+        self._timers.stop(_timer_of(request_id))
         event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
         self._memory.answered(request, event)
         if answer.remember:
@@ -157,11 +157,11 @@ class OpenRequests:
 
     def forget(self, theirs: str) -> str | None:
         """Drops a request that the agent withdrew or resolved itself. None: it is not open."""
-        name = self._naming.ours(theirs)
+        name = self._naming.public_id(theirs)
         if name is None:
             return None
         self._naming.drop(name)
-        self._clocks.stop(_clock_of(name))
+        self._timers.stop(_timer_of(name))
         del self.unanswered[name]
         return name
 
@@ -173,7 +173,7 @@ class OpenRequests:
 
     def withdraw_all(self) -> None:
         for request_id in list(self.unanswered):
-            self.settle(request_id, Answer("deny"), "withdrawn")
+            self.resolve(request_id, Answer("deny"), "withdrawn")
 
     def turn_ended(self, end: TurnEnded) -> None:
         self._memory.turn_ended(end)
@@ -192,17 +192,17 @@ class OpenRequests:
             self._rules_changed(rules)
         return rules
 
-    def _settled_by(self, decision: Decision | None, request: Request) -> bool:
+    def _resolved_by(self, decision: Decision | None, request: Request) -> bool:
         """Resolves by the decision; False if a user must decide."""
         if decision is None or decision.verdict == "ask":
             return False
         assert isinstance(request, PermissionRequested)
-        self.settle(request.request_id, _told(decision, request), "policy", decision.rule)
+        self.resolve(request.request_id, _told(decision, request), "policy", decision.rule)
         return True
 
     def expired(self, timer: str) -> None:
         """Denies the request whose timer ran out."""
-        self.settle(timer.removeprefix(REQUEST_TIMER), _late(self.limit), "timeout")
+        self.resolve(timer.removeprefix(REQUEST_TIMER), _late(self.limit), "timeout")
 
 
 def checked(request: Request, answer: Answer) -> Answer:
@@ -293,6 +293,6 @@ def _late(limit: float | None) -> Answer:
     )
 
 
-def _clock_of(request_id: str) -> str:
+def _timer_of(request_id: str) -> str:
     """A prefixed timer name: the agent chooses the id, and could stop another timer with it."""
     return f"{REQUEST_TIMER}{request_id}"

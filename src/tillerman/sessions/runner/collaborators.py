@@ -57,9 +57,9 @@ class Notified(Protocol):
 class LogParts:
     """The log of the session: its stages, and its entries so far."""
 
-    journal: LogAppender
-    intake: EventSanitizer
-    shelf: AttachmentIndexer
+    appender: LogAppender
+    sanitizer: EventSanitizer
+    indexer: AttachmentIndexer
     history: Callable[[], Iterable[Entry]]
     last_turn: int
 
@@ -80,7 +80,7 @@ class Collaborators:
     connection: AgentConnection
     settings: LiveSettings
     turns: TurnNumbers
-    intake: EventSanitizer
+    sanitizer: EventSanitizer
     log: EventWriter
     meter: UsageMeter
     timers: Timers
@@ -124,8 +124,8 @@ def build(
         opened=runner.agent_opened,
     )
     turns = TurnNumbers(log.last_turn)
-    writer = EventWriter(log.journal, log.intake, log.shelf, turns, log.history)
-    log.journal.on_failure = runner.store_failed
+    writer = EventWriter(log.appender, log.sanitizer, log.indexer, turns, log.history)
+    log.appender.on_failure = runner.store_failed
     models = cache(partial(_models, terms))
     meter = UsageMeter(terms.limits, models)
     settings = LiveSettings(permissions.context, connection, writer, models)
@@ -146,7 +146,7 @@ def build(
         connection=connection,
         settings=settings,
         turns=turns,
-        intake=log.intake,
+        sanitizer=log.sanitizer,
         log=writer,
         meter=meter,
         timers=timers,
@@ -158,7 +158,7 @@ def build(
             connection,
             writer,
             settings,
-            later=tasks.do,
+            later=tasks.start,
             settled=runner.request_resolved,
         ),
         policy=permissions.policy,
@@ -169,7 +169,7 @@ def build(
         tasks=tasks,
         prompt_check=PromptCheck(terms.vet, cwd, connection),
         until=UntilCheck(terms.until, cwd, connection),
-        answer=AnswerCheck(terms.answer, writer.last_said) if terms.answer else None,
+        answer=AnswerCheck(terms.answer, writer.last_message) if terms.answer else None,
         enforcement=enforcement,
     )
 

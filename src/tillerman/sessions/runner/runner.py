@@ -66,7 +66,7 @@ class Runner:
         native_id: str | None,
         log: LogParts,
         permissions: PermissionParts,
-        relay: FallbackPolicy,
+        fallback: FallbackPolicy,
         opened: Callable[[Agent, SessionSpec], None],
         enforcement: SessionEnforcement | None = None,
     ) -> None:
@@ -77,7 +77,7 @@ class Runner:
             native_id=native_id,
             log=log,
             permissions=permissions,
-            fallback=relay,
+            fallback=fallback,
             enforcement=enforcement,
         )
         self._report_opened = opened
@@ -85,7 +85,7 @@ class Runner:
         self._machine = self._turn.machine
         self._connection = parts.connection
         self._settings = parts.settings
-        self._intake = parts.intake
+        self._sanitizer = parts.sanitizer
         self._log = parts.log
         self._limits = parts.limits
         self._bypass = parts.bypass
@@ -107,7 +107,7 @@ class Runner:
         return self._requests.ids
 
     @property
-    def liaison(self) -> RequestBroker:
+    def broker(self) -> RequestBroker:
         """The request broker, for tool calls beside the agent."""
         return self._broker
 
@@ -130,11 +130,11 @@ class Runner:
         await self._turn.prompt(prompt, when_busy)
 
     def answer(self, request_id: str, answer: Answer, *, surface: str) -> None:
-        self._requests.settle(request_id, answer, "person", surface)
+        self._requests.resolve(request_id, answer, "person", surface)
 
     def forget_rule(self, told: str) -> None:
         self._requests.forget_rule(told)
-        self._log.say(SettingsChanged(forgotten=told))
+        self._log.write_own(SettingsChanged(forgotten=told))
 
     async def cancel(self) -> None:
         """Cancels the turn and background tasks; closes the agent if it does not stop."""
@@ -150,18 +150,18 @@ class Runner:
         check_options({"model": model, "mode": mode, "approve": approve})
         if approve:
             self._settings.approve(approve)
-            self._requests.judge_by(self._parts.policy(approve), self._settings.context)
+            self._requests.apply_policy(self._parts.policy(approve), self._settings.context)
         if model or mode:
             await self._settings.configure(model=model, mode=mode)
 
     async def idle(self) -> None:
         """Waits until no turn is open or queued, and no background task runs."""
         await self._turn.idle.wait()
-        await self._log.journal.durable()
+        await self._log.appender.durable()
 
     def rested(self) -> bool:
         """Whether the session is idle, and all entries are durable."""
-        return self._turn.idle.is_set() and self._log.journal.settled
+        return self._turn.idle.is_set() and self._log.appender.settled
 
     def storage_changed(self, storage: Storage) -> None:
         self._log.storage_changed(storage)
@@ -174,18 +174,18 @@ class Runner:
         self._parts.until.stop()
         await self._connection.close()
         self._parts.tasks.cancel()
-        await self._log.journal.durable()
+        await self._log.appender.durable()
 
     # -- notifications ---------------------------------------------------------------------------
 
     async def agent_said(self, batch: Sequence[DecodedLine]) -> None:
-        taken = self._intake.take_at_once(batch)
+        taken = self._sanitizer.sanitize_batch(batch)
         if isinstance(taken, ChunkBatch):
             self._record_chunks(taken)
         else:
             for raw, events, pictures in taken:
                 if pictures:
-                    self._log.keep_pictures(pictures)
+                    self._log.store_images(pictures)
                 for event in events:
                     if type(event) in _ACTED_ON:
                         await self._handle(event, raw)
@@ -193,7 +193,7 @@ class Runner:
                         self._record(event, raw)
                 del raw, events, pictures
         self._limits.pause()  # while the store is behind, the delay is not the agent's
-        await self._log.journal.room()
+        await self._log.appender.room()
         self._turn.await_output()
 
     def agent_opened(self, agent: Agent, spec: SessionSpec) -> None:
@@ -208,10 +208,10 @@ class Runner:
             await self._turn.decide(end)
         if self._turn.background:
             self._turn.background = False
-            self._log.say(BackgroundChanged(tasks=()))
+            self._log.write_own(BackgroundChanged(tasks=()))
         self._requests.withdraw_all()
-        self._log.let_go()
-        self._turn.settle()
+        self._log.flush()
+        self._turn.become_idle()
 
     def timer_expired(self, name: str) -> None:
         if name.startswith(REQUEST_TIMER):
@@ -223,8 +223,8 @@ class Runner:
         self._turn.await_output()
 
     def task_failed(self, error: TillermanError) -> None:
-        self._log.say(Notice(level="error", kind="session", text=error.message))
-        self._turn.settle()
+        self._log.write_own(Notice(level="error", kind="session", text=error.message))
+        self._turn.become_idle()
 
     def store_failed(self) -> None:
         self._close_agent()
@@ -237,7 +237,7 @@ class Runner:
             case TurnStarted():
                 if self._machine.on(TurnInput.AGENT_STARTED) is TurnAction.START:
                     self._turn.start(event, raw)  # from here on no prompt starts another turn
-                    await self._parts.snapshot.look()
+                    await self._parts.snapshot.capture()
                 else:
                     self._warn_stray("the agent says that a turn began within a turn", raw)
             case TurnEnded():
@@ -251,9 +251,9 @@ class Runner:
                 self._log.write(usage, raw)
                 self._turn.enforce(self._limits.use(usage, self._connection.model))
             case PermissionRequested() | QuestionAsked():
-                self._broker.ask(event, raw)
+                self._broker.agent_asked(event, raw)
             case RequestAnswered():
-                self._broker.settle(event, raw)
+                self._broker.agent_resolved(event, raw)
 
     def _record(self, event: Event, raw: bytes | None) -> None:
         kind = type(event)
@@ -278,7 +278,7 @@ class Runner:
             for heard in words.heard:
                 self._record(heard.events[0], heard.raw)
             return
-        self._log.write_words(words)
+        self._log.write_chunks(words)
         if type(words.whole) in self._watched:
             self._observe(words.whole)
 
@@ -287,7 +287,7 @@ class Runner:
         match event:
             case BackgroundChanged(tasks=tasks):
                 self._turn.background = bool(tasks)
-                self._turn.settle() if not tasks else self._turn.idle.clear()
+                self._turn.become_idle() if not tasks else self._turn.idle.clear()
             case SettingsChanged():
                 self._settings.changed(event)
             case AgentReady():
@@ -311,18 +311,18 @@ class Runner:
             return
         visible = self._turn.progress.visible
         if self._parts.retries.must_stop(retry, visible=visible) and self._connection.conversation:
-            self._parts.tasks.do(self._connection.conversation.cancel())
+            self._parts.tasks.start(self._connection.conversation.cancel())
 
     def _warn_stray(self, text: str, raw: bytes | None) -> None:
         self._log.write(Notice(level="warning", kind="stray", text=text), raw)
 
     def _stop_bypass(self, why: Failure) -> None:
         """Fails the turn and closes the agent, whose further output cannot be trusted."""
-        self._limits.condemn(why)
+        self._limits.fail_turn(why)
         if not self._machine.open:
-            self._log.say(Notice(level="error", kind="session", text=why.message))
+            self._log.write_own(Notice(level="error", kind="session", text=why.message))
         self._close_agent()
 
     def _close_agent(self) -> None:
         if self._connection.conversation:
-            self._parts.tasks.do(self._connection.conversation.close())
+            self._parts.tasks.start(self._connection.conversation.close())

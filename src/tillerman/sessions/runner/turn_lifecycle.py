@@ -54,13 +54,13 @@ class TurnLifecycle:
                 raise _busy()
             case TurnAction.STEER:
                 if await self._steer(prompt):
-                    self._log.say(UserMessage(text=prompt.text, how="steer"))
+                    self._log.write_own(UserMessage(text=prompt.text, how="steer"))
                 else:
                     await self.prompt(prompt, "queue")
             case _:
                 self._queue.append(prompt)
                 self.idle.clear()
-                self._log.say(UserMessage(text=prompt.text, how="queued"))
+                self._log.write_own(UserMessage(text=prompt.text, how="queued"))
 
     async def _steer(self, prompt: Prompt) -> bool:
         """Steers the turn; False if it ended at the same time."""
@@ -79,10 +79,10 @@ class TurnLifecycle:
         async with self._begin_lock:
             self.machine.on(TurnInput.BEGIN)
             try:
-                conversation = await self._handover.meet()
+                conversation = await self._handover.connect()
                 told, account = prompt, None
                 if self._parts.turns.last:
-                    told, account = await self._handover.reminded(prompt)
+                    told, account = await self._handover.with_history(prompt)
                 self._parts.settings.prompted(prompt, account.text if account else "")
                 sending = self._sending(conversation, self._with_schema(told))
                 if sending is None and when_busy == "refuse":
@@ -90,21 +90,21 @@ class TurnLifecycle:
             except BaseException as error:
                 self.machine.on(TurnInput.CANNOT_START)
                 if isinstance(error, Exception):
-                    self.settle()
+                    self.become_idle()
                 raise
             if sending is None:
                 self.machine.on(TurnInput.AGENT_BUSY)
                 self._queue.appendleft(prompt)
                 if not queued:
-                    self._log.say(UserMessage(text=prompt.text, how="queued"))
+                    self._log.write_own(UserMessage(text=prompt.text, how="queued"))
                 return
             self._asked = prompt
             self._parts.meter.begin()
-            files = self._log.keep(prompt.files)
+            files = self._log.store_files(prompt.files)
             self.machine.on(TurnInput.SENT)
             self.start(TurnStarted(origin="prompt", prompt=prompt.text, attachments=files))
             if account:
-                self._log.say(account)
+                self._log.write_own(account)
             await self._send(conversation, sending)
 
     def _sending(
@@ -138,8 +138,8 @@ class TurnLifecycle:
         if parts.answer:
             parts.answer.begin_turn()
         self.progress.visible = self.progress.begun = False
-        self._log.say(event, raw)
-        self._log.say_all(self._handover.news())
+        self._log.write_own(event, raw)
+        self._log.write_all_own(self._handover.pending_notices())
         self.enforce(self._limits.begin_turn())
         if self._connection.native_id:  # else the agent has not reported its model yet
             self.check_price()
@@ -161,7 +161,7 @@ class TurnLifecycle:
         except AgentError as error:
             await self.decide(TurnEnded(reason="failed", failure=as_failure(error)))
         else:
-            self._connection.blank = False
+            self._connection.has_no_history = False
 
     # -- continue --------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class TurnLifecycle:
         if way is not None:
             self.machine.on(TurnInput.CAN_CONTINUE)
             self._limits.pause()
-            self._log.let_go()
+            self._log.flush()
             self._continuing = asyncio.create_task(self._continue(way, event, raw))
         else:
             await self._end(event, raw)
@@ -184,15 +184,17 @@ class TurnLifecycle:
         way: NextStep | None = None
         if self._parts.answer and event.reason == "completed":
             event, way = await self._parts.answer.check(event)
-        failure = None if self._limits.verdict else event.failure
+        failure = None if self._limits.violation else event.failure
         if failure is None or event.reason != "failed" or not self._asked:
             return event, None
         visible = self.progress.visible
         if way is None and failure.kind == "history_lost" and self._connection.native_id:
-            self._connection.blank = True  # the next prompt then includes a summary of the history
+            self._connection.has_no_history = (
+                True  # the next prompt then includes a summary of the history
+            )
             way = None if visible else Replay()
         if way is None:
-            way = self._parts.fallback.way_on(failure, visible=visible)
+            way = self._parts.fallback.next_step(failure, visible=visible)
         return event, way
 
     async def _continue(self, way: NextStep, end: TurnEnded, raw: bytes | None) -> None:
@@ -205,13 +207,13 @@ class TurnLifecycle:
             if prompt is None:
                 await self._cannot_continue(end, raw)
                 return
-            conversation = await self._handover.meet()
-            self._log.say_all(self._handover.news())
+            conversation = await self._handover.connect()
+            self._log.write_all_own(self._handover.pending_notices())
             sent = prompt.text if isinstance(way, SwitchAgent) else ""
             self._parts.settings.prompted(self._asked, sent)
             sending = conversation.prompt(self._with_schema(prompt, way))
         except Exception as error:  # the turn must end, whatever the error
-            self._log.say(Notice(level="error", kind="fallback", text=_told(error)))
+            self._log.write_own(Notice(level="error", kind="fallback", text=_told(error)))
             await self._cannot_continue(end, raw)
             return
         self._continuing = None
@@ -234,14 +236,14 @@ class TurnLifecycle:
         self._queue.clear()
         self._parts.retries.clear()
         if self.machine.state is not TurnState.CONTINUING:
-            self._handover.give_up()
+            self._handover.cancel()
         async with self._begin_lock:  # also cancels a turn that is just starting
             conversation = self._connection.conversation
         if self.machine.on(TurnInput.CANCEL) is TurnAction.END:
             self.stop()
             await self._end(TurnEnded(reason="cancelled"))
         if self._parts.until.stop():
-            self.settle()
+            self.become_idle()
         if conversation is None:
             return
         await conversation.cancel()
@@ -261,21 +263,21 @@ class TurnLifecycle:
         if not self.machine.open:
             return
         parts = self._parts
-        self._log.let_go()
+        self._log.flush()
         if not self.background:
             parts.requests.withdraw_all()
             parts.bypass.turn_ended()
         if parts.enforcement:
             await parts.enforcement.protection.settle()
         for change in await parts.snapshot.changes():
-            self._log.say(change)
-        if verdict := self._limits.verdict:
+            self._log.write_own(change)
+        if verdict := self._limits.violation:
             self._queue.clear()
             if event.reason == "completed" and verdict.kind != "gate_bypassed":
                 self._warn(f"{verdict.message}: the turn was over by then")
             else:
                 event = TurnEnded(reason="failed", failure=verdict)
-        self._log.say(event, raw)
+        self._log.write_own(event, raw)
         parts.requests.turn_ended(event)
         self._limits.end_turn()
         self._asked = None
@@ -287,27 +289,27 @@ class TurnLifecycle:
         """After a turn: starts the next queued prompt or the until-check, or becomes idle."""
         parts = self._parts
         if self._queue:
-            parts.tasks.do(self._begin(self._queue.popleft(), queued=True))
+            parts.tasks.start(self._begin(self._queue.popleft(), queued=True))
         elif parts.until.wanted and end.reason == "completed" and not self.background:
-            parts.until.begun(parts.tasks.do(self._check()))
+            parts.until.begun(parts.tasks.start(self._check()))
         else:
-            self.settle()
+            self.become_idle()
 
     async def _check(self) -> None:
         notice, prompt = await self._parts.until.run()
-        self._log.say(notice)
+        self._log.write_own(notice)
         if prompt is not None and not self.machine.open and not self._queue:
             await self._begin(Prompt(prompt))
         else:
-            self.settle()
+            self.become_idle()
 
-    def settle(self) -> None:
+    def become_idle(self) -> None:
         """Becomes idle, unless anything is open, queued or running."""
         if self.machine.open or self._queue or self.background or self._parts.until:
             return
         self._limits.rest()
         self.idle.set()
-        self._log.journal.wake_readers()
+        self._log.appender.wake_readers()
 
     # -- limits ----------------------------------------------------------------------------------
 
@@ -318,7 +320,7 @@ class TurnLifecycle:
             self.background and state is not TurnState.CONTINUING
         )
         if works and not self._parts.broker.requests.unanswered:
-            self._limits.await_words()
+            self._limits.expect_output()
         else:
             self._limits.pause()
 
@@ -336,11 +338,11 @@ class TurnLifecycle:
     def _stop_agent(self, why: Failure) -> None:
         if not self.machine.open:
             text = f"background work was ended: {why.message}"
-            self._log.say(Notice(level="error", kind="limit", text=text))
-        self._parts.tasks.do(self.cancel())
+            self._log.write_own(Notice(level="error", kind="limit", text=text))
+        self._parts.tasks.start(self.cancel())
 
     def _warn(self, text: str) -> None:
-        self._log.say(Notice(level="warning", kind="limit", text=text))
+        self._log.write_own(Notice(level="warning", kind="limit", text=text))
 
 
 _PROMPTS: dict[WhenBusy, TurnInput] = {
