@@ -42,7 +42,7 @@ def test_pieces_of_one_message_stay_together(intake: EventSanitizer) -> None:
     batch = lines(chunk("one "), chunk("two "), chunk("three "))
     taken = intake.sanitize_batch(batch)
     assert isinstance(taken, ChunkBatch)
-    assert taken.heard == batch
+    assert taken.lines == batch
     assert taken.whole == chunk("one two three ")
 
 

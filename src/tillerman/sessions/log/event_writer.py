@@ -60,11 +60,11 @@ class EventWriter:
             for one in events:
                 self.write(one, more_follows=more_follows)
 
-    def write_chunks(self, words: ChunkBatch) -> None:
+    def write_chunks(self, chunks: ChunkBatch) -> None:
         """Writes all chunks of a batch."""
-        turn = self._turns.of(words.whole)
-        self.appender.write_chunks(turn, words)
-        self._indexer.note(turn, words.whole)
+        turn = self._turns.of(chunks.whole)
+        self.appender.write_chunks(turn, chunks)
+        self._indexer.note(turn, chunks.whole)
 
     def store_images(self, pictures: Sequence[bytes]) -> None:
         self._indexer.store_images(pictures)

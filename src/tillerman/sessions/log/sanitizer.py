@@ -37,7 +37,7 @@ _CHUNKS = frozenset({MessageChunk, ThoughtChunk})
 class ChunkBatch(NamedTuple):
     """Chunks of one message and nothing else, the usual case while an agent streams text."""
 
-    heard: Sequence[DecodedLine]  # one line and one event each
+    lines: Sequence[DecodedLine]  # one line and one event each
     whole: Chunk
     size: int  # bytes in the log
 
@@ -70,7 +70,7 @@ class EventSanitizer:
         self._spill = spill
         self._cwd = cwd
         self._redactor = TextRedactor(secrets)
-        self._speaking: Chunk | None = None
+        self._last_chunk: Chunk | None = None
         self._dropped = _Dropped()
 
     def new_turn(self) -> None:
@@ -79,7 +79,7 @@ class EventSanitizer:
     def sanitize(self, batch: Sequence[DecodedLine]) -> Iterator[DecodedLine]:
         """Yields the lines with their events and images as they may be stored."""
         taken = self.sanitize_batch(batch)
-        return iter(taken.heard) if isinstance(taken, ChunkBatch) else taken
+        return iter(taken.lines) if isinstance(taken, ChunkBatch) else taken
 
     def sanitize_batch(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[DecodedLine]:
         """Like `sanitize`, but text chunks stay together.
@@ -89,38 +89,43 @@ class EventSanitizer:
         """
         kept, encoded, size = self._kept(batch)
         whole = _one_message(kept) if size < RAW_CAP else None
-        words = _BREAK + whole.text if whole else "".join(_words(kept))
-        lines = [heard.raw for heard in kept if heard.raw]
-        text = self._redactor.with_context(words) if words else b""
-        if size < RAW_CAP and not self._secrets.finds(_BETWEEN.join([*lines, *encoded, text])):
+        chunks = _BREAK + whole.text if whole else "".join(_chunk_texts(kept))
+        raws = [line.raw for line in kept if line.raw]
+        text = self._redactor.with_context(chunks) if chunks else b""
+        if size < RAW_CAP and not self._secrets.finds(_BETWEEN.join([*raws, *encoded, text])):
             found = _CLEAN
-            plain = not words or self._redactor.accepts(text)
+            chunks_clean = not chunks or self._redactor.accepts(text)
         else:
-            found = _Search(False, not self._secrets.finds(_BETWEEN.join(lines)))
-            plain = found.lines_clean and self._redactor.passes(words)
-        if whole and plain:
-            self._speaking = kept[-1].events[0]  # type: ignore[assignment]
+            found = _Search(False, not self._secrets.finds(_BETWEEN.join(raws)))
+            chunks_clean = found.lines_clean and self._redactor.passes(chunks)
+        if whole and chunks_clean:
+            self._last_chunk = kept[-1].events[0]  # type: ignore[assignment]
             return ChunkBatch(kept, whole, size)
-        return self._sanitize_each(kept, found, plain)
+        return self._sanitize_each(kept, found, chunks_clean)
 
     def _sanitize_each(
-        self, kept: Sequence[DecodedLine], found: _Search, plain: bool
+        self, kept: Sequence[DecodedLine], found: _Search, chunks_clean: bool
     ) -> Iterator[DecodedLine]:
-        for heard in kept:
-            raw, said, pictures = heard
-            if plain and len(said) == 1 and type(said[0]) in _CHUNKS and len(raw or b"") <= RAW_CAP:
-                self._speaking = said[0]  # type: ignore[assignment]
-                yield heard
+        for line in kept:
+            raw, decoded, pictures = line
+            if (
+                chunks_clean
+                and len(decoded) == 1
+                and type(decoded[0]) in _CHUNKS
+                and len(raw or b"") <= RAW_CAP
+            ):
+                self._last_chunk = decoded[0]  # type: ignore[assignment]
+                yield line
                 continue
             events: list[Event] = []
             whole = True
-            for event in said:
+            for event in decoded:
                 if isinstance(event, Chunk):
-                    events += self._text(event, plain)
+                    events += self._text(event, chunks_clean)
                     whole &= not self._redactor.joined
                 else:
                     events += [*self._release(), self._redacted(event, clean=found.clean)]
-            stored = self._raw(raw, found.lines_clean) if whole and not _spilled(said) else None
+            stored = self._raw(raw, found.lines_clean) if whole and not _spilled(decoded) else None
             yield DecodedLine(stored, events, [p for p in pictures if not self._secrets.finds(p)])
 
     def flush(self) -> list[Event]:
@@ -140,27 +145,27 @@ class EventSanitizer:
         kept: list[DecodedLine] = []
         encoded: list[bytes] = []
         total = 0
-        for heard in batch:
+        for line in batch:
             before = len(encoded)
-            size = _measured(heard, encoded)
-            if self._budget.spend(size, heard.events):
-                kept.append(heard if size < MESSAGE_CAP else self._shortened(heard))
+            size = _measured(line, encoded)
+            if self._budget.spend(size, line.events):
+                kept.append(line if size < MESSAGE_CAP else self._shortened(line))
                 total += size
                 continue
             del encoded[before:]
             if not self._dropped:
                 kept.append(DecodedLine(None, [self._over_budget()]))
-            self._dropped.add(heard.raw or b"")
+            self._dropped.add(line.raw or b"")
         return kept, encoded, total
 
-    def _shortened(self, heard: DecodedLine) -> DecodedLine:
+    def _shortened(self, line: DecodedLine) -> DecodedLine:
         """Caps chunks before they are redacted; other events are capped one by one."""
-        events = [self._caps.apply(e) if isinstance(e, Chunk) else e for e in heard.events]
-        return DecodedLine(heard.raw, events, heard.kept)
+        events = [self._caps.apply(e) if isinstance(e, Chunk) else e for e in line.events]
+        return DecodedLine(line.raw, events, line.kept)
 
-    def _text(self, chunk: Chunk, plain: bool) -> Sequence[Event]:
-        if plain:
-            self._speaking = chunk
+    def _text(self, chunk: Chunk, chunks_clean: bool) -> Sequence[Event]:
+        if chunks_clean:
+            self._last_chunk = chunk
             return (chunk,)
         return list(self._chunk(chunk))
 
@@ -183,22 +188,22 @@ class EventSanitizer:
         return tools.title(event.tool, event.input, name=name, cwd=self._cwd)
 
     def _chunk(self, chunk: Chunk) -> Iterator[Event]:
-        speaking = self._speaking
-        if speaking and not _same_voice(speaking, chunk):
+        last = self._last_chunk
+        if last and not _same_message(last, chunk):
             yield from self._release()
-        self._speaking = chunk
+        self._last_chunk = chunk
         if text := self._redactor.feed(chunk.text):
             message = self._secrets.redact_text(chunk.message_id)
             parent = chunk.parent and self._secrets.redact_text(chunk.parent)
             yield type(chunk)(message_id=message, text=text, parent=parent)
 
     def _release(self) -> Iterator[Event]:
-        speaking, self._speaking = self._speaking, None
-        if speaking and (text := self._redactor.flush()):
-            yield msgspec.structs.replace(speaking, text=text)
+        last, self._last_chunk = self._last_chunk, None
+        if last and (text := self._redactor.flush()):
+            yield msgspec.structs.replace(last, text=text)
 
     def _raw(self, raw: bytes | None, clean: bool) -> bytes | None:
-        if raw is None or (self._speaking and self._redactor.held > HELD_RAW):
+        if raw is None or (self._last_chunk and self._redactor.held > HELD_RAW):
             return None
         if len(raw) <= RAW_CAP:
             return raw if clean else self._secrets.redact(raw)
@@ -236,17 +241,17 @@ class _Dropped:
         return Notice(level="warning", kind="truncated", text=text)
 
 
-def _spilled(said: Sequence[Event]) -> bool:
+def _spilled(decoded: Sequence[Event]) -> bool:
     """Whether it is an overlong line: the start of it in its event may end within a secret."""
-    return any(isinstance(event, Unrecognized) and event.spill for event in said)
+    return any(isinstance(event, Unrecognized) and event.spill for event in decoded)
 
 
-def _measured(heard: DecodedLine, encoded: list[bytes]) -> int:
+def _measured(line: DecodedLine, encoded: list[bytes]) -> int:
     """Bytes of a line in the log. Appends its events but for chunks to `encoded`.
 
     Most of a very long line goes to a spill file; its events are not encoded here.
     """
-    raw, events, _ = heard
+    raw, events, _ = line
     size = len(raw) if raw else 0
     if size > RAW_CAP:
         return 2 * RAW_CAP
@@ -280,21 +285,21 @@ def _one_message(batch: Sequence[DecodedLine]) -> Chunk | None:
     return first and type(first)(message_id=first.message_id, text="".join(texts))
 
 
-def _words(batch: Sequence[DecodedLine]) -> Iterator[str]:
+def _chunk_texts(batch: Sequence[DecodedLine]) -> Iterator[str]:
     """Yields the text of the batch, with a break where another message or event comes between."""
     last: Chunk | None = None
-    for heard in batch:
-        for event in heard.events:
+    for line in batch:
+        for event in line.events:
             if not isinstance(event, Chunk):
                 last = None
                 continue
-            if last is None or not _same_voice(last, event):
+            if last is None or not _same_message(last, event):
                 yield _BREAK
             yield event.text
             last = event
 
 
-def _same_voice(one: Chunk, other: Chunk) -> bool:
+def _same_message(one: Chunk, other: Chunk) -> bool:
     return (
         type(one) is type(other)
         and one.message_id == other.message_id

@@ -272,15 +272,15 @@ class Runner:
         if isinstance(event, Notice) and event.failure:
             self._watch_retry(event)
 
-    def _record_chunks(self, words: ChunkBatch) -> None:
+    def _record_chunks(self, chunks: ChunkBatch) -> None:
         """Like `_record` for each chunk."""
-        if type(words.whole) in self._limits.watches:  # a single chunk may exceed a limit
-            for heard in words.heard:
-                self._record(heard.events[0], heard.raw)
+        if type(chunks.whole) in self._limits.watches:  # a single chunk may exceed a limit
+            for line in chunks.lines:
+                self._record(line.events[0], line.raw)
             return
-        self._log.write_chunks(words)
-        if type(words.whole) in self._watched:
-            self._observe(words.whole)
+        self._log.write_chunks(chunks)
+        if type(chunks.whole) in self._watched:
+            self._observe(chunks.whole)
 
     def _update_state(self, event: Event) -> None:
         """Updates state that later steps depend on; other events are only written."""
