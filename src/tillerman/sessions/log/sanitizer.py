@@ -146,13 +146,11 @@ class EventSanitizer:
         encoded: list[bytes] = []
         total = 0
         for line in batch:
-            before = len(encoded)
             size = _measured(line, encoded)
             if self._budget.spend(size, line.events):
                 kept.append(line if size < MESSAGE_CAP else self._shortened(line))
                 total += size
                 continue
-            del encoded[before:]
             if not self._dropped:
                 kept.append(DecodedLine(None, [self._over_budget()]))
             self._dropped.add(line.raw or b"")
