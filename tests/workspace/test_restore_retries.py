@@ -57,6 +57,7 @@ async def test_what_could_not_be_restored_is_restored_once_it_can_be(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a file that not even root may change")
+@pytest.mark.skipif(not shutil.which("chattr"), reason="chattr is not installed")
 async def test_what_nobody_may_change_is_tried_again_without_any_event(
     root: Path, watch: Watcher
 ) -> None:

@@ -164,6 +164,17 @@ class LiveProcesses:
         written.add_done_callback(done)
         return written
 
+    async def record_failed_start(
+        self, process: WorkspaceProcess, added: asyncio.Future[None] | None, why: str
+    ) -> None:
+        """Records a process that could not be started; `added`: its record, if it has one."""
+        failure: dict[str, Any] = {"status": "failed", "why": why, "ended_at": now()}
+        if added is None:
+            await asyncio.wrap_future(self._registry.add(replace(process, **failure)))
+        else:
+            await added
+            await self.record(process.id, **failure)
+
     def record_start(self, live: LiveProcess, *, waits: bool) -> None:
         """Records that it runs. With `waits`, a short command is recorded once, with its end."""
         process = live.process

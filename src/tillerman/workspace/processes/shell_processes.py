@@ -195,12 +195,7 @@ class Processes:
             )
         except (OSError, TillermanError) as error:
             await asyncio.to_thread(clear, confined, folder)
-            failure = {"status": "failed", "why": str(error), "ended_at": now()}
-            if added is None:
-                await asyncio.wrap_future(self._registry.add(replace(process, **failure)))
-            else:
-                await added
-                await self._live.record(name, **failure)
+            await self._live.record_failed_start(process, added, str(error))
             if isinstance(error, OSError):
                 raise not_started(error, cwd) from error
             raise
