@@ -17,8 +17,9 @@ import tillerman
 from tests.sessions.session_desk import Desk
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
-from tillerman.core.agent import AgentInfo, Prompt, SessionSpec
+from tillerman.core.agent import AgentInfo, Prompt
 from tillerman.core.events import RequestAnswered, ToolFinished
+from tillerman.core.session_spec import Approval, SessionSpec
 from tillerman.core.wire import Launch
 
 SOURCE = Path(tillerman.__file__).parent
@@ -129,7 +130,7 @@ async def traces(desk: Desk, tmp_path: Path) -> Traces:
     (tmp_path / "second").write_bytes(_written(_result("two")))
     PrintingWire.folder = tmp_path
     desk.agent = StdioAgent(AgentInfo("mock", "Mock"), PrintingWire)
-    spec = SessionSpec(cwd=desk.project, accept_advisory=True)
+    spec = SessionSpec(cwd=desk.project, approval=Approval(accept_advisory=True))
     terms = desk.terms(secrets=[("KEY", "c0ffee-Kx81jQzT7vYwR5u")])
     session = await desk.sessions.start(desk.agent, spec, terms)
     traces = Traces(Trace(PROMPTED), Trace(READ), Trace(READ))
