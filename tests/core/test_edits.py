@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tillerman.core.events import Diff
-from tillerman.core.proposed_edits import edits_of
 from tillerman.sessions.export.patch import patch
+from tillerman.surfaces.rendering.proposed_edits import edits_of
 
 WORDS = (
     "a",

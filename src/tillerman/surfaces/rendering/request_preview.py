@@ -10,11 +10,18 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from tillerman.core.events import Diff, PermissionRequested, QuestionAsked
-from tillerman.core.proposed_edits import FileEdit, Hunk, Insertion, Replacement, Whole, edits_of
 from tillerman.sessions.export.patch import hunks
 from tillerman.surfaces.rendering import formatting, transcript_blocks
 from tillerman.surfaces.rendering.diff import difference
 from tillerman.surfaces.rendering.markdown import Markdown
+from tillerman.surfaces.rendering.proposed_edits import (
+    FileEdit,
+    Hunk,
+    Insertion,
+    Replacement,
+    Whole,
+    edits_of,
+)
 
 READ_CAP = 2 * 1024 * 1024  # bytes; a larger file is not compared
 LINES = 2_000  # maximum lines per file diff
