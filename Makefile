@@ -33,7 +33,7 @@ test-fresh-root: ## the same as root
 	$(PYTHON) -m tests.fresh --user root
 
 test-policy: $(READY) ## 10,000 generated shell lines, read, run by bash and dash, and run under enforcement
-	TILLERMAN_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/policy/differential
+	TILLERMAN_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/core/permission/differential
 
 test-real: $(READY) ## real agent CLIs (from npm) with a scripted model; as root, an ordinary user
 	$(BIN)/python tests/real/clis.py install
@@ -77,7 +77,7 @@ verdicts: $(READY) ## play every case on every agent, and write down what each d
 	rm -f $(VENV)/verdicts
 	$(BIN)/python tests/real/clis.py install
 	-TILLERMAN_VERDICTS=$(VENV)/verdicts $(BIN)/pytest -n 4 tests/real/test_conformance_real.py \
-	  tests/real/test_gate_real.py tests/agents/test_mock_conformance.py tests/agents/cursor/test_cursor_conformance.py -m ""
+	  tests/real/test_gate_real.py tests/agents/mock/test_mock_conformance.py tests/agents/cursor/test_cursor_conformance.py -m ""
 	$(BIN)/python tests/conformance/verdicts.py $(VENV)/verdicts
 	$(BIN)/python docs/generate.py
 

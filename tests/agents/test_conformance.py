@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.mock_scene import MockScene
+from tests.agents.mock.mock_scene import MockScene
 from tests.agents.plain import LONG_LIVED, PER_TURN, PerTurnWire, PlainWire
 from tillerman.agents import load
 from tillerman.agents.stdio.agent import StdioAgent

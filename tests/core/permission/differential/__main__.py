@@ -1,0 +1,63 @@
+"""Runs a range of generated lines and prints what was found as JSON: python -m tests.core.permission.differential.
+
+A process of its own: it enters namespaces, in which the policy sees the same tree as the shells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import lru_cache
+from pathlib import Path
+
+from tests.core.permission.differential import namespace, tree
+from tests.core.permission.differential.executor import Executor, NoNamespaces
+from tests.core.permission.differential.launchers import LAUNCHERS
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--minimise", type=int, default=8, help="how many failures of a cause")
+    parser.add_argument("--blind", action="store_true", help="as if the reader said nothing")
+    parser.add_argument("--launcher", choices=[*LAUNCHERS], default="plain")
+    parser.add_argument("--each", action="store_true", help="every construct by itself instead")
+    parser.add_argument("--lines", type=Path, help="a JSON list of lines to run instead")
+    given = parser.parse_args()
+    launcher = LAUNCHERS[given.launcher]()
+    executor = Executor(launcher)  # before anything large is imported: it forks for each line
+    try:
+        executor.run("bash", "true")
+        namespace.enter_user_and_mounts()
+        namespace.mount_tree(tree.BASE)
+        tree.build()
+    except (NoNamespaces, OSError) as error:
+        print(json.dumps({"skipped": f"no private namespaces: {error}"}))
+        return
+
+    from tests.core.permission.differential import oracle
+    from tests.core.permission.differential.generator import each_construct, line
+    from tests.core.permission.differential.shard import Shard
+    from tillerman.core.permission.shell import reader
+
+    # each line is read once, and not anew for every policy that judges it
+    reader.read = lru_cache(maxsize=4)(reader.read)
+    if given.each:
+        lines = list(enumerate(each_construct()))
+    elif given.lines:
+        lines = list(enumerate(json.loads(given.lines.read_text())))
+    else:
+        seeds = range(given.start, given.start + given.count)
+        lines = [(seed, line(seed)) for seed in seeds]
+    fixed = oracle.BLIND if given.blind else None
+    if given.launcher != "plain":
+        fixed = oracle.ENFORCED
+    shard = Shard(executor, given.minimise, fixed, guards=launcher.guards)
+    print(json.dumps(shard.run(lines, given.seconds)))
+    executor.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""The first process of the private namespaces: runs one line after another and reports facts.
+
+It reads requests and writes answers as JSON lines on one socket. Everything it needs is imported
+before it gives up the machine's file system.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import resource
+import select
+import signal
+import socket
+import stat
+import time
+from contextlib import suppress
+from typing import Any
+
+from tests.core.permission.differential import exec_log, namespace, protected_files, stubs, tree
+from tests.core.permission.differential.change_events import ChangeEvents
+from tests.core.permission.differential.launchers import Launcher
+
+SECONDS = 2.0
+_PROCESSES, _FILE_SIZE = 200, 1 << 20
+ENVIRONMENT = {
+    "PATH": f"{stubs.FOLDER}:/usr/bin:/bin",
+    "HOME": tree.HOME,
+    "PWD": tree.WORKSPACE,
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+}
+_WATCHED = (tree.BASE, "/tmp")
+
+
+def main(connection: socket.socket, launcher: Launcher) -> None:
+    """Called as the first process of the pid namespace."""
+    namespace.enter_root(tree.BASE)
+    stubs.install()
+    if launcher.records:
+        stubs.install_recorders()
+    namespace.seal_root()
+    Sandbox(launcher).serve(connection)
+
+
+class Sandbox:
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+        self._helpers = launcher.begin()
+        self._listener = exec_log.listen() if launcher.logs_execs else -1
+        self._children, wakeup = os.pipe()
+        for fd in (self._children, wakeup):
+            os.set_blocking(fd, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wakeup)
+        self._poll = select.poll()
+        if launcher.logs_execs:
+            self._poll.register(self._listener, select.POLLIN)
+        self._poll.register(self._children, select.POLLIN)
+        if launcher.reports >= 0:
+            self._poll.register(launcher.reports, select.POLLIN)
+        self._before: tree.Snapshot = {}
+        self._events = ChangeEvents()
+        self._execs: list[Any] = []
+        self._programs: dict[int, tuple[str, ...]] = {}  # with what started them
+
+    def serve(self, connection: socket.socket) -> None:
+        file = connection.makefile("rwb")
+        for request in file:
+            shell, line = json.loads(request)
+            answer = self._run(shell, line.encode(errors="surrogateescape"))
+            file.write(json.dumps(answer).encode() + b"\n")
+            file.flush()
+
+    def _run(self, shell: str, line: bytes) -> dict[str, Any]:
+        if not self._before:
+            tree.build()
+            self._before = tree.snapshot(_WATCHED)
+            self._events.watch([*_WATCHED, *tree.directories(self._before)])
+        self._execs, self._programs = [], {}
+        guarded = protected_files.look() if self._launcher.guards else None
+        self._launcher.open_session()
+        self._forget_reads()
+        pid = os.fork()
+        if pid == 0:
+            self._become_shell(shell, line)
+        status, timed_out = self._wait(pid)
+        if self._launcher.records:
+            self._execs = stubs.recorded()
+        read = tree.files_read(self._before)
+        self._launcher.close_session()
+        after = tree.snapshot(_WATCHED)
+        changed = sorted({*tree.changes(self._before, after), *self._events.names()})
+        replaced = sorted(tree.replaced_folders(self._before, after))
+        if changed:
+            self._clear_tmp()
+            self._before = {}
+        if guarded:
+            changed = protected_files.differences(guarded)
+        self._forget_reads(read)
+        return {
+            "execs": self._execs,
+            "changed": changed,
+            "replaced": replaced,
+            "left": [path for path in changed if path in after],
+            "read": read,
+            "timed_out": timed_out,
+            "status": status,
+        }
+
+    def _forget_reads(self, paths: list[str] | None = None) -> None:
+        for path in tree.files_read(self._before) if paths is None else paths:
+            with suppress(OSError):
+                os.utime(path, ns=(0, 0))
+
+    def _become_shell(self, shell: str, line: bytes) -> None:
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            os.setsid()
+            os.chdir(tree.WORKSPACE)
+            null = os.open("/dev/null", os.O_RDWR)
+            for fd in range(3):
+                os.dup2(null, fd)
+            resource.setrlimit(resource.RLIMIT_NPROC, (_PROCESSES, _PROCESSES))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_SIZE, _FILE_SIZE))
+            resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            namespace.drop_capabilities()
+            self._launcher.launch(f"/bin/{shell}", [shell, "-c", os.fsdecode(line)], ENVIRONMENT)
+        finally:
+            os._exit(126)
+
+    def _wait(self, first: int) -> tuple[int, bool]:
+        """Until the shell and all that it started are gone, or the time is over."""
+        status, deadline = -1, time.monotonic() + SECONDS
+        while True:
+            try:
+                while done := os.waitpid(-1, os.WNOHANG):
+                    if done[0] == 0:
+                        break
+                    if done[0] == first:
+                        status = done[1]
+                        # what it left in the background has less time
+                        deadline = min(deadline, time.monotonic() + SECONDS / 4)
+                if self._helpers and not self._others():
+                    return status, False
+            except ChildProcessError:
+                return status, False
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._kill_all()
+                return status, True
+            for fd, _ in self._poll.poll(left * 1000):
+                if fd == self._listener:
+                    self._notified(first)
+                elif fd == self._launcher.reports:
+                    self._launcher.take_reports()
+                else:
+                    with suppress(BlockingIOError):
+                        os.read(fd, 4096)
+
+    def _others(self) -> list[int]:
+        """Processes of the line: all but us, the first one, and helpers of the launcher."""
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [pid for pid in pids if pid != 1 and pid not in self._helpers]
+
+    def _kill_all(self) -> None:
+        if not self._helpers:
+            os.kill(-1, signal.SIGKILL)  # we are the first process: everybody but us
+            with suppress(ChildProcessError):
+                while True:
+                    os.waitpid(-1, 0)
+            return
+        while pids := self._others():
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+
+    def _notified(self, first: int) -> None:
+        try:
+            id, attempt = exec_log.receive(self._listener)
+        except FileNotFoundError:
+            return  # killed before we looked
+        if attempt is not None:
+            self._record(first, attempt)
+        exec_log.answer(self._listener, id)
+
+    def _record(self, first: int, attempt: exec_log.Attempt) -> None:
+        try:
+            cwd = os.readlink(f"/proc/{attempt.pid}/cwd")
+        except OSError:
+            return
+        path = posixpath.join(cwd, attempt.path)
+        if path == "/proc/self/exe":
+            path = os.readlink(f"/proc/{attempt.pid}/exe")
+        if path.startswith(_WATCHED):
+            path = os.path.realpath(path)  # a link that the line made is no program of its own
+        with suppress(OSError):
+            status = os.stat(path)
+            if stat.S_ISREG(status.st_mode) and status.st_mode & 0o111:
+                if attempt.pid != first or first in self._programs:
+                    via = self._callers(attempt.pid)
+                    self._execs.append((path, attempt.argv, cwd, via))
+                    self._programs[attempt.pid] = (os.path.basename(path), *via)
+                else:
+                    self._programs[first] = ()
+
+    def _callers(self, pid: int) -> tuple[str, ...]:
+        while pid > 1:
+            if pid in self._programs:
+                return self._programs[pid]
+            try:
+                with open(f"/proc/{pid}/stat") as file:
+                    pid = int(file.read().rpartition(")")[2].split()[1])
+            except OSError:
+                break
+        # its parent is gone: any of those that ran before may have started it
+        return tuple(dict.fromkeys(name for names in self._programs.values() for name in names))
+
+    def _clear_tmp(self) -> None:
+        for name in os.listdir("/tmp"):
+            path = f"/tmp/{name}"
+            if os.path.isdir(path) and not os.path.islink(path):
+                tree.remove(path)
+            else:
+                os.unlink(path)

@@ -1,0 +1,71 @@
+"""The instrument itself: it sees what lines do, leaves nothing behind, and its lines are real."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+
+from tests.core.permission.differential.generator import line
+from tests.core.permission.differential.minimise import minimal
+from tests.core.permission.differential.shards import run_shard
+
+LINES = Path(__file__).with_name("lines.toml")
+KINDS = {
+    "program": {"program not named", "denied program ran"},
+    "write": {"write not named", "guarded path changed under auto"},
+    "read": {"read not named", "denied path read"},
+    "npm": {"another npm ran", "npm test ran elsewhere", "ran under ask"},
+}
+
+
+def test_every_known_miss_is_seen_when_the_reader_says_nothing(tmp_path: Path) -> None:
+    causes = [
+        cause for cause in tomllib.loads(LINES.read_text())["misses"] if cause["kind"] in KINDS
+    ]
+    lines = [text for cause in causes for text in cause["lines"]]
+    given = tmp_path / "lines.json"
+    given.write_text(json.dumps(lines))
+    found = run_shard("--lines", str(given), "--blind", "--minimise", "0", timeout=120)
+    seen: dict[str, set[str]] = {}
+    for one in found["failures"]:
+        seen.setdefault(one["line"], set()).update(kind for kind, _ in one["causes"])
+    unseen = [
+        text
+        for cause in causes
+        for text in cause["lines"]
+        if not KINDS[cause["kind"]] & seen.get(text, set())
+    ]
+    assert unseen == []
+
+
+def test_what_a_line_writes_stays_in_its_namespace(tmp_path: Path) -> None:
+    before = sorted(os.listdir("/mnt"))
+    victim = tmp_path / "victim"
+    victim.write_text("kept")
+    given = tmp_path / "lines.json"
+    given.write_text(json.dumps([f"rm -rf /mnt/* {victim} /tmp/* /usr /etc; echo x > {victim}"]))
+    run_shard("--lines", str(given), "--blind", "--minimise", "0", timeout=60)
+    assert (victim.read_text(), sorted(os.listdir("/mnt"))) == ("kept", before)
+
+
+def test_lines_come_from_their_number_alone() -> None:
+    assert [line(seed) for seed in range(50)] == [line(seed) for seed in range(50)]
+    assert len({line(seed) for seed in range(500)}) > 480
+
+
+def test_most_lines_are_accepted_by_bash() -> None:
+    lines = [line(seed).encode(errors="surrogateescape") for seed in range(200)]
+    accepted = [
+        text
+        for text in lines
+        if subprocess.run(["bash", "-n", "-c", text], capture_output=True).returncode == 0
+    ]
+    assert len(accepted) > 170
+
+
+def test_a_failing_line_is_cut_down_to_what_fails() -> None:
+    line = "echo 'a b'; if true; then cd src | touch ../z; fi # end"
+    assert minimal(line, lambda text: "cd" in text and "../z" in text) == "cd../z"
