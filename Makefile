@@ -14,22 +14,23 @@ $(READY): requirements/dev.lock pyproject.toml
 
 setup: $(READY) ## create .venv with the locked dependencies
 
-check: $(READY) ## lint, types, import rules
+check: $(READY) ## lint, types, import rules, generated documents, sizes
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python tests/code_sizes.py
 
 test: $(READY) ## the tests that need nothing but this checkout
 	PYTEST_DEBUG_TEMPROOT="$$($(BIN)/python tests/memory_folder.py)" \
 	  $(BIN)/pytest -n 5 --dist worksteal -m "not real and not torture" --ignore tests/real
 
 test-fresh: ## both commands of the README on a minimal Debian, as an ordinary user (root, debootstrap)
-	$(PYTHON) tests/fresh
+	$(PYTHON) -m tests.fresh
 
 test-fresh-root: ## the same as root
-	$(PYTHON) tests/fresh --user root
+	$(PYTHON) -m tests.fresh --user root
 
 test-policy: $(READY) ## 10,000 generated shell lines, read, run by bash and dash, and run under enforcement
 	TILLERMAN_POLICY_LINES=10000 $(BIN)/pytest -n 2 -m "not torture" tests/policy/differential

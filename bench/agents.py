@@ -16,12 +16,10 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/real"))
-from bare import run_bare
-from clis import CliError, pinned
-from stages import STAGES, Actor
-
 from bench.realtime import first_in_line
+from tests.real.bare import run_bare
+from tests.real.clis import CliError, pinned
+from tests.real.stages import STAGES, Actor
 from tillerman.agents.claude.cli_setup import ClaudeSetup
 from tillerman.testing.model_double.script import Say, reply
 from tillerman.testing.model_double.server import ModelDouble

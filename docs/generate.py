@@ -20,9 +20,9 @@ from model_table import table
 
 from tillerman.config.settings import SETTINGS
 from tillerman.core.events import Event
-from tillerman.surfaces.tui import keymap
 from tillerman.surfaces.tui.commands import COMMANDS
-from tillerman.surfaces.tui.focus_scopes import PLACES
+from tillerman.surfaces.tui.keys import keymap
+from tillerman.surfaces.tui.keys.focus_scopes import PLACES
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src/tillerman"

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tillerman.core.agent import File
     from tillerman.core.errors import TillermanError
     from tillerman.core.events import Answer, Entry, Event
-    from tillerman.core.transcript import Transcript, fold
-    from tillerman.core.turn_result import Result
+    from tillerman.core.transcript.transcript import Transcript, fold
+    from tillerman.core.transcript.turn_result import Result
     from tillerman.harness.harness import Harness
     from tillerman.harness.harness import open_harness as open
     from tillerman.sessions.session import AttachedSession, Session
@@ -47,10 +47,10 @@ _HOMES = {
     "Event": "tillerman.core.events",
     "File": "tillerman.core.agent",
     "Harness": "tillerman.harness.harness",
-    "Result": "tillerman.core.turn_result",
+    "Result": "tillerman.core.transcript.turn_result",
     "Session": "tillerman.sessions.session",
-    "Transcript": "tillerman.core.transcript",
-    "fold": "tillerman.core.transcript",
+    "Transcript": "tillerman.core.transcript.transcript",
+    "fold": "tillerman.core.transcript.transcript",
     "open": "tillerman.harness.harness",
 }
 

@@ -1,4 +1,4 @@
-"""Records the mock's scripts anew: `python tests/agents/regenerate_mock.py`."""
+"""Records the mock's scripts anew: `python -m tests.agents.regenerate_mock`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from listening import listening
-
+from tests.agents.listening import listening
 from tillerman.agents.mock import agent
 from tillerman.core.events import Answer, BackgroundChanged, TurnEnded, encode
 from tillerman.core.session_options import session_spec

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mock_scene import MockScene
-from plain import LONG_LIVED, PER_TURN, PerTurnWire, PlainWire
 
+from tests.agents.mock_scene import MockScene
+from tests.agents.plain import LONG_LIVED, PER_TURN, PerTurnWire, PlainWire
 from tillerman.agents import load
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import AgentInfo, Conversation, Host, SessionSpec

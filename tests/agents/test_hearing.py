@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from plain import PlainWire
 
+from tests.agents.plain import PlainWire
 from tillerman.agents.stdio.line_decoder import MAX_DEPTH, LineDecoder, deeper_than
 from tillerman.agents.stdio.line_splitter import OverlongLine, PartialLine
 from tillerman.core.agent import DecodedLine

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from listening import listening
 
+from tests.agents.listening import listening
 from tillerman.agents.mock import agent
 from tillerman.agents.mock.wire import CHILD
 from tillerman.core.agent import File, Prompt

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mock_scene import MockScene
-from verdicts import hold
 
+from tests.agents.mock_scene import MockScene
+from tests.conformance.verdicts import hold
 from tillerman import __version__
 from tillerman.testing.conformance_cases import CASES, ConformanceCase, check
 

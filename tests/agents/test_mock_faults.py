@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listening import listening
 
+from tests.agents.listening import listening
 from tillerman.agents.mock import INFO, agent
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent

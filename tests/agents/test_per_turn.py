@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from listening import listening
-from plain import ASKS, PerTurnWire, shell
 
+from tests.agents.listening import listening
+from tests.agents.plain import ASKS, PerTurnWire, shell
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import AgentInfo, Exit, Prompt, SessionSpec
 from tillerman.core.errors import AgentError

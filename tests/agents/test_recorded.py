@@ -7,9 +7,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from listening import Listener, listening
-from plain import ASKS, PlainWire, python
 
+from tests.agents.listening import Listener, listening
+from tests.agents.plain import ASKS, PlainWire, python
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.recorded_conversation import Recorded, RecordedConversation, kept_part
 from tillerman.core.agent import AgentInfo, Conversation, Host, Prompt, SessionSpec

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listening import listening
 
+from tests.agents.listening import listening
 from tillerman.agents.replay import agent
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.errors import Unsupported, UsageError

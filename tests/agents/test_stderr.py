@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import pytest
-from listening import listening
-from plain import ASKS, PlainWire, python
 
+from tests.agents.listening import listening
+from tests.agents.plain import ASKS, PlainWire, python
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.stderr_lines import LONGEST, MOST, StderrLines
 from tillerman.core.agent import AgentInfo

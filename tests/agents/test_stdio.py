@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from listening import listening
-from plain import ASKS, LONG_LIVED, PER_TURN, python, shell
 
+from tests.agents.listening import listening
+from tests.agents.plain import ASKS, LONG_LIVED, PER_TURN, python, shell
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.conversation import reconcile

@@ -6,9 +6,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from listening import listening
-from plain import LONG_LIVED, PER_TURN, python
 
+from tests.agents.listening import listening
+from tests.agents.plain import LONG_LIVED, PER_TURN, python
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.agent import Prompt
 from tillerman.core.events import MessageChunk, TurnEnded

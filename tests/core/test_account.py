@@ -19,7 +19,7 @@ from tillerman.core.events import (
     TurnStarted,
     UserMessage,
 )
-from tillerman.core.handoff_summary import CAP, account
+from tillerman.core.transcript.handoff_summary import CAP, account
 
 
 def log(*events: Event) -> list[Entry]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from tillerman.core import summary_events
 from tillerman.core.events import (
     Answer,
     Entry,
@@ -28,7 +27,8 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.summary_events import (
+from tillerman.core.transcript import summary_events
+from tillerman.core.transcript.summary_events import (
     Error,
     Permission,
     ResultSummary,
@@ -39,7 +39,7 @@ from tillerman.core.summary_events import (
     ToolStart,
     summarize,
 )
-from tillerman.core.turn_result import CallOutcome
+from tillerman.core.transcript.turn_result import CallOutcome
 
 HERE: dict[str, Any] = {"session": "s1", "turn": 1}
 PROMPT = TurnStarted(origin="prompt", prompt="go")

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tillerman.core.agent import File, Prompt
 from tillerman.core.events import Entry, TurnStarted
-from tillerman.core.handoff_summary import account
-from tillerman.core.session_titles import added_words, is_of_added_words
+from tillerman.core.transcript.handoff_summary import account
+from tillerman.core.transcript.session_titles import added_words, is_of_added_words
 
 NOTES = File("notes.txt", "text/plain", b"The heron of Ulm\nsleeps at noon, and wakes at dusk.\n")
 ASKED = Prompt("Mend the nest", (NOTES,))

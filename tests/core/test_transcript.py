@@ -40,8 +40,7 @@ from tillerman.core.events import (
     UserMessage,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.transcript import Fold, Totals, Transcript, fold
-from tillerman.core.transcript_blocks import (
+from tillerman.core.transcript.blocks import (
     Message,
     PlanBlock,
     RequestBlock,
@@ -50,7 +49,8 @@ from tillerman.core.transcript_blocks import (
     ToolCallBlock,
     Turn,
 )
-from tillerman.core.turn_result import CallOutcome, Result, final_text, result
+from tillerman.core.transcript.transcript import Fold, Totals, Transcript, fold
+from tillerman.core.transcript.turn_result import CallOutcome, Result, final_text, result
 
 
 def at(second: int) -> str:

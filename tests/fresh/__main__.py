@@ -7,9 +7,9 @@ import difflib
 import sys
 import time
 
-from machine import FreshMachine
-from minimal_root import CannotBuild, MinimalRoot, cannot_build
-from package_index import PackageIndex
+from tests.fresh.machine import FreshMachine
+from tests.fresh.minimal_root import CannotBuild, MinimalRoot, cannot_build
+from tests.fresh.package_index import PackageIndex
 
 COMMANDS = ("demo", "test")
 WITHIN = 1800.0

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-CHECKOUT = Path(__file__).parents[2]
+from tests import CHECKOUT
 
 
 def copy_checkout(folder: Path) -> None:

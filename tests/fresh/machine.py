@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from checkout import copy_checkout
-from package_index import PackageIndex
+from tests.fresh.checkout import copy_checkout
+from tests.fresh.package_index import PackageIndex
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _PATH = "/usr/local/bin:/usr/bin:/bin"

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-FRESH = Path(__file__).parent
+from tests import CHECKOUT
+
+FRESH = [sys.executable, "-m", "tests.fresh"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user is refused before that")
 def test_without_debootstrap_it_says_so_and_passes(tmp_path: Path) -> None:
     env = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, FRESH], env=env, capture_output=True, text=True)
+    done = subprocess.run(FRESH, cwd=CHECKOUT, env=env, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (
         0,
         "test-fresh: skipped: debootstrap is not installed\n",
@@ -26,7 +28,7 @@ def test_without_debootstrap_it_says_so_and_passes(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="this is root")
 def test_an_ordinary_user_is_told_that_only_root_can_and_it_passes(tmp_path: Path) -> None:
     env = {"PATH": os.defpath, "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, FRESH], env=env, capture_output=True, text=True)
+    done = subprocess.run(FRESH, cwd=CHECKOUT, env=env, capture_output=True, text=True)
     told = "test-fresh: skipped: only root can build a root and enter it\n"
     assert (done.returncode, done.stdout) == (0, told)
 
@@ -39,7 +41,7 @@ def test_a_root_that_cannot_be_built_leaves_nothing_half_made(tmp_path: Path) ->
     (tools / "debootstrap").write_text(f"#!/bin/sh\n{script}\n")
     (tools / "debootstrap").chmod(0o755)
     env = {"PATH": f"{tools}:{os.defpath}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    done = subprocess.run([sys.executable, FRESH], env=env, capture_output=True, text=True)
+    done = subprocess.run(FRESH, cwd=CHECKOUT, env=env, capture_output=True, text=True)
     if done.stdout.endswith("gives no mount namespace\n"):
         pytest.skip(done.stdout)
     told = "test-fresh: skipped: debootstrap failed: E: no such mirror\n"

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from package_index import PackageIndex
+from tests.fresh.package_index import PackageIndex
 
 
 def test_settings_become_variables_and_local_files_are_listed(tmp_path: Path) -> None:

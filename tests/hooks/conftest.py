@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hook_desk import Open
 
+from tests.hooks.hook_desk import Open
 from tillerman.hooks.server import HookAsked, HookServer
 from tillerman.hooks.shim import Shim, compiled_shim, python_shim
 

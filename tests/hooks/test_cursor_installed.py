@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cursor_alone import Cursor
 
+from tests.stand_ins.cursor_alone import Cursor
 from tillerman.hooks.backup_journal import BackupJournal
 from tillerman.hooks.install import install, remove
 from tillerman.hooks.install_plan import Scope, planned

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from user_configs import OURS, texts
 
+from tests.hooks.user_configs import OURS, texts
 from tillerman.hooks.jsonc_editor import Invalid, parse
 from tillerman.hooks.settings_entries import added, present, removed
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hook_desk import Open, Ran, Running, impostor, run, until
 
+from tests.hooks.hook_desk import Open, Ran, Running, impostor, run, until
 from tillerman.hooks.server import HookAsked, HookLimits, HookReply
 from tillerman.hooks.shim import Shim
 from tillerman.hooks.socket_folder import Tokens, make_folder, new_tokens

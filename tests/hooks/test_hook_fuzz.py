@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hook_desk import Open, Ran, impostor, run
 
+from tests.hooks.hook_desk import Open, Ran, impostor, run
 from tillerman.hooks.protocol import (
     PAYLOAD_CAP,
     HookReply,

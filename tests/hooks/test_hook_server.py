@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-from hook_desk import Open, Ran, Running, run, until
 
+from tests.hooks.hook_desk import Open, Ran, Running, run, until
 from tillerman.core.errors import ConfigError, UsageError
 from tillerman.hooks.protocol import PAYLOAD_CAP, REPLY_CAP
 from tillerman.hooks.server import HookAsked, HookLimits, HookReply, HookServer, timeout_for

@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hook_desk import Open
 
+from tests.hooks.hook_desk import Open
 from tillerman.hooks.server import HookAsked, HookReply
 from tillerman.hooks.shim import Shim
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from user_configs import OURS, texts
 
+from tests.hooks.user_configs import OURS, texts
 from tillerman.core.errors import ConfigError
 from tillerman.hooks.backup_journal import BackupJournal
 from tillerman.hooks.install import Hooks, install, installed, remove, repair

@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from hook_desk import Ran, run
 
+from tests.hooks.hook_desk import Ran, run
 from tillerman.hooks.server import HookAsked, HookReply, HookServer
 from tillerman.hooks.shim import SCRIPT, SOURCE, Shim, compiled_shim, python_shim, ready_shim
 

@@ -6,8 +6,9 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from http_desk import SERVE, Door, opened, shut
-from mcp_desk import Machine, Wire
+
+from tests.mcp.http_desk import SERVE, Door, opened, shut
+from tests.mcp.mcp_desk import Machine, Wire
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from warm_python import Forked, run_tillerman, start_tillerman
+from tests.stand_ins.warm_python import Forked, run_tillerman, start_tillerman
 
 PATIENCE = 30.0  # seconds; a busy machine takes its time
 PROCESS = re.compile(r"\bp[0-9a-f]{10}\b")

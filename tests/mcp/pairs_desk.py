@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_desk import Machine, Wire, text, until
+
+from tests.mcp.mcp_desk import Machine, Wire, text, until
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 LEVELS = ("medium", "high")

@@ -8,7 +8,8 @@ import time
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
-from mcp_desk import Machine, Wire, text, tree, until
+
+from tests.mcp.mcp_desk import Machine, Wire, text, tree, until
 
 pytestmark = pytest.mark.timeout(120)
 

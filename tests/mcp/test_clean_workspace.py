@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from mcp_desk import PROCESS, Machine, Wire, pid_of, started, text, tree, until
+
+from tests.mcp.mcp_desk import PROCESS, Machine, Wire, pid_of, started, text, tree, until
 
 pytestmark = pytest.mark.timeout(300)
 

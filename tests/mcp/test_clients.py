@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_desk import SERVE, Door, client, opened, shut
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_desk import Machine
+
+from tests.mcp.http_desk import SERVE, Door, client, opened, shut
+from tests.mcp.mcp_desk import Machine
 
 pytestmark = pytest.mark.timeout(120)
 

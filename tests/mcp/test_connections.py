@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from http_desk import HELLO, SERVE, Door, opened, shut
-from mcp_desk import Machine, until
 
+from tests.mcp.http_desk import HELLO, SERVE, Door, opened, shut
+from tests.mcp.mcp_desk import Machine, until
 from tillerman.mcp.connections import BODY_WITHIN, HEAD_WITHIN
 
 pytestmark = pytest.mark.timeout(180)

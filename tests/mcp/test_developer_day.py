@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from mcp_desk import Machine, Wire, text, until
+
+from tests.mcp.mcp_desk import Machine, Wire, text, until
 
 pytestmark = pytest.mark.timeout(300)
 

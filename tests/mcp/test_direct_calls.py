@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from image_files import png
-from mcp_desk import Machine, Wire, text, until
+
+from tests.mcp.mcp_desk import Machine, Wire, text, until
+from tests.workspace.image_files import png
 
 pytestmark = pytest.mark.timeout(120)
 

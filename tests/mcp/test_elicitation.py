@@ -10,7 +10,8 @@ import mcp_types as types
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp_desk import Machine
+
+from tests.mcp.mcp_desk import Machine
 
 pytestmark = pytest.mark.timeout(120)
 

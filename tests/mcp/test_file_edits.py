@@ -7,7 +7,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mcp_desk import Machine, Wire, started, text, until
+
+from tests.mcp.mcp_desk import Machine, Wire, started, text, until
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -188,7 +189,7 @@ def test_a_number_that_is_too_large_is_cut(house: Machine, wire: Wire) -> None:
 
 
 def test_an_image_is_shown(house: Machine, wire: Wire) -> None:
-    from image_files import png
+    from tests.workspace.image_files import png
 
     (house.project / "dot.png").write_bytes(png(3, 2))
     result = wire.call("read_file", path="dot.png")

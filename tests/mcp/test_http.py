@@ -9,9 +9,10 @@ import socket
 from pathlib import Path
 
 import pytest
-from http_desk import HELLO, SERVE, Door, client, opened, shut
 from mcp import Client
-from mcp_desk import ERRANDS, PROCESS, Machine
+
+from tests.mcp.http_desk import HELLO, SERVE, Door, client, opened, shut
+from tests.mcp.mcp_desk import ERRANDS, PROCESS, Machine
 
 pytestmark = pytest.mark.timeout(120)
 

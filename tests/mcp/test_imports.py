@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_archives import zipped
-from mcp_desk import Machine, Wire, text
+
+from tests.mcp.mcp_desk import Machine, Wire, text
+from tests.workspace.hostile_archives import zipped
 
 pytestmark = pytest.mark.timeout(180)
 

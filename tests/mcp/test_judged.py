@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from mcp_desk import Machine, Wire, text, until
+
+from tests.mcp.mcp_desk import Machine, Wire, text, until
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -6,8 +6,8 @@ import json
 import signal
 
 import pytest
-from mcp_desk import HELLO, PATIENCE, Machine, Wire
 
+from tests.mcp.mcp_desk import HELLO, PATIENCE, Machine, Wire
 from tillerman.sessions.remote.private_socket import LONGEST_LINE
 
 pytestmark = pytest.mark.timeout(120)

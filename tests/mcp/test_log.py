@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from mcp_desk import Machine, Wire, started, text, until
+
+from tests.mcp.mcp_desk import Machine, Wire, started, text, until
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -7,9 +7,10 @@ import signal
 from typing import Any
 
 import pytest
-from http_desk import SERVE, client, opened, shut
-from mcp_desk import Machine, pid_of, started, text, tree, until
-from pairs_desk import (
+
+from tests.mcp.http_desk import SERVE, client, opened, shut
+from tests.mcp.mcp_desk import Machine, pid_of, started, text, tree, until
+from tests.mcp.pairs_desk import (
     LEVELS,
     answer,
     digest,

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_desk import HELLO, SERVE, client, opened, shut
-from mcp_desk import TALKER, Machine, started, text, until
-from pairs_desk import answer, digest, exported, make_tar, names, waiting, zipped
+
+from tests.mcp.http_desk import HELLO, SERVE, client, opened, shut
+from tests.mcp.mcp_desk import TALKER, Machine, started, text, until
+from tests.mcp.pairs_desk import answer, digest, exported, make_tar, names, waiting, zipped
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from mcp_desk import TALKER, Machine, Wire, started, until
+
+from tests.mcp.mcp_desk import TALKER, Machine, Wire, started, until
 
 pytestmark = pytest.mark.timeout(120)
 

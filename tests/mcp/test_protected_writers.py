@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from mcp_desk import Machine, text
-from protected_writers import WriterLog, prepare, protected, writer_command
+
+from tests.mcp.mcp_desk import Machine, text
+from tests.sessions.protected_writers import WriterLog, prepare, protected, writer_command
 
 
 @pytest.mark.timeout(300)

@@ -7,7 +7,8 @@ import signal
 import subprocess
 
 import pytest
-from mcp_desk import Machine, started, text, until
+
+from tests.mcp.mcp_desk import Machine, started, text, until
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -7,8 +7,9 @@ import random
 from typing import Any
 
 import pytest
-from http_desk import HELLO, Door
-from mcp_desk import Wire
+
+from tests.mcp.http_desk import HELLO, Door
+from tests.mcp.mcp_desk import Wire
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -8,7 +8,8 @@ import signal
 from typing import Any
 
 import pytest
-from mcp_desk import TALKER, Machine, pid_of, started, text, tree, until
+
+from tests.mcp.mcp_desk import TALKER, Machine, pid_of, started, text, tree, until
 
 pytestmark = pytest.mark.timeout(180)
 

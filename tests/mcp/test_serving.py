@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from mcp_desk import PATIENCE, Machine, Wire, text
 
+from tests.mcp.mcp_desk import PATIENCE, Machine, Wire, text
 from tillerman.harness.harness import Harness, open_harness
 from tillerman.paths import find_paths
 

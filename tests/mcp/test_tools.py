@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 from mcp import Client, StdioServerParameters
-from mcp_desk import ERRANDS, PATIENCE, PROCESS, Machine, Wire, text
 
+from tests.mcp.mcp_desk import ERRANDS, PATIENCE, PROCESS, Machine, Wire, text
 from tillerman.workspace.tools.tool_schemas import CALLS, schema_of
 
 pytestmark = pytest.mark.timeout(120)

@@ -9,9 +9,10 @@ import time
 from typing import Any
 
 import pytest
-from http_desk import HELLO, client, opened, shut
-from mcp_desk import Machine
-from pairs_desk import waiting
+
+from tests.mcp.http_desk import HELLO, client, opened, shut
+from tests.mcp.mcp_desk import Machine
+from tests.mcp.pairs_desk import waiting
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from warm_python import run_tillerman
 
+from tests.stand_ins.warm_python import run_tillerman
 from tillerman.config import load
 from tillerman.config.policy_rules import rule_table
 from tillerman.config.policy_test_cases import Group, PolicyTestCase, read_cases

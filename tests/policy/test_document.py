@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from warm_python import run_tillerman
+from tests.stand_ins.warm_python import run_tillerman
 
 DOCUMENT = Path(__file__).parents[2] / "docs/policy.md"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.DOTALL | re.MULTILINE)

@@ -10,9 +10,8 @@ import subprocess
 import pytest
 
 from tillerman.core.permission.shell.builtins import BASH, DASH
-from tillerman.core.permission.shell.parser import ShellParser
-from tillerman.core.permission.shell.reader import read
-from tillerman.core.permission.shell.syntax import (
+from tillerman.core.permission.shell.parsing.parser import ShellParser
+from tillerman.core.permission.shell.parsing.syntax import (
     Dialect,
     Literal,
     Parameter,
@@ -20,6 +19,7 @@ from tillerman.core.permission.shell.syntax import (
     UnparsableCommand,
     Word,
 )
+from tillerman.core.permission.shell.reader import read
 
 SHELLS: dict[str, Dialect] = {"bash": "bash", "dash": "posix"}
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}

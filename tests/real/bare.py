@@ -12,8 +12,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from stages import Actor
-
+from tests.real.stages import Actor
 from tillerman.testing.model_double.server import ModelDouble
 
 PATIENCE = 90.0  # seconds for one answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from desk import (
+from tests.real.desk import (
     KEY,
     PATIENCE,
     Desk,
@@ -23,8 +23,7 @@ from desk import (
     until_true,
     usages,
 )
-from real_claude import RealClaude
-
+from tests.real.real_claude import RealClaude
 from tillerman.testing.model_double.server import ModelDouble
 
 __all__ = [

@@ -16,11 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from desk import processes_with
-from harness_kills import look_at_store
-from kills import end_holders, holders, new_token
-from stages import Actor
-
+from tests.real.desk import processes_with
+from tests.real.stages import Actor
+from tests.sessions.harness_kills import look_at_store
+from tests.supervision.kills import end_holders, holders, new_token
 from tillerman.core.events import Entry, decode_entry
 from tillerman.testing.model_double.script import Say, reply
 from tillerman.testing.model_double.server import ModelDouble

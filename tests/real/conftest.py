@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from claude_desk import ClaudeDesk, no_process_left
-from clis import Cli, CliError, pinned
-from desk import Desk, Player
-from real_claude import RealClaude
-from schedule import Schedule, longest_first
-from second_model import SecondModel
-from stages import STAGES, Actor
-from standing import StandingDesk
 
+from tests.real.claude_desk import ClaudeDesk, no_process_left
+from tests.real.clis import Cli, CliError, pinned
+from tests.real.desk import Desk, Player
+from tests.real.real_claude import RealClaude
+from tests.real.schedule import Schedule, longest_first
+from tests.real.second_model import SecondModel
+from tests.real.stages import STAGES, Actor
+from tests.real.standing import StandingDesk
 from tillerman.testing.model_double.server import ModelDouble
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from second_model import SecondModel
-
+from tests.real.second_model import SecondModel
 from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.core.events import (

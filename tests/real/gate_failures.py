@@ -18,9 +18,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from gate_stand import Stand
-from gate_tap import COPIES
-
+from tests.real.gate_stand import Stand
+from tests.real.gate_tap import COPIES
 from tillerman.core.events import PermissionRequested, RequestAnswered
 from tillerman.core.tools import ToolClass
 from tillerman.hooks.connection import HookLimits

@@ -15,9 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
-from cursor_stand_in import install_cursor
-from stages import Actor
-
+from tests.real.stages import Actor
+from tests.stand_ins.cursor_stand_in import install_cursor
 from tillerman.agents import load
 from tillerman.core.tools import ToolClass
 from tillerman.testing.model_double.script import ModelToolCall, ReplyHold, Say, reply

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from desk import processes_with
-from gate_harness import Order
-from gate_sides import Side
 
+from tests.real.desk import processes_with
+from tests.real.gate_harness import Order
+from tests.real.gate_sides import Side
 from tillerman.core.events import Entry, TurnEnded, decode_entry
 from tillerman.core.tools import ToolClass
 

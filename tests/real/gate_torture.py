@@ -13,12 +13,12 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-from clis import CliError, pinned
-from gate_failures import CHANNELS, FAILURES, Failure
-from gate_sides import CursorSide, RealSide, Side, marks_for, new_project, tapped
-from gate_stand import Stand
-from stages import STAGES, Actor
 
+from tests.real.clis import CliError, pinned
+from tests.real.gate_failures import CHANNELS, FAILURES, Failure
+from tests.real.gate_sides import CursorSide, RealSide, Side, marks_for, new_project, tapped
+from tests.real.gate_stand import Stand
+from tests.real.stages import STAGES, Actor
 from tillerman.core.tools import ToolClass
 from tillerman.testing.model_double.server import ModelDouble
 

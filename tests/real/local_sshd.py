@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ordinary_user import OrdinaryUser, as_root, until
+from tests.real.ordinary_user import OrdinaryUser, as_root, until
 
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config.d")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

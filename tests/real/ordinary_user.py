@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from checkout import copy_checkout
+from tests.fresh.checkout import copy_checkout
 
 
 @dataclass(frozen=True)

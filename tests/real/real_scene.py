@@ -8,10 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import differences
-from desk import Desk, processes_with
-from stages import Actor, ToolUnavailable
-
+from tests.conformance import differences
+from tests.real.desk import Desk, processes_with
+from tests.real.stages import Actor, ToolUnavailable
 from tillerman.agents import load
 from tillerman.sessions.session import Session
 from tillerman.testing.model_double.script import (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
-import second_model as second
-from second_model import Broken, Call, Delivery, Failure, Reply, Text, Thought, Usage
-from second_model.script import REASONS
-from stages import Actor
 
+from tests.real import second_model as second
+from tests.real.second_model import Broken, Call, Delivery, Failure, Reply, Text, Thought, Usage
+from tests.real.second_model.script import REASONS
+from tests.real.stages import Actor
 from tillerman.testing.model_double import script as first
 from tillerman.testing.scenario import ToolAction, do
 

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from desk import Desk, Player, check_log, of
 from msgspec.structs import replace
-from second_model import SecondModel
 
+from tests.real.desk import Desk, Player, check_log, of
+from tests.real.second_model import SecondModel
 from tillerman.core.events import AgentExited, AgentStarted, Entry, TurnEnded, TurnStarted
 from tillerman.sessions.session import Session, read_all
 from tillerman.testing.model_double.server import ModelDouble

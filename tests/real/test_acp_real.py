@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import Desk, ends, of, run, said, shown, until
-from stages import Actor
 
+from tests.real.desk import Desk, ends, of, run, said, shown, until
+from tests.real.stages import Actor
 from tillerman.core.events import (
     AgentReady,
     Answer,

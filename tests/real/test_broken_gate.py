@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gate_failures import CHANNELS
-from gate_sides import NO_TOOL
-from gate_stand import Stand
-from gate_torture import assert_held, side_of
 
+from tests.real.gate_failures import CHANNELS
+from tests.real.gate_sides import NO_TOOL
+from tests.real.gate_stand import Stand
+from tests.real.gate_torture import assert_held, side_of
 from tillerman.agents import load
 
 CHEAPEST = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from claude_desk import (
+
+from tests.real.claude_desk import (
     ClaudeDesk,
     ends,
     finished,
@@ -18,7 +19,6 @@ from claude_desk import (
     until,
     until_true,
 )
-
 from tillerman.core.events import (
     Answer,
     BackgroundChanged,

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from claude_desk import (
+
+from tests.real.claude_desk import (
     KEY,
     check_log,
     ends,
@@ -23,8 +24,7 @@ from claude_desk import (
     said,
     until_true,
 )
-from real_claude import RealClaude
-
+from tests.real.real_claude import RealClaude
 from tillerman.core.events import (
     Entry,
     MessageChunk,

@@ -9,10 +9,10 @@ import re
 from pathlib import Path
 
 import pytest
-from claude_desk import ClaudeDesk
-from desk import of, run
-from real_claude import RealClaude
 
+from tests.real.claude_desk import ClaudeDesk
+from tests.real.desk import of, run
+from tests.real.real_claude import RealClaude
 from tillerman.agents.claude.requests import PATIENCE
 from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.config.policy_rules import rule_of

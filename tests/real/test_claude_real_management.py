@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from claude_desk import KEY, ClaudeDesk, of, run
-from real_claude import RealClaude
 
+from tests.real.claude_desk import KEY, ClaudeDesk, of, run
+from tests.real.real_claude import RealClaude
 from tillerman.agents import load
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.core.agent_admin import (

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from claude_desk import ClaudeDesk, ends, finished, of, run, shown, started
 
+from tests.real.claude_desk import ClaudeDesk, ends, finished, of, run, shown, started
 from tillerman.core.events import PermissionRequested, Text, ToolFinished, TurnEnded
 from tillerman.testing.model_double.anthropic import tool_results
 from tillerman.testing.model_double.script import ModelToolCall, Say, reply

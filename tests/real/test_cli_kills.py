@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 
 import pytest
-from cli_kills import Case, run_kills
-from stages import Actor
 
+from tests.real.cli_kills import Case, run_kills
+from tests.real.stages import Actor
 from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]

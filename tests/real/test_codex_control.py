@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from desk import Desk, ends, finished, of, processes_with, run, said, shown, until, until_true
-from stages import STAGES
 
+from tests.real.desk import (
+    Desk,
+    ends,
+    finished,
+    of,
+    processes_with,
+    run,
+    said,
+    shown,
+    until,
+    until_true,
+)
+from tests.real.stages import STAGES
 from tillerman.core.events import (
     AgentExited,
     MessageChunk,

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from desk import Desk, ends, finished, no_process_left, of, processes_with, run, said, until_true
-from stages import STAGES, Actor
 
+from tests.real.desk import (
+    Desk,
+    ends,
+    finished,
+    no_process_left,
+    of,
+    processes_with,
+    run,
+    said,
+    until_true,
+)
+from tests.real.stages import STAGES, Actor
 from tillerman.agents import load
 from tillerman.core.events import AgentReady, ToolStarted, TurnEnded, UsageReported
 from tillerman.sessions.session import Session

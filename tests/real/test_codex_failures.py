@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from desk import Desk, ends, of, run, said
 
+from tests.real.desk import Desk, ends, of, run, said
 from tillerman.core.events import Notice
 from tillerman.core.failure import Failure
 from tillerman.testing.model_double.script import Fail, Say, attempts, reply

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bare import run_bare
-from desk import Desk, ends, run
-from home_tree import home_tree
-from stages import Actor
 
+from tests.real.bare import run_bare
+from tests.real.desk import Desk, ends, run
+from tests.real.home_tree import home_tree
+from tests.real.stages import Actor
 from tillerman.core.events import TurnEnded
 from tillerman.testing.model_double.script import Say, reply
 from tillerman.testing.model_double.server import ModelDouble

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import Desk, of, run
-from stages import STAGES
 
+from tests.real.desk import Desk, of, run
+from tests.real.stages import STAGES
 from tillerman.core.events import (
     Notice,
     PermissionRequested,

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from desk import Desk, run
-from stages import STAGES, Actor
 
+from tests.real.desk import Desk, run
+from tests.real.stages import STAGES, Actor
 from tillerman.agents import load
 from tillerman.agents.codex.agent import CodexAgent, CodexExec
 from tillerman.agents.commands.runner import CommandRunner

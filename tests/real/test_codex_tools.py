@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import (
+
+from tests.real.desk import (
     Desk,
     ends,
     finished,
@@ -22,8 +23,7 @@ from desk import (
     until,
     until_true,
 )
-from stages import STAGES
-
+from tests.real.stages import STAGES
 from tillerman.core.events import (
     Answer,
     BackgroundChanged,

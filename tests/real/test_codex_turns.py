@@ -6,8 +6,8 @@ import base64
 import json
 
 import pytest
-from desk import Desk, ends, of, run, said, until
 
+from tests.real.desk import Desk, ends, of, run, said, until
 from tillerman.core.agent import File
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import (

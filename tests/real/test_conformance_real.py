@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from real_scene import RealScene
-from stages import Actor
-from standing import StandingDesk
-from verdicts import hold
 
+from tests.conformance.verdicts import hold
+from tests.real.real_scene import RealScene
+from tests.real.stages import Actor
+from tests.real.standing import StandingDesk
 from tillerman.testing.conformance_cases import CASES, ConformanceCase, check
 
 AGENTS = ("claude", "codex", "gemini", "qwen", "opencode", "copilot")

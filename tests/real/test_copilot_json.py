@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk, ends, of, processes_with, run, said, shown, until_true
-from stages import Actor
 
+from tests.real.desk import Desk, ends, of, processes_with, run, said, shown, until_true
+from tests.real.stages import Actor
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.agents.copilot.agent import agent
 from tillerman.core.agent_admin import Account, McpServer

@@ -7,9 +7,9 @@ import os
 from contextlib import suppress
 
 import pytest
-from desk import PATIENCE, Desk
-from stages import Actor
 
+from tests.real.desk import PATIENCE, Desk
+from tests.real.stages import Actor
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
 from tillerman.core.permission import Rule

@@ -14,12 +14,12 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from pathlib import Path
 
-import differences
 import pytest
-from desk import PATIENCE, Desk, of, shown
-from stages import Actor
-from verdicts import hold_gate
 
+from tests.conformance import differences
+from tests.conformance.verdicts import hold_gate
+from tests.real.desk import PATIENCE, Desk, of, shown
+from tests.real.stages import Actor
 from tillerman.agents import load
 from tillerman.core.capabilities import capabilities
 from tillerman.core.errors import TillermanError

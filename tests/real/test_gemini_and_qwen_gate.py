@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import PATIENCE, Desk, ends, of, run, until
-from stages import Actor
 
+from tests.real.desk import PATIENCE, Desk, ends, of, run, until
+from tests.real.stages import Actor
 from tillerman.core.events import Answer, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
 from tillerman.testing.gate_probe.probes import GateProbes, holds
 from tillerman.testing.model_double.script import ModelToolCall, Say, reply

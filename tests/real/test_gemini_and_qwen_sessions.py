@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from bare import run_bare
-from desk import KEY, Desk, ends, of, run, said, until_true
-from home_tree import home_tree
-from stages import Actor
 
+from tests.real.bare import run_bare
+from tests.real.desk import KEY, Desk, ends, of, run, said, until_true
+from tests.real.home_tree import home_tree
+from tests.real.stages import Actor
 from tillerman.agents import load
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.core.agent_admin import Account, McpServer, NativeSession

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from desk import Desk, ends, of, processes_with, run, said, shown, until, until_true
-from stages import Actor
 
+from tests.real.desk import Desk, ends, of, processes_with, run, said, shown, until, until_true
+from tests.real.stages import Actor
 from tillerman.core.events import (
     AgentReady,
     Answer,

@@ -8,7 +8,8 @@ from functools import reduce
 from pathlib import Path
 
 import pytest
-from desk import (
+
+from tests.real.desk import (
     Desk,
     ends,
     of,
@@ -20,9 +21,8 @@ from desk import (
     until_true,
     usages,
 )
-from stages import Actor
-from standing import StandingDesk
-
+from tests.real.stages import Actor
+from tests.real.standing import StandingDesk
 from tillerman.core.agent import File
 from tillerman.core.events import (
     AgentReady,
@@ -37,7 +37,7 @@ from tillerman.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from tillerman.core.usage_totals import added
+from tillerman.core.transcript.usage_totals import added
 from tillerman.testing.model_double.script import (
     Attempts,
     Fail,

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from clis import pinned
-from desk import Desk, ends, no_process_left, of, said
-from stages import STAGES, Actor
 
+from tests.real.clis import pinned
+from tests.real.desk import Desk, ends, no_process_left, of, said
+from tests.real.stages import STAGES, Actor
 from tillerman.agents import load
 from tillerman.core.events import AgentStarted, Entry, Notice, TurnEnded, TurnStarted, UserMessage
 from tillerman.sessions.fallback.policy import FallbackPolicy

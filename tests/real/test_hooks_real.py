@@ -16,8 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stages import Actor
 
+from tests.real.stages import Actor
 from tillerman.hooks.backup_journal import BackupJournal
 from tillerman.hooks.dialects import load
 from tillerman.hooks.install import install, remove

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from desk import ends, no_process_left, of, said
-from stages import Actor
 
+from tests.real.desk import ends, no_process_left, of, said
+from tests.real.stages import Actor
 from tillerman.core.events import Entry, Notice, decode_entry
 from tillerman.testing.model_double.script import Say, Usage, reply
 from tillerman.testing.model_double.server import ModelDouble

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clis import Cli, CliError, pinned
-from mcp_desk import ERRANDS, PROCESS, Machine, text
-from token_bearer import bearing
 
+from tests.mcp.mcp_desk import ERRANDS, PROCESS, Machine, text
+from tests.real.clis import Cli, CliError, pinned
+from tests.real.token_bearer import bearing
 from tillerman.workspace.tools.tool_schemas import CALLS
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from real_claude import RealClaude
 
+from tests.real.real_claude import RealClaude
 from tillerman.testing.model_double.anthropic import blocks, system_text, tool_results, user_text
 from tillerman.testing.model_double.script import (
     ConnectionCut,

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import Desk, ends, of
-from stages import Actor
 
+from tests.real.desk import Desk, ends, of
+from tests.real.stages import Actor
 from tillerman.core.events import (
     Entry,
     PermissionRequested,

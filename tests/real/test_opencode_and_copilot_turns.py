@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk, ends, of, processes_with, said, shown, until, until_true, usages
-from stages import Actor
-from standing import Later, StandingDesk
 
+from tests.real.desk import Desk, ends, of, processes_with, said, shown, until, until_true, usages
+from tests.real.stages import Actor
+from tests.real.standing import Later, StandingDesk
 from tillerman.core.agent import File
 from tillerman.core.events import (
     AgentReady,

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import local_sshd
 import pytest
-from clis import cache
-from ordinary_user import Clone, OrdinaryUser, python_for, until
 
+from tests.real import local_sshd
+from tests.real.clis import cache
+from tests.real.ordinary_user import Clone, OrdinaryUser, python_for, until
 from tillerman.supervision.linux.cgroup import Cgroup, NoCgroup
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]

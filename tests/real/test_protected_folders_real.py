@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from desk import Desk
-from stages import Actor
 
+from tests.real.desk import Desk
+from tests.real.stages import Actor
 from tillerman.core.events import AgentStarted, Notice, TurnEnded
 from tillerman.testing.model_double.script import Say, reply
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from desk import PATIENCE, Desk, of
-from protected_writers import WriterLog, prepare, protected, writer_command
-from stages import Actor
 
+from tests.real.desk import PATIENCE, Desk, of
+from tests.real.stages import Actor
+from tests.sessions.protected_writers import WriterLog, prepare, protected, writer_command
 from tillerman.agents import load
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from desk import Desk, of, run
-from stages import Actor
 
+from tests.real.desk import Desk, of, run
+from tests.real.stages import Actor
 from tillerman.core.events import PermissionRequested, ToolFinished, TurnEnded
 from tillerman.testing.model_double.script import Say, reply
 

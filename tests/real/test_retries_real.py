@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 import pytest
-from desk import Desk, of, run, until
-from stages import Actor
 
+from tests.real.desk import Desk, of, run, until
+from tests.real.stages import Actor
 from tillerman.agents import load
 from tillerman.core.events import AgentStarted, Notice, TurnEnded
 from tillerman.core.session_options import session_spec
@@ -94,6 +94,6 @@ async def test_what_is_said_to_be_silent_is_silent(
 
 
 async def _asked_twice(double: ModelDouble) -> Any:
-    from desk import until_true
+    from tests.real.desk import until_true
 
     await until_true(lambda: len(double.turns) >= 2)

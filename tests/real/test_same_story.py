@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import differences
 import pytest
-from desk import Desk
-from real_scene import RealScene
-from stages import Actor
 
+from tests.conformance import differences
+from tests.real.desk import Desk
+from tests.real.real_scene import RealScene
+from tests.real.stages import Actor
 from tillerman.core.events import (
     Answer,
     Diff,

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 
 import pytest
-from alike import comparable, difference
-from desk import PATIENCE
-from second_scenes import RARE, SCENES, for_first, for_second
-from stages import Actor
-from standing import StandingDesk
 
+from tests.real.alike import comparable, difference
+from tests.real.desk import PATIENCE
+from tests.real.second_scenes import RARE, SCENES, for_first, for_second
+from tests.real.stages import Actor
+from tests.real.standing import StandingDesk
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import Answer, Entry, PermissionRequested
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from bare import run_bare
-from home_tree import home_tree
-from stages import Actor
 
+from tests.real.bare import run_bare
+from tests.real.home_tree import home_tree
+from tests.real.stages import Actor
 from tillerman.testing.model_double.script import Fail, ModelRequest, Say, Think, Usage, reply
 from tillerman.testing.model_double.server import ModelDouble, api_of
 

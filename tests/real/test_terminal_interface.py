@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import approval_tour
 import pytest
-import screen_story
-import screen_tour as tour
-from stages import KEY, Actor
 
+from tests.real.stages import KEY, Actor
+from tests.stand_ins import approval_tour, commands_tour, screen_sitting, screen_story
+from tests.stand_ins import screen_tour as tour
 from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 from tillerman.testing.model_double.server import ModelDouble
 
@@ -75,10 +74,14 @@ async def test_a_task_from_its_prompt_to_its_resumption(
 
 
 @pytest.mark.parametrize(
-    "sitting", [tour.speak, tour.permit, approval_tour.approve, tour.command, tour.choose]
+    "sitting",
+    [tour.speak, tour.permit, approval_tour.approve, commands_tour.command, commands_tour.choose],
 )
 async def test_the_whole_screen(
-    sitting: Callable[[tour.Cast, Path], None], actor: Actor, double: ModelDouble, tmp_path: Path
+    sitting: Callable[[screen_sitting.Cast, Path], None],
+    actor: Actor,
+    double: ModelDouble,
+    tmp_path: Path,
 ) -> None:
     actor.prepare(double.base_url)
     await asyncio.to_thread(sitting, _cast(actor, double, tmp_path), tmp_path)
@@ -101,7 +104,7 @@ def _add_server(agent: str, environment: Mapping[str, str]) -> None:
     subprocess.run(run, env=environment, stdin=subprocess.DEVNULL, check=True, timeout=60)
 
 
-def _cast(actor: Actor, double: ModelDouble, folder: Path) -> tour.Cast:
+def _cast(actor: Actor, double: ModelDouble, folder: Path) -> screen_sitting.Cast:
     stage, new = actor.stage, actor.project / "new.txt"
     poem = actor.project / "poem.txt"
     story = "\n\n".join(f"Part {number} of it." for number in range(1, 61))
@@ -111,7 +114,7 @@ def _cast(actor: Actor, double: ModelDouble, folder: Path) -> tour.Cast:
         "story": [reply(Say(f"{story}\n\nThe end."))],
         "run": [reply(stage.shell("echo done >> ran.txt")), done],
         "write": [reply(stage.write(new, "moon\n")), done],
-        "wait": [reply(stage.shell(tour.WAIT)), reply(Say("The wait is over."))],
+        "wait": [reply(stage.shell(screen_sitting.WAIT)), reply(Say("The wait is over."))],
         "words": [reply(Say(approval_tour.WORDS))],
         "edit": [
             reply(stage.read(poem)), reply(stage.edit(poem, "line 40\n", "changed\n")), done,
@@ -128,7 +131,7 @@ def _cast(actor: Actor, double: ModelDouble, folder: Path) -> tour.Cast:
         ]
     environment = _environment(actor, double, folder)
     _add_server(actor.agent, environment)
-    return tour.Cast(
+    return screen_sitting.Cast(
         agent=actor.agent,
         project=actor.project,
         environment=environment,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import mcp_desk
 import pytest
-from desk import Desk, ends, of, run, said, shown
-from stages import Actor
 
+from tests.mcp import mcp_desk
+from tests.real.desk import Desk, ends, of, run, said, shown
+from tests.real.stages import Actor
 from tillerman.core.events import Entry, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
 from tillerman.sessions.run_settings import WorkspaceToolSettings
 from tillerman.sessions.session import Session

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from session_desk import Desk
+
+from tests.sessions.session_desk import Desk
 
 
 @pytest.fixture

@@ -15,13 +15,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.supervision.kills import STYLES, new_token, program, wait_until_gone
 from tillerman.core.events import Entry, TurnEnded, TurnStarted, decode_entry
 from tillerman.harness.harness import open_harness
 from tillerman.paths import find_paths
 from tillerman.sessions.session import read_all
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
-from kills import STYLES, new_token, program, wait_until_gone
 
 VICTIMS = ("harness", "warden", "agent", "harness and warden", "warden and agent")
 

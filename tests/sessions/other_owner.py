@@ -6,14 +6,11 @@ import asyncio
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
-from session_desk import Desk
-
+from tests import CHECKOUT
+from tests.sessions.session_desk import Desk
 from tillerman.core.events import Entry, decode_entry
 from tillerman.sessions.session import AttachedSession
-
-OWNER = Path(__file__).with_name("owner.py")
 
 
 class Owner:
@@ -26,7 +23,9 @@ class Owner:
     @classmethod
     async def start(cls, desk: Desk, script: str, approve: str = "ask") -> Owner:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, OWNER, desk.folder, script, approve, stdout=subprocess.PIPE
+            *(sys.executable, "-m", "tests.sessions.owner", desk.folder, script, approve),
+            cwd=CHECKOUT,
+            stdout=subprocess.PIPE,
         )
         assert process.stdout
         async with asyncio.timeout(20):

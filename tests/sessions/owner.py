@@ -1,11 +1,13 @@
-"""A process that owns a session: `owner.py FOLDER SCRIPT [APPROVE]` prints its entries as lines."""
+"""A process that owns a session, and prints its entries as lines.
+
+python -m tests.sessions.owner FOLDER SCRIPT [APPROVE]
+"""
 
 import asyncio
 import sys
 from pathlib import Path
 
-from session_desk import Desk
-
+from tests.sessions.session_desk import Desk
 from tillerman.core.events import encode
 
 

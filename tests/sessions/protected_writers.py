@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from writer_program import FILES, FOLDERS, SETTINGS, SILENT
+from tests.sessions.writer_program import FILES, FOLDERS, SETTINGS, SILENT
 
 GOOD, EVIL = "[core]\n\tpager = as the user wrote it\n", "[core] hooksPath = evil"
 ONCE = ("git_template",)  # its name is never used again: gone at once, it is never seen

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from msgspec.structs import replace
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent

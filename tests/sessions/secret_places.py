@@ -6,21 +6,18 @@ import os
 import random
 import sqlite3
 import string
-import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
+from tests.supervision.written import WAYS
 from tillerman.core.events import encode
-from tillerman.core.transcript import fold
+from tillerman.core.transcript.transcript import fold
 from tillerman.sessions import export
 from tillerman.sessions.session import read_all
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
-from written import WAYS
 
 FRAGMENT = 10  # so many characters of a secret in a row are a find
 HALF = FRAGMENT // 2

@@ -6,8 +6,8 @@ import json
 
 import pytest
 from msgspec.structs import replace
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO, MockAgent
 from tillerman.agents.mock.wire import MockWire
 from tillerman.core.events import Notice

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from relay_desk import Second, entries_of, notices, of, relay, said, script
-from session_desk import Desk
 
+from tests.sessions.relay_desk import Second, entries_of, notices, of, relay, said, script
+from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.core.errors import UsageError
 from tillerman.core.events import Entry, TurnEnded, UserMessage

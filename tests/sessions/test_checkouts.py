@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from session_desk import Desk
-from test_protection import begin, notices, play, run
 
-from tillerman.supervision.client.warden_client import Level, probe
-from tillerman.workspace.protection.known_commits import KnownCommits
+from tests.sessions.session_desk import Desk
+from tests.sessions.test_protection import begin, notices, play, run
+from tillerman.supervision.client.supervision_levels import Level, probe
+from tillerman.workspace.protection.git.known_commits import KnownCommits
 
 WORKFLOW = ".github/workflows/ci.yml"
 IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@b")

@@ -38,7 +38,7 @@ from tillerman.core.events import (
     decode_entry,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.transcript import fold
+from tillerman.core.transcript.transcript import fold
 from tillerman.sessions.export import to_html, to_jsonl, to_markdown
 
 

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.events import Entry, MessageChunk, Notice, TurnEnded
 from tillerman.sessions.agent.host import SpillFile
 from tillerman.sessions.log.disk_budget import DiskBudget

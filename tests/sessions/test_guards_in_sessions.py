@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.events import PermissionRequested, RequestAnswered, ToolFinished
 from tillerman.core.permission import Rule
 from tillerman.sessions.run_settings import TurnLimits

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from plain import LONG_LIVED, python
-from relay_desk import Second, entries_of, notices, of, relay, said, script, start
-from session_desk import Desk
 
+from tests.agents.plain import LONG_LIVED, python
+from tests.sessions.relay_desk import Second, entries_of, notices, of, relay, said, script, start
+from tests.sessions.session_desk import Desk
 from tillerman.core.events import TurnEnded, TurnStarted
 from tillerman.core.failure import Failure
 from tillerman.sessions.fallback.policy import FallbackPolicy, RetryAfter

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.agent import File
 from tillerman.core.errors import AgentError, UsageError
 from tillerman.core.events import (

@@ -6,8 +6,8 @@ import asyncio
 import json
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.errors import StoreError, TillermanError
 from tillerman.core.events import (
     AgentStarted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness_kills import run_kills
+from tests.sessions.harness_kills import run_kills
 
 
 async def test_killed_sessions_leave_no_process_lose_no_entry_and_end_every_turn_once(

@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 import pytest
-from other_owner import Owner, until
-from session_desk import Desk
 
+from tests.sessions.other_owner import Owner, until
+from tests.sessions.session_desk import Desk
 from tillerman.core.errors import RequestNotOpen, UsageError
 from tillerman.core.events import (
     Answer,

@@ -8,8 +8,8 @@ import time
 from typing import Any
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.config.model_table import load_models
 from tillerman.core.events import (

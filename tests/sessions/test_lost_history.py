@@ -7,8 +7,8 @@ import shutil
 from typing import TypeVar
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.events import Entry, MessageChunk, Notice, TurnEnded, TurnStarted, UserMessage
 from tillerman.sessions.session import Session
 

@@ -13,13 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from session_desk import Desk
 
+from bench.memory import LIMIT_MB, LONGEST, Measured, floods, run
+from tests import CHECKOUT
+from tests.sessions.session_desk import Desk
 from tillerman.agents.stdio.line_decoder import MOST_DECODED, decoded_size
 from tillerman.core.events import TurnEnded
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-from bench.memory import LIMIT_MB, LONGEST, Measured, floods, run
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 FLOODS = {"unbroken": 50, "lines": 5, "garbage": 3, "json": 50, "stderr": 50}
@@ -164,7 +163,8 @@ def test_an_owner_whose_agent_is_silent_does_not_stir(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps([[{"say": "hush"}, {"hang": True}]]))
     owner = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("owner.py")), str(tmp_path), str(script)],
+        [sys.executable, "-m", "tests.sessions.owner", str(tmp_path), str(script)],
+        cwd=CHECKOUT,
         stdout=subprocess.PIPE,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
     )

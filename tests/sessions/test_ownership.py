@@ -7,9 +7,9 @@ import os
 from collections.abc import AsyncIterator
 
 import pytest
-from other_owner import Owner, everything, until
-from session_desk import Desk
 
+from tests.sessions.other_owner import Owner, everything, until
+from tests.sessions.session_desk import Desk
 from tillerman.core.errors import RequestNotOpen, SessionBusy, SessionError
 from tillerman.core.events import (
     AgentExited,

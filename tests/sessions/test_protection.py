@@ -14,17 +14,24 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from protected_writers import EVIL, GOOD, WriterLog, prepare, protected, writer_command
-from session_desk import Desk
 
+from tests.sessions.protected_writers import (
+    EVIL,
+    GOOD,
+    WriterLog,
+    prepare,
+    protected,
+    writer_command,
+)
+from tests.sessions.session_desk import Desk
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.core.events import AgentStarted, Enforced, Notice
 from tillerman.core.permission import Rule
 from tillerman.sessions.run_settings import EnforcementSettings
 from tillerman.sessions.session import Session
-from tillerman.supervision.client.warden_client import Level, probe
-from tillerman.workspace.protection.quarantine import items
-from tillerman.workspace.protection.take_back import take_back
+from tillerman.supervision.client.supervision_levels import Level, probe
+from tillerman.workspace.protection.restore.quarantine import items
+from tillerman.workspace.protection.restore.take_back import take_back
 
 State = dict[str, tuple[int, bytes]]
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from relay_desk import (
+
+from tests.sessions.relay_desk import (
     Missing,
     Second,
     entries_of,
@@ -18,8 +19,7 @@ from relay_desk import (
     script,
     start,
 )
-from session_desk import Desk
-
+from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.core.errors import AgentNotInstalled
 from tillerman.core.events import (
@@ -31,7 +31,7 @@ from tillerman.core.events import (
     TurnStarted,
     UserMessage,
 )
-from tillerman.core.handoff_summary import account
+from tillerman.core.transcript.handoff_summary import account
 from tillerman.sessions.fallback.policy import FallbackPolicy
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from other_owner import Owner, until
-from session_desk import Desk
 
+from tests.sessions.other_owner import Owner, until
+from tests.sessions.session_desk import Desk
 from tillerman.core.errors import ConfigError, RequestNotOpen, UsageError
 from tillerman.core.events import (
     Answer,

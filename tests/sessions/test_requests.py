@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO, MockAgent
 from tillerman.agents.mock.wire import MockWire
 from tillerman.core.agent import AgentInfo

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
-from relay_desk import Second, entries_of, notices, of, relay, script, start
-from session_desk import Desk
 
+from tests.sessions.relay_desk import Second, entries_of, notices, of, relay, script, start
+from tests.sessions.session_desk import Desk
 from tillerman.core.events import AgentStarted, Notice, TurnEnded
 from tillerman.core.failure import NO_RETRY_HELPS, Failure, FailureKind
 from tillerman.sessions.fallback.policy import FallbackPolicy

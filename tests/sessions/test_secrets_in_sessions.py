@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from secret_places import WAYS, Fragments, canary, kept
-from session_desk import Desk
-from warm_python import run_tillerman
 
+from tests import CHECKOUT
+from tests.sessions.secret_places import WAYS, Fragments, canary, kept
+from tests.sessions.session_desk import Desk
+from tests.stand_ins.warm_python import run_tillerman
 from tillerman.core import tools
 from tillerman.core.agent import File
 from tillerman.core.events import (
@@ -157,8 +158,8 @@ async def test_a_kill_while_words_are_held_back_leaves_nothing_of_them(
     program.write_text(
         "import asyncio, sys\n"
         "from pathlib import Path\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from session_desk import Desk\n"
+        f"sys.path.insert(0, {str(CHECKOUT)!r})\n"
+        "from tests.sessions.session_desk import Desk\n"
         "async def main():\n"
         "    desk = Desk(Path(sys.argv[1]))\n"
         "    session = await desk.start(sys.argv[2], secrets=[('MAGIC', sys.argv[3])])\n"
@@ -313,8 +314,8 @@ async def test_what_the_user_types_and_attaches_is_kept_without_the_secret(desk:
                     await second.answer(id, Answer("allow", input=changed))
                 case QuestionAsked(request_id=id):
                     await second.answer(id, Answer("allow", answers={"which": SECRET}))
-                    await second.prompt(f"steer to {SECRET}", when_busy="steer")
                     await second.prompt(f"then {SECRET}")
+                    await second.prompt(f"steer to {SECRET}", when_busy="steer")
                 case UserMessage(how="queued"):
                     break
         await session.idle()

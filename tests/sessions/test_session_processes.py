@@ -6,8 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from session_desk import Desk
-
+from tests.sessions.session_desk import Desk
 from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.session_row import SessionRow
 from tillerman.workspace.processes.process_place import ProcessPlace
@@ -23,7 +22,7 @@ async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, Workspace
     started = await processes.start(
         "echo said; sleep 60", cwd=desk.project, env=env, mode="background"
     )
-    await processes.let_go()
+    await processes.release()
     return row, started
 
 

@@ -7,8 +7,8 @@ from copy import copy
 
 import pytest
 from msgspec.structs import replace
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.errors import Unsupported, UsageError
 from tillerman.core.events import (
     MessageChunk,

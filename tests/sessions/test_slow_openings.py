@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from session_desk import Desk
-
+from tests.sessions.session_desk import Desk
 from tillerman.core.agent import Agent, Conversation, Host, SessionSpec
 from tillerman.core.events import MessageChunk, Notice
 

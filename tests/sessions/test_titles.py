@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
-from relay_desk import entries_of, relay, script
-from session_desk import Desk
 
+from tests.sessions.relay_desk import entries_of, relay, script
+from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.agents.mock.wire import MockWire
 from tillerman.agents.stdio.agent import StdioAgent

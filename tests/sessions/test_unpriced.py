@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from relay_desk import Second, entries_of, of, script
-from session_desk import Desk
-
+from tests.sessions.relay_desk import Second, entries_of, of, script
+from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.core.events import Entry, MessageChunk, Notice, TurnEnded
 from tillerman.core.failure import Failure

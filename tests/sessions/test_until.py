@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.events import Entry, Notice, TurnEnded, TurnStarted
 from tillerman.sessions.run_settings import UntilSettings
 from tillerman.sessions.runner.user_command import TAIL

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.errors import PromptRefused
 from tillerman.core.events import TurnStarted
 from tillerman.sessions.session import Session

@@ -7,8 +7,8 @@ import json
 from collections import Counter
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.agent import Prompt
 from tillerman.core.errors import SessionBusy
 from tillerman.core.events import MessageChunk, TurnEnded, TurnStarted

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from session_desk import Desk
 
+from tests.sessions.session_desk import Desk
 from tillerman.core.agent import DecodedLine
 from tillerman.core.events import Event, MessageChunk, Notice, ThoughtChunk, encode
 from tillerman.sessions.log.disk_budget import DiskBudget

@@ -14,8 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from screen_tour import Cast, Sitting, sitting
-
+from tests.stand_ins.screen_sitting import Cast, Sitting, sitting
 from tillerman.core.events import TurnEnded
 from tillerman.surfaces.tui.dialogs.request_prompt import GRACE
 from tillerman.testing.terminal import Tmux

@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cursor_alone import Cursor
+
+from tests.stand_ins.cursor_alone import Cursor
 
 
 @pytest.fixture

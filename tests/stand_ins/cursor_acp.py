@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cursor_home import Home
-from cursor_stage import RECORDINGS
+from tests.stand_ins.cursor_home import Home
+from tests.stand_ins.cursor_stage import RECORDINGS
 
 Table = dict[str, Any]
 

@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cursor_home import EMAIL, Home
-from cursor_hooks import Hooks
-from cursor_stage import RECORDINGS, Stage
-from cursor_tools import Tools
+from tests.stand_ins.cursor_home import EMAIL, Home
+from tests.stand_ins.cursor_hooks import Hooks
+from tests.stand_ins.cursor_stage import RECORDINGS, Stage
+from tests.stand_ins.cursor_tools import Tools
 
 FLAGS = frozenset({
     "-p", "--print", "--stream-partial-output", "-f", "--force", "--yolo", "--approve-mcps",
@@ -137,7 +137,7 @@ def command(options: Options, home: Home) -> int:
         case ["mcp", *words]:
             return servers(words, home)
         case ["acp"]:
-            import cursor_acp
+            from tests.stand_ins import cursor_acp
 
             return cursor_acp.serve(home)
         case _:
@@ -255,7 +255,3 @@ def interrupted(*_: object) -> None:
     """What its tools started is left to whoever looks after it."""
     os.write(2, b"Aborting operation...\n")
     os._exit(130)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from cursor_stand_in import VERSION, install_cursor
+from tests.stand_ins.cursor_stand_in import VERSION, install_cursor
 
 TURN = ["-p", "--output-format", "stream-json", "--stream-partial-output", "--trust"]
 TURN += ["--model", "auto"]

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cursor_stand_in import install_cursor
-
+from tests.stand_ins.cursor_stand_in import install_cursor
 from tillerman.agents import load
 from tillerman.testing.model_double.script import (
     Attempts,

@@ -25,9 +25,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from cursor_home import Home, new_id
-from cursor_hooks import Hooks
-from cursor_tools import Tools
+from tests.stand_ins.cursor_home import Home, new_id
+from tests.stand_ins.cursor_hooks import Hooks
+from tests.stand_ins.cursor_tools import Tools
 
 Table = dict[str, Any]
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
+from tests import CHECKOUT
+
+# it is run where the agent works, which is no place to import from
+START = (
+    f"import sys; sys.path[0] = {str(CHECKOUT)!r};"
+    " from tests.stand_ins.cursor_agent import main; sys.exit(main(sys.argv[1:]))"
+)
 VERSION = "2026.09.28-a1b2c3d"
 
 
@@ -22,7 +28,7 @@ def install_cursor(
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(
         f"#!/bin/sh\nexport CURSOR_STAND_IN_VERSION={acts_as or version}\n"
-        f'exec "{sys.executable}" -S "{HERE / "cursor_agent.py"}" "$@"\n'
+        f'exec "{sys.executable}" -S -c "{START}" "$@"\n'
     )
     program.chmod(0o755)
     (folder / "cursor-agent").unlink(missing_ok=True)

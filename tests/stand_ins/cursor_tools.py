@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import cursor_mcp
-from cursor_home import Home
-from cursor_hooks import NOTE, Hooks, Verdict
+from tests.stand_ins import cursor_mcp
+from tests.stand_ins.cursor_home import Home
+from tests.stand_ins.cursor_hooks import NOTE, Hooks, Verdict
 
 Table = dict[str, Any]
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_alone import Cursor
+
+from tests.stand_ins.cursor_alone import Cursor
 
 HOOKS = Path(__file__).parents[1] / "recordings" / "cursor" / "hooks"
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_alone import TURN, Cursor
+
+from tests.stand_ins.cursor_alone import TURN, Cursor
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "cursor"
 

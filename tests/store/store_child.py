@@ -1,4 +1,4 @@
-"""A process of its own that works on a store: `python store_child.py COMMAND PATH …`."""
+"""A separate process that works on a store: `python -m tests.store.store_child COMMAND PATH …`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import apsw
-from store_samples import WAIT, heard, row
 
+from tests.store.store_samples import WAIT, heard, row
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog

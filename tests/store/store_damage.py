@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from store_samples import WAIT, chunk, fill_open, heard
-
+from tests.store.store_samples import WAIT, chunk, fill_open, heard
 from tillerman.core.errors import StoreDamaged, StoreNewer
 from tillerman.core.events import Entry
 from tillerman.store.attachments import AttachmentStore

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from store_samples import AT, WAIT, row
 
+from tests.store.store_samples import AT, WAIT, row
 from tillerman.core.errors import SessionNotFound, StoreDamaged
 from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog

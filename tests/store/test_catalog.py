@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from store_samples import AT, WAIT, chunk, entry, heard, line, row
 
+from tests.store.store_samples import AT, WAIT, chunk, entry, heard, line, row
 from tillerman.core.errors import SessionError, SessionNotFound
 from tillerman.core.events import (
     AgentExited,

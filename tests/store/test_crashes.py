@@ -7,18 +7,20 @@ import sys
 from pathlib import Path
 
 import pytest
-from store_samples import WAIT, chunk, heard
 
+from tests import CHECKOUT
+from tests.store.store_samples import WAIT, chunk, heard
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
 
-CHILD = Path(__file__).with_name("store_child.py")
-
 
 def start(*arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, CHILD, *map(str, arguments)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.store.store_child", *map(str, arguments)],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 

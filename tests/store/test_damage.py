@@ -11,7 +11,8 @@ from pathlib import Path
 
 import apsw
 import pytest
-from store_damage import (
+
+from tests.store.store_damage import (
     COUNT,
     FILES,
     SESSIONS,
@@ -23,8 +24,7 @@ from store_damage import (
     quick_folder,
     silent_loss_after,
 )
-from store_samples import WAIT, chunk, entry, fill, row
-
+from tests.store.store_samples import WAIT, chunk, entry, fill, row
 from tillerman.core.errors import StoreDamaged
 from tillerman.core.events import AgentReady, AgentStarted, TurnStarted, UsageReported
 from tillerman.store.attachments import AttachmentStore

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import apsw
 import pytest
-from store_samples import WAIT, fill, heard, row
 
+from tests.store.store_samples import WAIT, fill, heard, row
 from tillerman.core.errors import StoreDamaged, StoreError, StoreNewer
 from tillerman.store import migrations
 from tillerman.store.catalog import Catalog

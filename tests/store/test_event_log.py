@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import msgspec
 import pytest
-from store_samples import AT, WAIT, chunk, entry, heard, line, row
 
+from tests.store.store_samples import AT, WAIT, chunk, entry, heard, line, row
 from tillerman.core import events
 from tillerman.core.errors import SessionNotFound, StoreError
 from tillerman.core.events import (

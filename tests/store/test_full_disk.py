@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from store_samples import WAIT, entry, row
 
+from tests.store.store_samples import WAIT, entry, row
 from tillerman.core.errors import StorageFull
 from tillerman.core.events import MessageChunk, Notice
 from tillerman.store.catalog import Catalog

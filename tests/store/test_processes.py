@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from store_samples import AT, WAIT, row
 
+from tests.store.store_samples import AT, WAIT, row
 from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database

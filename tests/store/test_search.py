@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from store_samples import WAIT, row
 
+from tests.store.store_samples import WAIT, row
 from tillerman.store.catalog import Catalog
 from tillerman.store.search import MARK_BEGIN, MARK_END, Hit, Search
 

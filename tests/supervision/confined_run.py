@@ -26,7 +26,7 @@ from tillerman.supervision.isolation import ConfinedCommand, after, confine, lan
 from tillerman.supervision.protocol.launch_warden import command
 
 if TYPE_CHECKING:
-    import kills
+    from tests.supervision import kills
 
 
 class Ran(NamedTuple):

@@ -10,13 +10,12 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import confined_run
-import gated
-import kills
 import msgspec
 import pytest
 
-from tillerman.supervision.client.warden_client import Level, WardenClient, probe
+from tests.supervision import confined_run, gated, kills
+from tillerman.supervision.client.supervision_levels import Level, probe
+from tillerman.supervision.client.warden_client import WardenClient
 
 NOBODY = 65534
 

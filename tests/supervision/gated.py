@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tillerman.core.permission import Rule
-from tillerman.supervision.client.warden_client import ChildProcess, WardenClient
+from tillerman.supervision.client.child_processes import ChildProcess
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.exec_gate.settings import ExecRefused, GateState, Wanted, gate_settings
 
 if TYPE_CHECKING:
-    import kills
+    from tests.supervision import kills
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LOADER = next(iter(sorted(Path("/lib64").glob("ld-linux*.so*"))), Path("/lib/ld-linux.so.2"))

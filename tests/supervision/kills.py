@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import WardenClient, sweep
+from tillerman.supervision.client.orphan_sweep import sweep
+from tillerman.supervision.client.warden_client import WardenClient
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 WITHIN = 2.0

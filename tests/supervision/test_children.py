@@ -11,14 +11,16 @@ import signal
 import sys
 from pathlib import Path
 
-import kills
 import pytest
 
+from tests.supervision import kills
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import ChildProcess, Level, WardenClient, launch
+from tillerman.supervision.client.child_processes import ChildProcess
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.linux.process_table import MARKER
-from tillerman.supervision.protocol.launch_warden import spawn_early
+from tillerman.supervision.protocol.launch_warden import launch, spawn_early
 
 PATH = {"PATH": os.environ["PATH"]}
 
@@ -316,7 +318,7 @@ async def test_a_program_that_was_started_early_is_handed_over_though_it_has_end
     child = await warden.spawn(words, cwd="/", env={})
     assert await child.wait() == Exit(3, None)
     assert os.read(child.stdout, 100) == b"gone\n"
-    child._close_pipes()
+    child.close_pipes()
     await warden.close()
 
 

@@ -13,12 +13,15 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
-import kills
 import pytest
-from gated import LOADER, PATH, Gated, Ran, build, deny, run_as
 
+from tests import CHECKOUT
+from tests.supervision import kills
+from tests.supervision.gated import LOADER, PATH, Gated, Ran, build, deny, run_as
 from tillerman.core.permission import Rule
-from tillerman.supervision.client.warden_client import ChildProcess, Level, WardenClient
+from tillerman.supervision.client.child_processes import ChildProcess
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.exec_gate import seccomp
 from tillerman.supervision.exec_gate.settings import (
     ExecRefused,
@@ -342,7 +345,7 @@ async def test_a_harness_that_comes_back_brings_the_rules_of_its_time(
     )
     output = tmp_path / "job/stdout"
     await until(lambda: output.read_text() == "126\n0\n")
-    warden.let_go()
+    warden.release()
     again = await WardenClient.rejoin(warden.folder)
     assert again
     try:
@@ -510,7 +513,7 @@ async def test_a_harness_inside_a_harness_is_refused_or_goes_without(
 import asyncio, sys
 sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
-from gated import Gated, deny
+from tests.supervision.gated import Gated, deny
 from tillerman.core.errors import SupervisionUnavailable
 
 async def main():
@@ -523,7 +526,7 @@ async def main():
 
 asyncio.run(main())
 """
-    folders = [str(kills.SOURCE), str(Path(__file__).parent)]
+    folders = [str(kills.SOURCE), str(CHECKOUT)]
     (tmp_path / "inner").mkdir()
     done = await gated.run([sys.executable, "-c", inner, *folders], tmp_path)
     why = (

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from gated import LOADER, PATH, Gated, deny, may_use
 
+from tests.supervision.gated import LOADER, PATH, Gated, deny, may_use
 from tillerman.supervision.exec_gate import seccomp
 
 pytestmark = pytest.mark.skipif(

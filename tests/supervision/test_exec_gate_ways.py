@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from gated import LOADER, PATH, Gated, deny, may_use
 
+from tests.supervision.gated import LOADER, PATH, Gated, deny, may_use
 from tillerman.supervision.exec_gate import seccomp
 
 pytestmark = [

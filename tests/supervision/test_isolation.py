@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confined_run import Place, run_confined
 
+from tests.supervision.confined_run import Place, run_confined
 from tillerman.core.errors import IsolationUnavailable, UsageError
 from tillerman.supervision.isolation import after, confine
 

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from confined_run import Place, Ran, run_confined, skip_if_missing
 
+from tests.supervision.confined_run import Place, Ran, run_confined, skip_if_missing
 from tillerman.supervision.isolation import ConfinedCommand, after, bubblewrap, confine
 
 pytestmark = pytest.mark.usefixtures("high")

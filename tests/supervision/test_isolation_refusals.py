@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from confined_run import Place, Ran, Refused
+
+from tests.supervision.confined_run import Place, Ran, Refused
 
 # Runs a program under a kernel that answers one call by itself: with this error, or with success
 # and nothing done. Its words: the call's number, what its first argument is or -1, the error.

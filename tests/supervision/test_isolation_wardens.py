@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import kills
 import pytest
-from confined_run import Place
 
+from tests.supervision import kills
+from tests.supervision.confined_run import Place
 from tillerman.core.agent import Exit
 from tillerman.supervision.client.child_processes import FileBackedProcess, ProcessEnded
-from tillerman.supervision.client.warden_client import Level, WardenClient
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.isolation import ConfinedCommand, after, confine
 
 # Says, as JSON, what came of a command at each level of supervision and of isolation.

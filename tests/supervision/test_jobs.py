@@ -10,14 +10,16 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import kills
 import pytest
 
+from tests.supervision import kills
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.supervision.client import foreign_warden
 from tillerman.supervision.client.child_processes import FileBackedProcess, ProcessEnded, Sizes
-from tillerman.supervision.client.warden_client import Level, WardenClient, sweep
+from tillerman.supervision.client.orphan_sweep import sweep
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.protocol.rendezvous import DOOR, KEY, knock
 from tillerman.supervision.warden import exit_file
 from tillerman.supervision.warden.output_pump import FEED_CAP
@@ -135,7 +137,7 @@ async def test_a_file_that_cannot_be_written_stops_nobody(
     device = os.open("/dev/full", os.O_WRONLY)
     os.dup2(device, opened[1], inheritable=False)
     os.close(device)
-    job = FileBackedProcess(warden, 99, "a")
+    job = FileBackedProcess(warden._send, 99, "a")
     warden._children[99] = job
     message = (
         "run",
@@ -341,7 +343,7 @@ async def test_what_lasts_is_found_again_and_the_rest_has_ended(
     lasting = await run(first, out / "lasting", "echo a; read x; echo $x", stdin=True, lasting=True)
     brief = await run(first, out / "brief", "sleep 60")
     quick = await run(first, out / "quick", "sleep 0.3", lasting=True)
-    first.let_go()
+    first.release()
     until_ended(out / "brief", out / "quick")
     await asyncio.sleep(0.2)  # until their keepers have said so
     assert sweep(tmp_path) == []  # under a lease
@@ -375,7 +377,7 @@ async def test_without_a_harness_all_end_with_the_lease(
         level=level, records=tmp_path / "r", marker=marker, linger=0.5
     )
     await run(warden, tmp_path / "a", f"setsid sleep {token} & sleep {token}", lasting=True)
-    warden.let_go()
+    warden.release()
     await asyncio.sleep(0.2)
     assert kills.holders(token)
     assert kills.wait_until_gone(token, within=0.5 + kills.WITHIN) == []
@@ -392,7 +394,7 @@ async def test_who_came_back_can_end_it_all_at_once(
 ) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
     await run(warden, tmp_path / "a", f"setsid sleep {token} & sleep {token}", lasting=True)
-    warden.let_go()
+    warden.release()
     back = await WardenClient.rejoin(warden.folder)
     assert back
     async with asyncio.timeout(kills.WITHIN):
@@ -408,7 +410,7 @@ async def test_a_connection_is_the_renewal(level: Level, tmp_path: Path, marker:
         level=level, records=tmp_path / "r", marker=marker, linger=0.4
     )
     await run(warden, tmp_path / "a", "sleep 60", lasting=True)
-    warden.let_go()
+    warden.release()
     back = await WardenClient.rejoin(warden.folder)
     assert back
     await asyncio.sleep(0.8)
@@ -422,7 +424,7 @@ async def test_a_warden_with_nothing_that_lasts_goes_at_once(
 ) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
     await run(warden, tmp_path / "a", "sleep 60")
-    warden.let_go()
+    warden.release()
     assert kills.wait_until_gone(marker) == []
 
 
@@ -432,7 +434,7 @@ async def test_one_that_is_to_last_from_now_on_lasts(
     warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=5)
     job = await run(warden, tmp_path / "a", "sleep 60")
     assert await job.last()
-    warden.let_go()
+    warden.release()
     await asyncio.sleep(0.2)
     back = await WardenClient.rejoin(warden.folder)
     assert back
@@ -448,7 +450,7 @@ async def test_a_held_warden_is_not_taken_but_waited_for(
     waiting = asyncio.create_task(WardenClient.rejoin(warden.folder))
     await asyncio.sleep(0.2)
     assert not waiting.done()
-    warden.let_go()
+    warden.release()
     back = await asyncio.wait_for(waiting, 5)
     assert back
     await back.close()

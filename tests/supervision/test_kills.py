@@ -11,10 +11,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import kills
 import pytest
 
-from tillerman.supervision.client.warden_client import Level, WardenClient, sweep
+from tests.supervision import kills
+from tillerman.supervision.client.orphan_sweep import sweep
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
 
 # What a killed process group cannot reach must be found by the marker, so at the lowest level these
 # escape: that is why it is the lowest.

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import kills
 import pytest
 
+from tests.supervision import kills
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import Level, WardenClient
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.linux.cgroup import Cgroup, NoCgroup, own_folder
 from tillerman.supervision.protocol.launch_warden import command, launch
 
@@ -29,7 +30,8 @@ ASK = """
 import asyncio, json, sys
 from pathlib import Path
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import WardenClient, probe
+from tillerman.supervision.client.warden_client import WardenClient
+from tillerman.supervision.client.supervision_levels import probe
 
 async def main(level, records):
     try:

@@ -16,8 +16,10 @@ import pytest
 
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
-from tillerman.supervision.client.warden_client import ChildProcess, Level, WardenClient, launch
-from tillerman.supervision.protocol.launch_warden import spawn_early
+from tillerman.supervision.client.child_processes import ChildProcess
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
+from tillerman.supervision.protocol.launch_warden import launch, spawn_early
 
 PATH = {"PATH": os.environ["PATH"]}
 SECRET, GOOD = "canary-5f2c", "as the user wrote it\n"
@@ -82,7 +84,7 @@ async def read_all(child: ChildProcess) -> str:
         while part := await asyncio.to_thread(os.read, child.stdout, 65536):
             text += part
         await child.wait()
-    child._close_pipes()
+    child.close_pipes()
     return os.fsdecode(text)
 
 
@@ -235,7 +237,7 @@ async def test_what_is_renamed_over_from_outside_is_mounted_again(
     assert (workspace / ".mcp.json").read_text() == "the user's own edit\n"
     await child.kill()
     assert await child.wait() == Exit(None, signal.SIGKILL)
-    child._close_pipes()
+    child.close_pipes()
 
 
 async def test_a_link_is_reported_and_refused_where_mounts_are_required(

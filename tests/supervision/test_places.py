@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tillerman.core.agent import SecretFolder
-from tillerman.supervision.client.warden_client import WardenClient, sweep
+from tillerman.supervision.client.orphan_sweep import sweep
+from tillerman.supervision.client.warden_client import WardenClient
 
 WORDS = b"Speak plainly.\n"
 HARNESS = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.supervision.client.warden_client import sweep
+from tillerman.supervision.client.orphan_sweep import sweep
 
 FULL = """
 import resource, sys

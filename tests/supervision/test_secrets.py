@@ -6,8 +6,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from written import WAYS
 
+from tests.supervision.written import WAYS
 from tillerman.core.events import (
     MessageChunk,
     PermissionRequested,

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tillerman.supervision.client.child_processes import FileBackedProcess, ProcessEnded
-from tillerman.supervision.client.warden_client import Level, WardenClient
+from tillerman.supervision.client.supervision_levels import Level
+from tillerman.supervision.client.warden_client import WardenClient
 
 
 @pytest.fixture

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import kills
 import pytest
 
-from tillerman.supervision.client.warden_client import SweepResult, WardenClient, sweep
+from tests.supervision import kills
+from tillerman.supervision.client.orphan_sweep import SweepResult, sweep
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.process_table import MARKER
 from tillerman.supervision.warden.records import ProgramRecord, WardenRecord

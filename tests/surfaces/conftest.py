@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from warm_python import Forked, run_tillerman, start_tillerman
+
+from tests.stand_ins.warm_python import Forked, run_tillerman, start_tillerman
 
 PATIENCE = 15.0
 Program = Forked | subprocess.Popen[bytes]
@@ -98,6 +99,9 @@ def _as_a_login_shell_would() -> None:
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
+_END = b"\x1b]the program has ended\x07"
+
+
 class Terminal:
     """A program on a pseudo-terminal: type keys, wait for what is seen."""
 
@@ -160,8 +164,11 @@ class Terminal:
             if time.monotonic() > deadline:
                 raise AssertionError(f"the program did not end:\n{self.text}")
             self._read(0.05)
-        while self._read(0):
+        # the kernel may still be passing on what was written: read up to a mark of our own
+        os.write(self._slave, _END)
+        while _END not in self.raw and self._read(5):
             pass
+        self.raw = self.raw.replace(_END, b"")
         return self.process.returncode
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from alike import comparable
 from msgspec.structs import replace
 
+from tests.real.alike import comparable
 from tillerman.core.events import (
     Entry,
     Event,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from second_model import (
+
+from tests.real.second_model import (
     Call,
     Delivery,
     Failure,

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from gate_failures import CHANNELS, FAILURES, NOT_THERE, TWELVE
 
+from tests.real.gate_failures import CHANNELS, FAILURES, NOT_THERE, TWELVE
 from tillerman.agents import load
 
 GATE = Path(__file__).parents[2] / "docs" / "agents" / "gate.json"

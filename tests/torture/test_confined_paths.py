@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hostile_archives import zipped
-from path_attacks import SECRET, Stage
 
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tests import CHECKOUT
+from tests.workspace.hostile_archives import zipped
+from tests.workspace.path_attacks import SECRET, Stage
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
 
@@ -164,7 +165,7 @@ import random, re, shutil, sys
 from pathlib import Path
 sys.path[:0] = sys.argv[1:3]
 from hostile_archives import corpus, mutated, resummed
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
 base, first, count = Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
@@ -200,12 +201,10 @@ def test_spoiled_archives_write_nothing_outside_and_stay_small(tmp_path: Path) -
     (tmp_path / "work").mkdir()
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text(SECRET)
-    tests = Path(__file__).parents[1] / "workspace"
-    source = Path(__file__).parents[2] / "src"
     start = time.monotonic()
     done = subprocess.run(
         [
-            *(sys.executable, "-c", _UNPACKER, str(tests), str(source)),
+            *(sys.executable, "-c", _UNPACKER, str(CHECKOUT), str(CHECKOUT / "src")),
             *(str(tmp_path), "1", str(ARCHIVES)),
         ],
         capture_output=True,

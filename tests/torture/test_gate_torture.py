@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gate_failures import CHANNELS, FAILURES, impostor
-from gate_sides import classes
-from gate_stand import Stand
-from gate_torture import assert_held, side_of
 
+from tests.real.gate_failures import CHANNELS, FAILURES, impostor
+from tests.real.gate_sides import classes
+from tests.real.gate_stand import Stand
+from tests.real.gate_torture import assert_held, side_of
 from tillerman.core.events import PermissionRequested
 
 CASES = [(agent, name) for agent in CHANNELS for name in FAILURES[CHANNELS[agent]]]

@@ -8,11 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from cli_kills import all_cases, run_kills
-from clis import CliError, pinned
-from stages import STAGES, Actor
 
-from tillerman.supervision.client.warden_client import probe
+from tests.real.cli_kills import all_cases, run_kills
+from tests.real.clis import CliError, pinned
+from tests.real.stages import STAGES, Actor
+from tillerman.supervision.client.supervision_levels import probe
 from tillerman.testing.model_double.server import ModelDouble
 
 KILLS = int(os.environ.get("TILLERMAN_CLI_KILLS", "50"))

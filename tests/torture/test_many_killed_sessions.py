@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from tillerman.supervision.client.warden_client import probe
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "sessions"))
-from harness_kills import run_kills
+from tests.sessions.harness_kills import run_kills
+from tillerman.supervision.client.supervision_levels import probe
 
 KILLS = int(os.environ.get("TILLERMAN_KILLS", "500"))
 

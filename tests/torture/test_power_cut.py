@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import CHECKOUT
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
 
-STORE_TESTS = Path(__file__).parents[1] / "store"
 EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
 CUTS = int(os.environ.get("TILLERMAN_CUTS", "50"))
 SESSION = "session"
@@ -87,7 +87,8 @@ def one_cut(volume: Volume, path: Path, seconds: float) -> tuple[int, int]:
     that it overlaps with success, where a machine without power would not answer.
     """
     writer = subprocess.Popen(
-        [sys.executable, STORE_TESTS / "store_child.py", "stream", path, SESSION],
+        [sys.executable, "-m", "tests.store.store_child", "stream", path, SESSION],
+        cwd=CHECKOUT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )

@@ -9,8 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
-from protected_tricks import OTHERS, SPECIFIED, Case, cases, guarded, without_empty_configs
 
+from tests.workspace.protected_tricks import (
+    OTHERS,
+    SPECIFIED,
+    Case,
+    cases,
+    guarded,
+    without_empty_configs,
+)
 from tillerman.workspace.protection.watcher import Undone, Watcher
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(1800)]

@@ -9,23 +9,19 @@ from __future__ import annotations
 import os
 import random
 import string
-import sys
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from tests.supervision.written import WAYS, decoded
 from tillerman.core.agent import DecodedLine
 from tillerman.core.events import Event, MessageChunk, Notice, ThoughtChunk
 from tillerman.sessions.agent.host import SpillFile
 from tillerman.sessions.log.disk_budget import DiskBudget
 from tillerman.sessions.log.sanitizer import EventSanitizer
 from tillerman.supervision.secrets import Redactor, Secrets, TextRedactor
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "supervision"))
-from written import WAYS, decoded
 
 Place = Callable[[Secrets, str, str], str]
 

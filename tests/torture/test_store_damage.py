@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[1] / "store"))  # where the damage is made
-
-from store_damage import (
+from tests.store.store_damage import (
     FILES,
     damaged_copy,
     flip,

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from process_kills import STYLES, run_rounds
 
-from tillerman.supervision.client.warden_client import probe
+from tests.workspace.process_kills import STYLES, run_rounds
+from tillerman.supervision.client.supervision_levels import probe
 
 KILLS = int(os.environ.get("TILLERMAN_KILLS", "500"))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import kills
 import pytest
-from process_server import Server
+
+from tests.supervision import kills
+from tests.workspace.process_server import Server
 
 WRITTEN = 5 << 30
 

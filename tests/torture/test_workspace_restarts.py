@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import kills
 import pytest
-from process_server import Server
 
+from tests.supervision import kills
+from tests.workspace.process_server import Server
 from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.database import Database
 from tillerman.store.process_table import ProcessTable

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from repositories import Git, git_in, start_repository
+
+from tests.workspace.repositories import Git, git_in, start_repository
 
 
 @pytest.fixture(autouse=True)

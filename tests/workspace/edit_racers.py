@@ -13,9 +13,9 @@ EXCHANGE = 2
 
 def edit(workspace: str, locks: str, name: str, count: int, named: bool) -> None:
     """By the file tools; prints each line that it was told is in the file now."""
-    from tillerman.workspace.files.confined_root import ConfinedRoot
+    from tillerman.workspace.files.access.confined_root import ConfinedRoot
+    from tillerman.workspace.files.access.path_locks import PathLocks
     from tillerman.workspace.files.file_tools import Files
-    from tillerman.workspace.files.path_locks import PathLocks
     from tillerman.workspace.files.refusal import Refused
 
     with ConfinedRoot(Path(workspace), locks=PathLocks(Path(locks)), walk=named) as root:
@@ -42,9 +42,9 @@ def edit(workspace: str, locks: str, name: str, count: int, named: bool) -> None
 def follow(workspace: str, locks: str, count: int) -> None:
     """Changes whatever version is there; prints the numbers of those that it was told are
     changed."""
-    from tillerman.workspace.files.confined_root import ConfinedRoot
+    from tillerman.workspace.files.access.confined_root import ConfinedRoot
+    from tillerman.workspace.files.access.path_locks import PathLocks
     from tillerman.workspace.files.file_tools import Files
-    from tillerman.workspace.files.path_locks import PathLocks
     from tillerman.workspace.files.refusal import Refused
 
     with ConfinedRoot(Path(workspace), locks=PathLocks(Path(locks))) as root:

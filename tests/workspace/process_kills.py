@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import kills
-from process_server import Server
+from tests.supervision import kills
+from tests.workspace.process_server import Server
 
 STYLES = ("setsid", "double fork", "cleared env", "hydra", "stopped", "agent gone first")
 VICTIMS = (

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gh_stand_in import RECORDINGS, GhStandIn
-from repositories import Git, publish
 
+from tests.workspace.gh_stand_in import RECORDINGS, GhStandIn
+from tests.workspace.repositories import Git, publish
 from tillerman.core.errors import TillermanError, UsageError
 from tillerman.paths import find_paths
 from tillerman.workspace.branch.github import GitHub

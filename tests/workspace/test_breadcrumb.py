@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from gh_stand_in import GhStandIn
-from repositories import ACTIONS, BEFORE, RECORDED, Git, change, publish
 
+from tests.workspace.gh_stand_in import GhStandIn
+from tests.workspace.repositories import ACTIONS, BEFORE, RECORDED, Git, change, publish
 from tillerman.workspace.branch.github import GitHub
 from tillerman.workspace.branch.status import STATUSES, Breadcrumb, crumb
 from tillerman.workspace.git.repository_state import read_repository

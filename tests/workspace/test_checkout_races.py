@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.workspace.protection.contents import files_at
 from tillerman.workspace.protection.protected_names import look
 from tillerman.workspace.protection.protected_state import NOTHING
-from tillerman.workspace.protection.quarantine import Quarantine
-from tillerman.workspace.protection.restore import ChangedMeanwhile, Restorer
+from tillerman.workspace.protection.restore.contents import files_at
+from tillerman.workspace.protection.restore.quarantine import Quarantine
+from tillerman.workspace.protection.restore.restorer import ChangedMeanwhile, Restorer
 from tillerman.workspace.protection.watcher import Undone, Watcher
 
 WORKFLOW = ".github/workflows/ci.yml"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.workspace.files import draft_files
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access import draft_files
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.open_beneath import open_outside
+from tillerman.workspace.files.access.path_locks import TEMPORARY
 from tillerman.workspace.files.moving import move
-from tillerman.workspace.files.open_beneath import open_outside
-from tillerman.workspace.files.path_locks import TEMPORARY
 from tillerman.workspace.files.refusal import Refused
 
 SECRET = b"secret"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.content.unified_diff import difference
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.unified_diff import difference
 
 
 @pytest.fixture

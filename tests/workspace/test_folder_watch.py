@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from repositories import Git
 
+from tests.workspace.repositories import Git
 from tillerman.workspace.git import repository_watch
 from tillerman.workspace.git.repository_state import read_repository
 from tillerman.workspace.git.repository_watch import FolderWatch

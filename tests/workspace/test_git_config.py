@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.workspace.protection.git_config import BadConfig, disarm, parse, runs_a_program
+from tillerman.workspace.protection.git.config import BadConfig, disarm, parse, runs_a_program
 
 # Every key that git documents and that neither runs a program nor leads to one, by its section.
 HARMLESS = frozenset(

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from hostile_archives import zipped
 
+from tests.workspace.hostile_archives import zipped
 from tillerman.core.permission.guarded_names import INSTRUCTIONS, PROTECTED
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.guarded_names import standing
 from tillerman.workspace.files.file_tools import Files
-from tillerman.workspace.files.guarded_names import standing
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.files.unpacking import Unpacked
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from gh_stand_in import GhStandIn
 
+from tests.workspace.gh_stand_in import GhStandIn
 from tillerman.core.errors import TillermanError
 from tillerman.workspace.branch.github import GitHub
 from tillerman.workspace.git.repository_state import NoRepository, ask_git, read_repository

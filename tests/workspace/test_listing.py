@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.walk import DirectoryWalk
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.gitignore import is_ignored, parse
 from tillerman.workspace.files.listing import DirectoryEntry, list_directory
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.walk import DirectoryWalk
 from tillerman.workspace.tools import tool_schemas
 from tillerman.workspace.tools.file_calls import run_at_once, run_file_call
 

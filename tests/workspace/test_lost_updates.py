@@ -13,13 +13,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import edit_racers
 import pytest
 
+from tests.workspace import edit_racers
 from tillerman.workspace.files import inotify
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.path_locks import TEMPORARY, PathLocks
 from tillerman.workspace.files.file_tools import Files
-from tillerman.workspace.files.path_locks import TEMPORARY, PathLocks
 from tillerman.workspace.files.refusal import Refused
 
 pytestmark = pytest.mark.timeout(300)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.workspace.protection.mount_plan import mountable, outer_git_folders
+from tillerman.workspace.protection.git.folders import outer_git_folders
+from tillerman.workspace.protection.mount_plan import mountable
 
 
 @pytest.mark.parametrize("target", ["elsewhere", "/", "/etc", "..", "", "\0", "a" * 5_000])

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from path_attacks import Stage
 
+from tests.workspace.path_attacks import Stage
 from tillerman.workspace.files import moving
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.path_locks import PathLocks
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.moving import MadeFolder, Moved, Removed
-from tillerman.workspace.files.path_locks import PathLocks
 from tillerman.workspace.files.refusal import Refused
 
 

@@ -10,13 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from secret_files import PLACEHOLDER, REGISTERED, Change, SecretFile, change, encoded, secret_file
 
+from tests.workspace.secret_files import (
+    PLACEHOLDER,
+    REGISTERED,
+    Change,
+    SecretFile,
+    change,
+    encoded,
+    secret_file,
+)
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.path_locks import PathLocks
 from tillerman.workspace.files.editing import AppliedEdit
 from tillerman.workspace.files.file_tools import Files
-from tillerman.workspace.files.path_locks import PathLocks
 from tillerman.workspace.files.reading import FileText
 from tillerman.workspace.files.refusal import Refused
 

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from process_kills import run_rounds
 
-from tillerman.supervision.client.warden_client import Level, probe
+from tests.workspace.process_kills import run_rounds
+from tillerman.supervision.client.supervision_levels import Level, probe
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

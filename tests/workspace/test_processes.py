@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import kills
 import pytest
-from process_server import ENV, Server, open_processes
 
+from tests.supervision import kills
+from tests.workspace.process_server import ENV, Server, open_processes
 from tillerman.core.timestamps import rfc3339
 from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.store.database import Database
@@ -381,7 +381,7 @@ async def test_a_server_that_stops_leaves_what_runs_in_the_background(
         first, f"echo up; read x; echo $x; sleep {token}", "background", stdin=True
     )
     brief = await start(first, f"sleep {token}")
-    await first.let_go()
+    await first.release()
     await asyncio.sleep(0.2)
     assert (alive(lasting.pid), alive(brief.pid)) == (True, False)
     second = await open_processes(home, "mine", table, linger=20)
@@ -493,7 +493,7 @@ async def test_one_that_was_never_told_of_is_ended(
     told = await start(first, f"sleep {token}", "background")
     untold = await start(first, f"sleep {token}", "background")
     table.remove([untold.id]).result(10)
-    await first.let_go()
+    await first.release()
     second = await open_processes(home, "mine", table, linger=20)
     assert [one.id for one in second.list("running")] == [told.id]
     assert (alive(told.pid), alive(untold.pid)) == (True, False)
@@ -551,7 +551,7 @@ async def test_a_deleted_session_takes_all_of_it_along(
     first = await open_processes(home, "mine", table, linger=20)
     await start(first, f"setsid sleep {token} & sleep {token}", "background")
     await run(first, "echo done")
-    await first.let_go()
+    await first.release()
     await forget("mine", table, home / "processes", home / "spawns")
     assert kills.wait_until_gone(token, within=0) == []
     assert (table.list(), (home / "processes/mine").exists()) == ([], False)

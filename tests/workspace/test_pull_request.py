@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from gh_stand_in import RECORDINGS, GhStandIn, failures
 
+from tests.workspace.gh_stand_in import RECORDINGS, GhStandIn, failures
 from tillerman.workspace.branch.github import GitHub
 from tillerman.workspace.branch.pull_request import (
     PullRequest,

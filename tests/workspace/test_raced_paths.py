@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
-from path_attacks import SECRET, Stage
 
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tests.workspace.path_attacks import SECRET, Stage
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
 
 

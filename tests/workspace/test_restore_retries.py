@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from protected_tricks import EVIL, GOOD
 
+from tests.workspace.protected_tricks import EVIL, GOOD
 from tillerman.workspace.protection import checker, protected_names
 from tillerman.workspace.protection.watcher import Watcher
 

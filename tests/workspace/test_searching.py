@@ -7,10 +7,11 @@ import random
 from pathlib import Path
 
 import pytest
-from repositories import Git
 
-from tillerman.workspace.files import searching, walk
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tests.workspace.repositories import Git
+from tillerman.workspace.files import searching
+from tillerman.workspace.files.access import walk
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.files.searching import FileMatch, FileMatches
 

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from protected_tricks import EVIL, GOOD
-from repositories import Git
 
+from tests.workspace.protected_tricks import EVIL, GOOD
+from tests.workspace.repositories import Git
 from tillerman.workspace.protection.watcher import Undone, Watcher
 
 FILE = "-c protocol.file.allow=always"

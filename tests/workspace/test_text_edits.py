@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from image_files import gif, jpeg, png, webp
 
+from tests.workspace.image_files import gif, jpeg, png, webp
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.content.images import ImageKind, image_kind
 from tillerman.workspace.files.file_tools import Files
-from tillerman.workspace.files.images import ImageKind, image_kind
 from tillerman.workspace.files.reading import ImageFile
 from tillerman.workspace.files.refusal import Refused
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hostile_archives import corpus, mutated, resummed, tarred, zipped
 
+from tests.workspace.hostile_archives import corpus, mutated, resummed, tarred, zipped
 from tillerman.workspace.files import import_export, unpacking
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_tools import Files
 from tillerman.workspace.files.import_export import Imported
 from tillerman.workspace.files.refusal import Refused

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from protected_tricks import EVIL, GOOD
 
+from tests.workspace.protected_tricks import EVIL, GOOD
 from tillerman.workspace.protection import checker
-from tillerman.workspace.protection.accepted import MOST_IN_DIGEST, Accepted, digest
-from tillerman.workspace.protection.contents import tree_digest
 from tillerman.workspace.protection.differences import state_digest
 from tillerman.workspace.protection.protected_names import look
 from tillerman.workspace.protection.protected_state import State
+from tillerman.workspace.protection.restore.accepted import MOST_IN_DIGEST, Accepted, digest
+from tillerman.workspace.protection.restore.contents import tree_digest
 from tillerman.workspace.protection.watcher import Watcher
 
 # Unlinked, made, replaced, linked: without a pause, so that a look may see any of it.

@@ -11,15 +11,23 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-from protected_tricks import EVIL, GOOD, SOME, Case, cases, guarded, without_empty_configs
 
+from tests.workspace.protected_tricks import (
+    EVIL,
+    GOOD,
+    SOME,
+    Case,
+    cases,
+    guarded,
+    without_empty_configs,
+)
 from tillerman.core.errors import IsolationUnavailable
 from tillerman.supervision.isolation import after, confine
 from tillerman.supervision.protocol.launch_warden import command
 from tillerman.workspace.files import inotify
 from tillerman.workspace.protection import checker, protected_names, watch_loop, watcher
-from tillerman.workspace.protection import quarantine as quarantines
 from tillerman.workspace.protection.early_look import early_looks
+from tillerman.workspace.protection.restore import quarantine as quarantines
 from tillerman.workspace.protection.watcher import Undone, Watcher
 
 Git = Callable[..., str]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-ENTRY_VERSION = 1  # core/events.py and core/summary_events.py, as `tillerman schema` prints them
+ENTRY_VERSION = (
+    1  # core/events.py and core/transcript/summary_events.py, as `tillerman schema` prints them
+)
 
 
 class BuiltFor(NamedTuple):

@@ -14,6 +14,7 @@ from tillerman.core.session_options import Enforced, Handoff, Protected, RateLim
 if TYPE_CHECKING:
     from tillerman.core.events import Notice
     from tillerman.core.permission import Rule
+    from tillerman.supervision.secrets import Secrets
 
 
 SERVER = "tillerman"  # name of the workspace tools' MCP server
@@ -90,3 +91,17 @@ class FallbackRules(Struct, frozen=True):
     handoff: Handoff = "limits"
     rate_limit: RateLimit = "switch"
     wait: float = 900.0  # seconds to wait for rate limits, per turn
+
+
+def known_secrets(terms: RunSettings) -> Secrets:
+    """Returns the registry of the secrets that the settings name."""
+    from tillerman.supervision.secrets import Secrets
+
+    secrets = Secrets()
+    register_secrets(secrets, terms)
+    return secrets
+
+
+def register_secrets(secrets: Secrets, terms: RunSettings) -> None:
+    for name, value in terms.secrets:
+        secrets.register(name, value)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -17,44 +17,32 @@ from msgspec.structs import replace
 
 from tillerman.core.agent import Agent, SessionSpec
 from tillerman.core.errors import SessionBusy
-from tillerman.core.events import Notice, encode
+from tillerman.core.events import encode
 from tillerman.core.session_options import check_required
 from tillerman.core.timestamps import rfc3339
 from tillerman.paths import Paths, private_folder
-from tillerman.sessions.enforcement.temporary_folder import (
-    open_scratch,
-    remove_scratch,
-    sweep_scratches,
-    with_scratch,
-)
 from tillerman.sessions.lease import SessionLease
-from tillerman.sessions.log.broadcast import Broadcast
 from tillerman.sessions.prestart import Prestart, launch_warden, new_session
-from tillerman.sessions.remote.owner_socket import OwnerClient, OwnerServer
-from tillerman.sessions.remote.session_notifications import notify
-from tillerman.sessions.run_settings import LaunchPlan, RunSettings
+from tillerman.sessions.remote.owner_socket import OwnerClient
+from tillerman.sessions.run_settings import LaunchPlan, RunSettings, known_secrets
 from tillerman.sessions.session import AttachedSession, Session, read_all
 from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
-from tillerman.store.group_commit import Storage
 from tillerman.store.process_table import ProcessTable
 from tillerman.store.search import Search
 from tillerman.store.session_row import SessionRow
 
 if TYPE_CHECKING:
     from tillerman.core.permission import Rule
-    from tillerman.sessions.agent.host import SessionHost
     from tillerman.sessions.fallback.policy import FallbackPolicy
     from tillerman.sessions.permissions.project_rules import ProjectRules
     from tillerman.sessions.permissions.session_rules import SessionRules
     from tillerman.sessions.recovery import Recovery
     from tillerman.sessions.request_watch import Change
-    from tillerman.sessions.runner.runner import Runner
     from tillerman.sessions.workspace_tools.tool_offer import ServeTools, ToolOffer
     from tillerman.supervision.protocol.launch_warden import Launched
-    from tillerman.supervision.secrets import Secrets
     from tillerman.workspace.protection.protected_state import State
 
 
@@ -95,7 +83,7 @@ class Sessions:
             agent=agent.info.name,
             cwd=str(spec.cwd),
             created_at=rfc3339(datetime.now(UTC)),
-            title=title and _known(terms).redact_text(title),
+            title=title and known_secrets(terms).redact_text(title),
             model=spec.model,
             mode=spec.mode,
             settings={
@@ -160,184 +148,24 @@ class Sessions:
         early: Mapping[str, State] = MappingProxyType({}),
     ) -> Session:
         # lazy: most commands only read sessions
-        from tillerman.core.permission import WORKSPACE, DecisionContext, Policy
-        from tillerman.sessions.agent.agent_row import AgentRow
-        from tillerman.sessions.agent.host import SessionHost
-        from tillerman.sessions.enforcement.exec_rules import ExecRules
-        from tillerman.sessions.enforcement.protection import Protection
-        from tillerman.sessions.enforcement.settings import SessionEnforcement
-        from tillerman.sessions.fallback.policy import FallbackPolicy
-        from tillerman.sessions.log.appender import LogAppender
-        from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
-        from tillerman.sessions.log.disk_budget import DiskBudget
-        from tillerman.sessions.log.sanitizer import EventSanitizer
-        from tillerman.sessions.permissions.session_rules import SessionRules
-        from tillerman.sessions.runner.runner import Runner
-        from tillerman.supervision.client.warden_client import WardenClient
-        from tillerman.workspace.files.policy_lookup import DiskFiles
+        from tillerman.sessions.session_start import SessionStart, SessionStores
 
-        spec, terms = order.spec, order.terms
         tools: ToolOffer | None = None
-        if terms.bench:
-            from tillerman.sessions.workspace_tools.tool_offer import (
-                ToolOffer,  # lazy: few sessions have them
-            )
+        if order.terms.bench:
+            # lazy: few sessions have them
+            from tillerman.sessions.workspace_tools.tool_offer import ToolOffer
 
             tools = ToolOffer(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
-            spec = tools.announced(spec)
-            order = order._replace(spec=spec)
-        known = _known(terms)
-        budget = DiskBudget(terms.turn_cap)
-        policy = partial(
-            Policy.preset,
-            only=terms.tools,
-            rules=(*terms.rules, *((WORKSPACE,) if terms.bench else ())),
-            tightening=terms.tightening,
+            order = order._replace(spec=tools.announced(order.spec))
+        stores = SessionStores(
+            self._paths, self._database, self.catalog, self.log, self.search, self.attachments
         )
-        scratch = open_scratch(terms.environment, row.id)
-        context = DecisionContext(
-            cwd=spec.cwd,
-            folders=(*spec.folders, scratch) if scratch else spec.folders,
-            mode=spec.mode,
-            home=Path.home(),
-            resolve=os.path.realpath,
-            files=DiskFiles(),
+        start = SessionStart(
+            stores, row, order, tools=tools, relay=relay, settings=settings, early=early
         )
-        remembered = self.remembered_in(spec.cwd)
-        survives = terms.bench is not None and terms.bench.survives
-        protection = Protection(
-            row.id,
-            spec.cwd,
-            terms,
-            self._paths,
-            policy(terms.approve),
-            context,
-            remembered=remembered.rules,
-            saved=self._paths.processes / row.id / "protected" if survives else None,
-            early=early,
-        )
-        begun: asyncio.Task[None] | None = None
-        if order.agent.info.prompted:  # an external client only runs tillerman's commands
-            begun = asyncio.create_task(protection.begin())
-        judged = ExecRules(
-            terms,
-            spec.cwd,
-            lambda: runner,  # which needs a host that needs these
-        )
-        enforcement = SessionEnforcement(judged, protection)
-        try:
-            warden = await WardenClient.attach(launched)
-        except BaseException:
-            if begun:
-                await begun
-            await protection.close()
-            raise
-        try:
-            if begun:
-                await begun
-            protection.attach(warden)
-        except BaseException:
-            await asyncio.gather(warden.close(), protection.close())
-            raise
-        sweep = asyncio.get_running_loop().run_in_executor(None, sweep_scratches, terms.environment)
-
-        def host(terms: RunSettings) -> SessionHost:
-            _register(known, terms)
-            judged.terms = terms
-            return SessionHost(
-                warden,
-                with_scratch(terms.environment, scratch),
-                known,
-                spill_folder=self._paths.spill / row.id,
-                spill_cap=terms.spill_cap,
-                line_cap=terms.line_cap,
-                budget=budget,
-                request_timeout=terms.limits.request,
-                enforcement=enforcement,
-                report=report,
-            )
-
-        def report(notice: Notice) -> None:
-            runner.liaison.tell(notice)
-
-        tenure = AgentRow(self.catalog, row, settings)
-        broadcast = Broadcast(row.id, self.log, row.entries)
-        runner = Runner(
-            order,
-            host=host,
-            journal=LogAppender(row.id, self.log, broadcast),
-            intake=EventSanitizer(
-                known,
-                output_cap=terms.output_cap,
-                budget=budget,
-                spill=host(terms).spill,
-                cwd=str(spec.cwd),
-            ),
-            history=lambda: read_all(self.log, row.id),
-            native_id=row.native_id if order.agent.info.name == row.agent else None,
-            last_turn=row.turns,
-            policy=policy,
-            context=context,
-            recall=lambda: self._recollection(row) if row.entries else SessionRules(),
-            remembered=remembered,
-            shelf=AttachmentIndexer(row.id, self.search, self.attachments, known),
-            relay=relay or FallbackPolicy(),
-            opened=tenure.begins,
-            rules_changed=judged.update,
-            enforcement=enforcement,
-        )
-        judged.attach(warden)
-        protection.listen(runner.liaison.tell)
-        bench = await tools.open(spec, terms, runner.liaison, known, enforcement) if tools else None
-        runner.warm()
-        unwatch = self._watch_storage(runner)
-        door = OwnerServer(runner, broadcast)
-        socket = self._paths.socket(row.id)
-        await door.open(socket)
-        await asyncio.wrap_future(
-            self.catalog.update(row.id, owner_socket=str(socket), owner_pid=os.getpid())
-        )
-        notify(self._paths.watchers, row.id)
-
-        async def close() -> None:
-            self._open.discard(session)
-            try:
-                await runner.close()
-            finally:
-                unwatch()
-                await door.close()
-                if tools:
-                    await tools.close()
-                broadcast.close()
-                disowned = self.catalog.update(row.id, owner_socket=None, owner_pid=None)
-                await asyncio.gather(warden.close(), asyncio.wrap_future(disowned))
-                await protection.close()
-                await sweep
-                if scratch:
-                    remove_scratch(scratch)
-                if broadcast.last_seq == 0:  # its agent did not start
-                    await asyncio.wrap_future(self.catalog.delete(row.id))
-                lease.release()
-
-        session = Session(
-            row.id,
-            runner,
-            broadcast,
-            self.log,
-            close,
-            since=row.entries,
-            bench=bench,
-        )
+        session = await start.run(launched, lease, self._open.discard)
         self._open.add(session)
         return session
-
-    def _watch_storage(self, runner: Runner) -> Callable[[], None]:
-        loop = asyncio.get_running_loop()
-
-        def changed(storage: Storage) -> None:  # in the store's thread
-            loop.call_soon_threadsafe(runner.storage_changed, storage)
-
-        return self._database.watch(changed)
 
     def attach(self, row: SessionRow) -> AttachedSession:
         socket = str(self._paths.socket(row.id))
@@ -476,16 +304,3 @@ class Sessions:
 def _check(spec: SessionSpec, terms: RunSettings) -> None:
     """Checks values of callers without `launch_plan`: an unknown mode would restrict nothing."""
     check_required(approve=terms.approve, mode=spec.mode, supervision=terms.supervision)
-
-
-def _known(terms: RunSettings) -> Secrets:
-    from tillerman.supervision.secrets import Secrets
-
-    secrets = Secrets()
-    _register(secrets, terms)
-    return secrets
-
-
-def _register(secrets: Secrets, terms: RunSettings) -> None:
-    for name, value in terms.secrets:
-        secrets.register(name, value)

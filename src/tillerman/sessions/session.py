@@ -23,8 +23,8 @@ from tillerman.sessions.remote.owner_socket import (
 from tillerman.store.event_log import EventLog
 
 if TYPE_CHECKING:
-    from tillerman.core.transcript import Transcript
-    from tillerman.core.turn_result import Result
+    from tillerman.core.transcript.transcript import Transcript
+    from tillerman.core.transcript.turn_result import Result
     from tillerman.sessions.runner.runner import Runner
     from tillerman.sessions.workspace_tools.tool_runner import ToolRunner
 
@@ -145,7 +145,7 @@ class Session:
         await self._runner.idle()
 
     def transcript(self) -> Transcript:
-        from tillerman.core.transcript import fold
+        from tillerman.core.transcript.transcript import fold
 
         return fold(read_all(self._log, self.id))
 
@@ -247,7 +247,7 @@ class AttachedSession:
 def last_result(transcript: Transcript) -> Result:
     if not transcript.turns:
         raise SessionError("this session has no turn yet")
-    from tillerman.core.turn_result import result
+    from tillerman.core.transcript.turn_result import result
 
     return result(transcript, transcript.turns[-1])
 

@@ -56,7 +56,7 @@ def denied_paths(config: Config) -> Enforced:
 
 def mount_refusal(config: Config) -> str | None:
     """Reason why a mount namespace is not available; None if it is."""
-    from tillerman.supervision.client.warden_client import Level, probe
+    from tillerman.supervision.client.supervision_levels import Level, probe
 
     if config.supervision not in ("auto", "namespace"):
         return f"supervision level {config.supervision} has no mount namespace"
@@ -79,7 +79,7 @@ def _paths(
     rule: Rule, request: PermissionRequested, context: DecisionContext, config: Config
 ) -> Enforced:
     from tillerman.workspace.protection.denied_paths import reads_denied
-    from tillerman.workspace.protection.git_index import tracked
+    from tillerman.workspace.protection.git.index import tracked
 
     if not reads_denied([rule]):
         return Enforced("denied paths", "advisory", "only rules that deny to read can hide files")

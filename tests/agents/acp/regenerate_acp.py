@@ -1,9 +1,9 @@
-"""Writes the golden events of all ACP recordings anew: `python tests/agents/acp/regenerate_acp.py`.
+"""Writes the golden events of all ACP recordings anew: `python -m tests.agents.acp.regenerate_acp`.
 
 What changed is then to be read in the diff, line by line.
 """
 
-from acp_playback import encoded, play, recordings
+from tests.agents.acp.acp_playback import encoded, play, recordings
 
 for recording in recordings():
     (recording / "events.jsonl").write_text(encoded(play(recording)))

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listening import listening
 from msgspec.structs import replace
-from warm_python import run_tillerman
 
+from tests.agents.listening import listening
+from tests.stand_ins.warm_python import run_tillerman
 from tillerman import agents
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.agents.acp.agent_row import AcpAgentRow

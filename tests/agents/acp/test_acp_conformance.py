@@ -5,10 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from acp_far_side import ROW, far_side
-from acp_playback import OPENS, RECORDINGS, Player, agent_of, lines, name, recordings
 from msgspec.structs import replace
 
+from tests.agents.acp.acp_far_side import ROW, far_side
+from tests.agents.acp.acp_playback import (
+    OPENS,
+    RECORDINGS,
+    Player,
+    agent_of,
+    lines,
+    name,
+    recordings,
+)
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.agent_rows import rows

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from acp_far_side import ROW, Talk, opened
 from msgspec.structs import replace
 
+from tests.agents.acp.acp_far_side import ROW, Talk, opened
 from tillerman.core.events import (
     Answer,
     Notice,

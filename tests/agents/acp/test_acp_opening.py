@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp_far_side import HELLO, OPTIONS, ROW, SESSION, SPEC, Talk, opened
 from msgspec.structs import replace
 
+from tests.agents.acp.acp_far_side import HELLO, OPTIONS, ROW, SESSION, SPEC, Talk, opened
 from tillerman.core.agent import File, Mode, Prompt
 from tillerman.core.errors import AgentError, Unsupported
 from tillerman.core.events import (

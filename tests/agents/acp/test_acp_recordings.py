@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp_playback import RECORDINGS, Said, encoded, lines, name, play, recordings
 
+from tests.agents.acp.acp_playback import RECORDINGS, Said, encoded, lines, name, play, recordings
 from tillerman.core.events import (
     MessageChunk,
     ToolFinished,

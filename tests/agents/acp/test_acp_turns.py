@@ -7,9 +7,9 @@ import hashlib
 from typing import Any
 
 import pytest
-from acp_far_side import ROW, Talk, opened
 from msgspec.structs import replace
 
+from tests.agents.acp.acp_far_side import ROW, Talk, opened
 from tillerman.agents.acp.dialect import AcpDialect, AcpQuestions
 from tillerman.agents.acp.tool_calls import MOST_HEARD
 from tillerman.agents.jsonrpc.peer import RpcRequest

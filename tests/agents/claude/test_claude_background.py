@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from claude_playback import RECORDINGS, Said, lines, play
-from claude_says import (
+
+from tests.agents.claude.claude_playback import RECORDINGS, Said, lines, play
+from tests.agents.claude.claude_says import (
     Line,
     assistant,
     calls,
@@ -20,7 +21,6 @@ from claude_says import (
     tool_result,
     wake_up,
 )
-
 from tillerman.core.agent import Prompt
 from tillerman.core.events import (
     BackgroundChanged,

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from claude_says import assistant, hear, message_start, prompted, result, says, text_delta
 
+from tests.agents.claude.claude_says import (
+    assistant,
+    hear,
+    message_start,
+    prompted,
+    result,
+    says,
+    text_delta,
+)
 from tillerman.core.events import TurnEnded
 from tillerman.core.failure import Failure
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_says import wire
 
+from tests.agents.claude.claude_says import wire
 from tillerman.core.agent import File, Prompt, SecretFile, Word
 from tillerman.core.errors import Unsupported
 from tillerman.core.session_options import session_spec

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from claude_playback import RECORDINGS, lines
 
+from tests.agents.claude.claude_playback import RECORDINGS, lines
 from tillerman.agents import load
 from tillerman.agents.claude.agent import ClaudeCode, account, asked, mcp_servers, mcp_tools
 from tillerman.agents.claude.stored_sessions import history

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_playback import lines, name, play, recordings
 
+from tests.agents.claude.claude_playback import lines, name, play, recordings
 from tillerman.core.events import TurnEnded, Unrecognized, decode_event, encode
 from tillerman.core.wire import WireReply
 

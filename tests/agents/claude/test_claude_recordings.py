@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from claude_playback import Said, encoded, lines, name, play, recordings
 
+from tests.agents.claude.claude_playback import Said, encoded, lines, name, play, recordings
 from tillerman.core.events import (
     MessageChunk,
     MessageWithdrawn,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from claude_says import (
+
+from tests.agents.claude.claude_says import (
     asks,
     assistant,
     calls,
@@ -18,7 +19,6 @@ from claude_says import (
     tool_result,
     wire,
 )
-
 from tillerman.core.events import (
     ALLOW,
     DENY,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claude_says import assistant, hear, init, prompted, result, says, state
-
+from tests.agents.claude.claude_says import assistant, hear, init, prompted, result, says, state
 from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.core.agent import Prompt
 from tillerman.core.events import MessageChunk, TurnEnded, TurnStarted, UsageReported

@@ -7,8 +7,8 @@ import hashlib
 from typing import Any
 
 import pytest
-from claude_says import assistant, calls, hear, prompted, system, tool_result
 
+from tests.agents.claude.claude_says import assistant, calls, hear, prompted, system, tool_result
 from tillerman.core.events import (
     Content,
     Cut,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from claude_playback import RECORDINGS, lines, play
-from claude_says import hear, init, message_start, prompted, result, stream
-
+from tests.agents.claude.claude_playback import RECORDINGS, lines, play
+from tests.agents.claude.claude_says import hear, init, message_start, prompted, result, stream
 from tillerman.core.agent import Prompt
 from tillerman.core.events import UsageReported
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from claude_says import (
+
+from tests.agents.claude.claude_says import (
     assistant,
     calls,
     encode,
@@ -23,7 +24,6 @@ from claude_says import (
     tool_result,
     wire,
 )
-
 from tillerman.core.agent import Prompt
 from tillerman.core.events import (
     AgentReady,

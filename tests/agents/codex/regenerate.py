@@ -1,11 +1,11 @@
-"""Writes `events.jsonl` beside each recording: `python tests/agents/codex/regenerate.py`.
+"""Writes `events.jsonl` beside each recording: `python -m tests.agents.codex.regenerate`.
 
 Read the difference before you commit it: a golden file says what is right, not what happens.
 """
 
 from __future__ import annotations
 
-from codex_playback import encoded, heard, recordings
+from tests.agents.codex.codex_playback import encoded, heard, recordings
 
 if __name__ == "__main__":
     for surface in ("app-server", "exec"):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from codex_says import Talk, ask, tell
 
+from tests.agents.codex.codex_says import Talk, ask, tell
 from tillerman.agents.codex.hook_requests import KEY, config, hash_of, is_trusted
 from tillerman.agents.codex.launch import opening
 from tillerman.core.events import (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from codex_says import TURN, Talk, answer, tell
-
+from tests.agents.codex.codex_says import TURN, Talk, answer, tell
 from tillerman.core.events import TurnEnded
 
 

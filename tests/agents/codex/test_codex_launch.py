@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from codex_says import Talk
 
+from tests.agents.codex.codex_says import Talk
 from tillerman.agents.codex.exec_launch import exec_launch
 from tillerman.agents.codex.launch import launch, opening, sandbox_policy, user_input
 from tillerman.core.agent import File, Mode, Prompt, SecretFile, SessionSpec

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from codex_playback import Player, encoded, lines, recordings
 
+from tests.agents.codex.codex_playback import Player, encoded, lines, recordings
 from tillerman.core.events import ToolFinished, ToolStarted, TurnEnded, decode_event
 from tillerman.testing.recordings import changes
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from codex_playback import Said, encoded, heard, lines, name, recordings
 
+from tests.agents.codex.codex_playback import Said, encoded, heard, lines, name, recordings
 from tillerman.agents import load
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.events import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from codex_says import TURN, Talk, ask, begun, completed, tell
 
+from tests.agents.codex.codex_says import TURN, Talk, ask, begun, completed, tell
 from tillerman.agents.codex.requests import ALWAYS
 from tillerman.core.events import (
     ALLOW,

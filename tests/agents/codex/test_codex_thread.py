@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from codex_says import TURN, Talk, answer, begun, completed, delta, done, refuse, tell
-
+from tests.agents.codex.codex_says import (
+    TURN,
+    Talk,
+    answer,
+    begun,
+    completed,
+    delta,
+    done,
+    refuse,
+    tell,
+)
 from tillerman.core.events import (
     AgentReady,
     MessageChunk,

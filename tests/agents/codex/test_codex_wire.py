@@ -6,8 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
-from codex_says import Talk, ask, begun, completed, delta, done, encode, refuse, tell
 
+from tests.agents.codex.codex_says import (
+    Talk,
+    ask,
+    begun,
+    completed,
+    delta,
+    done,
+    encode,
+    refuse,
+    tell,
+)
 from tillerman.core.agent import Exit
 from tillerman.core.events import (
     BackgroundChanged,

@@ -5,9 +5,9 @@ Read the difference before you commit it: a golden file says what is right, not 
 
 from __future__ import annotations
 
-from copilot_playback import RECORDINGS, encoded, recordings
-from copilot_playback import play as play_lines
-from test_copilot_acp import TALKS, play
+from tests.agents.copilot.copilot_playback import RECORDINGS, encoded, recordings
+from tests.agents.copilot.copilot_playback import play as play_lines
+from tests.agents.copilot.test_copilot_acp import TALKS, play
 
 if __name__ == "__main__":
     for recording in recordings("json"):

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from acp_far_side import far_side
-from acp_playback import RECORDINGS as ACP
-from acp_playback import Player, Said, encoded, lines
-from copilot_playback import RECORDINGS, SPEC
 from msgspec.structs import replace
 
+from tests.agents.acp.acp_far_side import far_side
+from tests.agents.acp.acp_playback import RECORDINGS as ACP
+from tests.agents.acp.acp_playback import Player, Said, encoded, lines
+from tests.agents.copilot.copilot_playback import RECORDINGS, SPEC
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.agents.copilot.agent import agent
 from tillerman.agents.copilot.dialect import ROW, CopilotDialect

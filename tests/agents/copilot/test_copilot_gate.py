@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from acp_far_side import Talk
-from copilot_playback import SPEC
 from msgspec.structs import replace
 
+from tests.agents.acp.acp_far_side import Talk
+from tests.agents.copilot.copilot_playback import SPEC
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.agents.copilot.dialect import ROW, CopilotDialect
 from tillerman.agents.copilot.wire import CopilotWire

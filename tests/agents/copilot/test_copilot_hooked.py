@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from listening import Listener, listening
 
+from tests.agents.listening import Listener, listening
 from tillerman.agents.copilot.agent import agent
 from tillerman.core.agent import Prompt
 from tillerman.core.errors import GateNotEnforced

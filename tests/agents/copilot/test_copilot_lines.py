@@ -9,9 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from copilot_playback import RECORDINGS, SPEC, Said, encoded, lines, name, play, recordings
 from msgspec.structs import replace
 
+from tests.agents.copilot.copilot_playback import (
+    RECORDINGS,
+    SPEC,
+    Said,
+    encoded,
+    lines,
+    name,
+    play,
+    recordings,
+)
 from tillerman.agents.copilot.agent import JSON
 from tillerman.agents.copilot.json_wire import CopilotJsonWire
 from tillerman.core.agent import File, Prompt, SecretFile

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from copilot_playback import RECORDINGS
 
+from tests.agents.copilot.copilot_playback import RECORDINGS
 from tillerman.agents.copilot import command_output, stored_sessions
 from tillerman.agents.copilot.agent import agent
 from tillerman.core.agent import Exit, Word

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from cursor_desk import OLDER, Desk
+
+from tests.agents.cursor.cursor_desk import OLDER, Desk
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from cursor_stand_in import VERSION, install_cursor
-
+from tests.stand_ins.cursor_stand_in import VERSION, install_cursor
 from tillerman.agents import load
 from tillerman.core.agent import SessionSpec
 from tillerman.core.events import Entry

@@ -1,11 +1,11 @@
-"""Writes `events.jsonl` beside each recording: `python tests/agents/cursor/regenerate_cursor.py`.
+"""Writes `events.jsonl` beside each recording: `python -m tests.agents.cursor.regenerate_cursor`.
 
 Read the difference before you commit it: a golden file says what is right, not what happens.
 """
 
 from __future__ import annotations
 
-from cursor_playback import encoded, heard, recordings
+from tests.agents.cursor.cursor_playback import encoded, heard, recordings
 
 if __name__ == "__main__":
     for recording in recordings():

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_desk import Desk, perform
-from cursor_scene import SERVER, CursorScene
 from msgspec.structs import replace
-from verdicts import hold, hold_gate
 
+from tests.agents.cursor.cursor_desk import Desk, perform
+from tests.conformance.verdicts import hold, hold_gate
+from tests.stand_ins.cursor_scene import SERVER, CursorScene
 from tillerman.core.events import PermissionRequested
 from tillerman.core.tools import class_of
 from tillerman.testing.conformance_cases import CASES, ConformanceCase, check

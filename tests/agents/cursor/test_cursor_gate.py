@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_desk import OLDER, Desk, perform, script
-from cursor_stand_in import install_cursor
-from warm_python import run_tillerman
 
+from tests import CHECKOUT
+from tests.agents.cursor.cursor_desk import OLDER, Desk, perform, script
+from tests.stand_ins.cursor_stand_in import install_cursor
+from tests.stand_ins.warm_python import run_tillerman
 from tillerman.core.events import (
     Answer,
     Entry,
@@ -357,8 +358,8 @@ def _hook_files(desk: Desk) -> list[Path]:
 RUN = """
 import asyncio, sys
 from pathlib import Path
-sys.path[:0] = {path!r}
-from cursor_desk import Desk, script
+sys.path.insert(0, {path!r})
+from tests.agents.cursor.cursor_desk import Desk, script
 
 async def main(desk):
     session = await desk.start(approve="ask")
@@ -372,8 +373,7 @@ asyncio.run(main(Desk(Path({folder!r}))))
 
 def test_a_harness_that_is_killed_allows_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "killed"
-    here = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "stand_ins")]
-    program = [sys.executable, "-c", RUN.format(path=here, folder=str(folder))]
+    program = [sys.executable, "-c", RUN.format(path=str(CHECKOUT), folder=str(folder))]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as harness:
         assert harness.stdout
         assert any(line == "PermissionRequested\n" for line in harness.stdout)

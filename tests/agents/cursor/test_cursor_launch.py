@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_playback import PROMPT, SPEC
 
+from tests.agents.cursor.cursor_playback import PROMPT, SPEC
 from tillerman.agents.cursor import config
 from tillerman.agents.cursor.launch import launch
 from tillerman.agents.cursor.withheld_tools import WithheldTools

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from cursor_playback import case
-from cursor_stand_in import install_cursor
 
+from tests.agents.cursor.cursor_playback import case
+from tests.stand_ins.cursor_stand_in import install_cursor
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.agents.cursor import command_output, stored_sessions
 from tillerman.agents.cursor.agent import Cursor

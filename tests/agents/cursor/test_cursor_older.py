@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from cursor_desk import Desk, perform
 
+from tests.agents.cursor.cursor_desk import Desk, perform
 from tillerman.core.errors import GateNotEnforced, Unsupported
 from tillerman.core.events import Notice, PermissionRequested, ToolFinished, TurnEnded
 from tillerman.testing.scenario import end, of, play, said

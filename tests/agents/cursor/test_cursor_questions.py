@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_playback import RECORDINGS, SPEC
 
+from tests.agents.cursor.cursor_playback import RECORDINGS, SPEC
 from tillerman.agents.cursor.hook_requests import CursorHookRequests
 from tillerman.agents.stdio.hooked_per_turn_conversation import HookDecision, Said
 from tillerman.core.events import (

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cursor_playback import RECORDINGS, encoded, heard, recordings, words
 
+from tests.agents.cursor.cursor_playback import RECORDINGS, encoded, heard, recordings, words
 from tillerman.agents import load
 from tillerman.core.events import ToolFinished, ToolStarted, TurnEnded, Unrecognized, UsageReported
 from tillerman.testing import check_agent

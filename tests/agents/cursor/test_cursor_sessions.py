@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_desk import MODEL, Desk, perform, script
 from msgspec.structs import replace
-from warm_python import run_tillerman
 
+from tests import CHECKOUT
+from tests.agents.cursor.cursor_desk import MODEL, Desk, perform, script
+from tests.stand_ins.warm_python import run_tillerman
 from tillerman.agents import load
 from tillerman.core.agent import File
 from tillerman.core.errors import AgentError, AgentNotInstalled, Unsupported
@@ -412,8 +413,8 @@ async def test_mcp_servers_beside_the_projects_own_are_refused_before_the_turn(d
 RUN = """
 import asyncio, sys
 from pathlib import Path
-sys.path[:0] = {path!r}
-from cursor_desk import Desk, script
+sys.path.insert(0, {path!r})
+from tests.agents.cursor.cursor_desk import Desk, script
 
 async def main(desk):
     session = await desk.start(system="Speak like a pirate.")
@@ -428,8 +429,13 @@ asyncio.run(main(Desk(Path({folder!r}))))
 @pytest.mark.parametrize("victim", ["harness", "agent"])
 def test_killed_in_the_middle_it_leaves_no_rules_behind(tmp_path: Path, victim: str) -> None:
     folder = tmp_path / "killed"
-    here = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "stand_ins")]
-    program = ["timeout", "60", sys.executable, "-c", RUN.format(path=here, folder=str(folder))]
+    program = [
+        "timeout",
+        "60",
+        sys.executable,
+        "-c",
+        RUN.format(path=str(CHECKOUT), folder=str(folder)),
+    ]
     rules = folder / "project" / "AGENTS.md"
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as harness:
         assert harness.stdout
@@ -437,7 +443,7 @@ def test_killed_in_the_middle_it_leaves_no_rules_behind(tmp_path: Path, victim: 
         assert any(line.startswith("ToolStarted") for line in lines)
         assert rules.read_text() == "Speak like a pirate.\n"
         if victim == "agent":
-            agent = next(pid for pid in below(harness.pid) if b"cursor_agent.py" in words(pid))
+            agent = next(pid for pid in below(harness.pid) if b"cursor_agent" in words(pid))
             os.kill(agent, signal.SIGKILL)
             assert any(line.startswith("TurnEnded") for line in lines)
             assert not rules.exists()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cursor_playback import PROMPT, SPEC, case, cases, play, says, words
 from msgspec.structs import replace
 
+from tests.agents.cursor.cursor_playback import PROMPT, SPEC, case, cases, play, says, words
 from tillerman.agents.cursor.wire import CursorWire
 from tillerman.core.agent import Exit, SessionSpec
 from tillerman.core.events import (

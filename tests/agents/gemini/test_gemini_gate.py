@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp_far_side import opened
 
+from tests.agents.acp.acp_far_side import opened
 from tillerman.agents.gemini import ask_policy
 from tillerman.agents.gemini.agent import agent
 from tillerman.agents.gemini.dialect import GeminiDialect

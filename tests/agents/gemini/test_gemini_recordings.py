@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from acp_far_side import far_side
-from gemini_playback import RECORDINGS, encoded, lines, play, recordings
 
+from tests.agents.acp.acp_far_side import far_side
+from tests.agents.gemini.gemini_playback import RECORDINGS, encoded, lines, play, recordings
 from tillerman.agents import load
 from tillerman.agents.gemini.agent import agent
 from tillerman.core.events import (

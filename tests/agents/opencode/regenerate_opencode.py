@@ -5,8 +5,8 @@ Read the difference before you commit it: a golden file says what is right, not 
 
 from __future__ import annotations
 
-from opencode_playback import RECORDINGS, encoded, play_run, recordings
-from test_opencode_acp import TALKS, play
+from tests.agents.opencode.opencode_playback import RECORDINGS, encoded, play_run, recordings
+from tests.agents.opencode.test_opencode_acp import TALKS, play
 
 if __name__ == "__main__":
     for recording in recordings("run"):

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp_far_side import Talk, far_side, opened
-from acp_playback import RECORDINGS as ACP
-from acp_playback import Player, Said, encoded, lines
 from msgspec.structs import replace
-from opencode_playback import RECORDINGS, SPEC
 
+from tests.agents.acp.acp_far_side import Talk, far_side, opened
+from tests.agents.acp.acp_playback import RECORDINGS as ACP
+from tests.agents.acp.acp_playback import Player, Said, encoded, lines
+from tests.agents.opencode.opencode_playback import RECORDINGS, SPEC
 from tillerman.agents.acp.agent import AcpAgent
 from tillerman.agents.opencode.agent import agent
 from tillerman.agents.opencode.config import ASK

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from opencode_playback import RECORDINGS
 
+from tests.agents.opencode.opencode_playback import RECORDINGS
 from tillerman.agents.opencode import command_output, mcp_settings
 from tillerman.agents.opencode.agent import agent
 from tillerman.core.agent import Exit, Word

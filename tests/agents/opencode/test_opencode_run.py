@@ -8,8 +8,17 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from opencode_playback import RECORDINGS, SPEC, Said, encoded, lines, name, play_run, recordings
 
+from tests.agents.opencode.opencode_playback import (
+    RECORDINGS,
+    SPEC,
+    Said,
+    encoded,
+    lines,
+    name,
+    play_run,
+    recordings,
+)
 from tillerman.agents.opencode.agent import RUN
 from tillerman.agents.opencode.run_wire import OpencodeRunWire
 from tillerman.core.agent import File, Prompt, SecretFile

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp_far_side import opened
 
+from tests.agents.acp.acp_far_side import opened
 from tillerman.agents.qwen import ask_policy
 from tillerman.agents.qwen.agent import agent
 from tillerman.agents.qwen.dialect import QwenDialect

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from acp_far_side import far_side
-from qwen_playback import RECORDINGS, Said, encoded, lines, name, play, recordings
 
+from tests.agents.acp.acp_far_side import far_side
+from tests.agents.qwen.qwen_playback import RECORDINGS, Said, encoded, lines, name, play, recordings
 from tillerman.agents import load
 from tillerman.agents.qwen.agent import agent
 from tillerman.core.events import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp_far_side import Talk, opened
 
+from tests.agents.acp.acp_far_side import Talk, opened
 from tillerman.agents.qwen.agent import agent
 from tillerman.agents.qwen.dialect import QwenDialect
 from tillerman.agents.qwen.json_wire import QwenStreamWire

@@ -1,4 +1,4 @@
-"""Runs a range of generated lines and prints what was found as JSON: python -m differential.
+"""Runs a range of generated lines and prints what was found as JSON: python -m tests.policy.differential.
 
 A process of its own: it enters namespaces, in which the policy sees the same tree as the shells.
 """
@@ -10,9 +10,9 @@ import json
 from functools import lru_cache
 from pathlib import Path
 
-from differential import namespace, tree
-from differential.executor import Executor, NoNamespaces
-from differential.launchers import LAUNCHERS
+from tests.policy.differential import namespace, tree
+from tests.policy.differential.executor import Executor, NoNamespaces
+from tests.policy.differential.launchers import LAUNCHERS
 
 
 def main() -> None:
@@ -37,9 +37,9 @@ def main() -> None:
         print(json.dumps({"skipped": f"no private namespaces: {error}"}))
         return
 
-    from differential import oracle
-    from differential.generator import each_construct, line
-    from differential.shard import Shard
+    from tests.policy.differential import oracle
+    from tests.policy.differential.generator import each_construct, line
+    from tests.policy.differential.shard import Shard
     from tillerman.core.permission.shell import reader
 
     # each line is read once, and not anew for every policy that judges it

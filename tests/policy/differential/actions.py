@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 from string import Formatter
 
-from differential.spelling import Speller
+from tests.policy.differential.spelling import Speller
 
 NEW = ("new.txt", "src/new.txt", ".git/hooks/pre-commit", ".env.local", "../z", "out/z", ".mcp.json",
        ".github/workflows/x.yml", "../outside/z", "src/deep/z", "/tmp/z", "my new.txt")  # fmt: skip

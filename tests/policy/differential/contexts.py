@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from differential import features
-from differential.spelling import Speller
+from tests.policy.differential import features
+from tests.policy.differential.spelling import Speller
 
 # {s}: the command itself. {q}: its text as one quoted word.
 _AROUND = (

@@ -9,9 +9,9 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from differential import namespace, sandbox
-from differential.facts import Exec, Facts
-from differential.launchers import Launcher
+from tests.policy.differential import namespace, sandbox
+from tests.policy.differential.facts import Exec, Facts
+from tests.policy.differential.launchers import Launcher
 
 SHELLS = tuple(name for name in ("bash", "dash") if Path("/bin", name).exists())
 

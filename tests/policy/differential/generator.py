@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from differential import actions, contexts, directories, features, mutation
-from differential.spelling import Speller, single
+from tests.policy.differential import actions, contexts, directories, features, mutation
+from tests.policy.differential.spelling import Speller, single
 
 _SPACES = ("  ", "\t", " \\\n", "   ", "\t \t")
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from differential import namespace
+from tests.policy.differential import namespace
 
 DENIED = ("rm *", "curl *", "git push*")
 
@@ -101,7 +101,7 @@ class Protected(Unprotected):
     """Protected names and denied paths are mounted and watched, as in a session."""
 
     def prepare(self) -> None:
-        self._module = import_module("differential.protected_session")
+        self._module = import_module("tests.policy.differential.protected_session")
         self._module.warm_up()
 
     def begin(self) -> set[int]:

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from differential import contexts
-from differential.spelling import Speller
+from tests.policy.differential import contexts
+from tests.policy.differential.spelling import Speller
 
 _HERE = Path(__file__).parent
 _TOKENS = re.compile(r"\s+|[A-Za-z0-9_./-]+|\$\(|\$\{|\$'|&&|\|\||;;|<<<|<<|>>|&>|.", re.DOTALL)

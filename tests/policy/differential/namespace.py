@@ -115,19 +115,23 @@ def _unshare(flags: int) -> None:
     done_read, done_write = os.pipe()
     parent = os.getpid()
     if (child := os.fork()) == 0:
-        os.read(ready_read, 1)
+        os.close(ready_write)
         try:
-            _map_ids(parent, _NOBODY, _NOBODY)
-            os.write(done_write, b"y")
+            if os.read(ready_read, 1):
+                _map_ids(parent, _NOBODY, _NOBODY)
+                os.write(done_write, b"y")
         finally:
             os._exit(0)
-    _call_unshare(flags)
-    os.write(ready_write, b"x")
-    os.waitpid(child, 0)
+    try:
+        _call_unshare(flags)
+        os.write(ready_write, b"x")
+    finally:
+        os.close(ready_write)  # without namespaces the child ends, too
+        os.waitpid(child, 0)
     os.set_blocking(done_read, False)
     if not os.read(done_read, 1):
         raise OSError("user ids could not be mapped")
-    for fd in (ready_read, ready_write, done_read, done_write):
+    for fd in (ready_read, done_read, done_write):
         os.close(fd)
     os.setgid(0)
     os.setuid(0)

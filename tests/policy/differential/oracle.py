@@ -11,9 +11,9 @@ from importlib import import_module
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from differential import stubs, tree
-from differential.facts import Exec, Facts
-from differential.reading import Reading, reading
+from tests.policy.differential import stubs, tree
+from tests.policy.differential.facts import Exec, Facts
+from tests.policy.differential.reading import Reading, reading
 from tillerman.core.events import PermissionRequested
 from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.core.permission.guarded_names import is_protected

@@ -11,7 +11,7 @@ import stat
 import subprocess
 from typing import NamedTuple
 
-from differential import tree
+from tests.policy.differential import tree
 from tillerman.core.protected_names import is_protected, plain
 
 Contents = dict[str, tuple[str, int, bytes]]  # kind, mode and content by path

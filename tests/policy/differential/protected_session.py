@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
-from differential import namespace, tree
+from tests.policy.differential import namespace, tree
 from tillerman.core.events import Notice
 from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.paths import Paths

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from differential import tree
+from tests.policy.differential import tree
 from tillerman.core.permission.shell import reader
 from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE, FileAccess, ParsedCommand
 from tillerman.core.permission.shell.program_execution import COMPUTED

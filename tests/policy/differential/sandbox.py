@@ -18,9 +18,9 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from differential import exec_log, namespace, protected_files, stubs, tree
-from differential.change_events import ChangeEvents
-from differential.launchers import Launcher
+from tests.policy.differential import exec_log, namespace, protected_files, stubs, tree
+from tests.policy.differential.change_events import ChangeEvents
+from tests.policy.differential.launchers import Launcher
 
 SECONDS = 2.0
 _PROCESSES, _FILE_SIZE = 200, 1 << 20

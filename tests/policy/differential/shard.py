@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from differential import oracle
-from differential.executor import SHELLS, Executor
-from differential.facts import Facts
-from differential.minimise import minimal
-from differential.oracle import Failure, failures
-from differential.syntax_tree import unexplained
+from tests.policy.differential import oracle
+from tests.policy.differential.executor import SHELLS, Executor
+from tests.policy.differential.facts import Facts
+from tests.policy.differential.minimise import minimal
+from tests.policy.differential.oracle import Failure, failures
+from tests.policy.differential.syntax_tree import unexplained
 
 
 class Shard:
@@ -65,8 +65,8 @@ class Shard:
             if found:
                 self._report(seed, found, partial(self._failures, shell))
         self._counts["lines that did something"] += acted
-        if self._parses and (seen := self._seen_elsewhere(line)):
-            self._report(seed, seen, self._seen_elsewhere)
+        if self._parses and (seen := _seen_elsewhere(line, judged)):
+            self._report(seed, seen, lambda text: _seen_elsewhere(text, self._judge(text)))
 
     def _failures(self, shell: str, line: str) -> list[Failure]:
         return self._compared(line, shell, self._executor.run(shell, line), self._judge(line))
@@ -77,10 +77,6 @@ class Shard:
         if self._guards:
             return oracle.kept(line, shell, facts)
         return failures(line, shell, facts, judged)
-
-    def _seen_elsewhere(self, line: str) -> list[Failure]:
-        names = unexplained(line, self._judge(line).reading)
-        return [Failure("only tree-sitter sees it", name, "tree-sitter", line) for name in names]
 
     def _report(
         self, seed: int, found: list[Failure], again: Callable[[str], list[Failure]]
@@ -103,3 +99,8 @@ class Shard:
                 "line": main.line,
             }
         )
+
+
+def _seen_elsewhere(line: str, judged: oracle.Judgement) -> list[Failure]:
+    names = unexplained(line, judged.reading)
+    return [Failure("only tree-sitter sees it", name, "tree-sitter", line) for name in names]

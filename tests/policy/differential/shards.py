@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from differential.minimise import skeleton
+from tests import CHECKOUT
+from tests.policy.differential.minimise import skeleton
 
-_FOLDER = Path(__file__).parent.parent
 _MOST_SHOWN = 60
 
 
 def start_shard(*arguments: str, timeout: float = 3600) -> dict[str, Any]:
     """What one shard found, or why it was `skipped`."""
     done = subprocess.run(
-        [sys.executable, "-m", "differential", *arguments],
-        env={**os.environ, "PYTHONPATH": str(_FOLDER)},
+        [sys.executable, "-m", "tests.policy.differential", *arguments],
+        cwd=CHECKOUT,
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from differential import namespace
+from tests.policy.differential import namespace
 
 FOLDER = "/stubs"
 SILENT = (

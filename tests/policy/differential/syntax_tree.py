@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tree_sitter import Language, Node, Parser
 from tree_sitter_bash import language
 
-from differential.reading import Reading
+from tests.policy.differential.reading import Reading
 
 _LITERAL = frozenset({"word", "raw_string", "string", "concatenation", "string_content", "number"})
 

@@ -10,8 +10,8 @@ import os
 
 import pytest
 
-from differential import torture
-from differential.shards import report, run_shard
+from tests.policy.differential import torture
+from tests.policy.differential.shards import report, run_shard
 
 COUNT = int(os.environ.get("TILLERMAN_POLICY_LINES", "300"))
 SEED = int(os.environ.get("TILLERMAN_POLICY_SEED", "0"))

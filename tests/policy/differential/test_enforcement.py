@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from differential.shards import report, run_shard
+from tests.policy.differential.shards import report, run_shard
 
 COUNT = int(os.environ.get("TILLERMAN_POLICY_LINES", "300")) // 3
 RANGE = ("--start", "0", "--count", str(COUNT))

@@ -8,9 +8,9 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from differential.generator import line
-from differential.minimise import minimal
-from differential.shards import run_shard
+from tests.policy.differential.generator import line
+from tests.policy.differential.minimise import minimal
+from tests.policy.differential.shards import run_shard
 
 LINES = Path(__file__).with_name("lines.toml")
 KINDS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from differential import tree
-from differential.facts import Exec, Facts
-from differential.oracle import BLIND, Judgement, failures
-from differential.reading import Access, Reading
+from tests.policy.differential import tree
+from tests.policy.differential.facts import Exec, Facts
+from tests.policy.differential.oracle import BLIND, Judgement, failures
+from tests.policy.differential.reading import Access, Reading
 from tillerman.core.permission.shell.parsed_script import ANY, HOLE, ONE
 
 WS = tree.WORKSPACE

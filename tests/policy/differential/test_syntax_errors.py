@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from differential.generator import line
-from tillerman.core.permission.shell.parser import ShellParser
-from tillerman.core.permission.shell.syntax import UnparsableCommand
+from tests.policy.differential.generator import line
+from tillerman.core.permission.shell.parsing.parser import ShellParser
+from tillerman.core.permission.shell.parsing.syntax import UnparsableCommand
 
 LINES = int(os.environ.get("TILLERMAN_SYNTAX_LINES", "600"))
 _LIMITS = ("too many", "more than")

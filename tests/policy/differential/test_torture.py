@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from differential.torture import FIRST, LINES, Progress
+from tests.policy.differential.torture import FIRST, LINES, Progress
 
 FAILURE = {"seed": FIRST, "line": "x"}
 

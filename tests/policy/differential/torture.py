@@ -1,4 +1,6 @@
-"""A million lines, in pieces: python -m differential.torture --minutes 30 --shard 0 --shards 2
+"""A million lines, in pieces.
+
+python -m tests.policy.differential.torture --minutes 30 --shard 0 --shards 2
 
 Each run goes on where the last one of the same code stopped. What was done and found is kept in
 one file for each shard, below a folder that is named after the code: other code starts anew.
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import tillerman
-from differential.shards import report, start_shard
+from tests.policy.differential.shards import report, start_shard
 
 FIRST, LINES = 1_000_000, 1_000_000
 STATE = Path(

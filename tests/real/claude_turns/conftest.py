@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from standing import StandingDesk
+
+from tests.real.standing import StandingDesk
 
 
 @pytest.fixture

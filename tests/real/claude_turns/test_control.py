@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from desk import (
+
+from tests.real.desk import (
     ends,
     finished,
     of,
@@ -14,8 +15,7 @@ from desk import (
     until_true,
     usages,
 )
-from standing import StandingDesk
-
+from tests.real.standing import StandingDesk
 from tillerman.core.events import (
     Answer,
     MessageChunk,

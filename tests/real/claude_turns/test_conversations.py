@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 
 import pytest
-from desk import ends, of, run, said, usages
-from standing import StandingDesk
 
+from tests.real.desk import ends, of, run, said, usages
+from tests.real.standing import StandingDesk
 from tillerman.core.agent import File
 from tillerman.core.errors import Unsupported
 from tillerman.core.events import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from desk import ends, of, run, said
-from standing import StandingDesk
 
+from tests.real.desk import ends, of, run, said
+from tests.real.standing import StandingDesk
 from tillerman.core.events import MessageChunk, MessageWithdrawn, Notice, TurnEnded
 from tillerman.core.failure import Failure
 from tillerman.testing.model_double.script import (

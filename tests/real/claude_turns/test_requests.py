@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from desk import ends, finished, of, run, said, shown, until
-from standing import StandingDesk
 
+from tests.real.desk import ends, finished, of, run, said, shown, until
+from tests.real.standing import StandingDesk
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import (
     Answer,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk import KEY, ends, of, run, said, usages
-from standing import StandingDesk
 
+from tests.real.desk import KEY, ends, of, run, said, usages
+from tests.real.standing import StandingDesk
 from tillerman.core.events import (
     AgentReady,
     AgentStarted,

@@ -6,9 +6,9 @@ import base64
 from hashlib import sha256
 
 import pytest
-from desk import finished, of, run, shown, started
-from standing import StandingDesk
 
+from tests.real.desk import finished, of, run, shown, started
+from tests.real.standing import StandingDesk
 from tillerman.core.events import (
     Diff,
     FileChange,

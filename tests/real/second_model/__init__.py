@@ -3,8 +3,19 @@
 It speaks Anthropic Messages, OpenAI Responses, Chat Completions and Gemini on loopback.
 """
 
-from .script import Broken, Call, Delivery, Failure, Part, Reply, Step, Text, Thought, Usage
-from .server import Asked, SecondModel
+from tests.real.second_model.script import (
+    Broken,
+    Call,
+    Delivery,
+    Failure,
+    Part,
+    Reply,
+    Step,
+    Text,
+    Thought,
+    Usage,
+)
+from tests.real.second_model.server import Asked, SecondModel
 
 __all__ = [
     "Asked",

@@ -6,9 +6,20 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from . import sse
-from .script import REASONS, Broken, Call, Delivery, Failure, Part, Reply, Text, Thought, Usage
-from .variation import Variation
+from tests.real.second_model import sse
+from tests.real.second_model.script import (
+    REASONS,
+    Broken,
+    Call,
+    Delivery,
+    Failure,
+    Part,
+    Reply,
+    Text,
+    Thought,
+    Usage,
+)
+from tests.real.second_model.variation import Variation
 
 STOPS = {"end": "end_turn", "length": "max_tokens", "refusal": "refusal"}
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from . import sse
-from .script import Broken, Call, Delivery, Part, Reply, Text, Thought, Usage
-from .variation import Variation
+from tests.real.second_model import sse
+from tests.real.second_model.script import Broken, Call, Delivery, Part, Reply, Text, Thought, Usage
+from tests.real.second_model.variation import Variation
 
 REASON = {"length": "max_output_tokens", "refusal": "content_filter"}
 

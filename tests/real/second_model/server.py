@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from . import anthropic_stream, chat_stream, gemini_stream
-from .anthropic_stream import AnthropicStream
-from .asked import api_of, scene_of, side_answer, streams
-from .chat_stream import ChatStream
-from .gemini_stream import GeminiStream
-from .responses_stream import ResponsesStream
-from .script import Broken, Failure, Reply, Step, Text
-from .variation import Variation
+from tests.real.second_model import anthropic_stream, chat_stream, gemini_stream
+from tests.real.second_model.anthropic_stream import AnthropicStream
+from tests.real.second_model.asked import api_of, scene_of, side_answer, streams
+from tests.real.second_model.chat_stream import ChatStream
+from tests.real.second_model.gemini_stream import GeminiStream
+from tests.real.second_model.responses_stream import ResponsesStream
+from tests.real.second_model.script import Broken, Failure, Reply, Step, Text
+from tests.real.second_model.variation import Variation
 
 Stream = AnthropicStream | ResponsesStream | ChatStream | GeminiStream
 STREAMS: dict[str, type[Stream]] = {

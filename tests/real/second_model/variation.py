@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import string
 
-from .script import Delivery
+from tests.real.second_model.script import Delivery
 
 ALPHABET = string.ascii_letters + string.digits
 

@@ -1,6 +1,6 @@
 """The CLI setups of `tillerman.testing`, and the pinned CLIs that run in them."""
 
-from stages.actor import Actor
+from tests.real.stages.actor import Actor
 from tillerman.testing.cli_setups import KEY, CliSetup, ToolUnavailable, setups
 
 STAGES = setups()

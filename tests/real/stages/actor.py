@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from clis import Cli
-
+from tests.real.clis import Cli
 from tillerman.testing.cli_setups import CliSetup
 
 

@@ -10,15 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
-from cursor_stand_in import install_cursor
 
+from tests.stand_ins.cursor_stand_in import install_cursor
+from tests.surfaces.conftest import Bench
 from tillerman.core.agent_admin import Account, Installed
 from tillerman.harness.agent_admin import AgentStatus
 from tillerman.surfaces.cli.commands.agents import HEAD, cells
 from tillerman.surfaces.cli.views.output import table
 from tillerman.surfaces.rendering.ansi_style import Style
-
-from ..conftest import Bench
 
 BARE = "/usr/bin:/bin"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ..conftest import Bench, Program, wait_for_line
+from tests.surfaces.conftest import Bench, Program, wait_for_line
 
 ASKS = json.dumps([{"run": "touch a.txt"}, {"say": "Done."}])
 

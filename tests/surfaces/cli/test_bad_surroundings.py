@@ -18,12 +18,11 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from warm_python import run_tillerman
 
+from tests.stand_ins.warm_python import run_tillerman
+from tests.surfaces.conftest import Terminal
 from tillerman.surfaces.cli.parsing.argparse_errors import subcommands
 from tillerman.surfaces.cli.parsing.parser import build
-
-from ..conftest import Terminal
 
 VALUES = {
     "prompt": '[{"say": "Hello."}]', "key": "agent", "value": "mock", "agents": "claude",

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from tests.surfaces.conftest import Bench, wait_for_line
 from tillerman.store.session_row import SessionRow
 from tillerman.surfaces.rendering import tables
-
-from ..conftest import Bench, wait_for_line
 
 
 @pytest.fixture

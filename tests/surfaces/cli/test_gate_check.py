@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from cursor_stand_in import install_cursor
-
-from ..conftest import Bench
+from tests.stand_ins.cursor_stand_in import install_cursor
+from tests.surfaces.conftest import Bench
 
 BARE = "/usr/bin:/bin"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ..conftest import PATIENCE, Bench, Program
+from tests.surfaces.conftest import PATIENCE, Bench, Program
 
 ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats what it is told
 

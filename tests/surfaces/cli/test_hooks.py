@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ..conftest import Bench
+from tests.surfaces.conftest import Bench
 
 AGENTS = ("claude", "codex", "copilot", "cursor", "gemini", "opencode", "qwen")
 

@@ -6,8 +6,7 @@ import subprocess
 import sys
 from pkgutil import iter_modules
 
-from warm_python import LIBRARIES, OURS
-
+from tests.stand_ins.warm_python import LIBRARIES, OURS
 from tillerman.surfaces import cli
 
 # Each in a process of its own, where nothing of ours is loaded yet.

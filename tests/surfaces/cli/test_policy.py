@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.surfaces.conftest import Bench
 from tillerman.surfaces.rendering.policy_tables import ADVICE
-
-from ..conftest import Bench
 
 RULES = """\
 [[rules]]

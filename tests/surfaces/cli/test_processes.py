@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -15,14 +16,13 @@ from typing import Any
 
 import pytest
 
+from tests.surfaces.conftest import Bench, wait_for_line
 from tillerman.harness.harness import open_harness
 from tillerman.paths import find_paths
 from tillerman.sessions.session import Session
 from tillerman.supervision.linux.process_table import ancestors, find
 from tillerman.surfaces.cli.parsing.argparse_errors import parse
 from tillerman.surfaces.cli.parsing.parser import build
-
-from ..conftest import Bench, wait_for_line
 
 
 @pytest.fixture
@@ -283,7 +283,8 @@ async def test_what_nobody_is_left_to_tell_of_is_lost(
     assert server.pid in those
     for how in (signal.SIGSTOP, signal.SIGKILL):
         for pid in those:
-            os.kill(pid, how)
+            with contextlib.suppress(ProcessLookupError):  # it ended with its parent
+                os.kill(pid, how)
     assert await asyncio.to_thread(follower.wait, 15) == 1
     assert (await ended(bench, process))["status"] == "lost"
     assert process not in [row["id"] for row in await rows(bench)]

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tillerman.paths import find_paths
-from tillerman.workspace.protection.quarantine import Quarantine
+from tillerman.workspace.protection.restore.quarantine import Quarantine
 
 
 def tillerman(home: Path, *words: str) -> subprocess.CompletedProcess[str]:

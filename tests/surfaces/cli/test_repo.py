@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gh_stand_in import RECORDINGS, GhStandIn
 
-from ..conftest import Bench
+from tests.surfaces.conftest import Bench
+from tests.workspace.gh_stand_in import RECORDINGS, GhStandIn
 
 
 class Project:

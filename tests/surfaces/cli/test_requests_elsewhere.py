@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ..conftest import Bench, Program, wait_for_line, wait_until
+from tests.surfaces.conftest import Bench, Program, wait_for_line, wait_until
 
 ASKS = json.dumps([{"say": "I write."}, {"write": "a.txt", "text": "x\n"}, {"say": "Done."}])
 READS = json.dumps([{"read": "a.txt"}, {"run": "true"}, {"say": "Read."}])

@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.surfaces.conftest import Bench, wait_for_line
 from tillerman.core.events import Entry, decode_entry
-from tillerman.core.summary_events import summarize
-
-from ..conftest import Bench, wait_for_line
+from tillerman.core.transcript.summary_events import summarize
 
 SAY = [{"say": "Hello there."}]
 ASKS = [

@@ -3,9 +3,8 @@
 import json
 import signal
 
+from tests.surfaces.conftest import Bench, wait_for_line
 from tillerman.core.events import decode_entry
-
-from ..conftest import Bench, wait_for_line
 
 ASKS = json.dumps([{"say": "I write."}, {"write": "a.txt", "text": "x\n"}, {"say": "Done."}])
 HANGS = json.dumps([{"say": "Before."}, {"hang": True}])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ..conftest import Bench
+from tests.surfaces.conftest import Bench
 
 QUOTA = {"fail": "billing", "message": "the quota is used up", "hint": "add credit"}
 

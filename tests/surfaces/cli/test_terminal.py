@@ -5,7 +5,7 @@ import re
 import sys
 from typing import Any
 
-from ..conftest import Bench, Terminal, wait_until
+from tests.surfaces.conftest import Bench, Terminal, wait_until
 
 WRITE: dict[str, Any] = {
     "write": "a.txt",

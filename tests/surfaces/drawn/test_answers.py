@@ -9,18 +9,18 @@ from collections import Counter
 from html.parser import HTMLParser
 
 import pytest
-from answers import answer, expected, letters, visible
 from rich.console import Console
 
+from tests.surfaces.drawn.answers import answer, expected, letters, visible
 from tillerman.core.events import Entry, Event, MessageChunk, TurnEnded, TurnStarted
-from tillerman.core.transcript import fold
+from tillerman.core.transcript.transcript import fold
 from tillerman.sessions.export import to_html
 from tillerman.surfaces.cli.views import scroll_view
 from tillerman.surfaces.cli.views.final_text import FinalText
 from tillerman.surfaces.cli.views.live_screen import LiveScreen
 from tillerman.surfaces.tui.conversation.block_styles import BlockStyle, draw
 from tillerman.surfaces.tui.conversation.blocks import BlockList, MessageBlock
-from tillerman.surfaces.tui.rich_lines import RichLineRenderer
+from tillerman.surfaces.tui.terminal.rich_lines import RichLineRenderer
 
 LEAST = 8  # columns of a conversation
 WIDE = 1_500  # columns: no cell of a table is wrapped beside another

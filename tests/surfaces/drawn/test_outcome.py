@@ -12,8 +12,8 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure
-from tillerman.core.transcript import fold
-from tillerman.core.turn_result import final_text
+from tillerman.core.transcript.transcript import fold
+from tillerman.core.transcript.turn_result import final_text
 from tillerman.surfaces.cli.views.final_text import FinalText
 from tillerman.surfaces.rendering.turn_outcome import Outcomes, TurnOutcome
 

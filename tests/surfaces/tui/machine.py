@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cursor_stand_in import install_cursor
 
+from tests.stand_ins.cursor_stand_in import install_cursor
 from tillerman.paths import find_paths
 
 CLAUDE = """\

@@ -14,10 +14,9 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widgets import Input
 
+from tests.surfaces.tui.desk import Desk
 from tillerman.surfaces.tui.app import TillermanApp
 from tillerman.surfaces.tui.conversation.block_styles import SPINNER
-
-from .desk import Desk
 
 KEPT = Path(__file__).with_name("snapshots")
 ACCEPT = "TILLERMAN_SNAPSHOTS"  # `accept` keeps what is seen now

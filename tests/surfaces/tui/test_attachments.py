@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from textual import events
 
+from tests.surfaces.tui.desk import Desk, desk
 from tillerman.surfaces.tui.prompt.attachments import clipboard_image, dropped
-
-from .desk import Desk, desk
 
 PROGRAM = Path(__file__).parents[2] / "agents/acp/acp_program.py"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20

@@ -11,23 +11,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gh_stand_in import RECORDINGS, GhStandIn, failures
-from repositories import ACTIONS, BRANCH, Git, change, git_in, publish, start_repository
 from textual.color import Color
 from textual.pilot import Pilot
 
-from tillerman.surfaces.tui import repository_refresh
+from tests.surfaces.tui.desk import Desk, desk
+from tests.workspace.gh_stand_in import RECORDINGS, GhStandIn, failures
+from tests.workspace.repositories import (
+    ACTIONS,
+    BRANCH,
+    Git,
+    change,
+    git_in,
+    publish,
+    start_repository,
+)
 from tillerman.surfaces.tui.app import TillermanApp
+from tillerman.surfaces.tui.bars import branch_refresh
 from tillerman.surfaces.tui.bars.branch_bar import COLORS, BreadcrumbBar, BreadcrumbFrame
 from tillerman.surfaces.tui.bars.branch_line import in_line, notes, stacked
+from tillerman.surfaces.tui.bars.branch_refresh import RepositorySnapshot
 from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
-from tillerman.surfaces.tui.repository_refresh import RepositorySnapshot
 from tillerman.workspace.branch.pull_request import PullRequest, PullRequestUnavailable
 from tillerman.workspace.branch.status import Breadcrumb
 from tillerman.workspace.files import inotify
 from tillerman.workspace.git.repository_state import Repository, WorkState
-
-from .desk import Desk, desk
 
 PULLS = {
     "DRAFT": "pr_draft",
@@ -458,7 +465,7 @@ async def test_without_inotify_it_is_looked_at_every_so_often(
     branch: Path, git: Git, gh: GhStandIn, monkeypatch: pytest.MonkeyPatch, opened: Opened
 ) -> None:
     monkeypatch.setattr(inotify, "_libc", object())  # as on a system without it
-    monkeypatch.setattr(repository_refresh, "EVERY", 0.5)
+    monkeypatch.setattr(branch_refresh, "EVERY", 0.5)
     async with opened(branch) as screen:
         await screen.shows("LOCAL")
         change(branch, git, "dirty")

@@ -6,13 +6,13 @@ from rich.console import RenderableType
 
 from tillerman.core.errors import UsageError
 from tillerman.core.events import Entry, ToolStarted, TurnStarted
-from tillerman.core.transcript import Transcript
-from tillerman.core.transcript_blocks import Message, Turn
+from tillerman.core.transcript.blocks import Message, Turn
+from tillerman.core.transcript.transcript import Transcript
 from tillerman.surfaces.rendering import tables
 from tillerman.surfaces.tui import clipboard
 from tillerman.surfaces.tui.conversation import block_styles, command_output
 from tillerman.surfaces.tui.conversation.blocks import BlockList, CommandBlock, ConversationBlock
-from tillerman.surfaces.tui.rich_lines import RichLineRenderer
+from tillerman.surfaces.tui.terminal.rich_lines import RichLineRenderer
 
 HOSTILE = "a\x1b]0;pwned\x07\x1b[2J\u202eb\nc"
 

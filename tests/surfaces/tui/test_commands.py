@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cursor_stand_in import install_cursor
 
+from tests.stand_ins.cursor_stand_in import install_cursor
+from tests.surfaces.conftest import Bench
+from tests.surfaces.tui.desk import Desk, desk
 from tillerman.surfaces.tui.commands import COMMANDS, is_command
 from tillerman.surfaces.tui.conversation import block_styles
 from tillerman.surfaces.tui.conversation.blocks import CommandBlock, ConversationBlock
@@ -21,10 +23,7 @@ from tillerman.surfaces.tui.dialogs.mode_picker import ModePicker
 from tillerman.surfaces.tui.dialogs.model_picker import ModelPicker
 from tillerman.surfaces.tui.dialogs.session_browser import SessionBrowser
 from tillerman.surfaces.tui.dialogs.theme_picker import ThemePicker
-from tillerman.surfaces.tui.rich_lines import RichLineRenderer
-
-from ..conftest import Bench
-from .desk import Desk, desk
+from tillerman.surfaces.tui.terminal.rich_lines import RichLineRenderer
 
 ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats what it is told
 TURNS: list[list[dict[str, Any]]] = [

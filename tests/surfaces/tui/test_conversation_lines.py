@@ -20,7 +20,6 @@ from tillerman.core.events import (
     TurnStarted,
 )
 from tillerman.surfaces.rendering.diff import SIDE_BY_SIDE, difference
-from tillerman.surfaces.tui.ansi_colors import colored
 from tillerman.surfaces.tui.conversation.block_styles import BlockStyle, draw
 from tillerman.surfaces.tui.conversation.blocks import (
     BlockList,
@@ -32,7 +31,8 @@ from tillerman.surfaces.tui.conversation.blocks import (
     TurnEndBlock,
 )
 from tillerman.surfaces.tui.conversation.viewport import MOST, Viewport
-from tillerman.surfaces.tui.rich_lines import RichLineRenderer
+from tillerman.surfaces.tui.terminal.ansi_colors import colored
+from tillerman.surfaces.tui.terminal.rich_lines import RichLineRenderer
 
 AT = "2026-01-01T00:00:00.000Z"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tillerman.surfaces.tui.quiet_driver import _Parser
+from tillerman.surfaces.tui.terminal.quiet_driver import _Parser
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ import json
 import re
 import time
 
+from tests.surfaces.conftest import Bench, Terminal
 from tillerman.surfaces.tui.dialogs.request_prompt import GRACE
-
-from ..conftest import Bench, Terminal
 
 # What no screen of ours sends by itself: recognized again if it were handed on.
 SEQUENCES = {

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.surfaces.tui.desk import desk
 from tillerman.surfaces.tui.prompt.file_picker import FilePicker, best, reference, written
-
-from .desk import desk
 
 
 def _tree(folder: Path, *paths: str) -> Path:

@@ -14,19 +14,19 @@ from textual import events
 from textual.screen import ModalScreen
 from textual.strip import Strip
 
+from tests.surfaces.conftest import Bench, Terminal, wait_until
+from tests.surfaces.tui.desk import Desk, desk
+from tests.surfaces.tui.machine import Machine
 from tillerman.core.events import Answer
 from tillerman.surfaces.rendering.markdown_stream import Block
-from tillerman.surfaces.tui import keymap, session_controller
+from tillerman.surfaces.tui import session_controller
 from tillerman.surfaces.tui.app import TillermanApp
 from tillerman.surfaces.tui.commands import COMMANDS, Command
 from tillerman.surfaces.tui.conversation.blocks import ConversationBlock, MessageBlock
 from tillerman.surfaces.tui.conversation.viewport import KEPT, Viewport
-from tillerman.surfaces.tui.focus_scopes import PLACES
+from tillerman.surfaces.tui.keys import keymap
+from tillerman.surfaces.tui.keys.focus_scopes import PLACES
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
-
-from ..conftest import Bench, Terminal, wait_until
-from .desk import Desk, desk
-from .machine import Machine
 
 HANGS = [{"say": "I begin."}, {"hang": True}]
 LEAVES_THE_SCREEN = b"\x1b[?1049l"

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.surfaces.tui.desk import Desk, desk
+from tests.surfaces.tui.machine import Machine
 from tillerman.surfaces.tui.bars.key_bar import KeyLine
-
-from .desk import Desk, desk
-from .machine import Machine
 
 HANGS = [[{"say": "I begin."}, {"hang": True}]]
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.surfaces.tui.desk import Desk, desk
+from tests.surfaces.tui.machine import Machine
 from tillerman.surfaces.tui.dialogs.mcp_panel import McpPanel
-
-from .desk import Desk, desk
-from .machine import Machine
 
 
 @pytest.fixture

@@ -16,8 +16,10 @@ from textual.color import Color
 from textual.dom import DOMNode
 from textual.theme import Theme
 
+from tests.surfaces.tui.desk import Desk, desk
+from tests.surfaces.tui.machine import Machine
 from tillerman.surfaces import tui
-from tillerman.surfaces.tui import fuzzy, keymap, themes
+from tillerman.surfaces.tui import fuzzy, themes
 from tillerman.surfaces.tui.app import TillermanApp
 from tillerman.surfaces.tui.approval_preset import ApprovalPicker
 from tillerman.surfaces.tui.dialogs.agent_picker import AgentPicker
@@ -25,10 +27,8 @@ from tillerman.surfaces.tui.dialogs.mode_picker import ModePicker
 from tillerman.surfaces.tui.dialogs.model_picker import ModelPicker
 from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 from tillerman.surfaces.tui.dialogs.theme_picker import ThemePicker
-from tillerman.surfaces.tui.focus_scopes import PLACES
-
-from .desk import Desk, desk
-from .machine import Machine
+from tillerman.surfaces.tui.keys import keymap
+from tillerman.surfaces.tui.keys.focus_scopes import PLACES
 
 
 @pytest.fixture

@@ -9,13 +9,12 @@ import pytest
 from textual import events
 from textual.app import App, ComposeResult
 
-from tillerman.core.transcript_blocks import TextBlock, Turn
+from tests.surfaces.tui.desk import desk, type_in
+from tillerman.core.transcript.blocks import TextBlock, Turn
 from tillerman.surfaces.tui.prompt.completions import Completion
 from tillerman.surfaces.tui.prompt.history import PromptHistory, matching
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 from tillerman.surfaces.tui.prompt.queue import waiting
-
-from .desk import desk, type_in
 
 
 class Alone(App[None]):
@@ -24,8 +23,8 @@ class Alone(App[None]):
     def __init__(self, folder: Path, past: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.box = PromptBox(folder)
-        self.box.past = PromptHistory(lambda: past)
-        self.box.commands = lambda: [
+        self.box.sources.past = PromptHistory(lambda: past)
+        self.box.sources.commands = lambda: [
             Completion("/help", "commands and keys"),
             Completion("/model", "which model works"),
             Completion("/models", "the models"),
@@ -185,7 +184,7 @@ async def test_prompts_of_earlier_sessions_in_this_folder_are_recalled(
     other = tmp_path / "other"
     other.mkdir()
     async with desk(tmp_path / "home", other, monkeypatch) as at:
-        assert await at.box.past.read() == []
+        assert await at.box.sources.past.read() == []
 
 
 # -- commands --------------------------------------------------------------------------------------
@@ -252,7 +251,7 @@ async def test_a_list_on_a_small_screen_leaves_the_box_in_sight(
 
 async def test_a_hidden_character_in_a_commands_help_is_not_drawn(tmp_path: Path) -> None:
     app = Alone(tmp_path)
-    app.box.commands = lambda: [Completion("/bad\x1b[31m", "help\x1b]0;title\x07")]
+    app.box.sources.commands = lambda: [Completion("/bad\x1b[31m", "help\x1b]0;title\x07")]
     async with app.run_test() as pilot:
         await pilot.press("slash")
         await pilot.pause()

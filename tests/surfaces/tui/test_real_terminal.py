@@ -6,12 +6,10 @@ import json
 import shutil
 from typing import Any
 
-import approval_tour
 import pytest
-import screen_story
-import screen_tour
 
-from ..conftest import Bench
+from tests.stand_ins import approval_tour, commands_tour, screen_sitting, screen_story, screen_tour
+from tests.surfaces.conftest import Bench
 
 pytestmark = pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")
 
@@ -38,7 +36,7 @@ def _environment(bench: Bench) -> dict[str, str]:
     return {name: value for name, value in bench.environment.items() if name not in sizes}
 
 
-def _cast(bench: Bench) -> screen_tour.Cast:
+def _cast(bench: Bench) -> screen_sitting.Cast:
     """The embedded agent: a scene is a file, and what is said next plays the last one again."""
     acts = bench.project.parent / "acts"
     acts.mkdir()
@@ -50,7 +48,7 @@ def _cast(bench: Bench) -> screen_tour.Cast:
         "story": [{"say": f"{story}\n\nThe end."}],
         "run": [{"run": "echo done >> ran.txt"}, done],
         "write": [{"write": "new.txt", "text": "moon\n"}, done],
-        "wait": [{"run": screen_tour.WAIT}, {"listen": 5}, {"say": "The wait is over."}],
+        "wait": [{"run": screen_sitting.WAIT}, {"listen": 5}, {"say": "The wait is over."}],
         "words": [{"say": approval_tour.WORDS}],
         "edit": [{"edit": "poem.txt", "old": "line 40\n", "new": "changed\n"}, done],
         "plan": [{"present": approval_tour.PLAN}, {"write": "new.txt", "text": "moon\n"}, done],
@@ -59,7 +57,7 @@ def _cast(bench: Bench) -> screen_tour.Cast:
     }  # fmt: skip
     for name, steps in scenes.items():
         (acts / f"{name}.json").write_text(json.dumps([steps]))
-    return screen_tour.Cast(
+    return screen_sitting.Cast(
         agent="mock",
         project=bench.project,
         environment=_environment(bench),
@@ -85,8 +83,8 @@ def test_all_that_was_said_and_is_approved_is_seen(bench: Bench) -> None:
 
 
 def test_every_slash_command(bench: Bench) -> None:
-    screen_tour.command(_cast(bench), bench.home)
+    commands_tour.command(_cast(bench), bench.home)
 
 
 def test_every_picker_and_panel(bench: Bench) -> None:
-    screen_tour.choose(_cast(bench), bench.home)
+    commands_tour.choose(_cast(bench), bench.home)

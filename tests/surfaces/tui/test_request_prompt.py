@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from textual import events
 
+from tests.surfaces.tui.desk import desk
+from tests.surfaces.tui.machine import Machine
 from tillerman.surfaces.tui.dialogs import request_prompt
 from tillerman.surfaces.tui.dialogs.input_editor import InputEditor
 from tillerman.surfaces.tui.dialogs.request_prompt import RequestPrompt
-
-from .desk import desk
-from .machine import Machine
 
 
 async def test_what_is_typed_after_an_answer_is_no_second_one(

@@ -8,13 +8,12 @@ from pathlib import Path
 import apsw
 import pytest
 
+from tests.surfaces.tui.desk import Desk, desk
+from tests.surfaces.tui.machine import Machine
 from tillerman.harness.harness import Harness
 from tillerman.store.session_row import SessionRow, insert
 from tillerman.surfaces.tui.dialogs.session_browser import SessionBrowser
 from tillerman.surfaces.tui.session_query import PAGE, SessionQuery
-
-from .desk import Desk, desk
-from .machine import Machine
 
 SAYS = [[{"say": "You said: {prompt}"}]]
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.surfaces.tui.desk import desk
 from tillerman.surfaces.tui.prompt.shell_command import MOST, ShellLine
-
-from .desk import desk
 
 
 async def _run(command: str, folder: Path) -> ShellLine:

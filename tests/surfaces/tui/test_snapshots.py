@@ -12,19 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gh_stand_in import RECORDINGS, GhStandIn
-from repositories import git_in, publish, start_repository
 
+from tests.surfaces.tui import stories
+from tests.surfaces.tui.desk import Desk, desk
+from tests.surfaces.tui.machine import Machine
+from tests.surfaces.tui.snapshots import Album
+from tests.surfaces.tui.stories import Story
+from tests.workspace.gh_stand_in import RECORDINGS, GhStandIn
+from tests.workspace.repositories import git_in, publish, start_repository
 from tillerman.surfaces.tui.bars.branch_bar import BreadcrumbBar
 from tillerman.surfaces.tui.dialogs.confirmation import Confirmation
 from tillerman.surfaces.tui.dialogs.request_prompt import RequestPrompt
 from tillerman.surfaces.tui.session_controller import SessionController
-
-from . import stories
-from .desk import Desk, desk
-from .machine import Machine
-from .snapshots import Album
-from .stories import Story
 
 NARROW = ((40, 12),)
 KEPT = ("LANG", "TERM", "TMPDIR", "TILLERMAN_SNAPSHOTS", "TILLERMAN_PICTURES")

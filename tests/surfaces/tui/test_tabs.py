@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 from textual.screen import ModalScreen
 
+from tests.surfaces.tui.desk import Desk, desk
+from tests.surfaces.tui.machine import Machine
 from tillerman.surfaces.tui.bars.tab_bar import TabBar
 from tillerman.surfaces.tui.session_pane import SessionPane
-
-from .desk import Desk, desk
-from .machine import Machine
 
 HANGS = [{"say": "I begin."}, {"hang": True}]
 SAYS = [{"say": "You said: {prompt}"}]

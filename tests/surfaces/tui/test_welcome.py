@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.surfaces.tui import stories
+from tests.surfaces.tui.desk import desk
+from tests.surfaces.tui.machine import Machine
+from tests.surfaces.tui.stories import Story
 from tillerman.core.events import TurnEnded, TurnStarted
 from tillerman.surfaces.tui.conversation.view import ConversationView
-
-from . import stories
-from .desk import desk
-from .machine import Machine
-from .stories import Story
 
 
 @pytest.fixture

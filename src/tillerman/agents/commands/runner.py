@@ -14,7 +14,8 @@ from tillerman.agents.stdio.pipes import PipeReader, PipeWriter
 from tillerman.core.agent import Exit, Word
 from tillerman.core.agent_admin import CommandResult, Dialog
 from tillerman.core.errors import AgentError
-from tillerman.supervision.client.warden_client import ChildProcess, WardenClient
+from tillerman.supervision.client.child_processes import ChildProcess
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.linux.which import find_program
 
 MOST_OUTPUT = 4 * 1024 * 1024

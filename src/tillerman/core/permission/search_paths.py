@@ -13,9 +13,9 @@ from tillerman.core.events import PermissionRequested
 from tillerman.core.permission.folder_contents import Tree
 from tillerman.core.permission.path_location import DecisionContext, PathLocation, spot
 from tillerman.core.permission.patterns import path_glob
-from tillerman.core.permission.shell.brace_expansion import expand_braces
+from tillerman.core.permission.shell.expansion.brace_expansion import expand_braces
 from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess
-from tillerman.core.permission.shell.syntax import Literal, UnparsableCommand
+from tillerman.core.permission.shell.parsing.syntax import Literal, UnparsableCommand
 
 SEARCHES = frozenset({"LS", "Glob", "Grep", "SemSearch"})
 _OPENING = frozenset({"Glob", "Grep", "SemSearch"})  # tools that report files below a folder

@@ -13,7 +13,7 @@ from tillerman.core.errors import Unsupported
 from tillerman.core.events import AgentReady, Event, Notice, SettingsChanged
 from tillerman.core.permission import DecisionContext
 from tillerman.core.session_options import Preset, with_options
-from tillerman.core.session_titles import added_words, is_of_added_words
+from tillerman.core.transcript.session_titles import added_words, is_of_added_words
 from tillerman.core.version_check import warning
 from tillerman.sessions.agent.connection import AgentConnection
 from tillerman.sessions.log.event_writer import EventWriter

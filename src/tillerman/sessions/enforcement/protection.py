@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 from tillerman.core.errors import SupervisionUnavailable
 from tillerman.core.events import Enforced, Notice, PermissionRequested
 from tillerman.sessions.enforcement.early_mounts import mounts
-from tillerman.workspace.protection.accepted import ABSENT, Accepted, digest
+from tillerman.workspace.protection.git.folders import outer_git_folders
 from tillerman.workspace.protection.mount_plan import (
     CREATED,
     Mountable,
     mountable,
-    outer_git_folders,
     skipped,
     with_hidden,
 )
+from tillerman.workspace.protection.restore.accepted import ABSENT, Accepted, digest
 from tillerman.workspace.protection.watcher import Hold, Undone, Watcher
 
 if TYPE_CHECKING:

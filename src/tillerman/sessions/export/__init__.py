@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from tillerman.core.events import Entry, encode
-from tillerman.core.transcript import fold
+from tillerman.core.transcript.transcript import fold
 from tillerman.sessions.export.markdown import to_markdown
 from tillerman.sessions.export.page import to_html
 

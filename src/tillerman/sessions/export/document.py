@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from tillerman.core.events import FileChange, PermissionRequested, Text
-from tillerman.core.transcript import Transcript
-from tillerman.core.transcript_blocks import RequestBlock, ToolCallBlock, Turn
+from tillerman.core.transcript.blocks import RequestBlock, ToolCallBlock, Turn
+from tillerman.core.transcript.transcript import Transcript
 
 DEEPEST = 20  # nested calls; deeper ones are counted, not shown
 MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}

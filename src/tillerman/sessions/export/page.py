@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from tillerman.core.events import Content, Diff, Image, Notice, Text
 from tillerman.core.terminal_sanitizer import reveal
-from tillerman.core.transcript import Transcript
-from tillerman.core.transcript_blocks import (
+from tillerman.core.transcript.blocks import (
     Block,
     Message,
     PlanBlock,
@@ -18,6 +17,7 @@ from tillerman.core.transcript_blocks import (
     ToolCallBlock,
     Turn,
 )
+from tillerman.core.transcript.transcript import Transcript
 from tillerman.sessions.export.document import (
     DEEPEST,
     MARKS,

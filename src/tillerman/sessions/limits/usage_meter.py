@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tillerman.core.events import Event, UsageReported
 from tillerman.core.failure import Failure
-from tillerman.core.usage_totals import added
+from tillerman.core.transcript.usage_totals import added
 from tillerman.sessions.limits.model_calls import SHOWN, ModelCallCounter
 from tillerman.sessions.run_settings import TurnLimits
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tillerman.core.agent import DecodedLine, File
 from tillerman.core.events import Attachment, Entry, Event, Notice
-from tillerman.core.handoff_summary import HandoffSummary, account
+from tillerman.core.transcript.handoff_summary import HandoffSummary, account
 from tillerman.sessions.log.appender import LogAppender
 from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
 from tillerman.sessions.log.sanitizer import ChunkBatch, EventSanitizer
@@ -99,8 +99,8 @@ class EventWriter:
 
     async def last_said(self) -> str:
         """Returns the agent's last message in the newest turn."""
-        from tillerman.core.transcript import fold
-        from tillerman.core.turn_result import final_text
+        from tillerman.core.transcript.transcript import fold
+        from tillerman.core.transcript.turn_result import final_text
 
         self.let_go()
         await self.journal.durable()

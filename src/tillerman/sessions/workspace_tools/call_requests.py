@@ -12,7 +12,7 @@ import msgspec
 from tillerman.core.events import PermissionRequested
 from tillerman.core.permission import Decision
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.redacted_text import placeholders_in
+from tillerman.workspace.files.content.redacted_text import placeholders_in
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.tools import tool_schemas
 from tillerman.workspace.tools.tool_schemas import ToolCallArguments

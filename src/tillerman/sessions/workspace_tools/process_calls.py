@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from tillerman.core.workspace_process import LIVE, WorkspaceProcess
+from tillerman.core.workspace_process import WorkspaceProcess
 from tillerman.sessions.enforcement.protection import Protection
 from tillerman.sessions.run_settings import WorkspaceToolSettings
 from tillerman.sessions.workspace_tools.progress import ProgressReport
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.processes import output_reader
 from tillerman.workspace.processes.process_place import UnknownProcess
@@ -77,7 +77,7 @@ class ProcessCalls:
 
     async def open(self) -> None:
         """Resumes watching processes of an earlier server, with its state of protected names."""
-        running = [process for process in self._processes.list() if process.live]
+        running = self._processes.list("live")
         if running:
             self._protection.resume()
         for process in running:
@@ -87,16 +87,14 @@ class ProcessCalls:
         for task in self._watches:
             task.cancel()
         if self._bench.survives:
-            await self._processes.let_go()
+            await self._processes.release()
         else:
             await self._processes.close()
         await asyncio.gather(*self._watches, return_exceptions=True)
 
     def list(self, caller: Caller, status: str = "all") -> Sequence[WorkspaceProcess]:
         """Lists the caller's processes, newest first."""
-        wanted = LIVE if status == "live" else {status}
-        found = [one for one in reversed(self._processes.list()) if caller.owns(one.owner)]
-        return [one for one in found if status == "all" or one.status in wanted]
+        return [one for one in reversed(self._processes.list(status)) if caller.owns(one.owner)]
 
     async def written(self, caller: Caller, process: str, stream: str) -> str:
         await self._check(caller, process)

@@ -40,9 +40,9 @@ from tillerman.sessions.workspace_tools.progress import ProgressReport, SendProg
 from tillerman.store.process_table import ProcessTable
 from tillerman.supervision.isolation.readable_files import closed_here
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.path_locks import PathLocks
 from tillerman.workspace.files.file_tools import Files
-from tillerman.workspace.files.path_locks import PathLocks
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.processes.process_place import ProcessPlace
 from tillerman.workspace.processes.shell_processes import Processes

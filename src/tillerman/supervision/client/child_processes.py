@@ -6,17 +6,16 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tillerman.core.agent import Exit
 from tillerman.core.errors import SupervisionUnavailable
+from tillerman.supervision.exec_gate.settings import not_enforced
 from tillerman.supervision.warden import exit_file
 
-if TYPE_CHECKING:
-    from tillerman.supervision.client.warden_client import WardenClient
-
+Send = Callable[..., None]  # sends a message to the warden
 GONE_WITHIN = 12.0  # 5 s for the keeper, 5 s for the warden, and a margin
 _ANSWERED_WITHIN = 2.0  # seconds; a keeper that is not stopped answers at once
 INPUT_STEP = 32 * 1024  # bytes per message: fits the socket buffer of a keeper that does not read
@@ -68,16 +67,66 @@ class ProcessEnded(NamedTuple):
 
 
 class _Supervised:
-    def __init__(self, warden: WardenClient, number: int) -> None:
+    def __init__(self, send: Send, number: int) -> None:
         loop = asyncio.get_running_loop()
         self.pid = 0
-        self._warden = warden
-        self._number = number
+        self.number = number
+        self._send = send
         self._started: asyncio.Future[tuple[int, str]] = loop.create_future()
         self._exit: asyncio.Future[Exit] = loop.create_future()
         self._gone: asyncio.Future[tuple[int, ...]] = loop.create_future()
         self.mount_failures: dict[str, str] = {}  # path -> reason
         self._mounting: deque[asyncio.Future[dict[str, str]]] = deque()
+
+    async def started(self) -> tuple[int, str]:
+        """Returns pid and start time in ticks; together they identify the process."""
+        return await asyncio.shield(self._started)
+
+    @property
+    def gone(self) -> bool:
+        """True when the program and all of its descendants have ended."""
+        return self._gone.done()
+
+    @property
+    def running(self) -> bool:
+        return self._started.done() and not self.gone
+
+    def receive(self, word: str, rest: list[Any]) -> bool:
+        """Handles a message about the program. Returns True if it is the last one."""
+        match word, rest:
+            case "started", [pid, start]:
+                if not self._started.done():
+                    self.set_started(pid, start)
+            case "failed", [number, text, name]:
+                name = os.fsdecode(name) if name is not None else None
+                self.fail_start(OSError(number, text, name))
+                return True
+            case "unable", [text]:
+                self.fail_start(_not_started(text))
+                return True
+            case "unenforced", [text]:
+                self.fail_start(not_enforced(text))
+                return True
+            case "mounted", [failed]:
+                self._mounted(failed)
+            case "exited", [status]:
+                self._exit.set_result(exit_of(status))
+            case "gone", [left]:
+                self.fail_start(_not_started("it was killed first"))
+                self._gone.set_result(tuple(left))
+                return True
+        return False
+
+    def set_started(self, pid: int, start: str) -> None:
+        self.pid = pid
+        self._started.set_result((pid, start))
+
+    def fail_start(self, error: Exception) -> None:
+        """Handles that it will not start, unless it has, and that nothing more is mounted."""
+        self._stop_mounting()
+        if not self._started.done():
+            self._started.set_exception(error)
+            self._started.exception()  # marks it as retrieved: no caller may be waiting for it
 
     def mounting(self) -> asyncio.Future[dict[str, str]]:
         """Returns a future with the result of the next mount request to the keeper."""
@@ -85,7 +134,7 @@ class _Supervised:
         self._mounting.append(report)
         return report
 
-    def mounted(self, failed: list[tuple[bytes, str]]) -> None:
+    def _mounted(self, failed: list[tuple[bytes, str]]) -> None:
         self.mount_failures = {os.fsdecode(path): why for path, why in failed}
         if self._started.done() and self._mounting:
             report = self._mounting.popleft()
@@ -100,12 +149,12 @@ class _Supervised:
 
     def signal(self, number: int) -> None:
         """Signals only the program, not its children. No effect once it has ended."""
-        self._warden._send("signal", self._number, int(number))
+        self._send("signal", self.number, int(number))
 
     async def kill(self) -> None:
         """Kills the program and all of its descendants; returns when all have ended."""
         if not self._gone.done():
-            self._warden._send("kill", self._number)
+            self._send("kill", self.number)
         try:
             async with asyncio.timeout(GONE_WITHIN):
                 left = await asyncio.shield(self._gone)
@@ -117,19 +166,20 @@ class _Supervised:
                 hint="it runs as another user or hangs in the kernel; end it by hand",
             )
 
-    def _lose(self) -> None:
-        """Handles a killed warden: the program was killed with it."""
+    def lose(self, left: tuple[int, ...]) -> None:
+        """Handles a killed warden, and with it a killed program. `left`: processes that remain."""
         if not self._exit.done():
             self._exit.set_result(Exit(None, signal.SIGKILL))
+        self._gone.set_result(left)
 
 
 class ChildProcess(_Supervised):
     """One program with pipes. Its pipe ends are raw and non-blocking; the caller closes them."""
 
     def __init__(
-        self, warden: WardenClient, number: int, stdin: int | None, stdout: int, stderr: int
+        self, send: Send, number: int, stdin: int | None, stdout: int, stderr: int
     ) -> None:
-        super().__init__(warden, number)
+        super().__init__(send, number)
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
@@ -138,7 +188,7 @@ class ChildProcess(_Supervised):
         """Waits for the program itself. Its children may hold the pipes open for longer."""
         return await asyncio.shield(self._exit)
 
-    def _close_pipes(self) -> None:
+    def close_pipes(self) -> None:
         for number in (self.stdin, self.stdout, self.stderr):
             if number is not None:
                 os.close(number)
@@ -147,8 +197,8 @@ class ChildProcess(_Supervised):
 class FileBackedProcess(_Supervised):
     """A program whose output its keeper writes to files."""
 
-    def __init__(self, warden: WardenClient, number: int, name: str) -> None:
-        super().__init__(warden, number)
+    def __init__(self, send: Send, number: int, name: str) -> None:
+        super().__init__(send, number)
         loop = asyncio.get_running_loop()
         self.name = name
         self.lasting = False
@@ -157,10 +207,6 @@ class FileBackedProcess(_Supervised):
         self._fed: asyncio.Future[str] | None = None
         self._feeding = asyncio.Lock()
         self._watches: list[tuple[int, asyncio.Future[Sizes]]] = []
-
-    async def started(self) -> tuple[int, str]:
-        """Returns pid and start time in ticks; together they identify the process."""
-        return await asyncio.shield(self._started)
 
     async def wait(self) -> ProcessEnded | None:
         """Waits for the end of the whole process tree, with all output written.
@@ -173,7 +219,7 @@ class FileBackedProcess(_Supervised):
     async def last(self) -> bool:
         """Lets the program outlive its harness from now on; False if it ended first."""
         if not self.lasting:
-            self._warden._send("last", self._number)
+            self._send("last", self.number)
             await self._first(self._lasts)
         return self.lasting and not self._end.done()
 
@@ -190,7 +236,7 @@ class FileBackedProcess(_Supervised):
 
     async def _write(self, data: bytes, *, eof: bool) -> str:
         self._fed = asyncio.get_running_loop().create_future()
-        self._warden._send("input", self._number, data, eof)
+        self._send("input", self.number, data, eof)
         await self._first(self._fed, _ANSWERED_WITHIN)
         if self._fed.done():
             return self._fed.result()
@@ -205,7 +251,7 @@ class FileBackedProcess(_Supervised):
             return None
         answer: asyncio.Future[Sizes] = asyncio.get_running_loop().create_future()
         self._watches.append((seen, answer))
-        self._warden._send("watch", self._number, seen)
+        self._send("watch", self.number, seen)
         try:
             await self._first(answer)
             return answer.result() if answer.done() else None
@@ -217,13 +263,13 @@ class FileBackedProcess(_Supervised):
         either: set[asyncio.Future[Any]] = {answer, self._end}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED, timeout=within)
 
-    def _take(self, word: str, rest: list[Any]) -> bool:
+    def receive(self, word: str, rest: list[Any]) -> bool:
         match word, rest:
             case "ended", [status, at, sizes, why]:
                 if not self._end.done():
                     self._end.set_result(ProcessEnded(exit_of(status), at, Sizes(*sizes), why))
             case "grown", [sizes]:
-                self._tell_growth(Sizes(*sizes))
+                self._report_growth(Sizes(*sizes))
             case "lasting", []:
                 self.lasting = True
                 if not self._lasts.done():
@@ -232,10 +278,10 @@ class FileBackedProcess(_Supervised):
                 if self._fed and not self._fed.done():
                     self._fed.set_result(answer)
             case _:
-                return False
-        return True
+                return super().receive(word, rest)
+        return False
 
-    def _tell_growth(self, sizes: Sizes) -> None:
+    def _report_growth(self, sizes: Sizes) -> None:
         still = []
         for seen, answer in self._watches:
             if sizes.total <= seen:
@@ -243,12 +289,19 @@ class FileBackedProcess(_Supervised):
             elif not answer.done():
                 answer.set_result(sizes)
         if still:
-            self._warden._send("watch", self._number, min(still))
+            self._send("watch", self.number, min(still))
 
-    def _lose(self) -> None:
-        super()._lose()
+    def lose(self, left: tuple[int, ...]) -> None:
         if not self._end.done():
             self._end.set_result(None)
+        super().lose(left)
+
+
+def _not_started(reason: str) -> SupervisionUnavailable:
+    return SupervisionUnavailable(
+        f"the program could not be started: {reason}",
+        hint="`tillerman doctor` shows what supervision works here",
+    )
 
 
 def open_files(folder: Path) -> tuple[int, int, int]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import NamedTuple
 
+from tillerman.supervision.client.child_processes import GONE_WITHIN
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.cgroup import Cgroup
 from tillerman.supervision.linux.process_table import ProcessRow
@@ -26,7 +28,7 @@ def sweep(records: Path) -> list[SweepResult]:
     if not records.is_dir():
         return []
     found = [sweep_one(folder) for folder in sorted(records.iterdir()) if folder.is_dir()]
-    return [swept for swept in found if swept]
+    return [result for result in found if result]
 
 
 def sweep_one(folder: Path) -> SweepResult | None:
@@ -49,6 +51,16 @@ def sweep_one(folder: Path) -> SweepResult | None:
     else:
         lease.remove()
     return SweepResult(folder.name, tuple(sorted(killed - left)), tuple(sorted(left)))
+
+
+async def sweep_when_free(folder: Path) -> SweepResult | None:
+    """Sweeps a dead warden once its keepers have ended their trees; returns the result."""
+    deadline = asyncio.get_running_loop().time() + GONE_WITHIN
+    while folder.exists() and asyncio.get_running_loop().time() < deadline:
+        if found := await asyncio.to_thread(sweep_one, folder):
+            return found
+        await asyncio.sleep(0.01)  # a keeper is still working
+    return None
 
 
 class OwnershipProof:

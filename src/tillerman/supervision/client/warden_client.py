@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import marshal
 import os
 import signal
 import socket
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,18 +19,18 @@ from tillerman.supervision.client.child_processes import (
     ChildProcess,
     FileBackedProcess,
     close_files,
-    exit_of,
     open_files,
 )
-from tillerman.supervision.client.orphan_sweep import SweepResult, sweep, sweep_one
+from tillerman.supervision.client.message_sender import MessageSender
+from tillerman.supervision.client.orphan_sweep import sweep_when_free
 from tillerman.supervision.client.secret_files import variables_written, written
-from tillerman.supervision.exec_gate.settings import ExecRefused, GateState, not_enforced
-from tillerman.supervision.protocol.channel import Channel, frame, rights
+from tillerman.supervision.client.supervision_levels import HINTS, Level
+from tillerman.supervision.exec_gate.settings import ExecRefused, GateState
+from tillerman.supervision.protocol.channel import Channel
 from tillerman.supervision.protocol.launch_warden import (
     NOT_ENFORCED,
     Enforcement,
     Launched,
-    command,
     launch,
     open_pipes,
     spawn_message,
@@ -43,28 +41,9 @@ from tillerman.supervision.warden.temporary_files import TemporaryFiles
 if TYPE_CHECKING:
     from tillerman.supervision.warden.mounts import Plan
 
-__all__ = [
-    "ChildProcess",
-    "FileBackedProcess",
-    "Launched",
-    "Level",
-    "SweepResult",
-    "WardenClient",
-    "launch",
-    "probe",
-    "sweep",
-]
-
 _MOST_REPORTS = 100  # reports of a program that started before a watcher was set
 _HELD_WITHIN = 5.0  # seconds until a harness that is just ending releases the warden
 _MOUNTED_WITHIN = 2.0
-
-
-class Level(StrEnum):
-    NAMESPACE = "namespace"
-    CGROUP = "cgroup"
-    SUBREAPER = "subreaper"
-    GROUP = "group"
 
 
 class WardenClient:
@@ -83,15 +62,16 @@ class WardenClient:
         self.folder = launched.folder  # accessible only to the user; removed with the warden
         self.places = TemporaryFiles(str(launched.folder))
         self._channel = Channel(launched.control)
-        self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
+        self._sender = MessageSender(self._channel)
+        self._send = self._sender.send
         self._children: dict[int, ChildProcess | FileBackedProcess] = {}
         self._count = 0
         self._loop = asyncio.get_running_loop()
         self._hello: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._mourning: asyncio.Task[None] | None = None
+        self._cleanup: asyncio.Task[None] | None = None
         self._lingers = launched.lingers
-        self._last_words = ""
+        self._last_error = ""
         self._early = launched.early
         if self._early:
             self._count = 1
@@ -142,7 +122,7 @@ class WardenClient:
             if launched.process:
                 await warden.close()
             else:
-                warden.let_go()
+                warden.release()
             raise
         return warden
 
@@ -163,7 +143,7 @@ class WardenClient:
             raise self._lost()
         words = written(self.folder, argv)
         variables = variables_written(self.folder, env)
-        if child := self._take_early(words, str(cwd), variables, enforcement, stdin=stdin):
+        if child := self._use_early(words, str(cwd), variables, enforcement, stdin=stdin):
             return await self._started(child)
         self._count += 1
         message = spawn_message(self._count, words, cwd, variables)
@@ -204,7 +184,7 @@ class WardenClient:
         files = files or open_files(folder)
         self._count += 1
         message = spawn_message(self._count, words, cwd, variables)
-        job = FileBackedProcess(self, self._count, name)
+        job = FileBackedProcess(self._send, self._count, name)
         job.lasting = lasting
         self._children[self._count] = job
         how = (stdin, cap, rules, dict(enforcement))
@@ -212,8 +192,8 @@ class WardenClient:
         try:
             await job.started()
         except BaseException:
-            if not job._gone.done() and not self._ended.done():
-                self._send("kill", job._number)
+            if not job.gone and not self._ended.done():
+                self._send("kill", job.number)
             raise
         return job
 
@@ -224,13 +204,13 @@ class WardenClient:
 
     async def _started(self, child: ChildProcess) -> ChildProcess:
         try:
-            await child._started
+            await child.started()
         except BaseException:
-            self._forget(child)
+            self._abandon(child)
             raise
         return child
 
-    def _take_early(
+    def _use_early(
         self,
         argv: list[str],
         cwd: str,
@@ -251,7 +231,7 @@ class WardenClient:
         ):
             self._mount_more(child, early.enforcement, enforcement)
             return child
-        self._forget(child)
+        self._abandon(child)
         return None
 
     def _agree(self, early: Enforcement, enforcement: Enforcement) -> bool:
@@ -281,7 +261,7 @@ class WardenClient:
         """Mounts what was not yet known when the program was requested."""
         if (mounts := wanted.get("mounts")) and mounts != early.get("mounts"):
             child.mounting()
-            self._send("mounts", child._number, mounts["plan"])
+            self._send("mounts", child.number, mounts["plan"])
 
     async def mount(self, plan: Plan) -> dict[str, str]:
         """Adds missing mounts in every running program. Returns path and reason of each failure."""
@@ -289,9 +269,9 @@ class WardenClient:
             return {}
         waiting = []
         for child in self._children.values():
-            if child._started.done() and not child._gone.done():
+            if child.running:
                 waiting.append(child.mounting())
-                self._send("mounts", child._number, plan)
+                self._send("mounts", child.number, plan)
         try:
             async with asyncio.timeout(_MOUNTED_WITHIN):
                 reports = await asyncio.gather(*waiting)
@@ -299,10 +279,10 @@ class WardenClient:
             return {"": "a keeper did not answer"}
         return {path: why for found in reports for path, why in found.items()}
 
-    def _forget(self, child: ChildProcess) -> None:
-        if not child._gone.done() and not self._ended.done():
-            self._send("kill", child._number)
-        child._close_pipes()
+    def _abandon(self, child: ChildProcess) -> None:
+        if not child.gone and not self._ended.done():
+            self._send("kill", child.number)
+        child.close_pipes()
 
     async def close(self) -> None:
         """Ends every process tree, then the warden."""
@@ -319,10 +299,10 @@ class WardenClient:
         except TimeoutError:
             os.kill(self.pid, signal.SIGKILL)
             await self._ended
-        if self._mourning:
-            await self._mourning
+        if self._cleanup:
+            await self._cleanup
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Releases the warden with its lasting programs; all others end.
 
         Do not await it afterwards.
@@ -332,8 +312,7 @@ class WardenClient:
         os.close(self._lifeline)
         self._lifeline = -1
         self._loop.remove_reader(self._channel.fileno())
-        self._loop.remove_writer(self._channel.fileno())
-        self._drop_unsent()
+        self._sender.close()
         self._channel.close()
         if self._process and self._process.stderr:
             self._process.stderr.close()
@@ -350,37 +329,8 @@ class WardenClient:
         return self._add_child(number, None, *ours[1:]), (nothing, *theirs[1:])
 
     def _add_child(self, number: int, stdin: int | None, stdout: int, stderr: int) -> ChildProcess:
-        child = self._children[number] = ChildProcess(self, number, stdin, stdout, stderr)
+        child = self._children[number] = ChildProcess(self._send, number, stdin, stdout, stderr)
         return child
-
-    def _send(self, *message: Any, files: Sequence[int] = ()) -> None:
-        """Queues a message with files; the warden owns the files from now on."""
-        self._unsent.append((frame(message), files))
-        self._flush()
-
-    def _flush(self) -> None:
-        try:
-            while self._unsent:
-                data, files = self._unsent[0]
-                sent = self._channel.socket.sendmsg([data], rights(files))
-                for number in files:
-                    os.close(number)
-                if sent == len(data):
-                    self._unsent.popleft()
-                else:
-                    self._unsent[0] = (data[sent:], ())
-        except BlockingIOError:
-            self._loop.add_writer(self._channel.fileno(), self._flush)
-        except OSError:
-            self._drop_unsent()  # the warden has ended, which `_read` is about to notice
-        else:
-            self._loop.remove_writer(self._channel.fileno())
-
-    def _drop_unsent(self) -> None:
-        for _, files in self._unsent:
-            for number in files:
-                os.close(number)
-        self._unsent.clear()
 
     def _read(self) -> None:
         try:
@@ -391,21 +341,21 @@ class WardenClient:
             self._end()
             return
         for message in messages:
-            self._take(message)
+            self._handle(message)
 
-    def _take(self, message: tuple[Any, ...]) -> None:
+    def _handle(self, message: tuple[Any, ...]) -> None:
         match message:
             case ("hello", level, notes, pid, *found):
                 self.level, self.notes, self.pid = Level(level), notes, pid
                 if found:
-                    self._find(*found)
+                    self._add_found(*found)
                 if not self._hello.done():  # the waiting caller may have been cancelled
                     self._hello.set_result(None)
             case ("refused", level, reason) if not self._hello.done():
                 self._hello.set_exception(
                     SupervisionUnavailable(
                         f"supervision level {level} is not to be had here: {reason}",
-                        hint=_HINTS.get(level, _HINTS["auto"]),
+                        hint=HINTS.get(level, HINTS["auto"]),
                     )
                 )
             case ("exec_gate", str(reason)):
@@ -414,83 +364,46 @@ class WardenClient:
             case ("exec_refused", command, rule, source, reason):
                 self._exec_watcher(ExecRefused(command, rule, source, reason))
             case (word, number, *rest) if child := self._children.get(number):
-                self._take_news(child, word, rest)
+                if child.receive(word, rest):
+                    del self._children[number]
 
-    def _find(self, count: int, programs: list[Any]) -> None:
+    def _add_found(self, count: int, programs: list[Any]) -> None:
         self._count = count
         for number, name, pid, start, lasting in programs:
-            job = self._children[number] = FileBackedProcess(self, number, name)
+            job = self._children[number] = FileBackedProcess(self._send, number, name)
             job.lasting = lasting
             if pid:
-                job.pid = pid
-                job._started.set_result((pid, start))
+                job.set_started(pid, start)
             self.running[name] = job
-
-    def _take_news(
-        self, child: ChildProcess | FileBackedProcess, word: str, rest: list[Any]
-    ) -> None:
-        match word, rest:
-            case "started", [pid, start]:
-                if not child._started.done():
-                    child.pid = pid
-                    child._started.set_result((pid, start))
-            case "failed", [number, text, name]:
-                name = os.fsdecode(name) if name is not None else None
-                self._give_up(child, OSError(number, text, name))
-            case "unable", [text]:
-                self._give_up(child, _not_started(text))
-            case "unenforced", [text]:
-                self._give_up(child, not_enforced(text))
-            case "mounted", [failed]:
-                child.mounted(failed)
-            case "exited", [status]:
-                child._exit.set_result(exit_of(status))
-            case _ if isinstance(child, FileBackedProcess) and child._take(word, rest):
-                pass
-            case "gone", [left]:
-                self._give_up(child, _not_started("it was killed first"))
-                child._gone.set_result(tuple(left))
-
-    def _give_up(self, child: ChildProcess | FileBackedProcess, error: Exception) -> None:
-        """Stops tracking this child; if it has not started by now, it never will."""
-        del self._children[child._number]
-        child._stop_mounting()
-        if not child._started.done():
-            child._started.set_exception(error)
 
     def _end(self) -> None:
         """Handles the end of the warden, whether on request or because it was killed."""
         self._loop.remove_reader(self._channel.fileno())
-        self._loop.remove_writer(self._channel.fileno())
-        self._drop_unsent()
+        self._sender.close()
         self._channel.close()
         if self._process:
             self._process.wait()  # its socket closed on exit, so this hardly waits
-            self._last_words = _last_line(self._process)
+            self._last_error = _last_line(self._process)
         greeted = self._hello.done()
         if not greeted:
             self._hello.set_exception(self._lost())
         for child in self._children.values():
-            child._stop_mounting()
-            if not child._started.done():
-                child._started.set_exception(self._lost())
-                child._started.exception()  # marks it as retrieved: no caller may be waiting for it
+            child.fail_start(self._lost())
         if greeted and self.folder.exists():
-            self._mourning = self._loop.create_task(self._mourn())
+            self._cleanup = self._loop.create_task(self._sweep_ended_warden())
         self._ended.set_result(None)
 
-    async def _mourn(self) -> None:
+    async def _sweep_ended_warden(self) -> None:
         """Waits until the keepers of a killed warden ended their trees, then sweeps the rest."""
-        found = await swept(self.folder)
+        found = await sweep_when_free(self.folder)
         for child in self._children.values():
-            child._lose()
-            child._gone.set_result(found.left if found else ())
+            child.lose(found.left if found else ())
         self._children.clear()
 
     def _lost(self) -> SupervisionUnavailable:
         code = self._process.returncode if self._process else "unknown"
         return SupervisionUnavailable(
-            f"the warden has ended (exit {code}) {self._last_words}".strip(),
+            f"the warden has ended (exit {code}) {self._last_error}".strip(),
             hint="start the session again; `tillerman doctor` shows what supervision works here",
         )
 
@@ -506,38 +419,3 @@ def _last_line(process: subprocess.Popen[bytes]) -> str:
     said = (process.stderr.read() or b"").decode(errors="replace").splitlines()
     process.stderr.close()
     return said[-1] if said else ""
-
-
-def _not_started(reason: str) -> SupervisionUnavailable:
-    return SupervisionUnavailable(
-        f"the program could not be started: {reason}",
-        hint="`tillerman doctor` shows what supervision works here",
-    )
-
-
-async def swept(folder: Path) -> SweepResult | None:
-    """Sweeps a dead warden once its keepers have ended their trees; returns the result."""
-    deadline = asyncio.get_running_loop().time() + GONE_WITHIN
-    while folder.exists() and asyncio.get_running_loop().time() < deadline:
-        if found := await asyncio.to_thread(sweep_one, folder):
-            return found
-        await asyncio.sleep(0.01)  # a keeper is still working
-    return None
-
-
-async def probe() -> dict[Level, str | None]:
-    """Returns each level with the reason it is unavailable here; None when it works."""
-    found = await asyncio.to_thread(
-        subprocess.run, command("warden.levels"), stdout=subprocess.PIPE, env={}, check=True
-    )
-    return {Level(level): reason or None for level, reason in marshal.loads(found.stdout)}
-
-
-_HINTS = {
-    "auto": "`tillerman doctor` shows what each level needs",
-    "namespace": "run as root, allow user namespaces (sysctl user.max_user_namespaces),"
-    ' or choose supervision = "auto"',
-    "cgroup": "start inside a delegated group (systemd-run --user --scope -p Delegate=yes),"
-    ' or choose supervision = "auto"',
-    "subreaper": 'only Linux has it; choose supervision = "auto"',
-}

@@ -28,7 +28,7 @@ else:
     import _socket as socket
 
 _KEY_BYTES = 32
-_MOST_GUESTS = 16
+_MOST_CLIENTS = 16
 
 
 class ControlClient:
@@ -37,7 +37,7 @@ class ControlClient:
     def __init__(self, end: socket.socket) -> None:
         self.channel = Channel(end)
         self.proved = False
-        self._shown = b""
+        self._received = b""
 
     def receive(self, key: bytes) -> list[tuple[Any, ...]]:
         """Returns messages.
@@ -46,14 +46,16 @@ class ControlClient:
         """
         if self.proved:
             return self.channel.receive()
-        part = self.channel.socket.recv(_KEY_BYTES - len(self._shown))
-        self._shown += part
-        if not part or (len(self._shown) == _KEY_BYTES and not _compare_digest(self._shown, key)):
+        part = self.channel.socket.recv(_KEY_BYTES - len(self._received))
+        self._received += part
+        if not part or (
+            len(self._received) == _KEY_BYTES and not _compare_digest(self._received, key)
+        ):
             raise EOFError
-        self.proved = len(self._shown) == _KEY_BYTES
+        self.proved = len(self._received) == _KEY_BYTES
         return []
 
-    def say(self, *message: Any) -> None:
+    def send(self, *message: Any) -> None:
         """Sends without blocking: a client that does not read misses the message."""
         try:
             self.channel.send(*message)
@@ -62,13 +64,15 @@ class ControlClient:
 
 
 class ControlSocket:
-    """Listens on the socket, registered in the warden's `ready`, and serves its programs `kept`."""
+    """Listens on the socket, registered in the warden's `ready`, and serves its `programs`."""
 
-    def __init__(self, folder: str, kept: dict[int, SupervisedProgram], ready: select.poll) -> None:
-        self._kept = kept
+    def __init__(
+        self, folder: str, programs: dict[int, SupervisedProgram], ready: select.poll
+    ) -> None:
+        self._programs = programs
         self._ready = ready
-        self._guests: dict[int, ControlClient] = {}
-        self._line: list[tuple[ControlClient, int]] = []  # waiting to hold it, with lifeline
+        self._clients: dict[int, ControlClient] = {}
+        self._waiting: list[tuple[ControlClient, int]] = []  # waiting to hold it, with lifeline
         self._key = os.urandom(_KEY_BYTES)
         number = os.open(
             f"{folder}/{KEY}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
@@ -81,41 +85,47 @@ class ControlSocket:
             self._socket.bind(DOOR)
         finally:
             os.chdir("/")
-        self._socket.listen(_MOST_GUESTS)
+        self._socket.listen(_MOST_CLIENTS)
         self._socket.setblocking(False)
         ready.register(self._socket.fileno(), select.POLLIN)
 
     def serve(self, events: set[int]) -> None:
         if self._socket.fileno() in events:
-            self._admit()
-        for guest in [one for number, one in self._guests.items() if number in events]:
+            self._accept_client()
+        for client in [one for number, one in self._clients.items() if number in events]:
             try:
-                for message in guest.receive(self._key):
-                    self._attend(guest, message)
+                for message in client.receive(self._key):
+                    self._handle(client, message)
             except BlockingIOError:
                 continue
             except (EOFError, OSError):
-                self._dismiss(guest)
+                self._disconnect(client)
         if surplus := self._too_many():
-            self._dismiss(surplus)
+            self._disconnect(surplus)
 
     def next_holder(self) -> tuple[Channel, int] | None:
         """Removes and returns the first client that asked to be the harness, with its lifeline."""
-        if not self._line:
+        if not self._waiting:
             return None
-        guest, lifeline = self._line.pop(0)
-        del self._guests[guest.channel.fileno()]
-        return guest.channel, lifeline
+        client, lifeline = self._waiting.pop(0)
+        del self._clients[client.channel.fileno()]
+        return client.channel, lifeline
 
     def programs(self) -> list[tuple[Any, ...]]:
         """Returns the programs that have not ended; one that has not started has pid 0."""
         return [
-            (kept.number, kept.job.name, kept.job.pid, kept.job.start, kept.job.lasting)
-            for kept in self._kept.values()
-            if kept.job and not kept.ended
+            (
+                program.number,
+                program.job.name,
+                program.job.pid,
+                program.job.start,
+                program.job.lasting,
+            )
+            for program in self._programs.values()
+            if program.job and not program.ended
         ]
 
-    def _admit(self) -> None:
+    def _accept_client(self) -> None:
         try:
             number, _ = self._socket._accept()  # type: ignore[attr-defined]
         except OSError:
@@ -125,47 +135,51 @@ class ControlSocket:
             end.close()
             return
         end.setblocking(False)
-        self._guests[number] = ControlClient(end)
+        self._clients[number] = ControlClient(end)
         self._ready.register(number, select.POLLIN)
 
-    def _attend(self, guest: ControlClient, message: tuple[Any, ...]) -> None:
+    def _handle(self, client: ControlClient, message: tuple[Any, ...]) -> None:
         match message:
             case ("hold",):
-                self._line += [(guest, lifeline) for lifeline in guest.channel.take_files(1)]
+                self._waiting += [(client, lifeline) for lifeline in client.channel.take_files(1)]
             case ("list",):
-                guest.say("programs", self.programs())
+                client.send("programs", self.programs())
             case ("signal" | "kill" as word, str(name), *rest):
-                jobs = [kept for kept in self._kept.values() if kept.job and kept.job.name == name]
+                jobs = [
+                    program
+                    for program in self._programs.values()
+                    if program.job and program.job.name == name
+                ]
                 if not jobs:
-                    guest.say("unknown", name)
-                for kept in jobs:
-                    assert kept.job
+                    client.send("unknown", name)
+                for program in jobs:
+                    assert program.job
                     if word == "kill":
-                        kept.job.waiting.append(guest)
-                        kept.end()
+                        program.job.waiting.append(client)
+                        program.end()
                     else:
-                        kept.tell("signal", *rest)
-                        guest.say("signalled", name)
+                        program.send("signal", *rest)
+                        client.send("signalled", name)
 
     def _too_many(self) -> ControlClient | None:
         """Returns the client to disconnect when there are too many: the first without a key."""
-        if len(self._guests) <= _MOST_GUESTS:
+        if len(self._clients) <= _MOST_CLIENTS:
             return None
-        return next((one for one in self._guests.values() if not one.proved), None) or next(
-            iter(self._guests.values())
+        return next((one for one in self._clients.values() if not one.proved), None) or next(
+            iter(self._clients.values())
         )
 
-    def _dismiss(self, guest: ControlClient) -> None:
-        self._ready.unregister(guest.channel.fileno())
-        for waiting, lifeline in list(self._line):
-            if waiting is guest:
+    def _disconnect(self, client: ControlClient) -> None:
+        self._ready.unregister(client.channel.fileno())
+        for holder, lifeline in list(self._waiting):
+            if holder is client:
                 os.close(lifeline)
-                self._line.remove((waiting, lifeline))
-        for kept in self._kept.values():
-            if kept.job and guest in kept.job.waiting:
-                kept.job.waiting.remove(guest)
-        del self._guests[guest.channel.fileno()]
-        guest.channel.close()
+                self._waiting.remove((holder, lifeline))
+        for program in self._programs.values():
+            if program.job and client in program.job.waiting:
+                program.job.waiting.remove(client)
+        del self._clients[client.channel.fileno()]
+        client.channel.close()
 
 
 def _is_ours(end: socket.socket) -> bool:

@@ -19,14 +19,14 @@ from tillerman.supervision.linux import process_table, syscalls
 from tillerman.supervision.linux.process_table import LINUX
 from tillerman.supervision.protocol.channel import Channel, frame, unframe
 from tillerman.supervision.warden import exit_file
+from tillerman.supervision.warden.program import Program, enter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
-    from tillerman.supervision.exec_gate.entry import GateEntry
     from tillerman.supervision.linux.cgroup import Cgroup
     from tillerman.supervision.warden.mounts import Mounts, Plan
     from tillerman.supervision.warden.output_pump import OutputPump
@@ -36,66 +36,6 @@ else:
 
 END_WITHIN = 5.0
 _RESTORED = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}  # those that can be ignored
-
-
-class Program:
-    """The program to run, and the files for its stdin, stdout and stderr.
-
-    `confine` is called in its own process right before it runs; before that, `entry` has its later
-    execs checked. `mounts`: what only a keeper in a namespace can mount (see `mounts`).
-    """
-
-    def __init__(
-        self,
-        argv: list[bytes],
-        cwd: bytes,
-        env: dict[bytes, bytes],
-        stdio: Sequence[int],
-        confine: Callable[[], None] | None = None,
-        entry: GateEntry | None = None,
-        mounts: dict[str, Any] | None = None,
-    ) -> None:
-        self.argv = argv
-        self.cwd = cwd
-        self.env = env
-        self.stdio = stdio
-        self.confine = confine
-        self.entry = entry
-        self.mounts = mounts
-        self.mounted = False
-
-    @property
-    def files(self) -> list[int]:
-        """Returns the files that its process needs open."""
-        return [*self.stdio, *((self.entry.entrance,) if self.entry else ())]
-
-    def become(self, pid: int) -> NoReturn:
-        """Replaces this process by the program. `pid`: of this process, as the warden sees it."""
-        for target, number in enumerate(self.stdio):
-            os.dup2(number, target)
-        os.chdir(self.cwd)
-        if self.entry:
-            self.entry.enter(pid, self.argv)
-        if self.mounted:  # not earlier: installing a filter needs one of these capabilities
-            from tillerman.supervision.warden.mounts import drop_capabilities
-
-            drop_capabilities()
-        if self.confine:
-            self.confine()
-        name = self.argv[0]
-        code = errno.ENOENT
-        for path in [name] if b"/" in name else self._on_path(name):
-            try:
-                os.execve(path, self.argv, self.env)
-            except (FileNotFoundError, NotADirectoryError):
-                continue  # the next folder on PATH may have it
-            except PermissionError:
-                code = errno.EACCES
-        raise OSError(code, os.strerror(code), name)
-
-    def _on_path(self, name: bytes) -> list[bytes]:
-        folders = self.env.get(b"PATH", os.defpath.encode()).split(b":")
-        return [(folder or b".") + b"/" + name for folder in folders]
 
 
 class Keeper:
@@ -124,72 +64,72 @@ class Keeper:
         self._status: int | None = None
         self._mounts: Mounts | None = None
         self._unmounted: list[tuple[bytes, str]] = []  # mounts that failed at the start
-        self._unheard: list[tuple[Any, ...]] = []  # messages received together with the first one
+        self._unhandled: list[tuple[Any, ...]] = []  # messages received together with the first one
 
-    def run(self, post: Channel, lifeline: int | None, lease: int, proc: int | None) -> NoReturn:
+    def run(self, warden: Channel, lifeline: int | None, lease: int, proc: int | None) -> NoReturn:
         """Runs the keeper. It holds the lease open too: the lease is free only without any keeper.
 
         Without a lifeline the harness may end, and only the end of the warden ends the program.
         """
         code = 0
         try:
-            keep = {post.fileno(), lifeline, lease, proc}
+            keep = {warden.fileno(), lifeline, lease, proc}
             keep.add(self._record.number if self._record else None)
             keep.update(self._program.files, self._flow.files if self._flow else ())
             close_all_but({number for number in keep if number is not None})
-            self._run(post, lifeline, proc)
+            self._run(warden, lifeline, proc)
         except EOFError:  # the warden has ended
             self._why = exit_file.WARDEN
         except BaseException:
-            _complain()
+            _print_traceback()
             code = 70
         try:
-            self._end(post)
+            self._end(warden)
         except BaseException:
-            _complain()
+            _print_traceback()
             code = 70
         os._exit(code)
 
-    def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
+    def _run(self, warden: Channel, lifeline: int | None, proc: int | None) -> None:
         """Runs until the tree has to end, for whatever reason."""
         self._keeper = os.getpid()
         # the warden confirms that this process is its child and on record, or cancels
-        first = post.receive()
+        first = warden.receive()
         if any(message[0] == "kill" for message in first):
             return
-        self._unheard = first[1:]
+        self._unhandled = first[1:]
         woken = wake_on_child_exit()
         try:
-            self._settle(proc)
+            self._enter_level(proc)
             self._enforce()
         except OSError as error:
-            say(post, "unable", f"{self._level} level: {error}")
+            send(warden, "unable", f"{self._level} level: {error}")
             return
         try:
             gate = self._fork(lambda gate: self._become(proc, gate))
         except OSError as error:
-            self._fail(post, error)
+            self._fail(warden, error)
             return
         for number in self._program.files:
             os.close(number)
-        self._tend(post, lifeline, woken, gate)
+        self._supervise(warden, lifeline, woken, gate)
 
-    def _fail(self, post: Channel, error: OSError) -> None:
+    def _fail(self, warden: Channel, error: OSError) -> None:
         self._flow = None  # there is no exit to report
-        say(post, "failed", error.errno, error.strerror, error.filename)
+        send(warden, "failed", error.errno, error.strerror, error.filename)
 
-    def _tend(self, post: Channel, lifeline: int | None, woken: int, gate: int) -> None:
+    def _supervise(self, warden: Channel, lifeline: int | None, woken: int, gate: int) -> None:
         try:
             pid, start = self._started(gate)
         except OSError as error:
-            self._fail(post, error)
+            self._fail(warden, error)
             return
-        self._tell_start(post, pid, start)
+        self._report_start(warden, pid, start)
         ready = select.poll()
-        for message in self._unheard:
-            self._obey(post, message, ready)
+        for message in self._unhandled:
+            self._handle(warden, message, ready)
         ready.register(woken, select.POLLIN)
-        ready.register(post.fileno(), select.POLLIN)
+        ready.register(warden.fileno(), select.POLLIN)
         if lifeline is not None:
             ready.register(lifeline, 0)  # no data ever arrives: only a hang-up is reported
         if self._flow:
@@ -199,23 +139,23 @@ class Keeper:
             if woken in events:
                 os.read(woken, 4096)
                 self._reap()
-            if post.fileno() in events:
-                for message in post.receive():
+            if warden.fileno() in events:
+                for message in warden.receive():
                     if message == ("last",):
                         if lifeline is not None:
                             ready.unregister(lifeline)
                             lifeline = None
-                        say(post, "lasting")
-                    elif not self._obey(post, message, ready):
+                        send(warden, "lasting")
+                    elif not self._handle(warden, message, ready):
                         return
             if lifeline in events:
                 self._why = exit_file.HARNESS
                 return
             if self._flow:
                 self._flow.serve(events, ready)
-                self._tell_growth(post)
+                self._report_growth(warden)
 
-    def _settle(self, proc: int | None) -> None:
+    def _enter_level(self, proc: int | None) -> None:
         """Takes the place in the process tree that the level requires."""
         match self._level:
             case "namespace":
@@ -226,11 +166,11 @@ class Keeper:
             case "cgroup" | "subreaper":
                 syscalls.become_subreaper()
 
-    def _tell_start(self, post: Channel, pid: int, start: str) -> None:
+    def _report_start(self, warden: Channel, pid: int, start: str) -> None:
         """Sends both messages at once: a second wake-up would take CPU time from the program."""
-        told = frame(("mounted", self._unmounted)) if self._mounts else b""
+        mounted = frame(("mounted", self._unmounted)) if self._mounts else b""
         try:
-            post.socket.sendall(told + frame(("started", pid, start)))
+            warden.socket.sendall(mounted + frame(("started", pid, start)))
         except OSError:
             pass  # the warden has ended; the tree still has to end
 
@@ -248,9 +188,9 @@ class Keeper:
             raise OSError(errno.EPERM, f"{os.fsdecode(path)} cannot be mounted: {reason}")
         self._program.mounted = True
 
-    def _mount(self, post: Channel, plan: Plan) -> None:
+    def _mount(self, warden: Channel, plan: Plan) -> None:
         assert self._mounts
-        say(post, "mounted", self._mounts.apply(plan))
+        send(warden, "mounted", self._mounts.apply(plan))
 
     def _fork(self, become: Callable[[int], NoReturn]) -> int:
         """Forks a process that calls `become`, and returns the read end of a pipe.
@@ -304,19 +244,19 @@ class Keeper:
         assert myself is not None
         return myself
 
-    def _obey(self, post: Channel, message: tuple[Any, ...], ready: select.poll) -> bool:
+    def _handle(self, warden: Channel, message: tuple[Any, ...], ready: select.poll) -> bool:
         """Handles a message. Returns False when the tree has to end."""
         match message:
             case ("signal", number) if self._status is None:
                 # a shell's children are in its process group, as they would be in a terminal
                 process_table.send(-self._pid if self._flow else self._pid, number)
             case ("input", data, eof) if self._flow:
-                say(post, "input", self._flow.feed(data, ready, eof=eof))
+                send(warden, "input", self._flow.feed(data, ready, eof=eof))
             case ("mounts", plan):
                 if self._mounts:
-                    self._mount(post, plan)
+                    self._mount(warden, plan)
                 else:
-                    say(post, "mounted", [])
+                    send(warden, "mounted", [])
             case ("watch", seen):
                 self._watched = seen if self._watched is None else min(seen, self._watched)
             case ("kill", *why):
@@ -324,11 +264,11 @@ class Keeper:
                 return False
         return True
 
-    def _tell_growth(self, post: Channel) -> None:
+    def _report_growth(self, warden: Channel) -> None:
         assert self._flow
         if self._watched is not None and self._flow.total > self._watched:
             self._watched = None
-            say(post, "grown", self._flow.sizes)
+            send(warden, "grown", self._flow.sizes)
 
     def _reap(self) -> bool:
         """Reaps ended children. Returns False when no child is left."""
@@ -342,33 +282,33 @@ class Keeper:
         except ChildProcessError:
             return False
 
-    def _end(self, post: Channel) -> None:
+    def _end(self, warden: Channel) -> None:
         """Reports the exit, then ends the tree: the tree must not delay the report."""
         if self._flow:
             if self._pid:
-                self._end_with_output(post, self._flow)
+                self._end_with_output(warden, self._flow)
             return
         known = self._status
         if known is not None:
-            say(post, "exited", known)
+            send(warden, "exited", known)
         if self._level == "namespace":
             return  # the kernel ends the rest of the namespace before this process can be reaped
         left = self._end_tree()
         if known is None and self._status is not None:
-            say(post, "exited", self._status)
+            send(warden, "exited", self._status)
         if left:
-            say(post, "left", sorted(left))
+            send(warden, "left", sorted(left))
 
-    def _end_with_output(self, post: Channel, flow: OutputPump) -> None:
+    def _end_with_output(self, warden: Channel, flow: OutputPump) -> None:
         """Ends the tree, then reports: the output is complete when the harness is notified."""
         left = self._end_tree()
         flow.drain()
         status = int(signal.SIGKILL) if self._status is None else self._status
         end = exit_file.ExitFile(status, time.time(), flow.sizes, self._why)
         exit_file.write(flow.folder, end)
-        say(post, "ended", end.status, end.at, end.sizes, end.why)
+        send(warden, "ended", end.status, end.at, end.sizes, end.why)
         if left:
-            say(post, "left", sorted(left))
+            send(warden, "left", sorted(left))
 
     def _end_tree(self) -> set[int]:
         if self._level == "namespace":
@@ -388,21 +328,6 @@ class Keeper:
                 break
             time.sleep(0.0005)
         return set()  # what is left ends with this process
-
-
-def enter(
-    program: Program,
-    myself: process_table.ProcessRow,
-    record: ProgramRecord,
-    group: Cgroup | None,
-    gate: int,
-) -> NoReturn:
-    """Records the process before it runs; reporting it is the last step before exec."""
-    if group:
-        group.enter()
-    record.add_process(myself)
-    os.write(gate, frame((myself.pid, myself.start)))
-    program.become(myself.pid)
 
 
 def end_group(leader: int, marker: str) -> None:
@@ -429,9 +354,9 @@ def _count_pids_from(pid: str) -> None:
         os.close(number)
 
 
-def say(post: Channel, *message: Any) -> None:
+def send(warden: Channel, *message: Any) -> None:
     try:
-        post.send(*message)
+        warden.send(*message)
     except OSError:
         pass  # the warden has ended; the tree still has to end
 
@@ -452,7 +377,7 @@ def close_all_but(keep: set[int]) -> None:
     os.closerange(start, os.sysconf("SC_OPEN_MAX"))
 
 
-def _complain() -> None:
+def _print_traceback() -> None:
     import traceback
 
     try:

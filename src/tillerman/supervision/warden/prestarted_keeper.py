@@ -17,8 +17,9 @@ from tillerman.supervision.isolation.enforcement import enforce
 from tillerman.supervision.linux import process_table
 from tillerman.supervision.linux.cgroup import Cgroup
 from tillerman.supervision.protocol.channel import Channel, frame, rights
-from tillerman.supervision.warden.keeper import Keeper, Program, enter, say, wake_on_child_exit
+from tillerman.supervision.warden.keeper import Keeper, send, wake_on_child_exit
 from tillerman.supervision.warden.output_pump import open_flow
+from tillerman.supervision.warden.program import Program, enter
 from tillerman.supervision.warden.records import ProgramRecord
 
 TYPE_CHECKING = False
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
 
     from tillerman.supervision.exec_gate.entry import GateEntry
 
-    Words = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
+    Invocation = tuple[list[bytes], bytes, dict[bytes, bytes]]  # of a program: argv, cwd, env
     # stdin, cap of the output, confinement rules, enforcement
-    How = tuple[bytes | bool | None, int, Any, dict[str, Any]]
+    RunOptions = tuple[bytes | bool | None, int, Any, dict[str, Any]]
 else:
     import _signal as signal
     import _socket as socket
 
-_MADE_AFTER = 0.02  # seconds after a command started, unless it has ended
+_STARTED_AFTER = 0.02  # seconds after a command started, unless it has ended
 _AFTER_END = 0.003  # seconds during which its result is delivered and needs the CPU
 _KEPT_FOR = 30.0  # seconds without a command
 _LARGEST = 32 * 1024  # bytes of a request: fits the socket buffer of a process that does not read
@@ -46,27 +47,32 @@ _LARGEST = 32 * 1024  # bytes of a request: fits the socket buffer of a process 
 class PrestartedKeeper:
     """The warden's handle of it. `judged`: whether its execs are checked by the gate."""
 
-    def __init__(self, pid: int, post: Channel, *, judged: bool) -> None:
+    def __init__(self, pid: int, channel: Channel, *, judged: bool) -> None:
         self.pid = pid
-        self.post = post
+        self.channel = channel
         self.judged = judged
         self.row = process_table.find(pid)
 
-    def order(
-        self, marker: str, group: str | None, program: Words, how: How, files: Sequence[int]
+    def run(
+        self,
+        marker: str,
+        group: str | None,
+        program: Invocation,
+        options: RunOptions,
+        files: Sequence[int],
     ) -> None:
         """Has it run a program. Raises OSError when the request cannot be sent.
 
         A program that was sent once must not be run by another keeper. `files`: the program's
         record, its folder, the stdout and stderr files, and the lifeline unless it is lasting.
         """
-        message = frame(("go", marker, group, program, how))
+        message = frame(("go", marker, group, program, options))
         if len(message) > _LARGEST:
             raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
-        _send(self.post, message, files)
+        _send(self.channel, message, files)
 
-    def let_go(self) -> None:
-        self.post.close()
+    def kill(self) -> None:
+        self.channel.close()
         process_table.send(self.pid, signal.SIGKILL)
 
 
@@ -96,12 +102,12 @@ class KeeperPool:
     def pid(self) -> int:
         return self._spare.pid if self._spare else 0
 
-    def take(self, *, judged: bool) -> PrestartedKeeper | None:
+    def pop(self, *, judged: bool) -> PrestartedKeeper | None:
         """Returns the spare for a new command; another is started soon."""
         spare, self._spare = self._spare, None
-        self.due = time.monotonic() + _MADE_AFTER
+        self.due = time.monotonic() + _STARTED_AFTER
         if spare and spare.judged is not judged:
-            spare.let_go()
+            spare.kill()
             return None
         return spare
 
@@ -113,7 +119,7 @@ class KeeperPool:
         if self.due and not self._spare:
             self.due = time.monotonic() + _AFTER_END
 
-    def mind(self) -> None:
+    def poll(self) -> None:
         if not self.due or time.monotonic() < self.due:
             return
         if self._spare:
@@ -135,7 +141,7 @@ class KeeperPool:
     def drop(self) -> None:
         self.due = 0
         if self._spare:
-            self._spare.let_go()
+            self._spare.kill()
             self._spare = None
 
 
@@ -145,37 +151,37 @@ class PooledKeeper(Keeper):
         super().__init__(program, level=level, marker="", record=None, group=None)
         self._entry = entry
 
-    def _run(self, post: Channel, lifeline: int | None, proc: int | None) -> None:
+    def _run(self, warden: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
         woken = wake_on_child_exit()
         if self._level == "namespace":  # imported while idle, for both processes
             import tillerman.supervision.warden.mounts  # noqa: F401
         ours, theirs = (Channel(end) for end in socket.socketpair())
         try:
-            self._settle(proc)
+            self._enter_level(proc)
             gate = self._fork(lambda gate: self._wait(theirs, ours, proc, gate))
         except OSError:
             return  # a keeper started for a program has to report why
         theirs.close()
-        (_, marker, group, program, how), *more = _heard(post)
+        (_, marker, group, program, options), *more = _receive(warden)
         if any(message[0] == "kill" for message in more):  # no other message arrives this early
             return
         try:
-            number, *files = post.take_files(4)
-            self._take(
+            number, *files = warden.take_files(4)
+            self._set_program(
                 marker,
                 group,
-                Program(program[0], program[1], program[2], (), mounts=how[3].get("mounts")),
+                Program(program[0], program[1], program[2], (), mounts=options[3].get("mounts")),
                 ProgramRecord.passed_on("", number),
             )
             self._enforce()
-            self._pass_on(ours, group, program, how, files)
+            self._pass_on(ours, group, program, options, files)
         except OSError as error:
-            say(post, "unable", str(error))
+            send(warden, "unable", str(error))
             return
-        self._tend(post, next(iter(post.take_files(1)), None), woken, gate)
+        self._supervise(warden, next(iter(warden.take_files(1)), None), woken, gate)
 
-    def _take(
+    def _set_program(
         self, marker: str, group: str | None, program: Program, record: ProgramRecord
     ) -> None:
         self._marker, self._program, self._record = marker, program, record
@@ -185,17 +191,17 @@ class PooledKeeper(Keeper):
         self,
         orders: Channel,
         group: str | None,
-        program: Words,
-        how: How,
+        program: Invocation,
+        options: RunOptions,
         files: list[int],
     ) -> None:
         assert self._record
-        stdin, cap, rules, _ = how
+        stdin, cap, rules, _ = options
         flow, stdio = open_flow(files, stdin, cap)
         self._record.add("pipes", *(os.fstat(file).st_ino for file in stdio))
-        words = (*program, self._program.mounted)
+        invocation = (*program, self._program.mounted)
         try:
-            _send(orders, frame((group, words, rules)), [*stdio, self._record.number])
+            _send(orders, frame((group, invocation, rules)), [*stdio, self._record.number])
         except OSError:
             pass  # it was killed, which the pipe `gate` reports
         orders.close()
@@ -209,16 +215,20 @@ class PooledKeeper(Keeper):
         myself = self._prepare(proc)
         if self._entry:
             self._entry.install(myself.pid)
-        group, (argv, cwd, env, mounted), rules = _heard(orders)[0]
+        if self._level == "namespace":
+            from tillerman.supervision.warden.mounts import warm_up
+
+            warm_up()
+        group, (argv, cwd, env, mounted), rules = _receive(orders)[0]
         *stdio, number = orders.take_files(4)
         program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)
         program.mounted = mounted
         record = ProgramRecord.passed_on("", number)
         enter(program, myself, record, Cgroup(group) if group else None, gate)
 
-    def _end(self, post: Channel) -> None:
+    def _end(self, warden: Channel) -> None:
         if self._record:
-            super()._end(post)
+            super()._end(warden)
         elif self._pid:
             process_table.send(self._pid, signal.SIGKILL)
 
@@ -232,7 +242,7 @@ def _send(channel: Channel, message: bytes, files: Sequence[int]) -> None:
             return
 
 
-def _heard(channel: Channel) -> list[Any]:
+def _receive(channel: Channel) -> list[Any]:
     """Receives at least one complete message."""
     messages: list[Any] = []
     while not messages:

@@ -26,7 +26,7 @@ else:
 
 # seconds until a keeper that was asked to end its program and drain its output is killed
 HANGS_AFTER = 1.0
-_PATIENCE = 3.0  # the same while a client waits to read the output
+_READ_WITHIN = 3.0  # the same while a client waits to read the output
 
 ENDS = ("failed", "unable", "ended")  # final messages about a program whose output goes to files
 
@@ -51,7 +51,7 @@ class SupervisedProgram:
         self,
         number: int,
         keeper: int,
-        post: Channel,
+        channel: Channel,
         record: ProgramRecord,
         group: Cgroup | None,
         level: str,
@@ -59,7 +59,7 @@ class SupervisedProgram:
     ) -> None:
         self.number = number
         self.keeper = keeper
-        self.post = post
+        self.channel = channel
         self.record = record
         self.group = group
         self.job = job
@@ -68,13 +68,13 @@ class SupervisedProgram:
         self.left: list[int] = []
         self._level = level
 
-    def tell(self, *message: Any) -> None:
+    def send(self, *message: Any) -> None:
         try:
-            self.post.send(*message)
+            self.channel.send(*message)
         except OSError:
             pass  # the keeper is ending by itself; SIGCHLD follows
 
-    def note(self, word: str, rest: Sequence[Any]) -> None:
+    def record_message(self, word: str, rest: Sequence[Any]) -> None:
         """Records a message from its keeper."""
         if not self.job:
             self.ended = self.ended or word not in ("started", "mounted")
@@ -89,13 +89,13 @@ class SupervisedProgram:
         if self.job:  # its output must be complete, and its exit file written
             if not self.job.end_by:
                 self.job.why = why
-                patience = _PATIENCE if why == exit_file.TOLD else HANGS_AFTER
-                self.job.end_by = time.monotonic() + patience
-            self.tell("kill", why)
+                within = _READ_WITHIN if why == exit_file.TOLD else HANGS_AFTER
+                self.job.end_by = time.monotonic() + within
+            self.send("kill", why)
         elif self._level == "namespace":
             process_table.send(self.keeper, signal.SIGKILL)
         else:
-            self.tell("kill")
+            self.send("kill")
 
     def end_if_hung(self) -> None:
         if self.job and self.job.end_by and self.job.end_by <= time.monotonic():

@@ -17,7 +17,7 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure, exit_code
-from tillerman.core.usage_totals import added
+from tillerman.core.transcript.usage_totals import added
 from tillerman.surfaces.exit_codes import CANCELLED, TIMED_OUT
 
 _TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged, Notice})

@@ -14,19 +14,19 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.widgets import ContentSwitcher
 
 from tillerman.core.errors import TillermanError
 from tillerman.surfaces.tui import picker_actions, themes
-from tillerman.surfaces.tui.app_keys import KEYS, OF_PANES
 from tillerman.surfaces.tui.bars.branch_bar import BreadcrumbBar, BreadcrumbFrame
 from tillerman.surfaces.tui.bars.key_bar import KeyLine
 from tillerman.surfaces.tui.bars.status_bar import StatusBar
 from tillerman.surfaces.tui.bars.tab_bar import Tab, TabBar
-from tillerman.surfaces.tui.output_sanitizer import OutputSanitizer
+from tillerman.surfaces.tui.keys.app_keys import KEYS, OF_PANES
+from tillerman.surfaces.tui.pane_switcher import PaneSwitcher
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 from tillerman.surfaces.tui.session_pane import SessionPane
 from tillerman.surfaces.tui.tab_states import Tabs
+from tillerman.surfaces.tui.terminal.output_sanitizer import OutputSanitizer
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -70,9 +70,7 @@ class TillermanApp(App[int]):
         self.failure: TillermanError | None = None  # why the harness could not be opened
         self._leaving = asyncio.Event()
         self._open = asyncio.Event()
-        self._opened_panes = 1
         self._tabs = Tabs()
-        self._going: set[SessionPane] = set()  # panes that are closing
         self._asked_to_leave = False
         self._code = 0  # exit code
         self._farewells: set[asyncio.Task[None]] = set()
@@ -86,7 +84,7 @@ class TillermanApp(App[int]):
         found = super().get_driver_class()
         if found.__name__ != "LinuxDriver":
             return found
-        from tillerman.surfaces.tui.quiet_driver import QuietDriver
+        from tillerman.surfaces.tui.terminal.quiet_driver import QuietDriver
 
         return QuietDriver
 
@@ -101,7 +99,7 @@ class TillermanApp(App[int]):
 
     def compose(self) -> ComposeResult:
         yield TabBar()
-        with BreadcrumbFrame(), ContentSwitcher(initial="pane-1"):
+        with BreadcrumbFrame(), PaneSwitcher():
             yield SessionPane(self._cwd, id="pane-1")
         yield StatusBar()
         yield KeyLine({"cancel", "repo-action"})
@@ -156,8 +154,8 @@ class TillermanApp(App[int]):
     def _obey_config(self, config: Config) -> None:
         told = themes.choose(self, config.screen.theme)
         if config.screen.keys:
-            from tillerman.surfaces.tui import keymap
-            from tillerman.surfaces.tui.focus_scopes import PLACES
+            from tillerman.surfaces.tui.keys import keymap
+            from tillerman.surfaces.tui.keys.focus_scopes import PLACES
 
             told += keymap.problems(config.screen.keys, PLACES)
             self.set_keymap(config.screen.keys)
@@ -206,13 +204,15 @@ class TillermanApp(App[int]):
     @property
     def pane(self) -> SessionPane:
         """The visible pane."""
-        current = self.query_one(ContentSwitcher).visible_content
-        assert isinstance(current, SessionPane)
-        return current
+        return self._switcher.visible_pane
 
     @property
     def panes(self) -> list[SessionPane]:
-        return list(self.query_one(ContentSwitcher).query(SessionPane))
+        return self._switcher.panes
+
+    @property
+    def _switcher(self) -> PaneSwitcher:
+        return self.query_one(PaneSwitcher)
 
     @property
     def folder(self) -> Path:
@@ -228,8 +228,7 @@ class TillermanApp(App[int]):
 
         harness = await self.opened()
         assert self._welcome is not None
-        shown = row and next((pane for pane in self.panes if _shows(pane, row.id)), None)
-        if shown:
+        if row and (shown := self._switcher.pane_of(row.id)):
             self.show_pane(shown.id or "")
             return shown
         usual = {name: self._wishes[name] for name in self._wishes if not (row and name in _OF_ONE)}
@@ -237,9 +236,7 @@ class TillermanApp(App[int]):
             harness, self._cwd, row, search=self._welcome.search, **(usual | wishes)
         )
         before = self.pane
-        self._opened_panes += 1
-        pane = SessionPane(channel.cwd, channel, id=f"pane-{self._opened_panes}")
-        await self.query_one(ContentSwitcher).add_content(pane)
+        pane = await self._switcher.add_pane(channel)
         self.show_pane(pane.id or "")
         if row is None:
             self._welcome.greet(pane)
@@ -249,9 +246,9 @@ class TillermanApp(App[int]):
 
     def show_pane(self, id: str) -> None:
         """Switches to a pane, unless it is closing."""
-        if id not in {pane.id for pane in self.panes if pane not in self._going}:
+        if not self._switcher.has(id):
             return
-        self.query_one(ContentSwitcher).current = id
+        self._switcher.current = id
         self._tabs.mark(self.pane, seen=True)
         self.pane.take_focus()
         self.query_one(BreadcrumbBar).follow(self.pane.folder)
@@ -261,27 +258,22 @@ class TillermanApp(App[int]):
 
     async def close_pane(self, pane: SessionPane) -> None:
         """Closes a tab. Sessions run here are ended; sessions run elsewhere are only detached."""
-        if pane in self._going or (pane.blank and len(self.panes) == 1):
+        if pane in self._switcher.closing or (pane.blank and len(self.panes) == 1):
             return
-        self._going.add(pane)
+        self._switcher.closing.add(pane)
         try:
             await self._close(pane)
         finally:
-            self._going.discard(pane)
+            self._switcher.closing.discard(pane)
 
     async def _close(self, pane: SessionPane) -> None:
         if self._runs_here(pane):
             what = f"a turn runs: {pane.titled}"
             if not await picker_actions.sure(self, "Close the tab?", what, yes="cancel and close"):
                 return
-        panes = self.panes
         if pane is self.pane:
-            at = panes.index(pane)
-            others = [
-                other for other in panes[at + 1 :] + panes[:at][::-1] if other not in self._going
-            ]
-            if others:
-                self.show_pane(others[0].id or "")
+            if other := self._switcher.after_closing(pane):
+                self.show_pane(other.id or "")
             else:
                 await self.open_pane()
         await self._remove(pane)
@@ -330,14 +322,10 @@ class TillermanApp(App[int]):
         self._attempt(self.close_pane(self.pane), "close")
 
     def action_next_tab(self) -> None:
-        self._turn_to(1)
+        self.show_pane(self._switcher.neighbour(1).id or "")
 
     def action_previous_tab(self) -> None:
-        self._turn_to(-1)
-
-    def _turn_to(self, by: int) -> None:
-        panes = self.panes
-        self.show_pane(panes[(panes.index(self.pane) + by) % len(panes)].id or "")
+        self.show_pane(self._switcher.neighbour(-1).id or "")
 
     def action_go_to_tab(self, number: int) -> None:
         if number <= len(panes := self.panes):
@@ -436,7 +424,7 @@ class TillermanApp(App[int]):
     def on_session_pane_waits(self, message: SessionPane.Waits) -> None:
         """Notifies only if the user does not see the pane."""
         if self._harness and not (self.app_focus and message.pane is self.pane):
-            from tillerman.surfaces.tui.bell import call
+            from tillerman.surfaces.tui.terminal.bell import call
 
             call(self, self._harness.config.screen.notify, message.title)
 
@@ -450,7 +438,3 @@ class TillermanApp(App[int]):
             self.query_one(BreadcrumbBar).follow(message.pane.folder)
             self.query_one(StatusBar).show(message.pane.standing())
             self._show_keys()
-
-
-def _shows(pane: SessionPane, session: str) -> bool:
-    return pane.channel is not None and pane.channel.id == session

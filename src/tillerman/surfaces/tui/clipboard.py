@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from tillerman.core.errors import UsageError
 from tillerman.core.terminal_sanitizer import clean
-from tillerman.core.transcript import Transcript
-from tillerman.core.transcript_blocks import Message
+from tillerman.core.transcript.blocks import Message
+from tillerman.core.transcript.transcript import Transcript
 
 
 def last_message(transcript: Transcript) -> str:

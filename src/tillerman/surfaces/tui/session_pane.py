@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tillerman.core.agent import File
     from tillerman.core.events import Answer, Entry
     from tillerman.core.session_options import WhenBusy
-    from tillerman.core.transcript import Transcript
+    from tillerman.core.transcript.transcript import Transcript
     from tillerman.surfaces.rendering.dialogs import PermissionDialog
     from tillerman.surfaces.tui.conversation.blocks import (
         BlockList,
@@ -84,7 +84,7 @@ class SessionPane(Vertical):
         self.told: ConversationBlock | None = None  # the last command block
         self.choosing = asyncio.Lock()
         self.chosen = ("", 0.0)  # last approval preset, and when
-        self.box.commands = self._commands
+        self.box.sources.commands = self._commands
 
     def compose(self) -> ComposeResult:
         yield self._conversation

@@ -20,7 +20,7 @@ from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.branch.github import GitHub
 from tillerman.workspace.branch.pull_request import PullRequestCheck
 from tillerman.workspace.branch.status import Breadcrumb
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.git.bounded_command import CommandMissing, CommandOutput, CommandTimeout

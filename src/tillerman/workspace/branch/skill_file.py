@@ -17,7 +17,7 @@ from typing import Any
 from tillerman.config.project_trust import project_folder, trust_state
 from tillerman.core.errors import ConfigError
 from tillerman.paths import Paths
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.refusal import Refused
 
 SHIPPED = Path(__file__).parent / "skills"

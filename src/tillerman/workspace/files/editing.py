@@ -12,11 +12,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files import text_decoding
-from tillerman.workspace.files.confined_root import ConfinedRoot, Slot
-from tillerman.workspace.files.draft_files import ObservedFile
-from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.files.passages import (
+from tillerman.workspace.files.access.confined_root import ConfinedRoot, Slot
+from tillerman.workspace.files.access.draft_files import ObservedFile
+from tillerman.workspace.files.content import text_decoding
+from tillerman.workspace.files.content.passages import (
     is_passage,
     line_numbers,
     line_passage,
@@ -25,11 +24,12 @@ from tillerman.workspace.files.passages import (
     replace_places,
     text_places,
 )
+from tillerman.workspace.files.content.redacted_text import RedactedText
+from tillerman.workspace.files.content.text_decoding import Encoding, LineEnds, lines_of
+from tillerman.workspace.files.content.unified_diff import UnifiedDiff, difference
+from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.reading import MOST_EDITED
-from tillerman.workspace.files.redacted_text import RedactedText
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.text_decoding import Encoding, LineEnds, lines_of
-from tillerman.workspace.files.unified_diff import UnifiedDiff, difference
 
 MOST_WRITTEN = 16 << 20
 

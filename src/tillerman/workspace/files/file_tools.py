@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files import editing, import_export, listing, moving, reading, searching
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.editing import AppliedEdit
 from tillerman.workspace.files.import_export import Closed, Exported, Imported
 from tillerman.workspace.files.listing import DirectoryListing

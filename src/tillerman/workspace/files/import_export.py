@@ -13,13 +13,13 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from tillerman.workspace.files import text_decoding
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.open_beneath import open_outside
+from tillerman.workspace.files.access.walk import DirectoryWalk, WalkEntry
+from tillerman.workspace.files.content import text_decoding
 from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.files.open_beneath import open_outside
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.files.unpacking import Unpacked, member_names, unpack
-from tillerman.workspace.files.walk import DirectoryWalk, WalkEntry
 
 MOST_BYTES = 1 << 30
 MOST_FILES = 10_000

@@ -7,16 +7,16 @@ import time
 
 from msgspec import Struct
 
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.walk import DEEPEST, DirectoryWalk, Kind, WalkEntry
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.walk import DEEPEST, DirectoryWalk, Kind, WalkEntry
 
 MOST = 5_000
-AT_ONCE = 0.005  # seconds
+AT_ONCE = 0.02  # seconds of CPU time
 
 
-class DirectoryEntry(Struct, frozen=True):
+class DirectoryEntry(Struct, frozen=True, gc=False):
     path: str  # relative to the root of the workspace
     kind: Kind
     size: int | None = None  # bytes of a file, if sizes were requested; same for the next field

@@ -14,16 +14,16 @@ from msgspec import Struct
 from tillerman.core.permission import guarded_names
 from tillerman.core.permission.folder_contents import GENERATED
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files import text_decoding
-from tillerman.workspace.files.confined_root import ConfinedRoot
-from tillerman.workspace.files.draft_files import rename
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.draft_files import rename
+from tillerman.workspace.files.access.open_beneath import FOLDER, status_of, step
+from tillerman.workspace.files.access.walk import kind_of
+from tillerman.workspace.files.content import text_decoding
+from tillerman.workspace.files.content.redacted_text import RedactedText
+from tillerman.workspace.files.content.unified_diff import difference
 from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.files.open_beneath import FOLDER, status_of, step
 from tillerman.workspace.files.reading import MOST_EDITED
-from tillerman.workspace.files.redacted_text import RedactedText
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.unified_diff import difference
-from tillerman.workspace.files.walk import kind_of
 
 MOST_ENTRIES = 100_000  # of a folder that is moved or removed
 _SECONDS = 30.0

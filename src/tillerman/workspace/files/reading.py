@@ -9,13 +9,13 @@ from typing import Literal
 from msgspec import Struct
 
 from tillerman.supervision.secrets import Secrets
-from tillerman.workspace.files import images
-from tillerman.workspace.files import text_decoding as text
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.content import images
+from tillerman.workspace.files.content import text_decoding as text
+from tillerman.workspace.files.content.redacted_text import RedactedText
+from tillerman.workspace.files.content.text_decoding import LineEnds, Survey, Window
 from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.files.redacted_text import RedactedText
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.text_decoding import LineEnds, Survey, Window
 
 LINES = 2_000
 MOST_LINES = 10_000

@@ -20,11 +20,11 @@ from msgspec import Struct
 
 from tillerman.supervision.secrets import Secrets
 from tillerman.workspace.files import gitignore, regex_process
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.walk import DirectoryWalk, WalkEntry
+from tillerman.workspace.files.content.redacted_text import RedactedText
 from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.files.redacted_text import RedactedText
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.files.walk import DirectoryWalk, WalkEntry
 
 SearchKind = Literal["text", "name", "regex"]
 

@@ -10,8 +10,13 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from tillerman.workspace.files.archive_reader import ArchiveMember, Damaged, TooMuch, members
-from tillerman.workspace.files.confined_root import ConfinedRoot
+from tillerman.workspace.files.access.confined_root import ConfinedRoot
+from tillerman.workspace.files.content.archive_reader import (
+    ArchiveMember,
+    Damaged,
+    TooMuch,
+    members,
+)
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.refusal import Refused
 

@@ -14,9 +14,9 @@ from itertools import islice
 from pathlib import Path
 
 from tillerman.workspace.files import gitignore, inotify
+from tillerman.workspace.files.access.walk import CROWDED, rules_of
 from tillerman.workspace.files.gitignore import IgnoreRules
 from tillerman.workspace.files.inotify import Inotify, InotifyEvent
-from tillerman.workspace.files.walk import CROWDED, rules_of
 
 MOST = 2_000  # watches; the system limits a user to some thousands for all programs
 QUIET = 0.3  # seconds without events that end a burst

@@ -43,11 +43,14 @@ class LiveProcess:
         job: FileBackedProcess,
         confined: ConfinedCommand | None = None,
         added: asyncio.Future[None] | None = None,
+        *,
+        unrecorded: bool = False,
     ) -> None:
         self.process = process
         self.job = job
         self.confined = confined
         self.added = added  # done once it is recorded
+        self.unrecorded = unrecorded  # it is recorded with its end, or when it runs for longer
         self.intent = ""  # why it was asked to end
         self.unwritten: dict[str, Any] = {}  # fields of its start that are not recorded yet
         self.ended: asyncio.Task[WorkspaceProcess] | None = None
@@ -61,7 +64,7 @@ class LiveProcesses:
         self._folder = folder
         self.live: dict[str, LiveProcess] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._unwritten: set[asyncio.Future[bool]] = set()
+        self._unwritten: set[asyncio.Future[Any]] = set()
 
     @property
     def running(self) -> int:
@@ -130,25 +133,39 @@ class LiveProcesses:
         if live.process.isolation != "basic":
             await asyncio.to_thread(clear, live.confined, self.folder_of(name))
         live.process = replace(live.process, **fields)
-        written = self.write_down(name, **{**live.unwritten, **fields})
-        live.unwritten = {}
+        written: asyncio.Future[Any]
+        if live.unrecorded:
+            written = self._add(live)
+        else:
+            written = self.write_down(name, **{**live.unwritten, **fields})
+            live.unwritten = {}
         written.add_done_callback(lambda _: self.live.pop(name, None))
         return live.process
 
+    def _add(self, live: LiveProcess) -> asyncio.Future[Any]:
+        """Records it as it is now."""
+        live.unrecorded, live.unwritten = False, {}
+        live.added = asyncio.wrap_future(self._registry.add(live.process))
+        return self._until_written(live.process.id, live.added)
+
     def write_down(self, process: str, **fields: Any) -> asyncio.Future[bool]:
         written = asyncio.wrap_future(self._registry.change(process, **fields))
+        return self._until_written(process, written)
+
+    def _until_written(self, process: str, written: asyncio.Future[Any]) -> asyncio.Future[Any]:
+        """Lets `settled` wait for a write, and logs its failure."""
         self._unwritten.add(written)
 
-        def done(future: asyncio.Future[bool]) -> None:
+        def done(future: asyncio.Future[Any]) -> None:
             self._unwritten.discard(future)
             if not future.cancelled() and (error := future.exception()):
-                _logger.warning("process %s could not be written down: %s", process, error)
+                _logger.warning("process %s could not be recorded: %s", process, error)
 
         written.add_done_callback(done)
         return written
 
     def write_start(self, live: LiveProcess, *, waits: bool) -> None:
-        """Records that it runs. With `waits`, usually its end is recorded together with it."""
+        """Records that it runs. With `waits`, a short command is recorded once, with its end."""
         process = live.process
         live.unwritten = {"status": "running", "pid": process.pid, "started": process.started}
         if waits:
@@ -157,7 +174,10 @@ class LiveProcesses:
             self.flush_start(live)
 
     def flush_start(self, live: LiveProcess) -> None:
-        if live.unwritten:
+        if live.unrecorded:
+            self._add(live)
+            self.later(self.recorded(live))
+        elif live.unwritten:
             self.write_down(live.process.id, **live.unwritten)
             live.unwritten = {}
 

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 from tillerman.core.timestamps import rfc3339
 from tillerman.core.workspace_process import Status, WorkspaceProcess
 from tillerman.supervision.client.child_processes import ProcessEnded, Sizes
-from tillerman.supervision.client.orphan_sweep import sweep_one
-from tillerman.supervision.client.warden_client import WardenClient, swept
+from tillerman.supervision.client.orphan_sweep import sweep_one, sweep_when_free
+from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.linux.process_table import boot_id, find
 from tillerman.supervision.warden import exit_file
 
@@ -80,7 +80,7 @@ async def forget(session: str, registry: ProcessRecords, folder: Path, records: 
     for marker in sorted({row.warden for row in rows if row.live and row.warden}):
         if warden := await WardenClient.rejoin(records / marker):
             await warden.close()
-        await swept(records / marker)
+        await sweep_when_free(records / marker)
     await asyncio.to_thread(shutil.rmtree, folder / session, ignore_errors=True)
     await asyncio.wrap_future(registry.remove([row.id for row in rows]))
 

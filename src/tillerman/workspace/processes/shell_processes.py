@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
 import shutil
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,11 +19,10 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from tillerman.core.errors import TillermanError
-from tillerman.core.workspace_process import Mode, WorkspaceProcess
-from tillerman.paths import private_folder
-from tillerman.supervision.client.warden_client import WardenClient, swept
+from tillerman.core.workspace_process import LIVE, Mode, WorkspaceProcess
+from tillerman.supervision.client.orphan_sweep import sweep_when_free
 from tillerman.supervision.isolation import ConfinedCommand, confine
-from tillerman.supervision.linux.process_table import ancestors, boot_id
+from tillerman.supervision.linux.process_table import boot_id
 from tillerman.workspace.files.refusal import Refused, refused
 from tillerman.workspace.processes.live_processes import (
     SCRATCH,
@@ -43,6 +41,7 @@ from tillerman.workspace.processes.process_records import (
     settle,
     settle_one,
 )
+from tillerman.workspace.processes.session_warden import SessionWarden
 
 MOST = 20  # at once, per session
 INPUT_CAP = 1024 * 1024  # bytes of input at the start
@@ -54,7 +53,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Processes:
-    """The processes of a session. Open it with `open`; end it with `close` or `let_go`."""
+    """The processes of a session. Open it with `open`; end it with `close` or `release`."""
 
     def __init__(
         self,
@@ -70,8 +69,7 @@ class Processes:
         self._boot = boot_id()
         self._roll = LiveProcesses(registry, place.folder / session)
         self._output = OutputFolders(place.folder, session)
-        self._warden: WardenClient | None = None
-        self._warming = asyncio.Lock()
+        self._warden = SessionWarden(place)
         self._starting: set[asyncio.Task[Any]] = set()
         self._closed = False
         self._expiry: asyncio.TimerHandle | None = None
@@ -89,7 +87,7 @@ class Processes:
         `clean` redacts secrets in a command before it is recorded.
         """
         opened = cls(session, registry, place, clean)
-        await opened._find_again()
+        await opened._reattach()
         await settle(registry, place.folder, place.records)
         opened._expire()
         return opened
@@ -98,7 +96,7 @@ class Processes:
 
     async def warm(self) -> None:
         """Starts the warden before the first command needs it."""
-        await self._ready()
+        await self._warden.ready()
 
     async def start(
         self,
@@ -115,9 +113,9 @@ class Processes:
         """Starts a command; returns when it runs and is recorded.
 
         `stdin`: none, these bytes, or True: for `write`. `owner` is the client that started it, if
-        there may be several. A sync process is recorded in the background: its id is not needed
-        before it ends or is kept, and it ends with its harness. The caller has checked `cwd`; `env`
-        is the whole environment.
+        there may be several. A sync process is recorded with its end, or when it runs for longer:
+        its id is not needed before, and it ends with its harness. The caller has checked `cwd`;
+        `env` is the whole environment.
         """
         if self._closed:
             raise Refused("the session has ended", hint="start another session")
@@ -141,7 +139,7 @@ class Processes:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            self._roll.later(self._call_off(task))  # no caller knows its id
+            self._roll.later(self._cancel_start(task))  # no caller knows its id
             raise
 
     async def _start(
@@ -155,7 +153,7 @@ class Processes:
         protected: Sequence[Path],
         owner: str | None,
     ) -> WorkspaceProcess:
-        warden = await self._ready()
+        warden = await self._warden.ready()
         try:
             name, folder, files = self._output.take()
         except OSError as error:
@@ -179,7 +177,8 @@ class Processes:
             close_files(files)
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        added = asyncio.wrap_future(self._registry.add(process))
+        is_short = mode == "sync"  # most are: recorded later, which does not delay the start
+        added = None if is_short else asyncio.wrap_future(self._registry.add(process))
         try:
             job = await warden.run(
                 confined.argv,
@@ -192,12 +191,16 @@ class Processes:
                 stdin=stdin,
                 lasting=mode == "background",
                 rules=confined.rules,
-                enforcement=self._enforcement(env),
+                enforcement=self._warden.enforcement(env),
             )
         except (OSError, TillermanError) as error:
-            await added
             await asyncio.to_thread(clear, confined, folder)
-            await self._roll.write_down(name, status="failed", why=str(error), ended_at=now())
+            failure = {"status": "failed", "why": str(error), "ended_at": now()}
+            if added is None:
+                await asyncio.wrap_future(self._registry.add(replace(process, **failure)))
+            else:
+                await added
+                await self._roll.write_down(name, **failure)
             if isinstance(error, OSError):
                 raise not_started(error, cwd) from error
             raise
@@ -205,15 +208,13 @@ class Processes:
             self._place.judged.started(job.mount_failures)
         pid, ticks = await job.started()
         process = replace(process, status="running", pid=pid, started=ticks)
-        live = self._roll.watch(LiveProcess(process, job, confined, added))
+        live = self._roll.watch(LiveProcess(process, job, confined, added, unrecorded=is_short))
         if not self._closed:
             self._output.prepare()
         if task := asyncio.current_task():
             self._starting.discard(task)  # it counts as running now
-        self._roll.write_start(live, waits=mode == "sync")
-        if mode == "sync":
-            self._roll.later(self._roll.recorded(live))
-        else:
+        self._roll.write_start(live, waits=is_short)
+        if not is_short:
             await self._roll.recorded(live)
         return live.process
 
@@ -239,28 +240,10 @@ class Processes:
 
         return confined() if isolation == "basic" else await asyncio.to_thread(confined)
 
-    async def _call_off(self, task: asyncio.Task[WorkspaceProcess]) -> None:
+    async def _cancel_start(self, task: asyncio.Task[WorkspaceProcess]) -> None:
         with contextlib.suppress(TillermanError, OSError):
             process = await task
             await self.kill(process.id, why="the call was cancelled")
-
-    async def _ready(self) -> WardenClient:
-        """Returns the session's warden; starts one if there is none or it was killed."""
-        async with self._warming:
-            if self._warden is None or self._warden.lost:
-                private_folder(self._place.records)
-                self._warden = await WardenClient.start(
-                    level=self._place.level,
-                    records=self._place.records,
-                    marker=f"{secrets.token_hex(8)}-ws",
-                    linger=self._place.linger,
-                )
-                if self._place.judged:
-                    self._place.judged.attach(self._warden)
-            return self._warden
-
-    def _enforcement(self, env: Mapping[str, str]) -> Mapping[str, Any]:
-        return self._place.judged.enforcement(env) if self._place.judged else {}
 
     # -- queries ----------------------------------------------------------------------------------
 
@@ -294,13 +277,17 @@ class Processes:
         least = 0 if exact else self._place.cap
         return await self._roll.measured(live, least) if live else found
 
-    def list(self, status: str | None = None) -> list[WorkspaceProcess]:
-        """Returns processes, oldest first, filtered by `status`.
+    def list(self, status: str = "all") -> list[WorkspaceProcess]:
+        """Returns processes, oldest first: all, the live ones, or those with this status.
 
         Live ones have their file sizes.
         """
-        rows = [self._roll.known(row) for row in self._registry.list(self._session)]
-        return [self._roll.sized(row) for row in rows if status in (None, "all", row.status)]
+        stored = self._registry.list(self._session, live=status == "live")
+        rows = [self._roll.known(row) for row in stored]
+        if status != "all":
+            wanted = LIVE if status == "live" else {status}
+            rows = [row for row in rows if row.status in wanted]
+        return [self._roll.sized(row) for row in rows]
 
     async def wait(self, process: str, seconds: float | None = None) -> WorkspaceProcess:
         """Waits for its end or the timeout; returns its current state."""
@@ -350,8 +337,7 @@ class Processes:
 
     def started(self, pid: int) -> bool:
         """Returns whether the pid is a process of this session, or a descendant of one."""
-        warden = self._warden.pid if self._warden else None
-        return warden is not None and warden in ancestors(pid)
+        return self._warden.started(pid)
 
     # -- actions ----------------------------------------------------------------------------------
 
@@ -395,8 +381,8 @@ class Processes:
         self.known(process)
         live = self._roll.live.get(process)
         if live and await live.job.last():
-            await self._roll.recorded(live)
             self._roll.flush_start(live)
+            await self._roll.recorded(live)
             live.process = replace(live.process, mode="background")
             self._roll.write_down(process, mode="background")
             return await self._roll.measured(live)
@@ -405,20 +391,16 @@ class Processes:
     async def close(self) -> None:
         """Ends the session with all its processes."""
         await self._stop("the session ended")
-        if self._warden:
-            await self._warden.close()
-            self._warden = None
+        await self._warden.close()
 
-    async def let_go(self) -> None:
+    async def release(self) -> None:
         """Stops the server without ending the session: background processes continue."""
         await self._stop("its server ended", but_lasting=True)
         for live in self._roll.live.values():
             if live.ended:
                 live.ended.cancel()
         self._roll.live.clear()
-        if self._warden:
-            self._warden.let_go()
-            self._warden = None
+        self._warden.release()
 
     async def _stop(self, why: str, *, but_lasting: bool = False) -> None:
         self._closed = True
@@ -437,16 +419,13 @@ class Processes:
 
     # -- internals --------------------------------------------------------------------------------
 
-    async def _find_again(self) -> None:
+    async def _reattach(self) -> None:
         """Reattaches to processes that ran when the last server of this session ended."""
         rows = {row.id: row for row in self._registry.list(self._session, live=True)}
         for marker in sorted({row.warden for row in rows.values() if row.warden}):
-            warden = await WardenClient.rejoin(self._place.records / marker)
+            warden = await self._warden.rejoin(marker)
             if warden is None:
                 continue
-            self._warden = warden
-            if self._place.judged:
-                self._place.judged.attach(warden)
             for name, job in warden.running.items():
                 if name not in rows:  # its id was never returned
                     await job.kill()
@@ -458,10 +437,10 @@ class Processes:
                     await self._roll.note_start(live)
                 else:
                     self._roll.later(self._roll.note_start(live))
-        held = self._warden.folder.name if self._warden else None
+        held = self._warden.marker
         for row in rows.values():
             if row.warden and row.warden != held:
-                await swept(self._place.records / row.warden)
+                await sweep_when_free(self._place.records / row.warden)
             await settle_one(row, self._registry, self._place.folder)
 
     def _expire(self) -> None:

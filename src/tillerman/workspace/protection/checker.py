@@ -23,7 +23,6 @@ from tillerman.workspace.protection.differences import (
     has_other_mode,
     is_git_config,
     is_hook_sample,
-    is_in_new_folder,
     is_inside,
     is_of_git,
     is_touched,
@@ -31,19 +30,22 @@ from tillerman.workspace.protection.differences import (
     state_digest,
     still_made,
 )
-from tillerman.workspace.protection.failures import Failures
-from tillerman.workspace.protection.known_commits import Files, KnownCommits
-from tillerman.workspace.protection.protected_names import MOST_FOLDERS, look, look_again
+from tillerman.workspace.protection.git.known_commits import Files, KnownCommits
+from tillerman.workspace.protection.known_state import KnownState, SavedState
+from tillerman.workspace.protection.protected_names import MOST_FOLDERS, look_again
 from tillerman.workspace.protection.protected_state import (
-    NOTHING,
     PathNode,
     State,
     mark_of,
     parent_of,
 )
-from tillerman.workspace.protection.restore import AcceptedMeanwhile, ChangedMeanwhile, Restorer
-from tillerman.workspace.protection.saved_state import SavedState
-from tillerman.workspace.protection.undone import Undone
+from tillerman.workspace.protection.restore.failures import Failures
+from tillerman.workspace.protection.restore.restorer import (
+    AcceptedMeanwhile,
+    ChangedMeanwhile,
+    Restorer,
+)
+from tillerman.workspace.protection.restore.undone import Undone
 
 _WHILE_GIT_WORKS = 0.05  # seconds between two checks
 _AT_ONCE = 1_000  # files restored per check
@@ -67,10 +69,9 @@ class Checker:
     ) -> None:
         self._root = root
         self.restorer = restorer
-        self._saved = saved
+        self._known = KnownState(restorer.folders, saved, role=role, skipped=skipped)
         self._role, self._skipped, self._allowed = role, skipped, allowed
         self.mounted: frozenset[str] = frozenset()  # read-only in every program
-        self.state = NOTHING
         self.lock = threading.Lock()
         self.partial = False  # deeper folders still have to be scanned
         self.changed = False  # something was replaced, or has to be checked again
@@ -101,6 +102,11 @@ class Checker:
         return self._failures.pause() if self._failures else None
 
     @property
+    def state(self) -> State:
+        """The state that counts as correct."""
+        return self._known.state
+
+    @property
     def waits_for_git(self) -> bool:
         return bool(self._checkouts and self._checkouts.pending)
 
@@ -119,26 +125,24 @@ class Checker:
     def accept(self, *, most: int = MOST_FOLDERS) -> None:
         """Accepts the current state as correct."""
         with self.lock:
-            self.state = still_made(self.state, self._look(baseline=True, most=most))
+            self._known.state = still_made(self.state, self._known.scan(baseline=True, most=most))
             self.partial = most < MOST_FOLDERS and not self.state.whole
             self.restorer.accept()
-            self._note_commits()
-            self._saved.write(self.state)
+            self._record_commits()
+            self._known.save()
 
     def accept_early(self, early: State) -> None:
         """Accepts the state seen before an already running program; `complete` adds the rest."""
         with self.lock:
-            self.state, self._early, self.partial = early, early, True
+            self._known.state, self._early, self.partial = early, early, True
             self.restorer.accept()
-            self._note_commits(early.at - _TICK)
+            self._record_commits(early.at - _TICK)
 
     def resume(self) -> bool:
         """Resumes from the state that an earlier harness saved, if there is one."""
-        state = self._saved.read()
-        if state is None:
-            return False
         with self.lock:
-            self.state = state
+            if not self._known.load():
+                return False
             self.restorer.accept()
         return True
 
@@ -153,7 +157,7 @@ class Checker:
         if not self.partial:
             return
         early, self._early, self.partial = self._early, None, False
-        new = self._grow()
+        new = self._known.add_new_folders()
         if early:
             why = "it changed while the session started"
             late = [path for path, node in new.items() if node.mark.changed > early.at - _TICK]
@@ -162,37 +166,11 @@ class Checker:
                 for path in late
                 if not any(other.startswith(f"{path}/") for other in late)
             ]
-        self._saved.write(self.state)
+        self._known.save()
 
-    def _note_commits(self, until: int | None = None) -> None:
+    def _record_commits(self, until: int | None = None) -> None:
         if self._role == "work" and self._checkouts is None:  # a program may have created others
             self._checkouts = Checkouts(KnownCommits(self._root, until), self.restorer)
-
-    def _grow(self) -> dict[str, PathNode]:
-        """Scans folders that are not known yet; returns the protected names in them."""
-        before, grown = self.state, self._look(baseline=True)
-        nodes = grown.nodes.items()
-        new = {path: node for path, node in nodes if is_in_new_folder(path, before, grown)}
-        self.state = before._replace(
-            nodes={**before.nodes, **new},
-            words={**grown.words, **before.words},
-            folders={**grown.folders, **before.folders},
-            behind=tuple(dict.fromkeys((*before.behind, *grown.behind))),
-            closed=before.closed | {path for path in grown.closed if path in new},
-            whole=grown.whole,
-        )
-        return new
-
-    def _look(self, *, baseline: bool, most: int = MOST_FOLDERS) -> State:
-        found = look(
-            self.restorer.folders.root,
-            self.state,
-            baseline=baseline,
-            role=self._role,
-            skipped=self._skipped,
-            most=most,
-        )
-        return found._replace(made=self.state.made)
 
     # -- checks ------------------------------------------------------------------------------------
 
@@ -206,9 +184,9 @@ class Checker:
                 self.restorer.folders.root, before, role=self._role, skipped=self._skipped
             )
             if same and not same.has_new_folders and self.restorer.folders.in_place():
-                self.state = same
+                self._known.state = same
                 return True
-            after = self._look(baseline=False)
+            after = self._known.scan(baseline=False)
             after = after._replace(whole=before.whole)
             if after.has_new_folders or not self.restorer.folders.in_place():
                 return False
@@ -216,7 +194,7 @@ class Checker:
                 return False
             if any(is_touched(before, after, path) for path in before.nodes):
                 return False
-            self.state = after
+            self._known.state = after
             return True
         finally:
             self.lock.release()
@@ -254,17 +232,17 @@ class Checker:
             self._failures.report_soon = False
             if not self.state.has_new_folders:
                 return
-            new = self._grow()
-            self.state = self.state._replace(made=self.state.made | new.keys())
+            new = self._known.add_new_folders()
+            self._known.state = self.state._replace(made=self.state.made | new.keys())
             why = "it came with a folder that is new"
             self._reports += [
                 Undone(shown(path), "created", False, "", why)
                 for path in new
                 if parent_of(path)[0] not in new and parent_of(path)[1] != "commondir"
             ]
-            self._saved.write(self.state)
+            self._known.save()
 
-    def take_outside(self) -> frozenset[str]:
+    def pop_outside(self) -> frozenset[str]:
         """Returns mounted names that were replaced from outside since the last call."""
         with self.lock:
             found, self._outside = frozenset(self._outside), set()
@@ -276,7 +254,7 @@ class Checker:
             found += self.restorer.folders.restore_root()
             if not self._allowed(".git"):
                 found += self.restorer.folders.restore_git()
-        before, after = self.state, self._look(baseline=False)
+        before, after = self.state, self._known.scan(baseline=False)
         found += changed_instructions(before, after)
         differing = differences(before, after)
         touched = [
@@ -286,18 +264,18 @@ class Checker:
         ]
         self._forget_others(set(differing))
         if not differing and not touched:
-            self.state = after._replace(whole=before.whole)
+            self._known.state = after._replace(whole=before.whole)
             return tuple(found)
         for path in touched:
             with suppress(OSError, AcceptedMeanwhile, ChangedMeanwhile):
                 self.restorer.restore(path, before, judged=files_of(before, path))
                 self.changed = True
         for path in differing[:_AT_ONCE]:
-            one = self._settle(path, before, after, last=last)
+            one = self._resolve(path, before, after, last=last)
             if one and not any(one.path.startswith(f"{other.path}/") for other in found):
                 found.append(one)
-        self._refresh()
-        self._saved.write(self.state)
+        self._known.refresh_marks()
+        self._known.save()
         return tuple(found)
 
     def _forget_others(self, differing: set[str]) -> None:
@@ -306,9 +284,9 @@ class Checker:
         if self._checkouts:
             self._checkouts.forget_others(differing)
 
-    def _settle(self, path: str, before: State, after: State, *, last: bool) -> Undone | None:
+    def _resolve(self, path: str, before: State, after: State, *, last: bool) -> Undone | None:
         """Resolves a difference; returns what has to be reported now."""
-        one = self._judge(path, before, after, last=last)
+        one = self._decide(path, before, after, last=last)
         if one is None or one.restored:
             self._failures.remove(path)
             self.changed |= one is not None
@@ -318,7 +296,7 @@ class Checker:
         self.changed |= report is not False
         return one if report else None
 
-    def _judge(self, path: str, before: State, after: State, *, last: bool) -> Undone | None:
+    def _decide(self, path: str, before: State, after: State, *, last: bool) -> Undone | None:
         """Decides on a difference: adopt it, defer it, or undo it."""
         if self._allowed(path):
             self._adopt(path)
@@ -344,9 +322,9 @@ class Checker:
             return None
         if self._adopt_hooks(path, before, after) or self._adopt_worktree(path, before):
             return None
-        return self._judge_checkout(path, before, after, last=last)
+        return self._decide_checkout(path, before, after, last=last)
 
-    def _judge_checkout(
+    def _decide_checkout(
         self, path: str, before: State, after: State, *, last: bool
     ) -> Undone | None:
         if self._checkouts is None:
@@ -394,23 +372,17 @@ class Checker:
                 Path(f"/proc/self/fd/{held}").chmod(known.mode)
         owner = (status.st_uid, status.st_gid)
         node = PathNode("file", mode, owner, status.st_mtime_ns, content, mark_of(status))
-        self.state = self.state._replace(nodes={**self.state.nodes, path: node})
+        self._known.set_node(path, node)
         self.changed = True
         return undone
 
     # -- adopting changes --------------------------------------------------------------------------
 
     def _adopt(self, path: str, is_right: Callable[[State], bool] = lambda seen: True) -> bool:
-        """Adopts what lies there if `is_right` accepts what was seen: it may change at any time."""
-        now, nodes = self._look(baseline=True), dict(self.state.nodes)
-        if not is_right(now):
-            return False
-        for one in [one for one in nodes if is_inside(one, path)]:
-            del nodes[one]
-        nodes |= {one: node for one, node in now.nodes.items() if is_inside(one, path)}
-        self.state = self.state._replace(nodes=nodes, made=self.state.made & nodes.keys())
-        self.changed = True
-        return True
+        """Adopts what lies there if `is_right` accepts what was seen."""
+        adopted = self._known.adopt(path, is_right)
+        self.changed |= adopted
+        return adopted
 
     def _adopt_accepted(self, path: str) -> bool:
         """Adopts what the user took back or another session restored."""
@@ -432,7 +404,7 @@ class Checker:
         node = after.nodes[path]
         if node.kind != "folder":
             return False
-        self.state = self.state._replace(nodes={**self.state.nodes, path: node})
+        self._known.set_node(path, node)
         self.changed = True
         return True
 
@@ -441,19 +413,3 @@ class Checker:
         if path in before.nodes or parent_of(path)[1] != "commondir":
             return False
         return self._adopt(path, lambda seen: is_worktree_link(path, seen))
-
-    def _refresh(self) -> None:
-        """Updates marks of unchanged files, but never the content of changed ones."""
-        before, now = self.state, self._look(baseline=False)
-        nodes = dict(before.nodes)
-        for path, node in before.nodes.items():
-            if (other := now.nodes.get(path)) and other.same(node):
-                nodes[path] = node._replace(mark=other.mark)
-        folders = {
-            path: seen
-            for path, seen in before.folders.items()
-            if path in now.folders or seen.role != "empty"
-        }
-        self.state = before._replace(
-            at=now.at, nodes=nodes, words=now.words, folders={**folders, **now.folders}
-        )

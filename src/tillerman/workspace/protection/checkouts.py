@@ -12,9 +12,9 @@ from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 from tillerman.workspace.protection.differences import files_of
-from tillerman.workspace.protection.known_commits import Files, KnownCommits
+from tillerman.workspace.protection.git.known_commits import Files, KnownCommits
 from tillerman.workspace.protection.protected_state import State
-from tillerman.workspace.protection.restore import Restorer
+from tillerman.workspace.protection.restore.restorer import Restorer
 
 GRACE = 0.4  # seconds after git wrote the index
 LONGEST_UNKNOWN = 0.8  # for content that no recent known commit had

@@ -17,7 +17,7 @@ from tillerman.core.permission.rules import Rule
 from tillerman.core.protected_names import plain
 from tillerman.core.tools import READS
 from tillerman.workspace.files.file_names import SKIPPED
-from tillerman.workspace.protection.git_index import tracked
+from tillerman.workspace.protection.git.index import tracked
 from tillerman.workspace.protection.mount_plan import AGENTS_OWN
 
 MOST_ENTRIES = 20_000

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.protection.accepted import ABSENT, MOST_IN_DIGEST, digest, folder_digest
-from tillerman.workspace.protection.known_commits import Files, git_mode
+from tillerman.workspace.protection.git.known_commits import Files, git_mode
 from tillerman.workspace.protection.protected_state import State, parent_of
-from tillerman.workspace.protection.undone import Undone, act_of
+from tillerman.workspace.protection.restore.accepted import (
+    ABSENT,
+    MOST_IN_DIGEST,
+    digest,
+    folder_digest,
+)
+from tillerman.workspace.protection.restore.undone import Undone, act_of
 
 
 def differences(before: State, after: State) -> list[str]:

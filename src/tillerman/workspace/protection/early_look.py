@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tillerman.workspace.protection.mount_plan import outer_git_folders, skipped
+from tillerman.workspace.protection.git.folders import outer_git_folders
+from tillerman.workspace.protection.mount_plan import skipped
 from tillerman.workspace.protection.protected_names import look
 from tillerman.workspace.protection.protected_state import State
 

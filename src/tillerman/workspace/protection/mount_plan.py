@@ -6,7 +6,7 @@ instead.
 """
 
 # pathlib would cost every start some milliseconds
-# ruff: noqa: PTH111, PTH112, PTH113, PTH114, PTH118, PTH120, PTH123
+# ruff: noqa: PTH111
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from tillerman.core import agent_files
 from tillerman.core.protected_names import is_protected, plain
-from tillerman.workspace.protection.git_index import tracked
+from tillerman.workspace.protection.git.folders import git_folder, is_folder, outer_git_folders
+from tillerman.workspace.protection.git.index import tracked
 
 # Folders in the home where agents store their own state, which they have to write.
 AGENTS_OWN = agent_files.HOME | frozenset({
@@ -51,13 +52,13 @@ def mountable(
     `allowed`: paths that a rule lets agents write.
     """
     names = _protected(root)
-    git = _git_folder(root)
+    git = git_folder(root)
     pinned: list[str] = []
     readonly: list[str] = []
     if ".git" in names and not allowed(".git"):
         if git == f"{root}/.git":
             pinned.append(".git")
-            readonly += [".git/hooks"] if _is_folder(f"{git}/hooks") else []
+            readonly += [".git/hooks"] if is_folder(f"{git}/hooks") else []
         else:
             readonly.append(".git")
     names = [name for name in names if name != ".git" and not allowed(name)]
@@ -69,7 +70,7 @@ def mountable(
     found = [Mountable(root, tuple(pinned), tuple(readonly))]
     for outer in outer_git_folders(root):
         folder, name = os.path.split(outer)
-        hooks = (f"{name}/hooks",) if _is_folder(f"{outer}/hooks") else ()
+        hooks = (f"{name}/hooks",) if is_folder(f"{outer}/hooks") else ()
         found.append(Mountable(folder, (name,), hooks))
     return tuple(found)
 
@@ -79,7 +80,7 @@ def _without_created(root: str, name: str) -> list[str]:
     missing = any(
         path.startswith(f"{name}/") and not os.path.lexists(f"{root}/{path}") for path in CREATED
     )
-    if not missing or not _is_folder(f"{root}/{name}"):
+    if not missing or not is_folder(f"{root}/{name}"):
         return [name]
     with os.scandir(f"{root}/{name}") as entries:
         return sorted(f"{name}/{entry.name}" for entry in entries if not entry.is_symlink())
@@ -95,31 +96,6 @@ def skipped(root: str) -> frozenset[str]:
     return frozenset(name if inner == "." else f"{inner}/{name}" for name in AGENTS_OWN)
 
 
-def outer_git_folders(root: str) -> tuple[str, ...]:
-    """Returns the git folder of the repository around a workspace without its own `.git` folder."""
-    own = _git_folder(root)
-    if own == f"{root}/.git":
-        return ()
-    folders = git_folders(root)
-    return (folders[1],) if folders else ()
-
-
-def git_folders(root: str) -> tuple[str, str] | None:
-    """Returns the git folders of a work tree: the one with its index, and the one with all refs."""
-    folder, git = root, _git_folder(root)
-    while git is None and os.path.dirname(folder) != folder:
-        folder = os.path.dirname(folder)
-        git = _git_folder(folder)
-    if git is None or not _is_repository(common := _common(git)):
-        return None
-    return git, common
-
-
-def _is_repository(folder: str) -> bool:
-    """Returns whether it is a repository: a `.git` file can name any folder."""
-    return os.path.isfile(f"{folder}/HEAD") and os.access(folder, os.R_OK | os.X_OK)
-
-
 def _protected(root: str) -> list[str]:
     own = skipped(root)
     try:
@@ -133,37 +109,6 @@ def _protected(root: str) -> list[str]:
             )
     except OSError:
         return []
-
-
-def _git_folder(root: str) -> str | None:
-    """Returns the folder with the index of this work tree; None if it has no repository."""
-    path = f"{root}/.git"
-    if _is_folder(path):
-        return path
-    try:
-        with open(path, "rb") as file:
-            head, _, target = file.read(4096).partition(b":")
-    except OSError:
-        return None
-    if head != b"gitdir" or b"\0" in target:
-        return None
-    return os.path.normpath(os.path.join(root, os.fsdecode(target.strip())))
-
-
-def _common(git: str) -> str:
-    """Returns the folder with config and hooks, which worktrees share."""
-    try:
-        with open(f"{git}/commondir", "rb") as file:
-            target = os.fsdecode(file.read(4096).strip())
-    except OSError:
-        return git
-    if "\0" in target:
-        return git
-    return os.path.normpath(os.path.join(git, target))
-
-
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def with_hidden(plans: Iterable[Mountable], hidden: Iterable[str]) -> tuple[Mountable, ...]:

@@ -164,7 +164,7 @@ class WatchLoop:
 
     async def _mount_again(self) -> None:
         """Remounts, then restores what changed before: until then programs could write there."""
-        outside = self._checker.take_outside()
+        outside = self._checker.pop_outside()
         if outside and self._remount:
             await self._remount()
             await asyncio.to_thread(self._checker.check_unsure, outside)

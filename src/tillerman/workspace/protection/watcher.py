@@ -17,14 +17,14 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from tillerman.workspace.protection.accepted import Accepted
 from tillerman.workspace.protection.checker import Checker
 from tillerman.workspace.protection.checkouts import LONGEST_UNKNOWN
+from tillerman.workspace.protection.known_state import SavedState
 from tillerman.workspace.protection.protected_state import NOTHING, State
-from tillerman.workspace.protection.quarantine import Quarantine
-from tillerman.workspace.protection.restore import Restorer
-from tillerman.workspace.protection.saved_state import SavedState
-from tillerman.workspace.protection.undone import Undone
+from tillerman.workspace.protection.restore.accepted import Accepted
+from tillerman.workspace.protection.restore.quarantine import Quarantine
+from tillerman.workspace.protection.restore.restorer import Restorer
+from tillerman.workspace.protection.restore.undone import Undone
 from tillerman.workspace.protection.watch_loop import PAUSE, WatchLoop
 
 __all__ = ["Hold", "Undone", "Watcher"]

@@ -6,6 +6,7 @@ import re
 
 from tillerman.core.permission.shell.command_execution import BuiltinCall
 from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
+from tillerman.core.permission.shell.expansion.word_expansion import WORKING
 from tillerman.core.permission.shell.parsed_script import HOLE, Directory, FileAccess, is_open
 from tillerman.core.permission.shell.shell_state import (
     Directories,
@@ -14,7 +15,6 @@ from tillerman.core.permission.shell.shell_state import (
     join,
     limited,
 )
-from tillerman.core.permission.shell.word_expansion import WORKING
 
 _OPTIONS = re.compile(r"-[LPe@sq]+|--")
 _ANCHORED = re.compile(r"/|~|\.\.?(/|$)")

@@ -6,10 +6,10 @@ import re
 
 from tillerman.core.permission.shell.command_execution import BuiltinCall
 from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
+from tillerman.core.permission.shell.expansion.word_expansion import PROCESS_FILE
 from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess, is_open, joined
 from tillerman.core.permission.shell.shell_programs import is_stdin, may_be_device
 from tillerman.core.permission.shell.shell_state import ShellState, join
-from tillerman.core.permission.shell.word_expansion import PROCESS_FILE
 
 _AT_THE_END = frozenset({"EXIT", "0"})
 _ALIAS = re.compile(r"([\w.,@%+-]+)=([\w ./=,:@%+~-]*)", re.DOTALL)

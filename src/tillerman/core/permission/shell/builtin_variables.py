@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from tillerman.core.permission.shell.arithmetic import is_code, is_number
 from tillerman.core.permission.shell.builtin_scripts import run_later
 from tillerman.core.permission.shell.command_execution import BuiltinCall
 from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
+from tillerman.core.permission.shell.expansion.arithmetic import is_code, is_number
+from tillerman.core.permission.shell.expansion.word_expansion import WORKING
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open
 from tillerman.core.permission.shell.shell_state import ShellState
-from tillerman.core.permission.shell.word_expansion import WORKING
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PAIR = re.compile(r"([A-Za-z_]\w*)(\[.*\])?\+?=(.*)", re.ASCII | re.DOTALL)

@@ -11,9 +11,9 @@ from tillerman.core.permission.shell import builtin_variables as variables
 from tillerman.core.permission.shell.command_execution import BuiltinCall
 from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
 from tillerman.core.permission.shell.parsed_script import FileAccess, is_open
+from tillerman.core.permission.shell.parsing.syntax import Dialect
 from tillerman.core.permission.shell.programs.invocation import StdinSource
 from tillerman.core.permission.shell.shell_state import UNKNOWN_ARGUMENTS
-from tillerman.core.permission.shell.syntax import Dialect
 
 Builtin = Callable[[BuiltinCall], EvaluationOutcome]
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tillerman.core.permission.shell.arithmetic import is_code
 from tillerman.core.permission.shell.dangerous_variables import (
     configures,
     is_dynamic,
@@ -16,12 +15,29 @@ from tillerman.core.permission.shell.dangerous_variables import (
     steers,
 )
 from tillerman.core.permission.shell.evaluation import EvaluationOutcome, Evaluator, either
+from tillerman.core.permission.shell.expansion.arithmetic import is_code
+from tillerman.core.permission.shell.expansion.substitution_output import is_sum
+from tillerman.core.permission.shell.expansion.word_expansion import (
+    PROCESS_FILE,
+    WORKING,
+    Expansion,
+)
 from tillerman.core.permission.shell.parsed_script import (
     HOLE,
     Effect,
     FileAccess,
     is_open,
     joined,
+)
+from tillerman.core.permission.shell.parsing.simple_command_parser import (
+    DECLARATIONS,
+    assignment_of,
+)
+from tillerman.core.permission.shell.parsing.syntax import (
+    ArrayValue,
+    Assignment,
+    SimpleCommand,
+    UnparsableCommand,
 )
 from tillerman.core.permission.shell.program_execution import (
     COMPUTED,
@@ -38,15 +54,6 @@ from tillerman.core.permission.shell.shell_state import (
     Value,
     join,
 )
-from tillerman.core.permission.shell.simple_command_parser import DECLARATIONS, assignment_of
-from tillerman.core.permission.shell.substitution_output import is_sum
-from tillerman.core.permission.shell.syntax import (
-    ArrayValue,
-    Assignment,
-    SimpleCommand,
-    UnparsableCommand,
-)
-from tillerman.core.permission.shell.word_expansion import PROCESS_FILE, WORKING, Expansion
 
 _DEEPEST = 12  # nesting of scripts and of commands
 _CODE = re.compile(r"[;&|<>()$`\n\\'\"{}*?\[#]")

@@ -9,18 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tillerman.core.permission.shell.dialects import is_read_differently
+from tillerman.core.permission.shell.expansion.word_expansion import Expansion
 from tillerman.core.permission.shell.findings import Findings
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open
-from tillerman.core.permission.shell.parser import ShellParser
-from tillerman.core.permission.shell.redirections import redirect
-from tillerman.core.permission.shell.shell_state import (
-    NO_STDIN,
-    UNKNOWN_ARGUMENTS,
-    ShellState,
-    join,
-)
-from tillerman.core.permission.shell.syntax import (
+from tillerman.core.permission.shell.parsing.dialects import is_read_differently
+from tillerman.core.permission.shell.parsing.parser import ShellParser
+from tillerman.core.permission.shell.parsing.syntax import (
     AndOr,
     ArithmeticCommand,
     ArithmeticFor,
@@ -42,7 +36,13 @@ from tillerman.core.permission.shell.syntax import (
     Subshell,
     UnparsableCommand,
 )
-from tillerman.core.permission.shell.word_expansion import Expansion
+from tillerman.core.permission.shell.redirections import redirect
+from tillerman.core.permission.shell.shell_state import (
+    NO_STDIN,
+    UNKNOWN_ARGUMENTS,
+    ShellState,
+    join,
+)
 
 _START = ("",)
 _MOST_ROUNDS = 4

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tillerman.core.permission.shell.arithmetic import ArithmeticNames
+from tillerman.core.permission.shell.expansion.arithmetic import ArithmeticNames
 from tillerman.core.permission.shell.made_links import Link, through_links
 from tillerman.core.permission.shell.parsed_script import (
     HOLE,
@@ -17,9 +17,9 @@ from tillerman.core.permission.shell.parsed_script import (
     ParsedScript,
     is_open,
 )
+from tillerman.core.permission.shell.parsing.syntax import UnparsableCommand
 from tillerman.core.permission.shell.programs.invocation import Invocation, StdinSource
 from tillerman.core.permission.shell.shell_state import Directories, below
-from tillerman.core.permission.shell.syntax import UnparsableCommand
 
 MOST_COMMANDS = 500
 _MOST_STEPS = 20_000

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from tillerman.core.permission.shell.arithmetic import is_code
 from tillerman.core.permission.shell.dangerous_variables import is_harmless, steers
 from tillerman.core.permission.shell.evaluation import Evaluator
+from tillerman.core.permission.shell.expansion.arithmetic import is_code
 from tillerman.core.permission.shell.findings import NO_FILE, RunFile
 from tillerman.core.permission.shell.parsed_script import (
     ANY,
@@ -22,6 +22,10 @@ from tillerman.core.permission.shell.parsed_script import (
     joined,
     unquoted,
 )
+from tillerman.core.permission.shell.parsing.syntax import (
+    Dialect,
+    UnparsableCommand,
+)
 from tillerman.core.permission.shell.programs import (
     Invocation,
     NestedCommand,
@@ -29,9 +33,9 @@ from tillerman.core.permission.shell.programs import (
     describe,
 )
 from tillerman.core.permission.shell.programs.code_text import named_files
-from tillerman.core.permission.shell.programs.files import TEMPORARY
 from tillerman.core.permission.shell.programs.mentions import mentioned
 from tillerman.core.permission.shell.programs.table import WITH_SUBCOMMANDS
+from tillerman.core.permission.shell.programs.tables.files import TEMPORARY
 from tillerman.core.permission.shell.shell_programs import (
     SHELLS,
     ShellCall,
@@ -43,10 +47,6 @@ from tillerman.core.permission.shell.shell_state import (
     ShellState,
     below,
     limited,
-)
-from tillerman.core.permission.shell.syntax import (
-    Dialect,
-    UnparsableCommand,
 )
 
 _DEEPEST = 12  # nesting of scripts and of commands

@@ -11,9 +11,9 @@ from tillerman.core.permission.shell.command_execution import CommandExecution
 from tillerman.core.permission.shell.evaluation import Evaluator
 from tillerman.core.permission.shell.findings import Findings
 from tillerman.core.permission.shell.parsed_script import SIGNS, ParsedCommand, ParsedScript
+from tillerman.core.permission.shell.parsing.syntax import Dialect, UnparsableCommand
 from tillerman.core.permission.shell.program_execution import CommandContext
 from tillerman.core.permission.shell.shell_state import ShellState
-from tillerman.core.permission.shell.syntax import Dialect, UnparsableCommand
 
 LONGEST = 100_000
 FAULT = "the reader failed"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tillerman.core.permission.shell.expansion.word_expansion import Expansion
 from tillerman.core.permission.shell.parsed_script import HOLE, FileAccess, is_open
+from tillerman.core.permission.shell.parsing.syntax import Redirection
 from tillerman.core.permission.shell.programs.invocation import StdinSource
 from tillerman.core.permission.shell.shell_state import NO_STDIN, ShellState
-from tillerman.core.permission.shell.syntax import Redirection
-from tillerman.core.permission.shell.word_expansion import Expansion
 
 if TYPE_CHECKING:
     from tillerman.core.permission.shell.evaluation import Evaluator

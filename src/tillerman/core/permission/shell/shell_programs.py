@@ -7,13 +7,13 @@ import re
 from typing import NamedTuple
 
 from tillerman.core.permission.shell.parsed_script import HOLE, is_open
+from tillerman.core.permission.shell.parsing.syntax import Dialect
 from tillerman.core.permission.shell.shell_state import (
     UNKNOWN_ARGUMENTS,
     Directories,
     ShellState,
     below,
 )
-from tillerman.core.permission.shell.syntax import Dialect
 
 _POSIX: tuple[Dialect, ...] = ("posix",)
 _BASH: tuple[Dialect, ...] = ("bash",)

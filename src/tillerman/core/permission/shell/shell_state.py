@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Self
 
 from tillerman.core.permission.shell.parsed_script import HOLE, Directory, is_open
+from tillerman.core.permission.shell.parsing.syntax import FunctionDefinition
 from tillerman.core.permission.shell.programs.invocation import StdinSource
-from tillerman.core.permission.shell.syntax import FunctionDefinition
 
 Value = str | tuple[str, ...]  # of a variable; a tuple for an array
 Functions = dict[str, tuple[tuple[FunctionDefinition, ...], bool]]  # bodies; if surely defined

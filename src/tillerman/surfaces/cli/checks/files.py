@@ -57,7 +57,7 @@ def _health(path: Path, full: bool) -> Finding:
 
 def leftovers(paths: Paths) -> Iterator[Finding]:
     """Also kills the processes of dead sessions, as every start of tillerman does."""
-    from tillerman.supervision.client.warden_client import sweep
+    from tillerman.supervision.client.orphan_sweep import sweep
 
     for folder in dict.fromkeys((paths.state, paths.cache, paths.sockets)):
         yield from _folder(folder)

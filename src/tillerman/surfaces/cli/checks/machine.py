@@ -47,7 +47,7 @@ async def node_version() -> str | None:
 
 
 async def supervision(config: Config) -> list[Finding]:
-    from tillerman.supervision.client.warden_client import probe
+    from tillerman.supervision.client.supervision_levels import probe
 
     levels = await probe()
     usable = [level for level, reason in levels.items() if reason is None]

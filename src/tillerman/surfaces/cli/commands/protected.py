@@ -13,7 +13,7 @@ from tillerman.surfaces.cli.views.output import colored, say, say_json, table, w
 from tillerman.surfaces.rendering.ansi_style import Style
 from tillerman.surfaces.rendering.formatting import one_line
 from tillerman.workspace.files.file_names import shown
-from tillerman.workspace.protection.quarantine import CONTENT, Item, items
+from tillerman.workspace.protection.restore.quarantine import CONTENT, Item, items
 
 _HEAD = ("CHANGE", "SESSION", "WHEN", "ACT", "PATH", "WORKSPACE")
 
@@ -49,7 +49,7 @@ def list_undone(options: Namespace) -> int:
 
 
 def take_back(options: Namespace) -> int:
-    from tillerman.workspace.protection import take_back
+    from tillerman.workspace.protection.restore import take_back
 
     matching = [(folder, item) for folder, item in _found() if item.id.startswith(options.change)]
     if not matching:

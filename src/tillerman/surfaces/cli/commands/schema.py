@@ -9,7 +9,7 @@ import msgspec
 
 from tillerman.core.contract import ENTRY_VERSION
 from tillerman.core.events import Entry
-from tillerman.core.summary_events import Item
+from tillerman.core.transcript.summary_events import Item
 from tillerman.surfaces.cli.views.output import say
 
 

@@ -37,7 +37,7 @@ class EntriesView:
 class SummaryView(EntriesView):
     def __init__(self) -> None:
         super().__init__()
-        from tillerman.core.summary_events import Summary
+        from tillerman.core.transcript.summary_events import Summary
 
         self._summary = Summary()
 

@@ -15,9 +15,9 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 if TYPE_CHECKING:
+    from tillerman.surfaces.tui.bars.branch_action import RepositoryAction
     from tillerman.surfaces.tui.bars.branch_line import Part
-    from tillerman.surfaces.tui.repository_action import RepositoryAction
-    from tillerman.surfaces.tui.repository_refresh import RepositorySnapshot, RepositoryWatch
+    from tillerman.surfaces.tui.bars.branch_refresh import RepositorySnapshot, RepositoryWatch
     from tillerman.surfaces.tui.session_pane import SessionPane
     from tillerman.workspace.branch.status import Breadcrumb, Color
 
@@ -72,7 +72,7 @@ class BreadcrumbBar(Widget):
 
     def begin(self, place: str, folder: Path) -> None:
         """Starts watching the repository; `place` is the configured position."""
-        from tillerman.surfaces.tui.repository_refresh import RepositoryWatch
+        from tillerman.surfaces.tui.bars.branch_refresh import RepositoryWatch
 
         self.repository = RepositoryWatch(self.show)
         self._place = place
@@ -197,7 +197,7 @@ class BreadcrumbBar(Widget):
         """Runs the next action for the session's folder; one at a time."""
         if self.repository is None or self._acting:
             return
-        from tillerman.surfaces.tui.repository_action import RepositoryAction
+        from tillerman.surfaces.tui.bars.branch_action import RepositoryAction
 
         self._acting = True
         self.run_worker(self._act(RepositoryAction(self, pane)), group="next step")

@@ -9,7 +9,7 @@ from typing import Literal
 from rich.cells import cell_len, set_cell_size
 
 from tillerman.surfaces.rendering import formatting
-from tillerman.surfaces.tui.repository_refresh import ASKING, RepositorySnapshot
+from tillerman.surfaces.tui.bars.branch_refresh import ASKING, RepositorySnapshot
 from tillerman.workspace.branch.pull_request import PullRequestUnavailable
 from tillerman.workspace.branch.status import Breadcrumb
 from tillerman.workspace.files.file_names import shown

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from tillerman.surfaces.rendering import formatting
 
 if TYPE_CHECKING:
-    from tillerman.core.transcript import Totals, Transcript
+    from tillerman.core.transcript.transcript import Totals, Transcript
     from tillerman.store.session_row import SessionRow
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tillerman.core.errors import UsageError
 from tillerman.core.events import Diff, FileChange
-from tillerman.core.transcript_blocks import Turn, calls_of
+from tillerman.core.transcript.blocks import Turn, calls_of
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.rendering.diff import difference
 from tillerman.surfaces.tui import clipboard

@@ -11,10 +11,10 @@ from tillerman.surfaces import policy_explain
 from tillerman.surfaces.did_you_mean import suggestion
 from tillerman.surfaces.rendering import formatting, policy_tables
 from tillerman.surfaces.rendering.ansi_style import Style
-from tillerman.surfaces.tui.ansi_colors import colored
 from tillerman.surfaces.tui.commands.command import agent_of, channel_of, config_of
 from tillerman.surfaces.tui.conversation import command_output
 from tillerman.surfaces.tui.conversation.blocks import CommandBlock
+from tillerman.surfaces.tui.terminal.ansi_colors import colored
 
 if TYPE_CHECKING:
     from tillerman.surfaces.tui.app import TillermanApp

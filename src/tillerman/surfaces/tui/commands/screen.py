@@ -61,7 +61,7 @@ async def help(app: TillermanApp, words: str) -> None:
 
 def _keys(app: TillermanApp) -> Iterator[tuple[str, str]]:
     """Keys of the main screen, with the configured key map applied."""
-    from tillerman.surfaces.tui.focus_scopes import PLACES
+    from tillerman.surfaces.tui.keys.focus_scopes import PLACES
 
     nodes = [node for name in ("prompt", "conversation", "request") for node in PLACES[name]]
     for node in dict.fromkeys(nodes):

@@ -18,7 +18,7 @@ from tillerman.surfaces.tui.commands.command import (
 )
 from tillerman.surfaces.tui.conversation import command_output
 from tillerman.surfaces.tui.conversation.blocks import CommandBlock
-from tillerman.surfaces.tui.export_dialog import ENDINGS, usual_name, write
+from tillerman.surfaces.tui.dialogs.export_dialog import ENDINGS, usual_name, write
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -14,7 +14,7 @@ from rich.text import Text
 from tillerman.core.events import Content, Diff, Image, Notice, RequestAnswered
 from tillerman.core.events import Text as ToolText
 from tillerman.core.terminal_sanitizer import reveal
-from tillerman.core.transcript_blocks import (
+from tillerman.core.transcript.blocks import (
     Message,
     PlanBlock,
     RequestBlock,
@@ -28,7 +28,6 @@ from tillerman.surfaces.rendering import formatting, transcript_blocks
 from tillerman.surfaces.rendering.diff import difference
 from tillerman.surfaces.rendering.request_preview import plan_of
 from tillerman.surfaces.rendering.turn_outcome import TurnOutcome
-from tillerman.surfaces.tui.ansi_colors import colored
 from tillerman.surfaces.tui.conversation.blocks import (
     CommandBlock,
     ConversationBlock,
@@ -38,6 +37,7 @@ from tillerman.surfaces.tui.conversation.blocks import (
     TurnEndBlock,
     is_silent,
 )
+from tillerman.surfaces.tui.terminal.ansi_colors import colored
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MARKS = {"completed": "●", "failed": "✗", "denied": "⊘", "cancelled": "⊘"}

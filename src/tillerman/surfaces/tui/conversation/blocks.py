@@ -8,8 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from tillerman.core.events import Entry, PermissionRequested
-from tillerman.core.transcript import Fold, Transcript
-from tillerman.core.transcript_blocks import (
+from tillerman.core.transcript.blocks import (
     Block,
     Message,
     PlanBlock,
@@ -19,6 +18,7 @@ from tillerman.core.transcript_blocks import (
     Turn,
     calls_of,
 )
+from tillerman.core.transcript.transcript import Fold, Transcript
 from tillerman.surfaces.rendering.markdown_stream import Block as Sealed
 from tillerman.surfaces.rendering.markdown_stream import MarkdownStream
 

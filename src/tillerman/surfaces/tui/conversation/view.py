@@ -16,7 +16,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from tillerman.surfaces.tui.conversation.viewport import LaidOutBlock, Spacer, Viewport
-from tillerman.surfaces.tui.rich_lines import RichLineRenderer
+from tillerman.surfaces.tui.terminal.rich_lines import RichLineRenderer
 
 if TYPE_CHECKING:
     from tillerman.surfaces.tui.conversation.blocks import ConversationBlock

@@ -17,8 +17,8 @@ from tillerman.core.agent_admin import McpServer
 from tillerman.core.errors import TillermanError
 from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.rendering import formatting
-from tillerman.surfaces.tui import keymap
 from tillerman.surfaces.tui.dialogs.picker import PickerRow, Rows
+from tillerman.surfaces.tui.keys import keymap
 
 WELL = ("connected", "enabled", "ready", "ok")
 ILL = ("fail", "error", "disconnected")

@@ -17,8 +17,9 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tillerman.surfaces.rendering import formatting
-from tillerman.surfaces.tui import fuzzy, keymap
-from tillerman.surfaces.tui.ordered_keys import OrderedKeys
+from tillerman.surfaces.tui import fuzzy
+from tillerman.surfaces.tui.keys import keymap
+from tillerman.surfaces.tui.keys.ordered_keys import OrderedKeys
 
 MOST = 300  # maximum rows shown
 WIDEST = (36, 28)  # maximum cells of title and state

@@ -18,8 +18,8 @@ from textual.widgets import Input, OptionList, Static
 from tillerman.core.errors import TillermanError, UsageError
 from tillerman.surfaces.rendering import formatting, tables
 from tillerman.surfaces.tui.bars.key_bar import KeyLine
+from tillerman.surfaces.tui.dialogs.export_dialog import ENDINGS, write_into
 from tillerman.surfaces.tui.dialogs.picker import PickerRow, Rows, quiet_input
-from tillerman.surfaces.tui.export_dialog import ENDINGS, write_into
 from tillerman.surfaces.tui.session_query import SessionHit, SessionQuery
 
 if TYPE_CHECKING:

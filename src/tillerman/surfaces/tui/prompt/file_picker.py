@@ -109,9 +109,9 @@ class FilePicker:
 
     def _fill(self, paths: _Paths, news: Callable[[], None]) -> bool:
         """True if incomplete. Skips names that cannot be written in a prompt."""
-        from tillerman.workspace.files.confined_root import ConfinedRoot
+        from tillerman.workspace.files.access.confined_root import ConfinedRoot
+        from tillerman.workspace.files.access.walk import DirectoryWalk
         from tillerman.workspace.files.refusal import Refused
-        from tillerman.workspace.files.walk import DirectoryWalk
 
         try:
             with ConfinedRoot(self._folder, guarded=False) as root:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import aclosing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
@@ -25,9 +24,14 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces import prompt_files
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui.prompt.attachments import Attachments, clipboard_image, dropped
+from tillerman.surfaces.tui.prompt.completion_sources import (
+    CompletedWord,
+    CompletionSources,
+    word_before,
+)
 from tillerman.surfaces.tui.prompt.completions import Completion, Completions
-from tillerman.surfaces.tui.prompt.file_picker import FilePicker, fits, reference, written
-from tillerman.surfaces.tui.prompt.history import HistoryCursor, PromptHistory, matching
+from tillerman.surfaces.tui.prompt.file_picker import written
+from tillerman.surfaces.tui.prompt.history import HistoryCursor
 
 if TYPE_CHECKING:
     from tillerman.core.agent import File
@@ -36,20 +40,10 @@ if TYPE_CHECKING:
 LINES = 10
 LONGEST_PASTE = 20_000  # characters; a longer paste becomes an attachment
 PLACEHOLDER = "What is to be done?   @ file   ! shell   / command"
-_COMMAND = re.compile(r"/[^\s/]*")
 
 # Terminals without the extended key protocol send alt+enter as escape and return.
 _known: dict[str, Any] = ANSI_SEQUENCES_KEYS  # type: ignore[assignment]
 _known.setdefault("\x1b\r", (SimpleNamespace(value="alt+enter"),))
-
-
-@dataclass(frozen=True)
-class _Word:
-    """The word being completed, and its start."""
-
-    kind: Literal["command", "file", "past"]
-    query: str
-    start: tuple[int, int] = (0, 0)
 
 
 class PromptBox(TextArea):
@@ -100,17 +94,16 @@ class PromptBox(TextArea):
     def __init__(self, folder: Path) -> None:
         super().__init__(show_line_numbers=False, soft_wrap=True, placeholder=PLACEHOLDER)
         self.cursor_blink = False
-        self._folder = folder
         self.completions = Completions(
             self.action_complete, lambda: self.region.y - self.attachments.region.height
         )
         self.attachments = Attachments(self._dress)
-        self.commands: Callable[[], Sequence[Completion]] = tuple
-        self.past = PromptHistory(tuple)
-        self._files = FilePicker(folder)
-        self._word: _Word | None = None  # the word to complete
-        self._offered: _Word | None = None  # the word shown in the list; a search takes time
-        self._left: _Word | None = None  # the word whose list was closed
+        self.sources = CompletionSources(folder)
+        self._word: CompletedWord | None = None  # the word to complete
+        self._offered: CompletedWord | None = (
+            None  # the word shown in the list; a search takes time
+        )
+        self._left: CompletedWord | None = None  # the word whose list was closed
         self._walk: HistoryCursor | None = None
         self._searching: str | None = None  # the draft during a history search
         self._attaching = 0
@@ -126,14 +119,11 @@ class PromptBox(TextArea):
 
     def belong(self, folder: Path, load: Callable[[], Sequence[str]]) -> None:
         """Sets the folder for file completion and the loader of the prompt history."""
-        self.past.read_by(load)
-        if folder != self._folder:
-            self._folder = folder
-            self._files.close()
-            self._files = FilePicker(folder)
+        self.sources.past.read_by(load)
+        self.sources.change_folder(folder)
 
     def on_unmount(self) -> None:
-        self._files.close()
+        self.sources.close()
 
     def render_line(self, y: int) -> Strip:
         """Avoids an error in Textual, which wraps the placeholder even at zero width."""
@@ -173,7 +163,7 @@ class PromptBox(TextArea):
         text = self.text
         if not text.strip():
             return
-        self.past.add(text)
+        self.sources.past.add(text)
         self._walk = None
         self._write("")
         self.post_message(self.Submitted(self, text, self.attachments.take(), when_busy))
@@ -237,64 +227,41 @@ class PromptBox(TextArea):
         word = self._at_cursor()
         if word == self._word:
             return
-        if word is None or (self._left and (word.kind, word.start) == (
-            self._left.kind, self._left.start
-        )):  # fmt: skip
+        if word is None or word.is_at_place_of(self._left):
             self._left = self._left if word else None
             self._close()
             return
         self._word, self._left = word, None
         match word.kind:
             case "command":
-                self._offer_commands(word)
+                self._offer(word, *self.sources.find_commands(word.query))
             case "file":
                 self.run_worker(self._offer_files(word), group="files", exclusive=True)
             case "past":
                 self.run_worker(self._offer_past(word), group="past", exclusive=True)
 
-    def _at_cursor(self) -> _Word | None:
+    def _at_cursor(self) -> CompletedWord | None:
         if self._searching is not None:
-            return _Word("past", self.text)
+            return CompletedWord("past", self.text)
         if self.selection.start != self.selection.end:
             return None
         row, column = self.cursor_location
         before = self.document.get_line(row)[:column]
-        if row == 0 and _COMMAND.fullmatch(before) and "\n" not in self.text:
-            return _Word("command", before)
-        found = reference(before)
-        if found and not self.text.startswith("!"):
-            return _Word("file", found.query, (row, found.start))
-        return None
+        return word_before(row, before, self.text)
 
-    def _offer_commands(self, word: _Word) -> None:
-        known = {one.word: one for one in reversed(self.commands())}
-        query = word.query.lower()
-        begin = [one for name, one in sorted(known.items()) if name.lower().startswith(query)]
-        inner = [
-            one for name, one in sorted(known.items())
-            if query[1:] in name.lower() and one not in begin
-        ]  # fmt: skip
-        self._offer(word, [*begin, *inner])
+    async def _offer_files(self, word: CompletedWord) -> None:
+        async with aclosing(self.sources.find_files(word.query)) as found:
+            async for choices, note in found:
+                if word != self._word:
+                    break
+                self._offer(word, choices, note)
 
-    async def _offer_files(self, word: _Word) -> None:
-        while (found := await self._files.find(word.query)) is not None and word == self._word:
-            note = "looks at the files…" if self._files.looking else ""
-            if not found and not self._files.looking:
-                note = "no file has these letters"
-            elif self._files.cut and not self._files.looking:
-                note = "there are more files than are known here"
-            self._offer(word, [Completion(path) for path in found], note)
-            if not self._files.looking:
-                break
-            await self._files.more()
-
-    async def _offer_past(self, word: _Word) -> None:
-        found = matching(await self.past.read(), word.query)
+    async def _offer_past(self, word: CompletedWord) -> None:
+        offer = await self.sources.find_prompts(word.query)
         if word == self._word:
-            note = "" if found else "nothing like it was asked here"
-            self._offer(word, [Completion(one) for one in found[:200]], note)
+            self._offer(word, *offer)
 
-    def _offer(self, word: _Word, choices: Sequence[Completion], note: str = "") -> None:
+    def _offer(self, word: CompletedWord, choices: Sequence[Completion], note: str = "") -> None:
         self._offered = word
         self.completions.offer(choices, note)
 
@@ -307,7 +274,9 @@ class PromptBox(TextArea):
     def _complete(self, *, by_enter: bool = False) -> bool:
         """Inserts the completion. False if the prompt is to be sent: a command chosen by enter."""
         chosen, word = self.completions.current, self._word
-        if chosen is None or word is None or not self._meant(chosen, word):
+        if chosen is None or word is None:
+            return False
+        if word != self._offered and not word.accepts(chosen):
             return False
         end = self.cursor_location
         match word.kind:
@@ -334,10 +303,6 @@ class PromptBox(TextArea):
             self._close()
         return True
 
-    def _meant(self, chosen: Completion, word: _Word) -> bool:
-        """True if the choice matches the typed text; the list may still show older results."""
-        return word == self._offered or (word.kind == "file" and fits(chosen.word, word.query))
-
     def action_close(self) -> None:
         """Closes the list; restores the draft after a history search."""
         if self._searching is not None:
@@ -349,7 +314,7 @@ class PromptBox(TextArea):
         else:
             raise SkipAction
 
-    def _leave(self, word: _Word) -> None:
+    def _leave(self, word: CompletedWord) -> None:
         self._left = word
         self._close()
 
@@ -380,14 +345,14 @@ class PromptBox(TextArea):
             if by < 0:
                 return
             draft = self.text
-            past = await self.past.read()
+            past = await self.sources.past.read()
             if self.text != draft:
                 return  # the text was edited meanwhile
             if self._walk is None or self._walk.text != draft:
                 self._walk = HistoryCursor(draft, past)
         if not self._walk.step(by):
             return
-        self._left = _Word("command", "")
+        self._left = CompletedWord("command", "")
         self._write(self._walk.text, at_start=by > 0)
         if self._walk.at_draft:
             self._walk = None
@@ -430,7 +395,7 @@ class PromptBox(TextArea):
         """Attaches the image on the desktop clipboard, else pastes the copied text."""
 
         async def take() -> Sequence[File]:
-            image = await clipboard_image(self._folder)
+            image = await clipboard_image(self.sources.folder)
             if image is None:
                 super(PromptBox, self).action_paste()
             return [image] if image else []

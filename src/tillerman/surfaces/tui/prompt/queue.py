@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tillerman.core.transcript_blocks import TextBlock, Turn
+from tillerman.core.transcript.blocks import TextBlock, Turn
 
 TURNS = 30  # latest turns searched; each consumes one queued prompt
 

@@ -20,7 +20,7 @@ from tillerman.core.agent import Exit
 from tillerman.core.errors import UsageError
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.rendering import formatting
-from tillerman.surfaces.tui.ansi_colors import colored
+from tillerman.surfaces.tui.terminal.ansi_colors import colored
 
 MOST = 400_000  # characters; only the end of longer output is stored
 SHOWN = 15  # lines

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tillerman.core.permission.shell.programs.archives import ROWS as ARCHIVES
-from tillerman.core.permission.shell.programs.builds import ROWS as BUILDS
-from tillerman.core.permission.shell.programs.containers import ROWS as CONTAINERS
-from tillerman.core.permission.shell.programs.coreutils import ROWS as COREUTILS
-from tillerman.core.permission.shell.programs.editors import ROWS as EDITORS
-from tillerman.core.permission.shell.programs.files import ROWS as FILES
-from tillerman.core.permission.shell.programs.git import ROWS as GIT
-from tillerman.core.permission.shell.programs.interpreters import ROWS as INTERPRETERS
-from tillerman.core.permission.shell.programs.network import ROWS as NETWORK
-from tillerman.core.permission.shell.programs.packages import ROWS as PACKAGES
 from tillerman.core.permission.shell.programs.row import Row
-from tillerman.core.permission.shell.programs.search import ROWS as SEARCH
-from tillerman.core.permission.shell.programs.shells import ROWS as SHELLS
-from tillerman.core.permission.shell.programs.system import ROWS as SYSTEM
-from tillerman.core.permission.shell.programs.text import ROWS as TEXT
-from tillerman.core.permission.shell.programs.wrappers import ROWS as WRAPPERS
+from tillerman.core.permission.shell.programs.tables.archives import ROWS as ARCHIVES
+from tillerman.core.permission.shell.programs.tables.builds import ROWS as BUILDS
+from tillerman.core.permission.shell.programs.tables.containers import ROWS as CONTAINERS
+from tillerman.core.permission.shell.programs.tables.coreutils import ROWS as COREUTILS
+from tillerman.core.permission.shell.programs.tables.editors import ROWS as EDITORS
+from tillerman.core.permission.shell.programs.tables.files import ROWS as FILES
+from tillerman.core.permission.shell.programs.tables.git import ROWS as GIT
+from tillerman.core.permission.shell.programs.tables.interpreters import ROWS as INTERPRETERS
+from tillerman.core.permission.shell.programs.tables.network import ROWS as NETWORK
+from tillerman.core.permission.shell.programs.tables.packages import ROWS as PACKAGES
+from tillerman.core.permission.shell.programs.tables.search import ROWS as SEARCH
+from tillerman.core.permission.shell.programs.tables.shells import ROWS as SHELLS
+from tillerman.core.permission.shell.programs.tables.system import ROWS as SYSTEM
+from tillerman.core.permission.shell.programs.tables.text import ROWS as TEXT
+from tillerman.core.permission.shell.programs.tables.wrappers import ROWS as WRAPPERS
 
 _FAMILIES = (
     ARCHIVES, BUILDS, CONTAINERS, COREUTILS, EDITORS, FILES, GIT, INTERPRETERS,

@@ -1,0 +1,1 @@
+"""Expansions of shell words: braces, parameters, arithmetic, globs."""

@@ -1,0 +1,1 @@
+"""Rows of the program table, by kind of program."""

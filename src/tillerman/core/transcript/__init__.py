@@ -1,0 +1,1 @@
+"""The log folded for reading: transcript, turn results, summaries and titles."""

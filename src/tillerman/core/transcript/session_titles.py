@@ -1,0 +1,43 @@
+"""Detects session titles that an agent made from added text instead of the user's prompt.
+
+Many agents name a conversation after the beginning of its first prompt, which may be preceded by a
+summary of an earlier conversation or an attached file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tillerman.core.agent import File, Prompt
+from tillerman.core.transcript.handoff_summary import EARLIER, UNFINISHED
+
+_OPENINGS = (EARLIER, UNFINISHED, '<file name="')
+LONGEST = 20_000  # characters of a file that are searched
+_LEAST = 8  # minimum characters of a title to identify its source
+
+
+def added_words(prompt: Prompt, sent: str = "") -> str:
+    """The text sent to an agent besides the user's prompt: `sent`, and the texts of files."""
+    return "\n".join([sent, *_texts(prompt.files)])
+
+
+def is_of_added_words(title: str, prompt: str, added: str) -> bool:
+    words = _plain(title)
+    if any(_begins_alike(words, _plain(opening)) for opening in _OPENINGS):
+        return True
+    if len(words) < _LEAST or words in _plain(prompt):
+        return False
+    return words in _plain(added)
+
+
+def _begins_alike(words: str, opening: str) -> bool:
+    """Compares the beginnings only, because a title may be truncated."""
+    return words.startswith(opening) or (len(words) >= _LEAST and opening.startswith(words))
+
+
+def _texts(files: Sequence[File]) -> list[str]:
+    return [file.data[:LONGEST].decode("utf-8", "ignore") for file in files]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip("….").rstrip()

@@ -1,0 +1,1 @@
+"""Key bindings: those of the app, the configured key map, and focus scopes."""

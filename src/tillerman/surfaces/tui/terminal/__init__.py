@@ -1,0 +1,1 @@
+"""The terminal behind the screen: driver, colors, sanitized output, bell."""

@@ -1,0 +1,1 @@
+"""Contents of files: text, images and archives, with secrets redacted."""

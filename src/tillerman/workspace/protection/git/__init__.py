@@ -1,0 +1,1 @@
+"""Reads a repository without running its programs: folders, config, index, known commits."""

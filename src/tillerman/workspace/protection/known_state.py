@@ -1,0 +1,119 @@
+"""Known state of the protected files: scanned, changed by what is adopted, and saved to disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from tillerman.workspace.protection.differences import is_in_new_folder, is_inside
+from tillerman.workspace.protection.protected_names import MOST_FOLDERS, look
+from tillerman.workspace.protection.protected_state import NOTHING, PathNode, State
+from tillerman.workspace.protection.restore.held_folders import HeldFolders
+
+
+class KnownState:
+    """The state that counts as correct. Not thread-safe: `Checker` locks it."""
+
+    def __init__(
+        self, folders: HeldFolders, saved: SavedState, *, role: str, skipped: frozenset[str]
+    ) -> None:
+        self.state = NOTHING
+        self._folders = folders
+        self._saved = saved
+        self._role, self._skipped = role, skipped
+
+    def scan(self, *, baseline: bool, most: int = MOST_FOLDERS) -> State:
+        """Scans the files. `baseline`: also folders that are not known yet."""
+        found = look(
+            self._folders.root,
+            self.state,
+            baseline=baseline,
+            role=self._role,
+            skipped=self._skipped,
+            most=most,
+        )
+        return found._replace(made=self.state.made)
+
+    def save(self) -> None:
+        """Saves the state for a restarted harness."""
+        self._saved.write(self.state)
+
+    def load(self) -> bool:
+        """Loads what an earlier harness saved; False if there is nothing."""
+        state = self._saved.read()
+        if state is not None:
+            self.state = state
+        return state is not None
+
+    def add_new_folders(self) -> dict[str, PathNode]:
+        """Scans folders that are not known yet; returns the protected names in them."""
+        before, grown = self.state, self.scan(baseline=True)
+        nodes = grown.nodes.items()
+        new = {path: node for path, node in nodes if is_in_new_folder(path, before, grown)}
+        self.state = before._replace(
+            nodes={**before.nodes, **new},
+            words={**grown.words, **before.words},
+            folders={**grown.folders, **before.folders},
+            behind=tuple(dict.fromkeys((*before.behind, *grown.behind))),
+            closed=before.closed | {path for path in grown.closed if path in new},
+            whole=grown.whole,
+        )
+        return new
+
+    def set_node(self, path: str, node: PathNode) -> None:
+        self.state = self.state._replace(nodes={**self.state.nodes, path: node})
+
+    def adopt(self, path: str, is_right: Callable[[State], bool] = lambda seen: True) -> bool:
+        """Adopts what lies there if `is_right` accepts what was seen: it may change at any time."""
+        now, nodes = self.scan(baseline=True), dict(self.state.nodes)
+        if not is_right(now):
+            return False
+        for one in [one for one in nodes if is_inside(one, path)]:
+            del nodes[one]
+        nodes |= {one: node for one, node in now.nodes.items() if is_inside(one, path)}
+        self.state = self.state._replace(nodes=nodes, made=self.state.made & nodes.keys())
+        return True
+
+    def refresh_marks(self) -> None:
+        """Updates marks of unchanged files, but never the content of changed ones."""
+        before, now = self.state, self.scan(baseline=False)
+        nodes = dict(before.nodes)
+        for path, node in before.nodes.items():
+            if (other := now.nodes.get(path)) and other.same(node):
+                nodes[path] = node._replace(mark=other.mark)
+        folders = {
+            path: seen
+            for path, seen in before.folders.items()
+            if path in now.folders or seen.role != "empty"
+        }
+        self.state = before._replace(
+            at=now.at, nodes=nodes, words=now.words, folders={**folders, **now.folders}
+        )
+
+
+class SavedState:
+    """Reads and writes the state. `path` is None if nothing is saved."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def write(self, state: State) -> None:
+        if self._path:
+            with suppress(OSError):
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                draft = self._path.with_name(f"{self._path.name}.new")
+                draft.write_bytes(msgspec.msgpack.encode(state))
+                draft.replace(self._path)
+
+    def read(self) -> State | None:
+        if self._path:
+            with suppress(OSError, msgspec.MsgspecError):
+                return msgspec.msgpack.decode(self._path.read_bytes(), type=State)
+        return None
+
+    def remove(self) -> None:
+        if self._path:
+            self._path.unlink(missing_ok=True)

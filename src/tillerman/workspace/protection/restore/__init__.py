@@ -1,0 +1,1 @@
+"""Undoes changes of protected files: restores them and quarantines what replaced them."""
