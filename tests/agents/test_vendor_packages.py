@@ -20,7 +20,7 @@ MAY_NAME = {
     "config/value_types.py": "the example in an error message",
     "core/agent_files.py": "generated from the files.toml of all packages",
     "core/permission/search_paths.py": "whose search tool takes patterns that exclude files",
-    "core/permission/shell/programs/editors.py": "an editor's command",
+    "core/permission/shell/programs/tables/editors.py": "an editor's command",
     "surfaces/tui/conversation/welcome.py": "a variant that is not selected automatically",
     "testing/model_double": "the APIs of model makers",
     "workspace/branch/skill_file.py": "in which order the skill folders of other tools are read",
