@@ -45,15 +45,17 @@ def test_a_plug_in_for_a_supported_version_is_loaded(install, built_for: BuiltFo
 
 @pytest.mark.parametrize("part", BuiltFor._fields)
 def test_a_plug_in_for_a_newer_version_asks_for_an_update_of_tillerman(install, part: str) -> None:  # type: ignore[no-untyped-def]
-    install(NEWEST._replace(**{part: getattr(NEWEST, part) + 1}))
-    with pytest.raises(ConfigError, match=f"needs version 2 of the agent {part}") as caught:
+    newer = getattr(NEWEST, part) + 1
+    install(NEWEST._replace(**{part: newer}))
+    with pytest.raises(ConfigError, match=f"needs version {newer} of the agent {part}") as caught:
         agents.load("acme")
     assert "update tillerman" in caught.value.hint
 
 
 @pytest.mark.parametrize("part", BuiltFor._fields)
 def test_a_plug_in_for_a_dropped_version_asks_for_an_update_of_itself(install, part: str) -> None:  # type: ignore[no-untyped-def]
-    install(OLDEST._replace(**{part: getattr(OLDEST, part) - 1}))
-    with pytest.raises(ConfigError, match=f"version 0 of the agent {part}") as caught:
+    dropped = getattr(OLDEST, part) - 1
+    install(OLDEST._replace(**{part: dropped}))
+    with pytest.raises(ConfigError, match=f"version {dropped} of the agent {part}") as caught:
         agents.load("acme")
     assert caught.value.hint == "update the agent's package"
