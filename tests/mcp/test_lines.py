@@ -30,7 +30,7 @@ BROKEN = {
     ),
     "deep, its id last": (
         b'{"jsonrpc":"2.0","method":"ping","params":{"x":%s%s},"id":"s81"}'
-        % (b'{"a":' * 5_000 + b"1", b"}" * 5_000),
+        % (b'{"a":' * 50_000 + b"1", b"}" * 50_000),
         "s81",
         PARSE,
     ),
