@@ -1,6 +1,6 @@
-"""Writes what the documents say of the code: the tree and the events in ARCHITECTURE.md, the
-settings in docs/cli.md, slash commands and keys in docs/terminal.md, the pages about agents, and
-core/agent_files.py and config/model_table.toml.
+"""Writes what the documents say of the code: the turn, the tree and the events in ARCHITECTURE.md,
+the settings in docs/cli.md, slash commands and keys in docs/terminal.md, the pages about agents,
+and core/agent_files.py and config/model_table.toml.
 
 `python docs/generate.py` writes, `--check` says what has drifted and fails.
 """
@@ -20,6 +20,7 @@ from model_table import table
 
 from tillerman.config.settings import SETTINGS
 from tillerman.core.events import Event
+from tillerman.sessions.runner.turn_state import TRANSITIONS, TurnAction, TurnState
 from tillerman.surfaces.tui.commands import COMMANDS
 from tillerman.surfaces.tui.keys import keymap
 from tillerman.surfaces.tui.keys.focus_scopes import PLACES
@@ -48,6 +49,23 @@ def events() -> str:
         tag = kind.__struct_config__.tag
         rows.append(f"| `{tag}` | {', '.join(names)} |")
     return "\n".join(rows) + "\n"
+
+
+def turn() -> str:
+    """What each input does in each state of a turn, and the state that follows if it changes."""
+    states = list(TurnState)
+    rows = ["| | " + " | ".join(state.value for state in states) + " |", "| --- " * 5 + "|"]
+    for input, cells in TRANSITIONS.items():
+        shown = [_cell(state, *cell) for state, cell in zip(states, cells, strict=True)]
+        rows.append(f"| {input.value} | {' | '.join(shown)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _cell(state: TurnState, action: TurnAction, following: TurnState) -> str:
+    if following is state:
+        return action.value
+    named = "" if action is TurnAction.NOTHING else f"{action.value} "
+    return f"{named}→ *{following.value}*"
 
 
 def settings() -> str:
@@ -91,7 +109,7 @@ def _says(path: Path) -> str:
 def parts() -> dict[Path, str]:
     """The documents that are written by hand, with what is generated in them."""
     made = {"tree": tree(), "events": events(), "settings": settings(), "commands": commands()}
-    made["keys"] = keys()
+    made |= {"keys": keys(), "turn": turn()}
     return {
         document: PARTS.sub(lambda part: part[1] + made[part[2]] + part[3], document.read_text())
         for document in (ROOT / "ARCHITECTURE.md", ROOT / "docs/cli.md", ROOT / "docs/terminal.md")

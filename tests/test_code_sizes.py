@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-from code_sizes import LONGEST_FUNCTION, MOST_LINES, problems
+from tests.code_sizes import LONGEST_FUNCTION, MOST_LINES, problems
 
 
 def function(lines: int, above: str = "") -> str:

@@ -38,6 +38,7 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = tmp_path / "site" / "tillerman_acme-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "entry_points.txt").write_text("[tillerman.agents]\nacme = tillerman_acme:agent\n")
+    monkeypatch.syspath_prepend(ACME)
     monkeypatch.syspath_prepend(tmp_path / "site")
 
 

@@ -303,13 +303,17 @@ async def test_a_resumed_session_and_one_that_is_handed_over_raise_no_alarm(desk
 class Watched:
     def __init__(self, *asks: Any) -> None:
         self.alarms: list[str] = []
-        self.gate = BypassDetector(lambda failure: self.alarms.append(failure.message))
+        self.gate = BypassDetector()
         self.gate.opened("Mock", frozenset(asks))
 
     def call(self, id: str, tool: str = "Bash", outcome: Any = "completed", said: str = "") -> None:
-        self.gate.hear(ToolStarted(call_id=id, tool=tool, name=tool, title=tool))
         content = (Text(said),) if said else ()
-        self.gate.hear(ToolFinished(call_id=id, outcome=outcome, content=content))
+        for event in (
+            ToolStarted(call_id=id, tool=tool, name=tool, title=tool),
+            ToolFinished(call_id=id, outcome=outcome, content=content),
+        ):
+            if failure := self.gate.observe(event):
+                self.alarms.append(failure.message)
 
     def allow(self, call_id: str | None, tool: str = "Bash", option: str = "allow") -> None:
         request = PermissionRequested(request_id="r", tool=tool, title=tool, call_id=call_id)

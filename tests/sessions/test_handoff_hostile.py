@@ -53,7 +53,7 @@ async def test_what_an_agent_says_after_its_end_does_not_end_the_turn_of_the_nex
 def test_an_agent_that_is_always_rate_limited_is_not_asked_for_ever(after: float) -> None:
     limited = Failure(kind="rate_limited", message="later", retry_after=after)
     asked = FallbackPolicy(FallbackRules(rate_limit="wait", wait=900))
-    waits = [asked.way_on(limited, visible=False) for _ in range(200)]
+    waits = [asked.next_step(limited, visible=False) for _ in range(200)]
     assert None in waits
     assert all(way.seconds >= 0 for way in waits if isinstance(way, RetryAfter))
 

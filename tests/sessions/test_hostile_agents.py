@@ -24,7 +24,7 @@ from tillerman.core.events import (
     TurnStarted,
 )
 from tillerman.sessions.run_settings import TurnLimits
-from tillerman.sessions.runner import runner
+from tillerman.sessions.runner import turn_lifecycle
 from tillerman.sessions.session import Session
 
 FOREVER = {"send": {"type": "tasks", "tasks": [{"task_id": "b1", "title": "for ever"}]}}
@@ -47,7 +47,7 @@ def ends(entries: list[Entry]) -> list[int]:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Background work gets little time to end."""
-    monkeypatch.setattr(runner, "CANCEL_GRACE", 0.5)
+    monkeypatch.setattr(turn_lifecycle, "CANCEL_GRACE", 0.5)
 
 
 @pytest.mark.usefixtures("hasty")

@@ -23,7 +23,7 @@ from tillerman.core.events import (
     UsageReported,
 )
 from tillerman.core.failure import Failure, exit_code
-from tillerman.sessions.limits.enforcer import LimitEnforcer
+from tillerman.sessions.limits.enforcer import LimitEnforcer, StopAgent
 from tillerman.sessions.limits.timers import Timers
 from tillerman.sessions.limits.usage_meter import UsageMeter
 from tillerman.sessions.run_settings import TurnLimits
@@ -275,15 +275,16 @@ async def test_what_works_on_when_the_limit_is_passed_at_the_end_of_a_turn_is_en
 async def test_a_turn_that_an_agent_begins_when_the_limit_is_passed_is_stopped_at_once() -> None:
     limits = TurnLimits(tokens=25)
     meter = UsageMeter(limits, lambda: pytest.fail("no price is asked for"))
-    stopped: list[Failure] = []
-    guard = LimitEnforcer(
-        limits, meter, Timers(), agent=lambda: "mock", stop=stopped.append, warn=pytest.fail
-    )
-    guard.begin_turn()
-    guard.use(UsageReported(input_tokens=30), None)
+    guard = LimitEnforcer(limits, meter, Timers(pytest.fail))
+    assert guard.begin_turn() == ()
+    used = guard.use(UsageReported(input_tokens=30), None)
     guard.end_turn()
-    guard.begin_turn()
-    assert [why.kind for why in stopped] == ["token_limit", "token_limit"]
+    effects = (*used, *guard.begin_turn())
+    assert [effect.why.kind for effect in effects if isinstance(effect, StopAgent)] == [
+        "token_limit",
+        "token_limit",
+    ]
+    assert len(effects) == 2
 
 
 async def test_what_a_turn_left_running_is_under_its_clock_too(desk: Desk) -> None:

@@ -138,7 +138,7 @@ async def test_what_the_agent_withdraws_by_its_name_is_closed_by_ours(desk: Desk
 def test_names_can_be_typed_into_a_shell(theirs: str, ours: str) -> None:
     naming = RequestIds()
     assert naming.name(theirs, ()) == ours
-    assert (naming.ours(theirs), naming.theirs(ours)) == (ours, theirs)
+    assert (naming.public_id(theirs), naming.vendor_id(ours)) == (ours, theirs)
 
 
 def test_no_name_is_given_twice() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+import pytest
+
 from tillerman.core.events import PermissionRequested, RequestAnswered
 from tillerman.core.permission import DecisionContext, Policy
 from tillerman.sessions.limits.timers import Timers
@@ -16,11 +18,11 @@ async def test_more_requests_than_a_person_could_answer_are_denied_at_once() -> 
     def answered(request: Request, event: RequestAnswered) -> None:
         told.append(event)
 
-    requests = OpenRequests(Policy(()), Timers(), None, answered)
+    requests = OpenRequests(Policy(()), Timers(pytest.fail), None, answered)
     for number in range(MOST_OPEN + 100):
         request = PermissionRequested(request_id=str(number), tool="Bash", title="ls", input={})
         requests.open(request)
-        requests.judge(request, DecisionContext(cwd=PurePath("/proj")))
+        requests.resolve_or_wait(request, DecisionContext(cwd=PurePath("/proj")))
     assert [event.answer.option for event in told] == ["deny"] * 100
     assert {event.by for event in told} == {"policy"}
     requests.withdraw_all()

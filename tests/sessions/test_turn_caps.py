@@ -61,7 +61,7 @@ def intake(tmp_path: Path) -> EventSanitizer:
 
 def kept(intake: EventSanitizer, events: list[Event]) -> list[Event]:
     heard = [DecodedLine(encode(event), [event]) for event in events]
-    return [event for one in intake.take(heard) for event in one.events]
+    return [event for one in intake.sanitize(heard) for event in one.events]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,14 +74,14 @@ def test_what_others_wait_for_is_bounded_too_and_its_loss_is_told(
     assert 2 * sum(len(encode(event)) for event in events) < LEAST_STEERING + 2 * CAP
     assert events[-2:] == [AT_REST, END]
     assert [event.kind for event in events if isinstance(event, Notice)] == ["truncated"]
-    [notice] = intake.rest()
+    [notice] = intake.flush()
     assert isinstance(notice, Notice)
     assert notice.text.startswith("dropped ")
 
 
 def test_the_next_turn_has_the_whole_cap_again(intake: EventSanitizer) -> None:
     kept(intake, [_asked(number) for number in range(3_000)])
-    intake.rest()
+    intake.flush()
     intake.new_turn()
     assert kept(intake, [_asked(1), AT_REST]) == [_asked(1), AT_REST]
 

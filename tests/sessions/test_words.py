@@ -40,9 +40,9 @@ def lines(*events: Event) -> list[DecodedLine]:
 
 def test_pieces_of_one_message_stay_together(intake: EventSanitizer) -> None:
     batch = lines(chunk("one "), chunk("two "), chunk("three "))
-    taken = intake.take_at_once(batch)
+    taken = intake.sanitize_batch(batch)
     assert isinstance(taken, ChunkBatch)
-    assert taken.heard == batch
+    assert taken.lines == batch
     assert taken.whole == chunk("one two three ")
 
 
@@ -61,21 +61,21 @@ def test_what_is_not_of_the_message_is_gone_through_piece_by_piece(
 ) -> None:
     events: list[Event] = [chunk("one "), chunk("two ")]
     events.insert(place, other)
-    taken = intake.take_at_once(lines(*events))
+    taken = intake.sanitize_batch(lines(*events))
     assert not isinstance(taken, ChunkBatch)
     assert [event for heard in taken for event in heard.events] == events
 
 
 def test_a_line_of_two_pieces_is_gone_through_too(intake: EventSanitizer) -> None:
     two = DecodedLine(b"{}", [chunk("one "), chunk("two ")])
-    taken = intake.take_at_once([*lines(chunk("zero ")), two])
+    taken = intake.sanitize_batch([*lines(chunk("zero ")), two])
     assert not isinstance(taken, ChunkBatch)
     assert [heard.events for heard in taken] == [[chunk("zero ")], [chunk("one "), chunk("two ")]]
 
 
 def test_a_secret_over_many_pieces_is_found(intake: EventSanitizer) -> None:
     pieces = [chunk(SECRET[at : at + 3]) for at in range(0, len(SECRET), 3)]
-    taken = intake.take_at_once(lines(chunk("it is "), *pieces, chunk(" so")))
+    taken = intake.sanitize_batch(lines(chunk("it is "), *pieces, chunk(" so")))
     assert not isinstance(taken, ChunkBatch)
     heard = list(taken)
     text = "".join(e.text for one in heard for e in one.events if isinstance(e, MessageChunk))
@@ -88,7 +88,7 @@ def test_a_secret_over_two_batches_is_found(intake: EventSanitizer) -> None:
     events = [
         event
         for batch in (lines(chunk("it is "), chunk(first)), lines(chunk(second), chunk(" so")))
-        for heard in intake.take(batch)
+        for heard in intake.sanitize(batch)
         for event in heard.events
     ]
     assert "".join(e.text for e in events if isinstance(e, MessageChunk)) == "it is [secret:KEY] so"
@@ -100,8 +100,8 @@ def test_words_over_the_turns_cap_are_dropped_one_by_one(intake: EventSanitizer)
     def kept(size: int) -> int:
         intake.new_turn()
         batches = [lines(*[chunk("word " * 20)] * size) for _ in range(100 // size)]
-        events = [e for batch in batches for heard in intake.take(batch) for e in heard.events]
-        intake.rest()
+        events = [e for batch in batches for heard in intake.sanitize(batch) for e in heard.events]
+        intake.flush()
         return sum(isinstance(event, MessageChunk) for event in events)
 
     assert 0 < kept(1) < 100

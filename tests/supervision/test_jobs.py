@@ -20,7 +20,7 @@ from tillerman.supervision.client.child_processes import FileBackedProcess, Proc
 from tillerman.supervision.client.orphan_sweep import sweep
 from tillerman.supervision.client.supervision_levels import Level
 from tillerman.supervision.client.warden_client import WardenClient
-from tillerman.supervision.protocol.rendezvous import DOOR, KEY, knock
+from tillerman.supervision.protocol.rendezvous import KEY, SOCKET, connect_to_warden
 from tillerman.supervision.warden import exit_file
 from tillerman.supervision.warden.output_pump import FEED_CAP
 
@@ -168,7 +168,11 @@ async def test_a_killed_one_keeps_what_it_said_and_tells_that_it_was_told_to(
     await grown_to(job, 5)
     await job.kill()
     end = await ended(job)
-    assert (end.exit, end.why, end.sizes.stdout) == (Exit(None, signal.SIGKILL), exit_file.TOLD, 5)
+    assert (end.exit, end.why, end.sizes.stdout) == (
+        Exit(None, signal.SIGKILL),
+        exit_file.REQUESTED,
+        5,
+    )
     assert ProcessEnded.read(tmp_path / "a") == end._replace(at=round(end.at, 3))
     assert kills.wait_until_gone(token, within=0) == []
 
@@ -402,7 +406,7 @@ async def test_who_came_back_can_end_it_all_at_once(
     assert kills.wait_until_gone(token, within=0) == []
     end = ProcessEnded.read(tmp_path / "a")
     assert end
-    assert end.why == exit_file.TOLD
+    assert end.why == exit_file.REQUESTED
 
 
 async def test_a_connection_is_the_renewal(level: Level, tmp_path: Path, marker: str) -> None:
@@ -492,7 +496,7 @@ async def test_guests_who_say_nothing_keep_nobody_from_working(
     for _ in range(40):
         end = socket.socket(socket.AF_UNIX)
         where = os.open(warden.folder, os.O_RDONLY)
-        end.connect(f"/proc/self/fd/{where}/{DOOR}")
+        end.connect(f"/proc/self/fd/{where}/{SOCKET}")
         os.close(where)
         silent.append(end)
     job = await run(warden, tmp_path / "a", "echo on; sleep 60")
@@ -507,7 +511,7 @@ async def test_a_warden_that_does_not_linger_has_no_door(
 ) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path, marker=marker)
     with pytest.raises(OSError):
-        knock(str(warden.folder), "list")
+        connect_to_warden(str(warden.folder), "list")
     assert await WardenClient.rejoin(warden.folder) is None
     await warden.close()
 

@@ -149,7 +149,7 @@ def test_an_unfinished_record_is_read_as_far_as_it_goes(tmp_path: Path, marker: 
 
 def test_two_sweeps_at_once_share_the_work(tmp_path: Path, marker: str) -> None:
     record(tmp_path, marker)
-    held = WardenRecord.take(str(tmp_path / marker))
+    held = WardenRecord.acquire(str(tmp_path / marker))
     assert held is not None
     assert sweep(tmp_path) == []
     held.remove()

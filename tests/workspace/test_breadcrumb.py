@@ -41,7 +41,7 @@ async def test_without_a_pull_request_git_alone_tells(
     for step in BEFORE[name]:
         change(branch, git, step)
     found = await look(branch)
-    assert (found.status.label, found.no_news) == (name.split(maxsplit=1)[0], None)
+    assert (found.status.label, found.unavailable) == (name.split(maxsplit=1)[0], None)
 
 
 @pytest.mark.parametrize("dirty", [False, True])
@@ -100,4 +100,4 @@ async def test_without_news_the_git_half_stays_with_a_hint(
     change(branch, git, "dirty")
     found = await look(branch)
     assert found.status.label == "DIRTY"
-    assert found.no_news and found.no_news.hint
+    assert found.unavailable and found.unavailable.hint

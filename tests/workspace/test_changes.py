@@ -35,7 +35,7 @@ async def changes(root: Path, turn: Callable[[], object]) -> Changes:
 
 
 def test_closing_a_snapshot_leaves_no_temporary_files(repository: Path) -> None:
-    kept = work_tree_snapshot.take(repository, Deadline(10))
+    kept = work_tree_snapshot.capture(repository, Deadline(10))
     assert kept is not None
     store = kept.store
     assert (store / "index").is_file()
@@ -292,7 +292,7 @@ async def test_a_folder_too_large_to_know_says_so_and_still_tells_what_is_new(ro
     for number in range(20):
         (root / f"old{number}").write_text("x")
     _let_the_file_clock_tick()
-    before = file_signatures.take(root, 5.0, most=10)
+    before = file_signatures.capture(root, 5.0, most=10)
     (root / "new").write_text("y\n")
     assert await changed_since(before) == Changes(
         (FileChange("new", "added", 1, 0),),
@@ -348,7 +348,7 @@ async def test_a_repository_with_too_many_loose_files_says_so_and_still_tells_wh
     for number in range(20):
         (repository / f"old{number:02}").write_text("x\n")
     _let_the_file_clock_tick()
-    before = work_tree_snapshot.take(repository, Deadline(10), most=10)
+    before = work_tree_snapshot.capture(repository, Deadline(10), most=10)
     assert before
     (repository / "new").write_text("y\n")
     (repository / "a.py").write_text("one\n")

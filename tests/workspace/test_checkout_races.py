@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tillerman.workspace.protection.protected_names import look
+from tillerman.workspace.protection.protected_names import scan
 from tillerman.workspace.protection.protected_state import NOTHING
 from tillerman.workspace.protection.restore.contents import files_at
 from tillerman.workspace.protection.restore.quarantine import Quarantine
@@ -113,7 +113,7 @@ async def test_git_in_a_hurry_ends_as_it_does_without_a_watcher(
             "sh", "-ec", script, cwd=root, env=environment(folder)
         )
         assert await shell.wait() == 0, (seed, script)
-        await watch.settle()
+        await watch.restore_changes()
         during = outcome(root)
         await hold.end()
         await watch.close()
@@ -129,11 +129,11 @@ def test_only_what_was_judged_is_taken_away(judged: bytes | None, tmp_path: Path
     restorer = Restorer(root, Quarantine(tmp_path / "aside", root))
     restorer.accept()
     folder = restorer.folders.root
-    before = look(folder, NOTHING, baseline=True)
+    before = scan(folder, NOTHING, baseline=True)
     mode = "100644"
     files = {} if judged is None else {WORKFLOW: (mode, judged)}
     (root / WORKFLOW).write_bytes(b"another\n")
-    after = look(folder, before, baseline=False)
+    after = scan(folder, before, baseline=False)
     with pytest.raises(ChangedMeanwhile):
         restorer.undo(WORKFLOW, before, after, files)
     assert (root / WORKFLOW).read_bytes() == b"another\n"
@@ -152,10 +152,10 @@ def test_a_new_folder_that_fills_up_meanwhile_stays_to_be_judged_again(tmp_path:
     restorer = Restorer(root, Quarantine(tmp_path / "aside", root))
     restorer.accept()
     folder = restorer.folders.root
-    before = look(folder, NOTHING, baseline=True)
+    before = scan(folder, NOTHING, baseline=True)
     (root / ".vscode").mkdir()
     (root / ".vscode/tasks.json").write_text("two\n")
-    after = look(folder, before, baseline=False)
+    after = scan(folder, before, baseline=False)
     with pytest.raises(ChangedMeanwhile):
         restorer.undo(".vscode", before, after, {})
     assert (root / ".vscode/tasks.json").read_text() == "two\n"

@@ -12,7 +12,7 @@ import pytest
 from tests.workspace.gh_stand_in import GhStandIn
 from tillerman.core.errors import TillermanError
 from tillerman.workspace.branch.github import GitHub
-from tillerman.workspace.git.repository_state import NoRepository, ask_git, read_repository
+from tillerman.workspace.git.repository_state import NoRepository, query_git, read_repository
 from tillerman.workspace.git.safe_config import GitSetting, overrides
 
 Git = Callable[..., str]
@@ -71,7 +71,7 @@ def test_the_repository_would_run_it_when_looked_at_plainly(
 async def test_looking_runs_nothing_of_it(hostile: Path, marker: Path) -> None:
     found = await read_repository(hostile)
     assert found.state.changed
-    await ask_git(found, "diff", "--no-ext-diff", "--no-textconv", "HEAD")
+    await query_git(found, "diff", "--no-ext-diff", "--no-textconv", "HEAD")
     assert not marker.exists()
 
 

@@ -33,8 +33,8 @@ HOLDER = """
 import os, signal, sys
 from pathlib import Path
 from tillerman.workspace.git.git import Deadline
-from tillerman.workspace.git.work_tree_snapshot import take
-snapshot = take(Path(sys.argv[1]), Deadline(10))
+from tillerman.workspace.git.work_tree_snapshot import capture
+snapshot = capture(Path(sys.argv[1]), Deadline(10))
 print(snapshot.store, flush=True)
 sys.stdin.readline()
 os.kill(os.getpid(), signal.SIGKILL)
@@ -68,7 +68,7 @@ def test_a_snapshot_is_whole_though_another_process_sweeps(project: Path) -> Non
         sweeper.stdout.readline()
         try:
             for _ in range(12):
-                snapshot = work_tree_snapshot.take(project, Deadline(10))
+                snapshot = work_tree_snapshot.capture(project, Deadline(10))
                 assert snapshot
                 assert snapshot.index.parent.is_dir()
                 snapshot.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tillerman.workspace.protection.differences import changed_instructions, differences
-from tillerman.workspace.protection.protected_names import look, look_again
+from tillerman.workspace.protection.protected_names import rescan, scan
 
 NAMES = (".git/config", ".git/hooks/pre-commit", ".vscode/tasks.json", ".envrc", "lib/.env")
 
@@ -53,18 +53,18 @@ def test_what_a_whole_look_finds_a_quick_one_does_not_pass_over(tmp_path: Path, 
     make(tmp_path)
     root = os.open(tmp_path, os.O_RDONLY)
     try:
-        before = look(root, baseline=True)
+        before = scan(root, baseline=True)
         before = before._replace(at=before.at + 10**10)  # all of it is older than the clock's tick
-        assert look_again(root, before) is not None
+        assert rescan(root, before) is not None
         pick = random.Random(seed)
         for _ in range(pick.randint(1, 3)):
             path = tmp_path / pick.choice((*NAMES, "AGENTS.md", "lib/a.py"))
             if path.is_file():
                 pick.choice(CHANGES)(path)
-        after = look(root, before, baseline=False)
+        after = scan(root, before, baseline=False)
         changed = differences(before, after) or changed_instructions(before, after)
         if changed or after.has_new_folders:
-            again = look_again(root, before)
+            again = rescan(root, before)
             assert again is None or again.has_new_folders, changed
     finally:
         os.close(root)

@@ -106,7 +106,7 @@ def test_a_write_that_changed_the_file_in_place_is_not_lost(root: Path) -> None:
     path.write_text("old text\n")
 
     with ConfinedRoot(root) as confined, confined.slot("a") as slot:
-        seen = slot.look()
+        seen = slot.open_existing()
         assert seen
 
         def is_unchanged() -> bool:

@@ -24,7 +24,7 @@ from tillerman.store.database import Database
 from tillerman.store.process_table import ProcessTable
 from tillerman.supervision.client import foreign_warden
 from tillerman.workspace.files.refusal import Refused
-from tillerman.workspace.processes.process_records import expire, forget, settle
+from tillerman.workspace.processes.process_records import expire, forget, resolve_all_lost
 from tillerman.workspace.processes.shell_processes import MOST, Processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -70,7 +70,7 @@ async def run(
 ) -> WorkspaceProcess:
     on_timeout = how.pop("on_timeout", "kill")
     started = await start(processes, command, "sync", **how)
-    return await processes.see_through(started, timeout, on_timeout)
+    return await processes.wait_or_kill(started, timeout, on_timeout)
 
 
 def text(processes: Processes, process: WorkspaceProcess, stream: str = "stdout") -> str:
@@ -239,7 +239,7 @@ async def test_a_process_of_another_session_is_as_unknown_as_one_that_never_was(
             processes.changed(unknown, 0, 1),
             processes.kill(unknown),
             processes.write(unknown, b"x"),
-            processes.keep(unknown),
+            processes.move_to_background(unknown),
         ):
             with pytest.raises(Refused) as caught:
                 await call
@@ -479,7 +479,7 @@ async def test_what_another_server_looks_after_is_left_alone(
     processes: Processes, home: Path, table: ProcessTable, token: str
 ) -> None:
     process = await start(processes, f"sleep {token}", "background")
-    await settle(table, home / "processes", home / "spawns")
+    await resolve_all_lost(table, home / "processes", home / "spawns")
     found = table.get(process.id)
     assert found
     assert (found.live, alive(process.pid)) == (True, True)

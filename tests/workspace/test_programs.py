@@ -12,7 +12,7 @@ from tillerman.workspace.git.bounded_command import (
     CommandMissing,
     CommandOutput,
     CommandTimeout,
-    ask,
+    query,
 )
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -20,7 +20,7 @@ ENV = {"PATH": os.environ["PATH"]}
 
 async def sh(script: str, cwd: Path, **limits: float) -> CommandOutput:
     seconds, most = limits.get("seconds", 20), int(limits.get("most", 1 << 20))
-    return await ask(("sh", "-c", script), cwd=cwd, env=ENV, seconds=seconds, most=most)
+    return await query(("sh", "-c", script), cwd=cwd, env=ENV, seconds=seconds, most=most)
 
 
 def gone(pid: int) -> bool:
@@ -98,4 +98,4 @@ async def test_a_caller_that_gives_up_at_once_leaves_nothing(tmp_path: Path) -> 
 
 async def test_one_that_is_not_there_is_missing(tmp_path: Path) -> None:
     with pytest.raises(CommandMissing, match="nowhere cannot be started"):
-        await ask(("nowhere",), cwd=tmp_path, env=ENV, seconds=1)
+        await query(("nowhere",), cwd=tmp_path, env=ENV, seconds=1)

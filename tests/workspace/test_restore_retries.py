@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.workspace.protected_tricks import EVIL, GOOD
-from tillerman.workspace.protection import checker, protected_names
+from tillerman.workspace.protection import known_state, protected_names
 from tillerman.workspace.protection.watcher import Watcher
 
 Git = Callable[..., str]
@@ -57,6 +57,7 @@ async def test_what_could_not_be_restored_is_restored_once_it_can_be(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a file that not even root may change")
+@pytest.mark.skipif(not shutil.which("chattr"), reason="chattr is not installed")
 async def test_what_nobody_may_change_is_tried_again_without_any_event(
     root: Path, watch: Watcher
 ) -> None:
@@ -86,9 +87,9 @@ async def test_what_cannot_be_restored_is_reported_once_and_not_polled(
     (root / ".env").write_bytes(b"y" * 11)
     await until(lambda: hold.found)
     looks: list[int] = []
-    real = protected_names.look
+    real = protected_names.scan
     await asyncio.sleep(0.5)
-    monkeypatch.setattr(checker, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    monkeypatch.setattr(known_state, "scan", lambda *a, **b: looks.append(1) or real(*a, **b))
     await asyncio.sleep(1.2)
     assert looks == []
     assert [(one.path, one.restored) for one in await hold.end()] == [(".env", False)]

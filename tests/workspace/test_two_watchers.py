@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.workspace.protected_tricks import EVIL, GOOD
-from tillerman.workspace.protection import checker
+from tillerman.workspace.protection import known_state
 from tillerman.workspace.protection.differences import state_digest
-from tillerman.workspace.protection.protected_names import look
+from tillerman.workspace.protection.protected_names import scan
 from tillerman.workspace.protection.protected_state import State
 from tillerman.workspace.protection.restore.accepted import MOST_IN_DIGEST, Accepted, digest
 from tillerman.workspace.protection.restore.contents import tree_digest
@@ -78,13 +78,13 @@ async def test_what_is_taken_over_is_what_was_accepted_and_not_what_came_between
 
     def look_in_between(*words: Any, **more: Any) -> State:
         if not more["baseline"] or not next(removals, False):
-            return look(*words, **more)
+            return scan(*words, **more)
         (root / ".mcp.json").unlink()
-        seen = look(*words, **more)
+        seen = scan(*words, **more)
         (root / ".mcp.json").write_bytes(GOOD)
         return seen
 
-    monkeypatch.setattr(checker, "look", look_in_between)
+    monkeypatch.setattr(known_state, "scan", look_in_between)
     assert watch.check() == ()
     (root / ".mcp.json").unlink()
     assert [(one.path, one.act, one.restored) for one in watch.check()] == [
@@ -104,7 +104,7 @@ def test_the_digest_of_what_was_seen_is_that_of_what_lies_there(tmp_path: Path) 
         (tmp_path / f".claude/many/{number}").touch()
     (tmp_path / ".env").write_bytes(GOOD)
     root = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
-    seen = look(root, baseline=True)
+    seen = scan(root, baseline=True)
     for name in (".claude", ".env", ".claude/a", ".claude/link"):
         parent, _, last = name.rpartition("/")
         folder = os.open(parent or ".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=root)

@@ -25,8 +25,14 @@ from tillerman.core.errors import IsolationUnavailable
 from tillerman.supervision.isolation import after, confine
 from tillerman.supervision.protocol.launch_warden import command
 from tillerman.workspace.files import inotify
-from tillerman.workspace.protection import checker, protected_names, watch_loop, watcher
-from tillerman.workspace.protection.early_look import early_looks
+from tillerman.workspace.protection import (
+    checker,
+    known_state,
+    protected_names,
+    watch_loop,
+    watcher,
+)
+from tillerman.workspace.protection.early_scan import early_scans
 from tillerman.workspace.protection.restore import quarantine as quarantines
 from tillerman.workspace.protection.watcher import Undone, Watcher
 
@@ -146,8 +152,8 @@ async def test_without_commands_nothing_is_looked_at_until_something_happens(
     assert await run(watch, root, "true") == ()
     await until(watch._loop.is_quiet)
     looks = []
-    real = protected_names.look
-    monkeypatch.setattr(checker, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    real = protected_names.scan
+    monkeypatch.setattr(known_state, "scan", lambda *a, **b: looks.append(1) or real(*a, **b))
     await asyncio.sleep(2 * watch_loop.PAUSE)
     assert looks == []
 
@@ -214,12 +220,12 @@ async def test_a_quiet_command_costs_no_looks_while_it_runs(
 ) -> None:
     (root / ".env").write_bytes(GOOD)
     looks: list[int] = []
-    real = protected_names.look
+    real = protected_names.scan
     hold = await watch.begin()
     shell = await asyncio.create_subprocess_exec("cat", cwd=root, stdin=subprocess.PIPE)
     assert shell.stdin
     await asyncio.sleep(3 * watch_loop.PAUSE)  # the alarm is set
-    monkeypatch.setattr(checker, "look", lambda *a, **b: looks.append(1) or real(*a, **b))
+    monkeypatch.setattr(known_state, "scan", lambda *a, **b: looks.append(1) or real(*a, **b))
     (root / "work.py").write_text("pass\n")
     await asyncio.sleep(3 * watch_loop.PAUSE)
     assert looks == []
@@ -297,7 +303,7 @@ async def test_what_the_harness_accepts_stays(root: Path, watch: Watcher) -> Non
 async def test_what_the_policy_lets_commands_write_stays(root: Path, aside: Path) -> None:
     watch = Watcher(root, aside, allowed=lambda path: path == ".env")
     assert await run(watch, root, "echo a > .env; echo b > .envrc") == (
-        Undone(".envrc", "created", kept=str(only(aside, "content"))),
+        Undone(".envrc", "created", quarantined=str(only(aside, "content"))),
     )
     assert (root / ".env").read_text() == "a\n"
     assert await run(watch, root, "rm .env") == ()
@@ -539,7 +545,7 @@ async def test_new_folders_do_not_push_out_those_that_are_guarded(
 async def test_a_folder_that_was_seen_while_a_command_ran_is_taken_in_at_its_end(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protected_names, "_SETTLED", -(10**18))  # it went on for long after that
+    monkeypatch.setattr(protected_names, "_OLD_AFTER", -(10**18))  # it went on for long after that
     await run(watch, root, "true")
     hold = await watch.begin()
     (root / "late").mkdir()
@@ -627,7 +633,7 @@ async def test_what_is_taken_goes_to_another_file_system_as_a_copy(root: Path) -
         found = await run(watch, root, f"{beside}; mv $d/.claude .; echo evil > .env")
         assert sorted(one.path for one in found) == [".claude", ".env"]
         assert [path.name for path in root.iterdir()] == [".env"]
-        kept = {one.path: Path(one.kept) for one in found}
+        kept = {one.path: Path(one.quarantined) for one in found}
         assert (kept[".claude"] / "a/b").read_text() == "evil\n"
         assert (kept[".claude"] / "l").is_symlink()
         assert not (kept[".claude"] / "f").exists()
@@ -710,7 +716,7 @@ async def test_what_a_program_changes_before_its_session_is_ready_is_undone_or_r
     for name in (".mcp.json", "deep/.env", "deep/er/.env"):
         (root / name).write_bytes(GOOD)
     await asyncio.sleep(0.02)  # the clock of files goes in ticks
-    seen = early_looks(str(root))[str(root)]
+    seen = early_scans(str(root))[str(root)]
     (root / ".mcp.json").write_bytes(EVIL)
     (root / ".env").write_bytes(EVIL)
     (root / ".git/hooks").mkdir(exist_ok=True)
@@ -737,7 +743,7 @@ async def test_folders_that_are_new_at_the_start_are_not_reported(root: Path, as
         (root / f"a{number}").mkdir()
     (root / f"a{watcher.FEW_FOLDERS + 49}/.env").write_bytes(GOOD)
     await asyncio.sleep(0.02)
-    for early in (None, early_looks(str(root))[str(root)]):
+    for early in (None, early_scans(str(root))[str(root)]):
         watch = Watcher(root, aside, early=early)
         assert await run(watch, root, "true") == ()
         await watch.close()

@@ -90,9 +90,9 @@ def _kept(
         secrets, output_cap=terms.output_cap, budget=budget, spill=spill, cwd=cwd
     )
     for event in history:
-        for heard in intake.take([DecodedLine(None, [event])]):
+        for heard in intake.sanitize([DecodedLine(None, [event])]):
             yield from heard.events
-    yield from intake.rest()
+    yield from intake.flush()
 
 
 def _said(events: Sequence[Event]) -> Iterator[tuple[Role, str]]:

@@ -29,7 +29,7 @@ class Prestart:
         self._records = records
         self._level = level
         self.launched = launch_warden(records, self.session, level)
-        self.looks: Mapping[str, State] = {}  # states of protected names before the program started
+        self.scans: Mapping[str, State] = {}  # states of protected names before the program started
 
     def spawn(self, agent: Agent, spec: SessionSpec, terms: RunSettings) -> None:
         """Spawns the agent's program. Does nothing if the program is unknown before the first
@@ -37,7 +37,7 @@ class Prestart:
         from tillerman.agents.stdio.agent import StdioAgent, found
         from tillerman.sessions.enforcement.early_mounts import early_mounts
         from tillerman.supervision.exec_gate.settings import gate_settings
-        from tillerman.workspace.protection.early_look import early_looks
+        from tillerman.workspace.protection.early_scan import early_scans
 
         if terms.supervision != self._level:
             self.drop()
@@ -59,7 +59,7 @@ class Prestart:
                 workspace=spec.cwd,
                 path=path,
             )
-            self.looks = early_looks(str(spec.cwd))
+            self.scans = early_scans(str(spec.cwd))
             self.launched = spawn_early(
                 self.launched,
                 argv,

@@ -99,7 +99,7 @@ class Sessions:
         lease = SessionLease.take(self._paths.leases, row.id)
         assert lease is not None
         created = self.catalog.create(row)
-        early = head.looks if head else {}
+        early = head.scans if head else {}
         order = LaunchPlan(agent, spec, terms)
         session = await self._run(row, order, lease, warden, relay, early=early)
         await asyncio.wrap_future(created)
@@ -235,9 +235,9 @@ class Sessions:
             await asyncio.to_thread(sweep, self._paths.spawns)
         await asyncio.to_thread(work_tree_snapshot.sweep)
         if self.processes.list(live=True):
-            from tillerman.workspace.processes.process_records import settle
+            from tillerman.workspace.processes.process_records import resolve_all_lost
 
-            await settle(self.processes, self._paths.processes, self._paths.spawns)
+            await resolve_all_lost(self.processes, self._paths.processes, self._paths.spawns)
         recovered = []
         for row in self.catalog.open_turns():
             if lease := SessionLease.take(self._paths.leases, row.id):

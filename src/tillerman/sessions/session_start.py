@@ -39,6 +39,7 @@ from tillerman.sessions.run_settings import (
     known_secrets,
     register_secrets,
 )
+from tillerman.sessions.runner.collaborators import LogParts, PermissionParts
 from tillerman.sessions.runner.runner import Runner
 from tillerman.sessions.session import Session, read_all
 from tillerman.store.session_row import SessionRow
@@ -142,7 +143,7 @@ class SessionStart:
         )
         self._runner = runner = self._make_runner()
         self._judged.attach(warden)
-        self._protection.listen(runner.liaison.tell)
+        self._protection.listen(runner.broker.record)
         bench = await self._open_tools()
         runner.warm()
         unwatch = self._watch_storage()
@@ -213,7 +214,7 @@ class SessionStart:
         )
 
     def _report(self, notice: Notice) -> None:
-        self._runner.liaison.tell(notice)
+        self._runner.broker.record(notice)
 
     def _make_runner(self) -> Runner:
         row, order, log, host = self._row, self._order, self._stores.log, self._host
@@ -221,25 +222,31 @@ class SessionStart:
         return Runner(
             order,
             host=host,
-            journal=LogAppender(row.id, log, self._broadcast),
-            intake=EventSanitizer(
-                known,
-                output_cap=terms.output_cap,
-                budget=self._budget,
-                spill=host(terms).spill,
-                cwd=str(order.spec.cwd),
-            ),
-            history=lambda: read_all(log, row.id),
             native_id=row.native_id if order.agent.info.name == row.agent else None,
-            last_turn=row.turns,
-            policy=self._policy,
-            context=self._context,
-            recall=self._session_rules,
-            remembered=self._remembered,
-            shelf=AttachmentIndexer(row.id, self._stores.search, self._stores.attachments, known),
-            relay=self._relay,
+            log=LogParts(
+                appender=LogAppender(row.id, log, self._broadcast),
+                sanitizer=EventSanitizer(
+                    known,
+                    output_cap=terms.output_cap,
+                    budget=self._budget,
+                    spill=host(terms).spill,
+                    cwd=str(order.spec.cwd),
+                ),
+                indexer=AttachmentIndexer(
+                    row.id, self._stores.search, self._stores.attachments, known
+                ),
+                history=lambda: read_all(log, row.id),
+                last_turn=row.turns,
+            ),
+            permissions=PermissionParts(
+                policy=self._policy,
+                context=self._context,
+                recall=self._session_rules,
+                remembered=self._remembered,
+                rules_changed=self._judged.update,
+            ),
+            fallback=self._relay,
             opened=self._tenure.begins,
-            rules_changed=self._judged.update,
             enforcement=self._enforcement,
         )
 
@@ -251,7 +258,7 @@ class SessionStart:
     async def _open_tools(self) -> ToolRunner | None:
         if self._tools is None:
             return None
-        spec, terms, broker = self._order.spec, self._order.terms, self._runner.liaison
+        spec, terms, broker = self._order.spec, self._order.terms, self._runner.broker
         return await self._tools.open(spec, terms, broker, self._known, self._enforcement)
 
     def _watch_storage(self) -> Callable[[], None]:

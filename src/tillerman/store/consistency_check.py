@@ -51,12 +51,12 @@ def damaged_schema(connection: apsw.Connection) -> str:
 
 def damaged_list(connection: apsw.Connection) -> str:
     """Returns the first error in the table of sessions; fast enough for every opening."""
-    return _fault(connection, "PRAGMA integrity_check('sessions')")
+    return _damage(connection, "PRAGMA integrity_check('sessions')")
 
 
 def damaged_anywhere(connection: apsw.Connection) -> str:
     """Returns the first error in any table; reads the whole file."""
-    if fault := _fault(connection, "PRAGMA integrity_check(1)"):
+    if fault := _damage(connection, "PRAGMA integrity_check(1)"):
         return fault
     short = connection.execute(
         "SELECT id FROM sessions LEFT JOIN "
@@ -67,6 +67,6 @@ def damaged_anywhere(connection: apsw.Connection) -> str:
     return f"entries of session {short[0][0]} are missing" if short else ""
 
 
-def _fault(connection: apsw.Connection, check: str) -> str:
+def _damage(connection: apsw.Connection, check: str) -> str:
     found = connection.execute(check).fetchall()
     return "" if found == [("ok",)] else str(found[0][0])

@@ -70,7 +70,7 @@ class Database:
             return cls._open_to_read(path)
         removed = not path.exists() and not log_of(path).exists()
         _make_private(path)
-        lock, alone = _hold(path)
+        lock, alone = _lock(path)
         try:
             if removed:
                 os.ftruncate(lock, 0)
@@ -104,7 +104,7 @@ class Database:
     def _open_to_read(cls, path: Path) -> Database:
         if not path.exists():
             raise StoreError(f"there is no store at {path}", hint="the first session makes it")
-        lock = _hold_to_read(path)
+        lock = _lock_to_read(path)
         database = cls(path, lock, None)
         try:
             migrations.check(database.read(), str(path))
@@ -231,7 +231,7 @@ def _make_private(path: Path) -> None:
         raise _cannot_open(path, error) from error
 
 
-def _hold(path: Path) -> tuple[int, bool]:
+def _lock(path: Path) -> tuple[int, bool]:
     """Locks the lock file; returns also whether the lock is exclusive. Shared after opening."""
     file = path.with_name(f"{path.name}.lock")
     try:
@@ -246,10 +246,10 @@ def _hold(path: Path) -> tuple[int, bool]:
     return lock, True
 
 
-def _hold_to_read(path: Path) -> int | None:
+def _lock_to_read(path: Path) -> int | None:
     """Takes a shared lock; None where no lock file can be created, since nothing can be written."""
     try:
-        lock, _ = _hold(path)
+        lock, _ = _lock(path)
     except StoreReadOnly:
         try:
             lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDONLY | os.O_CLOEXEC)

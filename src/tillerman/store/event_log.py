@@ -152,10 +152,11 @@ class _Batch:
         self._rows: list[Row] = []
         self._blocks: list[tuple[int, bytes]] = []
         self._session = ""
-        self._projection = SessionProjection()
+        self._projection: SessionProjection
 
     def encode(self) -> None:
         sessions = set()
+        self._projection = SessionProjection()
         for entry in self._entries:
             self._rows.append((entry.seq, entry.turn, entry.at, pack_event(entry.event)))
             self._projection.note(entry)

@@ -152,7 +152,7 @@ class Writer:
         retry = FIRST_RETRY
         while not self._reserve.restore():
             with self._changed:
-                if urgent := self._take_urgent():
+                if urgent := self._pop_urgent():
                     return urgent
                 if self._closing:
                     return []
@@ -161,7 +161,7 @@ class Writer:
         self._become("ok")
         return []
 
-    def _take_urgent(self) -> list[_Job]:
+    def _pop_urgent(self) -> list[_Job]:
         lines = {job.line for job in self._jobs if job.urgent}
         group = [job for job in self._jobs if job.urgent or (job.line and job.line in lines)]
         self._jobs = deque(job for job in self._jobs if job not in group)

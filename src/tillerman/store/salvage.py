@@ -76,7 +76,7 @@ def salvage(path: Path) -> SalvageReport:
     with _alone(path):
         mark = DamageMarker(path)
         why = mark.why or "it could not be opened"
-        aside = mark.aside or _put_aside(path, mark, why)
+        aside = mark.aside or _move_aside(path, mark, why)
         fresh = path.with_name(f"{path.name}.fresh")
         for leftover in (fresh, log_of(fresh), index_of(fresh)):
             leftover.unlink(missing_ok=True)
@@ -109,7 +109,7 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _put_aside(path: Path, mark: DamageMarker, why: str) -> Path:
+def _move_aside(path: Path, mark: DamageMarker, why: str) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
     aside.mkdir(mode=0o700)
@@ -141,7 +141,7 @@ def _save(damaged: Path, fresh: Path, why: str, aside: Path) -> SalvageReport:
         connection.execute("BEGIN")
         _copy_rows(connection, damaged)
         unnamed = _name_sessions(connection)
-        lost = sum(_mend_session(connection, *row) for row in _sessions(connection))
+        lost = sum(_repair_session(connection, *row) for row in _sessions(connection))
         lost_blocks = _drop_broken_blocks(connection)
         connection.execute(
             "DELETE FROM attachment_uses WHERE session NOT IN (SELECT number FROM sessions)"
@@ -200,7 +200,7 @@ def _name_sessions(connection: apsw.Connection) -> list[str]:
     return names
 
 
-def _mend_session(connection: apsw.Connection, number: int, known: int, agent: str) -> int:
+def _repair_session(connection: apsw.Connection, number: int, known: int, agent: str) -> int:
     """Fills the gaps in a session's log and updates its row; returns the number of lost entries."""
     lost = _fill_gaps(connection, number, known)
     kept = connection.execute(

@@ -394,7 +394,7 @@ async def test_gh_is_asked_after_a_commit_and_not_after_a_save(
     slow = {name: none[name] for name in ("exit", "stdout", "stderr")} | {"seconds": 0.3}
     gh.answer("pr", "view", **slow)  # while it runs, git is looked at once more
     async with opened(branch) as screen:
-        await screen.until(lambda: screen.bar.crumb and screen.bar.crumb.no_news is None)
+        await screen.until(lambda: screen.bar.crumb and screen.bar.crumb.unavailable is None)
         assert len(gh.asked) == 1
         change(branch, git, "dirty")
         await screen.shows("DIRTY")
@@ -631,11 +631,11 @@ async def test_the_link_of_the_pull_request_is_copied(
 
 def test_why_there_is_no_news_is_told_where_it_helps() -> None:
     usual = Breadcrumb(
-        crumb().repository, no_news=PullRequestUnavailable("no_remote", "it has no remote")
+        crumb().repository, unavailable=PullRequestUnavailable("no_remote", "it has no remote")
     )
     assert notes(RepositorySnapshot(usual)) == []
     out = Breadcrumb(
         crumb().repository,
-        no_news=PullRequestUnavailable("signed_out", "gh is out", "gh auth login"),
+        unavailable=PullRequestUnavailable("signed_out", "gh is out", "gh auth login"),
     )
     assert notes(RepositorySnapshot(out))[-1] == "gh auth login"

@@ -42,7 +42,7 @@ class AgentConnection:
         self.model = order.spec.model  # or as reported by the agent
         self.native_id = native_id
         self.conversation: Conversation | None = None
-        self.blank = native_id is None  # the agent has no history of the session
+        self.has_no_history = native_id is None  # the agent has no history of the session
         self._make_host = host
         self._host = host(order.terms)
         self._heard = heard
@@ -93,7 +93,7 @@ class AgentConnection:
             await asyncio.shield(conversation.close())  # must finish even if the caller is canceled
         if self._listening:
             await asyncio.wait([self._listening])
-        self.native_id, self.blank = None, True
+        self.native_id, self.has_no_history = None, True
 
     async def close(self) -> None:
         if self._opening:
@@ -111,7 +111,7 @@ class AgentConnection:
         if self.native_id and "resume" in can and (not spec.fork or "fork" in can):
             spec = replace(spec, resume=self.native_id)
         else:
-            spec, self.blank = replace(spec, fork=False), True
+            spec, self.has_no_history = replace(spec, fork=False), True
         refuse_open_gate(self.agent.info, spec)
         try:
             self.conversation = await self.agent.open(spec, self._host)

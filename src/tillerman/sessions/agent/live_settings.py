@@ -26,12 +26,12 @@ class LiveSettings:
     def __init__(
         self,
         context: DecisionContext,
-        line: AgentConnection,
+        connection: AgentConnection,
         log: EventWriter,
         models: Callable[[], Models],
     ) -> None:
         self._context = context
-        self._line = line
+        self._connection = connection
         self._log = log
         self._models = models
         self._version: str | None = None  # of the agent, as it reported it
@@ -40,40 +40,45 @@ class LiveSettings:
     @property
     def context(self) -> DecisionContext:
         """The context for permission decisions, with the current agent."""
-        return replace(self._context, agent=self._line.agent.info.name)
+        return replace(self._context, agent=self._connection.agent.info.name)
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
         """Sets mode and model. The mode applies immediately; the agent confirms the model."""
         if mode:
             self.set_mode(mode)
         if model:
-            own = self._models().own(self._line.agent.info.name, model)
+            own = self._models().own(self._connection.agent.info.name, model)
             if own.warning:
-                self._log.say(Notice(level="warning", kind="settings", text=own.warning))
+                self._log.write_own(Notice(level="warning", kind="settings", text=own.warning))
             model = own.name
-            self._line.spec = replace(self._line.spec, model=model)
-        if self._line.begun:
-            conversation = await self._line.open()  # it may have started with the previous settings
+            self._connection.spec = replace(self._connection.spec, model=model)
+        if self._connection.begun:
+            conversation = (
+                await self._connection.open()
+            )  # it may have started with the previous settings
             await conversation.configure(model=model, mode=mode)
         elif model:
-            self._log.say(SettingsChanged(model=model))
+            self._log.write_own(SettingsChanged(model=model))
 
     def approve(self, preset: Preset) -> None:
         """Changes the preset immediately; refused for an agent that applies it only at launch."""
-        info, spec = self._line.agent.info, with_options(self._line.spec, approve=preset)
+        info, spec = (
+            self._connection.agent.info,
+            with_options(self._connection.spec, approve=preset),
+        )
         refuse_open_gate(info, spec)
         asks = not undeclared_asks(info) and "surface" not in spec.native.options
-        if self._line.begun and (info.preset_at_launch or not asks):
+        if self._connection.begun and (info.preset_at_launch or not asks):
             raise Unsupported(
                 info.title, "another preset while it runs", hint="resume the session with --approve"
             )
-        self._line.approve(preset)
-        self._log.say(SettingsChanged(approve=preset))
+        self._connection.approve(preset)
+        self._log.write_own(SettingsChanged(approve=preset))
 
     def set_mode(self, mode: Mode) -> None:
-        self._line.spec = replace(self._line.spec, mode=mode)
+        self._connection.spec = replace(self._connection.spec, mode=mode)
         self._context = replace(self._context, mode=mode)
-        self._log.say(SettingsChanged(mode=mode))
+        self._log.write_own(SettingsChanged(mode=mode))
 
     def prompted(self, prompt: Prompt, sent: str = "") -> None:
         """Records the prompt; `sent` is the full text, including what tillerman added."""
@@ -90,20 +95,20 @@ class LiveSettings:
         return event in (SettingsChanged(mode=self._context.mode), SettingsChanged())
 
     def changed(self, event: SettingsChanged) -> None:
-        self._line.model = event.model or self._line.model
+        self._connection.model = event.model or self._connection.model
         mode = event.mode
-        if mode in ("plan", "ask", self._line.spec.mode):  # stricter, or set by the user
+        if mode in ("plan", "ask", self._connection.spec.mode):  # stricter, or set by the user
             self._context = replace(self._context, mode=mode)
 
     def ready(self, event: AgentReady) -> None:
-        self._line.model = event.model or self._line.model
-        self._line.native_id = event.native_id
-        self._line.spec = replace(self._line.spec, fork=False)
+        self._connection.model = event.model or self._connection.model
+        self._connection.native_id = event.native_id
+        self._connection.spec = replace(self._connection.spec, fork=False)
         if event.version != self._version:
             self._version = event.version
             self._judge_version(event.version)
 
     def _judge_version(self, version: str | None) -> None:
-        info = self._line.agent.info
+        info = self._connection.agent.info
         if text := warning(info.title, info.tested, version):
-            self._log.say(Notice(level="warning", kind="version", text=text))
+            self._log.write_own(Notice(level="warning", kind="version", text=text))

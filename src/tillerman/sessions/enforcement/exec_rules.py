@@ -26,7 +26,7 @@ _MOST_TEXTS = 1_000
 
 
 class NoticeLog(Protocol):
-    def tell(self, event: Notice) -> None: ...
+    def record(self, event: Notice) -> None: ...
 
 
 class RuleSource(Protocol):
@@ -36,7 +36,7 @@ class RuleSource(Protocol):
     def agent(self) -> str: ...
 
     @property
-    def liaison(self) -> NoticeLog: ...
+    def broker(self) -> NoticeLog: ...
 
     def remembered_rules(self) -> tuple[Rule, ...]: ...
 
@@ -108,7 +108,7 @@ class ExecRules:
             self._refused(report)
         elif not report.enforced:
             text = f"rules that deny commands are only advice: {report.reason}"
-            self._session().liaison.tell(Notice(level="warning", kind="policy", text=text))
+            self._session().broker.record(Notice(level="warning", kind="policy", text=text))
 
     def _refused(self, refused: ExecRefused) -> None:
         """Reports a refusal; repeats it only at 10, 100, ..., since a loop may retry forever."""
@@ -118,4 +118,4 @@ class ExecRules:
         count = self._counts[text] = self._counts.get(text, 0) + 1
         if str(count).strip("0") == "1":
             times = f" ({count} times by now)" if count > 1 else ""
-            self._session().liaison.tell(Notice(level="warning", kind="policy", text=text + times))
+            self._session().broker.record(Notice(level="warning", kind="policy", text=text + times))

@@ -212,7 +212,7 @@ class Protection:
     async def settle(self) -> None:
         """Accepts the state at the end of a turn: new names are protected from now on."""
         for watcher in self._watchers:
-            await watcher.settle()
+            await watcher.restore_changes()
 
     async def close(self) -> None:
         """Stops watching. Call after the last program has ended."""

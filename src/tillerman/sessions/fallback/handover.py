@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from msgspec.structs import replace
@@ -31,54 +32,62 @@ GO_ON = Prompt("Go on where you stopped: the rate limit is over.")
 LEAST_COST = 0.01  # US dollars; an agent with a zero limit would not start
 
 
+@dataclass
+class TurnProgress:
+    """What a turn has produced so far."""
+
+    visible: bool = False  # output or actions of the current agent
+    begun: bool = False  # or of an earlier agent of the turn
+
+
 class Handover:
     def __init__(
         self,
-        line: AgentConnection,
-        relay: FallbackPolicy,
-        outlook: TurnSnapshot,
+        connection: AgentConnection,
+        policy: FallbackPolicy,
+        snapshot: TurnSnapshot,
         meter: UsageMeter,
         log: EventWriter,
         notices: Sequence[Notice],
     ) -> None:
-        self._line = line
-        self._relay = relay
-        self._outlook = outlook
+        self._connection = connection
+        self._policy = policy
+        self._snapshot = snapshot
         self._meter = meter
         self._log = log
         self._untold = list(notices)
-        self._meeting: asyncio.Task[Conversation] | None = None
+        self._connecting: asyncio.Task[Conversation] | None = None
 
-    def news(self) -> list[Notice]:
+    def pending_notices(self) -> list[Notice]:
         """Returns the pending notices, once there is a turn to report them in."""
         told, self._untold = self._untold, []
         return told
 
-    async def meet(self) -> Conversation:
+    async def connect(self) -> Conversation:
         """Connects to the agent, or to the first fallback agent that can be started."""
-        self._meeting = meeting = asyncio.create_task(self._first())
+        self._connecting = connecting = asyncio.create_task(self._first())
         try:
-            await asyncio.wait([meeting])
+            await asyncio.wait([connecting])
         finally:
-            meeting.cancel()
-            self._meeting = None
-        if meeting.cancelled():
+            connecting.cancel()
+            self._connecting = None
+        if connecting.cancelled():
             raise PromptWithdrawn("cancelled before the agent had started")
-        return meeting.result()
+        return connecting.result()
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Cancels the wait for an agent; it continues to start, for the next prompt."""
-        if self._meeting:
-            self._meeting.cancel()
+        if self._connecting:
+            self._connecting.cancel()
 
     async def _first(self) -> Conversation:
         while True:
             try:
                 return await self._call()
             except AgentError as error:
-                if not self._relay.covers(as_failure(error)):
+                if not self._policy.covers(as_failure(error)):
                     raise
-                found = await self._relay.next()
+                found = await self._policy.next()
                 if found.order is None:
                     raise
                 self._untold += self._takes_over(error.message, found)
@@ -87,22 +96,24 @@ class Handover:
     async def _call(self) -> Conversation:
         """Restarts an agent that died since its last turn, but not one that dies immediately."""
         for _ in range(2):
-            conversation, _ = await asyncio.gather(self._line.open(), self._outlook.look())
-            if conversation is self._line.conversation:
+            conversation, _ = await asyncio.gather(
+                self._connection.open(), self._snapshot.capture()
+            )
+            if conversation is self._connection.conversation:
                 break
         return conversation
 
     async def pass_to(self, order: LaunchPlan) -> None:
         """Switches to the next agent; the user's mode and the spent cost apply to it too."""
-        spec = replace(order.spec, mode=self._line.spec.mode)
+        spec = replace(order.spec, mode=self._connection.spec.mode)
         if spec.limits.cost is not None:
             spec = with_options(spec, max_cost=max(LEAST_COST, spec.limits.cost - self._meter.cost))
-        await self._line.pass_to(order._replace(spec=spec))
+        await self._connection.pass_to(order._replace(spec=spec))
         self._untold += order.terms.notices
 
-    async def reminded(self, prompt: Prompt) -> tuple[Prompt, UserMessage | None]:
+    async def with_history(self, prompt: Prompt) -> tuple[Prompt, UserMessage | None]:
         """Returns the prompt, with a summary of the history if the agent has none."""
-        if not self._line.blank or not (past := await self._log.past()):
+        if not self._connection.has_no_history or not (past := await self._log.summary_so_far()):
             return prompt, None
         told = past.earlier()
         return replace(prompt, text=f"{told}\n{prompt.text}"), UserMessage(text=told, how="handoff")
@@ -114,42 +125,41 @@ class Handover:
         raw: bytes | None,
         *,
         asked: Prompt,
-        begun: Callable[[], bool],
+        progress: TurnProgress,
         first: bool,
     ) -> Prompt | None:
         """Returns the prompt for continuing after an agent stopped; None if no agent is left.
 
-        `asked` is the prompt of the turn, `begun` returns whether the turn has produced output or
-        actions by now, `first` that there was no earlier turn.
+        `asked` is the prompt of the turn, `first` that there was no earlier turn.
         """
         match way:
             case RetryAfter(seconds):
-                self._log.say(self._waits(seconds), raw)
+                self._log.write_own(self._waits(seconds), raw)
                 await asyncio.sleep(seconds)
-                return GO_ON if begun() else asked
+                return GO_ON if progress.begun else asked
             case Repair(text):
-                self._log.say(_warning("retry", f"{why}: it is asked once more"), raw)
-                self._log.say(UserMessage(text=text, how="repair"))
+                self._log.write_own(_warning("retry", f"{why}: it is asked once more"), raw)
+                self._log.write_own(UserMessage(text=text, how="repair"))
                 return Prompt(text)
             case Replay():
-                self._log.say(self._replays(why), raw)
-                await self._line.forget()
-                prompt, told = await self.reminded(asked)
+                self._log.write_own(self._replays(why), raw)
+                await self._connection.forget()
+                prompt, told = await self.with_history(asked)
                 if told:
-                    self._log.say(told)
+                    self._log.write_own(told)
                 return prompt
             case SwitchAgent():
-                found = await self._relay.next()
-                self._log.say_all(self._takes_over(why, found), raw)
+                found = await self._policy.next()
+                self._log.write_all_own(self._takes_over(why, found), raw)
                 if found.order is None:
                     return None
                 await self.pass_to(found.order)
-                return asked if first and not begun() else await self._unfinished(asked, why)
+                return asked if first and not progress.begun else await self._unfinished(asked, why)
 
     async def _unfinished(self, asked: Prompt, why: str) -> Prompt:
-        files = await self._outlook.so_far()
-        told = (await self._log.past()).unfinished(why, files)
-        self._log.say(UserMessage(text=told, how="handoff"))
+        files = await self._snapshot.changes_so_far()
+        told = (await self._log.summary_so_far()).unfinished(why, files)
+        self._log.write_own(UserMessage(text=told, how="handoff"))
         return replace(asked, text=told)
 
     # -- notices ---------------------------------------------------------------------------------
@@ -159,18 +169,18 @@ class Handover:
         passed_over = "passed over" if found.order else "nobody goes on"
         notices = [_warning("fallback", f"{passed_over}: {one}") for one in found.passed_over]
         if found.order:
-            names = self._line.agent.info.name, found.order.agent.info.name
+            names = self._connection.agent.info.name, found.order.agent.info.name
             text = f"{names[0]} cannot go on ({why}): {names[1]} takes over"
             notices.insert(0, _warning("fallback", text))
         return notices
 
     def _replays(self, why: str) -> Notice:
-        title = self._line.agent.info.title
+        title = self._connection.agent.info.title
         text = f"{title} cannot resume its own conversation ({why}): it starts anew, with an "
         return _warning("handoff", text + "account of what was said so far")
 
     def _waits(self, seconds: float) -> Notice:
-        name = self._line.agent.info.name
+        name = self._connection.agent.info.name
         return _warning("retry", f"{name} is rate limited: it is asked again in {seconds:g} s")
 
 

@@ -64,7 +64,7 @@ class FallbackPolicy:
         self._waited = 0.0
         self._waits = 0
 
-    def way_on(self, failure: Failure, *, visible: bool) -> RetryAfter | SwitchAgent | None:
+    def next_step(self, failure: Failure, *, visible: bool) -> RetryAfter | SwitchAgent | None:
         """Returns the next step. `visible`: this turn already has output or actions."""
         if failure.kind == "rate_limited" and self._rules.rate_limit == "wait":
             seconds = max(0.0, failure.retry_after or PATIENCE)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tillerman.core.events import Notice, TurnEnded
 from tillerman.core.failure import NO_RETRY_HELPS, Failure
 from tillerman.sessions.fallback.policy import FallbackPolicy
 
 
 class RetryWatch:
-    """Watches retry notices.
+    """Watches retry notices; `ending` replaces the end of a stopped turn by the reason."""
 
-    `stop` cancels the agent's turn; `ending` then replaces its end by the reason for the stop.
-    """
-
-    def __init__(self, relay: FallbackPolicy, stop: Callable[[], None]) -> None:
-        self._relay = relay
-        self._stop = stop
+    def __init__(self, policy: FallbackPolicy) -> None:
+        self._policy = policy
         self.begin_turn()
 
     def begin_turn(self) -> None:
@@ -28,12 +22,16 @@ class RetryWatch:
         """Forgets the reason, because the turn ends for another one."""
         self._reason = None
 
-    def observe(self, retry: Notice, *, visible: bool) -> None:
-        """Handles a retry notice. `visible`: this turn already has output or actions."""
+    def must_stop(self, retry: Notice, *, visible: bool) -> bool:
+        """Whether the agent's turn must be cancelled after this retry notice.
+
+        `visible`: this turn already has output or actions.
+        """
         failure = retry.failure
         if failure and self._reason is None and self._must_stop(failure, visible):
             self._reason = failure
-            self._stop()
+            return True
+        return False
 
     def ending(self, event: TurnEnded, *, visible: bool) -> TurnEnded:
         reason, self._reason = self._reason, None
@@ -46,5 +44,5 @@ class RetryWatch:
             self._refusals += 1
             return self._refusals > 1
         if failure.kind == "rate_limited":
-            return self._relay.stops_retries(failure, visible=visible)
+            return self._policy.stops_retries(failure, visible=visible)
         return failure.kind in NO_RETRY_HELPS

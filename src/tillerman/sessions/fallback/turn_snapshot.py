@@ -15,13 +15,13 @@ class TurnSnapshot:
         self._before: Snapshot | None = None
         self._looking = asyncio.Lock()
 
-    async def look(self) -> None:
+    async def capture(self) -> None:
         """Takes the snapshot, before the agent can change anything."""
         async with self._looking:
             if self._before is None:
                 self._before = await snapshot(self._cwd)
 
-    async def so_far(self) -> tuple[FileChange, ...]:
+    async def changes_so_far(self) -> tuple[FileChange, ...]:
         """The files changed so far, in the middle of a turn."""
         return (await changed_since(self._before)).files if self._before else ()
 

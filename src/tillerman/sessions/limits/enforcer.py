@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from time import monotonic
+from typing import NamedTuple
 
 from tillerman.core.agent import AgentInfo
 from tillerman.core.capabilities import REPORTS_COST
@@ -13,39 +15,40 @@ from tillerman.sessions.limits.usage_meter import UsageMeter
 from tillerman.sessions.run_settings import TurnLimits
 
 
+class StopAgent(NamedTuple):
+    """A limit is exceeded."""
+
+    why: Failure
+
+
+class WarnUser(NamedTuple):
+    """A limit cannot be enforced yet."""
+
+    text: str
+
+
+LimitEffects = Sequence[StopAgent | WarnUser]
+
+
 class LimitEnforcer:
-    """Enforces the limits of a session's turns.
+    """Enforces the limits of a session's turns; its methods return what the runner has to do."""
 
-    `stop` is called when a limit is exceeded, `warn` when one cannot be enforced yet.
-    """
-
-    def __init__(
-        self,
-        limits: TurnLimits,
-        meter: UsageMeter,
-        clocks: Timers,
-        *,
-        agent: Callable[[], str],
-        stop: Callable[[Failure], None],
-        warn: Callable[[str], None],
-    ) -> None:
+    def __init__(self, limits: TurnLimits, meter: UsageMeter, timers: Timers) -> None:
         self._limits = limits
         self._meter = meter
-        self._clocks = clocks
-        self._agent = agent
-        self._stop = stop
-        self._warn = warn
+        self._timers = timers
         self._warned = ""
+        self._silent_since: float | None = None  # None: the agent waits for tillerman
+        self._idle_timer = False  # it runs
         self.watches = meter.watches
-        self.verdict: Failure | None = None  # why the turn fails, overriding the agent's end reason
+        self.violation: Failure | None = None  # overrides the end that the agent reports
 
-    def begin_turn(self) -> None:
+    def begin_turn(self) -> LimitEffects:
         """Starts the limits of a turn; stops it if a limit is already exceeded."""
-        self.verdict = None
-        limit = self._limits.turn
-        self._clocks.start("turn", limit, self._late, "the turn", limit)
+        self.violation = None
+        self._timers.start("turn", self._limits.turn)
         self.begin_work()
-        self._judge(self._meter.over())
+        return self._exceeded(self._meter.over())
 
     def begin_work(self) -> None:
         """Starts the work of an agent in the turn, which may be a fallback agent."""
@@ -54,50 +57,68 @@ class LimitEnforcer:
 
     def end_turn(self) -> None:
         """Ends the turn. Its timer keeps running for background tasks."""
-        self.verdict = None
+        self.violation = None
 
-    def condemn(self, why: Failure) -> None:
+    def fail_turn(self, why: Failure) -> None:
         """Fails the turn for a reason that takes precedence over exceeded limits."""
-        self.verdict = why
+        self.violation = why
 
-    def await_words(self) -> None:
+    def expect_output(self) -> None:
         """Starts the idle timer: an agent without output is stuck."""
-        limit = self._limits.idle
-        self._clocks.start("idle", limit, self._late, "silence", limit)
+        if self._limits.idle is not None:
+            self._silent_since = monotonic()
+            if not self._idle_timer:
+                self._start_idle_timer(self._limits.idle)
 
     def pause(self) -> None:
-        """Stops the idle timer while the agent waits for tillerman."""
-        self._clocks.stop("idle")
+        """Suspends the idle limit while the agent waits for tillerman."""
+        self._silent_since = None
 
     def rest(self) -> None:
-        self._clocks.stop("turn")
-        self._clocks.stop("idle")
+        self._timers.stop("turn")
+        self._timers.stop("idle")
+        self._silent_since, self._idle_timer = None, False
 
-    def use(self, usage: UsageReported, model: str | None) -> None:
-        self._judge(self._meter.use(usage, model))
+    def expired(self, timer: str) -> LimitEffects:
+        """Handles the end of the timer of the turn, or of the idle timer."""
+        if timer == "turn":
+            return self._late("the turn", self._limits.turn or 0)
+        return self._check_silence(self._limits.idle or 0)
 
-    def check_price(self, agent: AgentInfo, model: str | None) -> None:
+    def _start_idle_timer(self, seconds: float) -> None:
+        self._idle_timer = True
+        self._timers.start("idle", seconds)
+
+    def _check_silence(self, limit: float) -> LimitEffects:
+        """Restarts the timer if there was output meanwhile, rather than at each output."""
+        self._idle_timer = False
+        if self._silent_since is None:
+            return ()
+        left = self._silent_since + limit - monotonic()
+        if left <= 0:
+            return self._late("silence", limit)
+        self._start_idle_timer(left)
+        return ()
+
+    def use(self, usage: UsageReported, model: str | None) -> LimitEffects:
+        return self._exceeded(self._meter.use(usage, model))
+
+    def check_price(self, agent: AgentInfo, model: str | None) -> LimitEffects:
         """Checks that the model has a price, as soon as the model is known."""
         failure = self._meter.check_price(model)
         if failure is None or not agent.can.isdisjoint(REPORTS_COST):
-            return
+            return ()
         if not self._limits.accept_unpriced:
-            self._judge(failure)
-            return
-        text = f"{failure.message}: {agent.name} goes on without that limit"
-        if text != self._warned:
-            self._warned = text
-            self._warn(text)
+            return self._exceeded(failure)
+        return self._warn(f"{failure.message}: {agent.name} goes on without that limit")
 
-    def count(self, event: Event) -> None:
-        self._judge(self._meter.count(event))
-        text = self._meter.gap(self._agent())
-        if text and text != self._warned:
-            self._warned = text
-            self._warn(text)
+    def count(self, event: Event, agent: str) -> LimitEffects:
+        exceeded = self._exceeded(self._meter.count(event))
+        text = self._meter.gap(agent)
+        return (*exceeded, *(self._warn(text) if text else ()))
 
-    def _late(self, what: str, limit: float) -> None:
-        self._judge(
+    def _late(self, what: str, limit: float) -> LimitEffects:
+        return self._exceeded(
             Failure(
                 kind="timed_out",
                 message=f"{what} lasted longer than {limit:g} s",
@@ -105,7 +126,15 @@ class LimitEnforcer:
             )
         )
 
-    def _judge(self, failure: Failure | None) -> None:
-        if failure and not self.verdict:
-            self.verdict = failure
-            self._stop(failure)
+    def _warn(self, text: str) -> LimitEffects:
+        """Warns once for each reason."""
+        if text == self._warned:
+            return ()
+        self._warned = text
+        return (WarnUser(text),)
+
+    def _exceeded(self, failure: Failure | None) -> LimitEffects:
+        if failure is None or self.violation:
+            return ()
+        self.violation = failure
+        return (StopAgent(failure),)

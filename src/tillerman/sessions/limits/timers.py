@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 
 class Timers:
-    def __init__(self) -> None:
+    """`expired` receives the name of each timer that runs out."""
+
+    def __init__(self, expired: Callable[[str], None]) -> None:
+        self._expired = expired
         self._running: dict[str, asyncio.TimerHandle] = {}
 
-    def start(
-        self, name: str, seconds: float | None, call: Callable[..., object], *args: Any
-    ) -> None:
+    def start(self, name: str, seconds: float | None) -> None:
         """Starts or restarts a timer; None means no deadline."""
         self.stop(name)
         if seconds is not None:
             loop = asyncio.get_running_loop()
-            self._running[name] = loop.call_later(seconds, call, *args)
+            self._running[name] = loop.call_later(seconds, self._expired, name)
 
     def stop(self, name: str) -> None:
-        if clock := self._running.pop(name, None):
-            clock.cancel()
+        if timer := self._running.pop(name, None):
+            timer.cancel()

@@ -27,7 +27,7 @@ _NO_LINE: tuple[int, int, None] = (0, 0, None)
 class LogAppender:
     def __init__(self, session: str, log: EventLog, broadcast: Broadcast) -> None:
         self._loop = asyncio.get_running_loop()
-        self._bell = LoopWaker.of(self._loop)
+        self._waker = LoopWaker.of(self._loop)
         self._session = session
         self._log = log
         self._broadcast = broadcast
@@ -63,19 +63,19 @@ class LogAppender:
             self._lines.append((self._seq, self._seq, raw))
             self._size += len(raw)
 
-    def write_words(self, turn: int, words: ChunkBatch) -> None:
+    def write_chunks(self, turn: int, chunks: ChunkBatch) -> None:
         if self.failure:
             return
         self._begin_batch()
         session, at, seq = self._session, self._at, self._seq
-        for raw, (event,), _ in words.heard:
+        for raw, (event,), _ in chunks.lines:
             seq += 1
             entry = Entry(session=session, seq=seq, turn=turn, at=at, event=event)
             self._entries.append(entry)
             if raw is not None:
                 self._lines.append((seq, seq, raw))
         self._seq = seq
-        self._size += words.size
+        self._size += chunks.size
 
     def _begin_batch(self, *, more_follows: bool = False) -> None:
         """Starts a batch, if there is none, and schedules its flush."""
@@ -105,7 +105,7 @@ class LogAppender:
         # The future is not in its own callback: a reference cycle is memory until the collector
         # runs.
         done.add_done_callback(
-            lambda done: self._bell.call(self._loop, self._durable, done, entries, size)
+            lambda done: self._waker.call(self._loop, self._durable, done, entries, size)
         )
 
     async def room(self) -> None:

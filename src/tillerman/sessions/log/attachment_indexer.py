@@ -23,7 +23,7 @@ from tillerman.store.attachments import AttachmentStore
 from tillerman.store.search import Role, Search
 from tillerman.supervision.secrets import Secrets
 
-_INDEXED = frozenset({TurnStarted, UserMessage, MessageChunk, MessageWithdrawn})
+INDEXED = frozenset({TurnStarted, UserMessage, MessageChunk, MessageWithdrawn})
 MOST_TEXT = 1024 * 1024  # characters of one turn that are indexed
 MESSAGE_COST = 1024  # bytes of memory per message besides its text
 
@@ -40,7 +40,7 @@ class AttachmentIndexer:
         self._messages: defaultdict[int, dict[str, StringIO]] = defaultdict(dict)
         self._sizes: defaultdict[int, int] = defaultdict(int)
 
-    def keep(self, files: Sequence[File]) -> tuple[Attachment, ...]:
+    def store_files(self, files: Sequence[File]) -> tuple[Attachment, ...]:
         kept = []
         for file in files:
             data = self._secrets.redact(file.data)
@@ -49,17 +49,16 @@ class AttachmentIndexer:
             kept.append(Attachment(file.name, file.mime, name, len(file.data)))
         return tuple(kept)
 
-    def keep_bytes(self, pictures: Sequence[bytes]) -> None:
+    def store_images(self, pictures: Sequence[bytes]) -> None:
         for data in pictures:
             self._attachments.put(self._session, data)
 
     def note(self, turn: int, event: Event) -> None:
-        if type(event) not in _INDEXED:
-            return
+        """Notes an event of a type in INDEXED; others have no effect."""
         match event:
             case MessageChunk(message_id=message_id, text=text):
                 if self._sizes[turn] < MOST_TEXT:
-                    self._hear(turn, message_id, text)
+                    self._add_text(turn, message_id, text)
             case UserMessage(how="handoff"):
                 pass  # it repeats text that is indexed already
             case TurnStarted(prompt=str(text)) | UserMessage(text=text):
@@ -67,7 +66,7 @@ class AttachmentIndexer:
             case MessageWithdrawn(message_id=message_id):
                 self._messages[turn].pop(message_id, None)
 
-    def _hear(self, turn: int, message_id: str, text: str) -> None:
+    def _add_text(self, turn: int, message_id: str, text: str) -> None:
         messages, size = self._messages[turn], self._sizes[turn]
         if message_id not in messages:
             messages[message_id] = StringIO()

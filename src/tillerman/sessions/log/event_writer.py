@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tillerman.core.agent import DecodedLine, File
 from tillerman.core.events import Attachment, Entry, Event, Notice
 from tillerman.core.transcript.handoff_summary import HandoffSummary, account
 from tillerman.sessions.log.appender import LogAppender
-from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
+from tillerman.sessions.log.attachment_indexer import INDEXED, AttachmentIndexer
 from tillerman.sessions.log.sanitizer import ChunkBatch, EventSanitizer
 from tillerman.sessions.log.turn_numbers import TurnNumbers
 from tillerman.store.group_commit import Storage
-
-Said = tuple[bytes | None, Sequence[Event]]  # a line, and its decoded events
 
 _NO_SPACE = Notice(
     level="error",
@@ -28,86 +26,82 @@ class EventWriter:
 
     def __init__(
         self,
-        journal: LogAppender,
-        intake: EventSanitizer,
-        shelf: AttachmentIndexer,
+        appender: LogAppender,
+        sanitizer: EventSanitizer,
+        indexer: AttachmentIndexer,
         turns: TurnNumbers,
         entries: Callable[[], Iterable[Entry]],
     ) -> None:
-        self.journal = journal
-        self._intake = intake
-        self._shelf = shelf
+        self.appender = appender
+        self._sanitizer = sanitizer
+        self._indexer = indexer
         self._turns = turns
         self._entries = entries
 
     def write(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
         turn = self._turns.of(event)
-        self.journal.write(turn, event, raw, more_follows=more_follows)
-        self._shelf.note(turn, event)
+        self.appender.write(turn, event, raw, more_follows=more_follows)
+        if type(event) in INDEXED:
+            self._indexer.note(turn, event)
 
-    def say(self, event: Event, raw: bytes | None = None, *, more_follows: bool = False) -> None:
+    def write_own(
+        self, event: Event, raw: bytes | None = None, *, more_follows: bool = False
+    ) -> None:
         """Writes an event that tillerman made or changed, after redacting it."""
-        self.write(self._intake.clean(event), raw, more_follows=more_follows)
+        self.write(self._sanitizer.clean(event), raw, more_follows=more_follows)
 
-    def say_all(self, events: Iterable[Event], raw: bytes | None = None) -> None:
+    def write_all_own(self, events: Iterable[Event], raw: bytes | None = None) -> None:
         for event in events:
-            self.say(event, raw)
+            self.write_own(event, raw)
 
-    def take(self, batch: Sequence[DecodedLine]) -> Iterator[Said]:
-        """Sanitizes an agent's output for writing, and stores its images."""
-        return self._with_pictures(self._intake.take(batch))
+    def record(self, event: Event, *, more_follows: bool = False) -> None:
+        """Writes an event that neither tillerman nor the agent made, like output of the agent."""
+        for _, events, _ in self._sanitizer.sanitize([DecodedLine(None, (event,))]):
+            for one in events:
+                self.write(one, more_follows=more_follows)
 
-    def take_at_once(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[Said]:
-        """Like `take`, but text chunks stay together, for `write_words`."""
-        taken = self._intake.take_at_once(batch)
-        return taken if isinstance(taken, ChunkBatch) else self._with_pictures(taken)
-
-    def write_words(self, words: ChunkBatch) -> None:
+    def write_chunks(self, chunks: ChunkBatch) -> None:
         """Writes all chunks of a batch."""
-        turn = self._turns.of(words.whole)
-        self.journal.write_words(turn, words)
-        self._shelf.note(turn, words.whole)
+        turn = self._turns.of(chunks.whole)
+        self.appender.write_chunks(turn, chunks)
+        self._indexer.note(turn, chunks.whole)
 
-    def _with_pictures(self, taken: Iterator[DecodedLine]) -> Iterator[Said]:
-        for raw, events, pictures in taken:
-            if pictures:
-                self._shelf.keep_bytes(pictures)
-            yield raw, events
-            del raw, events, pictures
+    def store_images(self, pictures: Sequence[bytes]) -> None:
+        self._indexer.store_images(pictures)
 
-    def keep(self, files: Sequence[File]) -> tuple[Attachment, ...]:
-        return self._shelf.keep(files)
+    def store_files(self, files: Sequence[File]) -> tuple[Attachment, ...]:
+        return self._indexer.store_files(files)
 
     def begin_turn(self) -> None:
         self._turns.begin()
-        self._intake.new_turn()
+        self._sanitizer.new_turn()
 
-    def let_go(self) -> None:
+    def flush(self) -> None:
         """Flushes text that was held back, since no more follows."""
-        for event in self._intake.rest():
+        for event in self._sanitizer.flush():
             self.write(event)
 
     def end_turn(self) -> None:
-        self._shelf.index(self._turns.end())
+        self._indexer.index(self._turns.end())
 
     def storage_changed(self, storage: Storage) -> None:
         """Logs that storage is full or free again, so that readers know why the agent is paused."""
         if storage == "full" and self._turns:
-            self.journal.write_urgent(self._turns.current, _NO_SPACE)
+            self.appender.write_urgent(self._turns.current, _NO_SPACE)
         elif storage == "ok" and self._turns:
             self.write(_SPACE_AGAIN)
 
-    async def last_said(self) -> str:
+    async def last_message(self) -> str:
         """Returns the agent's last message in the newest turn."""
         from tillerman.core.transcript.transcript import fold
         from tillerman.core.transcript.turn_result import final_text
 
-        self.let_go()
-        await self.journal.durable()
+        self.flush()
+        await self.appender.durable()
         turns = fold(self._entries()).turns
         return final_text(turns[-1]) if turns else ""
 
-    async def past(self) -> HandoffSummary:
+    async def summary_so_far(self) -> HandoffSummary:
         """Returns a handoff summary of the log so far."""
-        await self.journal.durable()
+        await self.appender.durable()
         return account(self._entries())

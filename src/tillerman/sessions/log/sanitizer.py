@@ -18,6 +18,7 @@ from tillerman.core.events import (
     ThoughtChunk,
     ToolStarted,
     Unrecognized,
+    encode,
 )
 from tillerman.sessions.log.disk_budget import DiskBudget, weight
 from tillerman.sessions.log.size_caps import MESSAGE_CAP, SizeCaps
@@ -36,9 +37,19 @@ _CHUNKS = frozenset({MessageChunk, ThoughtChunk})
 class ChunkBatch(NamedTuple):
     """Chunks of one message and nothing else, the usual case while an agent streams text."""
 
-    heard: Sequence[DecodedLine]  # one line and one event each
+    lines: Sequence[DecodedLine]  # one line and one event each
     whole: Chunk
     size: int  # bytes in the log
+
+
+class _Search(NamedTuple):
+    """Result of the search for secrets in a batch."""
+
+    clean: bool  # neither its lines nor its events contain one
+    lines_clean: bool
+
+
+_CLEAN = _Search(clean=True, lines_clean=True)
 
 
 class EventSanitizer:
@@ -59,53 +70,67 @@ class EventSanitizer:
         self._spill = spill
         self._cwd = cwd
         self._redactor = TextRedactor(secrets)
-        self._speaking: Chunk | None = None
+        self._last_chunk: Chunk | None = None
         self._dropped = _Dropped()
 
     def new_turn(self) -> None:
         self._budget.refill()
 
-    def take(self, batch: Sequence[DecodedLine]) -> Iterator[DecodedLine]:
+    def sanitize(self, batch: Sequence[DecodedLine]) -> Iterator[DecodedLine]:
         """Yields the lines with their events and images as they may be stored."""
-        taken = self.take_at_once(batch)
-        return iter(taken.heard) if isinstance(taken, ChunkBatch) else taken
+        taken = self.sanitize_batch(batch)
+        return iter(taken.lines) if isinstance(taken, ChunkBatch) else taken
 
-    def take_at_once(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[DecodedLine]:
-        """Like `take`, but text chunks stay together.
+    def sanitize_batch(self, batch: Sequence[DecodedLine]) -> ChunkBatch | Iterator[DecodedLine]:
+        """Like `sanitize`, but text chunks stay together.
 
-        Secrets are searched once in all lines, and once in all text: only a batch that may contain
-        one is processed event by event.
+        Secrets are searched once, in all lines, events and text together: only a batch that may
+        contain one is searched again, event by event.
         """
-        kept, size = self._kept(batch)
-        clean = not self._secrets.finds(_BETWEEN.join([heard.raw for heard in kept if heard.raw]))
+        kept, encoded, size = self._kept(batch)
         whole = _one_message(kept) if size < RAW_CAP else None
-        words = _BREAK + whole.text if whole else "".join(_words(kept))
-        plain = clean and self._redactor.passes(words)
-        if whole and plain:
-            self._speaking = kept[-1].events[0]  # type: ignore[assignment]
+        chunks = _BREAK + whole.text if whole else "".join(_chunk_texts(kept))
+        raws = [line.raw for line in kept if line.raw]
+        text = self._redactor.with_context(chunks) if chunks else b""
+        if size < RAW_CAP and not self._secrets.finds(_BETWEEN.join([*raws, *encoded, text])):
+            found = _CLEAN
+            chunks_clean = not chunks or self._redactor.accepts(text)
+        else:
+            found = _Search(False, not self._secrets.finds(_BETWEEN.join(raws)))
+            chunks_clean = found.lines_clean and self._redactor.passes(chunks)
+        if whole and chunks_clean:
+            self._last_chunk = kept[-1].events[0]  # type: ignore[assignment]
             return ChunkBatch(kept, whole, size)
-        return self._gone_through(kept, clean, plain)
+        return self._sanitize_each(kept, found, chunks_clean)
 
-    def _gone_through(
-        self, kept: Sequence[DecodedLine], clean: bool, plain: bool
+    def _sanitize_each(
+        self, kept: Sequence[DecodedLine], found: _Search, chunks_clean: bool
     ) -> Iterator[DecodedLine]:
-        for heard in kept:
-            raw, said, pictures = heard
-            if plain and len(said) == 1 and type(said[0]) in _CHUNKS and len(raw or b"") <= RAW_CAP:
-                self._speaking = said[0]  # type: ignore[assignment]
-                yield heard
+        for line in kept:
+            raw, decoded, pictures = line
+            if (
+                chunks_clean
+                and len(decoded) == 1
+                and type(decoded[0]) in _CHUNKS
+                and len(raw or b"") <= RAW_CAP
+            ):
+                self._last_chunk = decoded[0]  # type: ignore[assignment]
+                yield line
                 continue
             events: list[Event] = []
             whole = True
-            for event in said:
-                events += self._event(event, plain)
-                whole &= not self._redactor.joined
-            stored = self._raw(raw, clean) if whole and not _spilled(said) else None
+            for event in decoded:
+                if isinstance(event, Chunk):
+                    events += self._text(event, chunks_clean)
+                    whole &= not self._redactor.joined
+                else:
+                    events += [*self._release(), self._redacted(event, clean=found.clean)]
+            stored = self._raw(raw, found.lines_clean) if whole and not _spilled(decoded) else None
             yield DecodedLine(stored, events, [p for p in pictures if not self._secrets.finds(p)])
 
-    def rest(self) -> list[Event]:
+    def flush(self) -> list[Event]:
         """Flushes text that is held back, and the notice of dropped bytes, at the end of a turn."""
-        events = list(self._let_go())
+        events = list(self._release())
         if self._dropped:
             events.append(self._dropped.notice())
             self._dropped = _Dropped()
@@ -113,38 +138,40 @@ class EventSanitizer:
 
     def clean(self, event: Event) -> Event:
         """Redacts an event that tillerman made."""
-        return self._settled(event)
+        return self._redacted(event)
 
-    def _kept(self, batch: Sequence[DecodedLine]) -> tuple[list[DecodedLine], int]:
-        """The lines that the turn's budget has room for, and their size."""
+    def _kept(self, batch: Sequence[DecodedLine]) -> tuple[list[DecodedLine], list[bytes], int]:
+        """The lines that the turn's budget has room for, their encoded events, and their size."""
         kept: list[DecodedLine] = []
+        encoded: list[bytes] = []
         total = 0
-        for heard in batch:
-            size = _size(heard)
-            if self._budget.spend(size, heard.events):
-                kept.append(heard if size < MESSAGE_CAP else self._shortened(heard))
+        for line in batch:
+            size = _measured(line, encoded)
+            if self._budget.spend(size, line.events):
+                kept.append(line if size < MESSAGE_CAP else self._shortened(line))
                 total += size
                 continue
             if not self._dropped:
                 kept.append(DecodedLine(None, [self._over_budget()]))
-            self._dropped.add(heard.raw or b"")
-        return kept, total
+            self._dropped.add(line.raw or b"")
+        return kept, encoded, total
 
-    def _shortened(self, heard: DecodedLine) -> DecodedLine:
+    def _shortened(self, line: DecodedLine) -> DecodedLine:
         """Caps chunks before they are redacted; other events are capped one by one."""
-        events = [self._caps.apply(e) if isinstance(e, Chunk) else e for e in heard.events]
-        return DecodedLine(heard.raw, events, heard.kept)
+        events = [self._caps.apply(e) if isinstance(e, Chunk) else e for e in line.events]
+        return DecodedLine(line.raw, events, line.kept)
 
-    def _event(self, event: Event, plain: bool) -> Sequence[Event]:
-        if not isinstance(event, Chunk):
-            return [*self._let_go(), self._settled(event)]
-        if plain:
-            self._speaking = event
-            return (event,)
-        return list(self._chunk(event))
+    def _text(self, chunk: Chunk, chunks_clean: bool) -> Sequence[Event]:
+        if chunks_clean:
+            self._last_chunk = chunk
+            return (chunk,)
+        return list(self._chunk(chunk))
 
-    def _settled(self, event: Event) -> Event:
-        redacted = self._secrets.redact_event(self._caps.apply(event))
+    def _redacted(self, event: Event, *, clean: bool = False) -> Event:
+        """Caps the event, and redacts it unless it is known to be clean."""
+        redacted = self._caps.apply(event)
+        if not clean:
+            redacted = self._secrets.redact_event(redacted)
         if redacted is event:
             return event
         match event, redacted:
@@ -159,22 +186,22 @@ class EventSanitizer:
         return tools.title(event.tool, event.input, name=name, cwd=self._cwd)
 
     def _chunk(self, chunk: Chunk) -> Iterator[Event]:
-        speaking = self._speaking
-        if speaking and not _same_voice(speaking, chunk):
-            yield from self._let_go()
-        self._speaking = chunk
+        last = self._last_chunk
+        if last and not _same_message(last, chunk):
+            yield from self._release()
+        self._last_chunk = chunk
         if text := self._redactor.feed(chunk.text):
             message = self._secrets.redact_text(chunk.message_id)
             parent = chunk.parent and self._secrets.redact_text(chunk.parent)
             yield type(chunk)(message_id=message, text=text, parent=parent)
 
-    def _let_go(self) -> Iterator[Event]:
-        speaking, self._speaking = self._speaking, None
-        if speaking and (text := self._redactor.flush()):
-            yield msgspec.structs.replace(speaking, text=text)
+    def _release(self) -> Iterator[Event]:
+        last, self._last_chunk = self._last_chunk, None
+        if last and (text := self._redactor.flush()):
+            yield msgspec.structs.replace(last, text=text)
 
     def _raw(self, raw: bytes | None, clean: bool) -> bytes | None:
-        if raw is None or self._redactor.held > HELD_RAW:
+        if raw is None or (self._last_chunk and self._redactor.held > HELD_RAW):
             return None
         if len(raw) <= RAW_CAP:
             return raw if clean else self._secrets.redact(raw)
@@ -212,19 +239,26 @@ class _Dropped:
         return Notice(level="warning", kind="truncated", text=text)
 
 
-def _spilled(said: Sequence[Event]) -> bool:
+def _spilled(decoded: Sequence[Event]) -> bool:
     """Whether it is an overlong line: the start of it in its event may end within a secret."""
-    return any(isinstance(event, Unrecognized) and event.spill for event in said)
+    return any(isinstance(event, Unrecognized) and event.spill for event in decoded)
 
 
-def _size(heard: DecodedLine) -> int:
-    """Bytes of a line in the log; most of a very long one goes to a spill file."""
-    raw, events, _ = heard
+def _measured(line: DecodedLine, encoded: list[bytes]) -> int:
+    """Bytes of a line in the log. Appends its events but for chunks to `encoded`.
+
+    Most of a very long line goes to a spill file; its events are not encoded here.
+    """
+    raw, events, _ = line
     size = len(raw) if raw else 0
     if size > RAW_CAP:
         return 2 * RAW_CAP
     for event in events:
-        size += weight(event)
+        if type(event) in _CHUNKS:
+            size += weight(event)
+            continue
+        encoded.append(encode(event))
+        size += weight(event) if type(event) is Unrecognized else len(encoded[-1])
     return size
 
 
@@ -249,21 +283,21 @@ def _one_message(batch: Sequence[DecodedLine]) -> Chunk | None:
     return first and type(first)(message_id=first.message_id, text="".join(texts))
 
 
-def _words(batch: Sequence[DecodedLine]) -> Iterator[str]:
+def _chunk_texts(batch: Sequence[DecodedLine]) -> Iterator[str]:
     """Yields the text of the batch, with a break where another message or event comes between."""
     last: Chunk | None = None
-    for heard in batch:
-        for event in heard.events:
+    for line in batch:
+        for event in line.events:
             if not isinstance(event, Chunk):
                 last = None
                 continue
-            if last is None or not _same_voice(last, event):
+            if last is None or not _same_message(last, event):
                 yield _BREAK
             yield event.text
             last = event
 
 
-def _same_voice(one: Chunk, other: Chunk) -> bool:
+def _same_message(one: Chunk, other: Chunk) -> bool:
     return (
         type(one) is type(other)
         and one.message_id == other.message_id

@@ -10,7 +10,7 @@ command continue.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -40,12 +40,11 @@ _EXIT_CODE = re.compile(
 class BypassDetector:
     """Compares finished tool calls with the answers to requests.
 
-    `bypassed` is called once per opened agent, when a call ran that was not allowed: without a
-    request, or although it was denied.
+    It reports once per opened agent that a call ran which was not allowed: without a request, or
+    although it was denied.
     """
 
-    def __init__(self, bypassed: Callable[[Failure], None]) -> None:
-        self._bypassed = bypassed
+    def __init__(self) -> None:
         self._agent = ""
         self._asks: Collection[ToolClass] = frozenset()
         self._calls: dict[str, tuple[ToolClass, str]] = {}  # started calls, with their titles
@@ -88,7 +87,8 @@ class BypassDetector:
         """Drops approvals without a call id, which were for a call of this turn."""
         self._unnamed.clear()
 
-    def hear(self, event: Event) -> None:
+    def observe(self, event: Event) -> Failure | None:
+        """Returns the failure if the event shows a bypass."""
         match event:
             case ToolStarted(call_id=call_id, tool=tool, title=title):
                 # a tool outside of the vocabulary may be internal to the agent
@@ -101,7 +101,8 @@ class BypassDetector:
                     self._calls.clear()
                     self._asks = frozenset()
                     denied = not self._denied.isdisjoint(_ids(call_id))
-                    self._bypassed(self._failure(title, denied=denied))
+                    return self._failure(title, denied=denied)
+        return None
 
     def _may_run(self, event: ToolFinished, kind: ToolClass) -> bool:
         for one in _ids(event.call_id) & self._allowed.keys():

@@ -8,7 +8,6 @@ from typing import Literal
 from msgspec import MsgspecError, convert, to_builtins
 from msgspec.structs import replace
 
-from tillerman.core.agent import AgentInfo
 from tillerman.core.errors import RequestNotOpen, UsageError
 from tillerman.core.events import (
     Answer,
@@ -35,6 +34,7 @@ By = Literal["policy", "person", "timeout", "withdrawn"]
 Answered = Callable[[Request, RequestAnswered], None]
 
 _TOO_MANY = Answer("deny", note="Too many requests are open already.")
+REQUEST_TIMER = "request "  # begins the names of the timers of requests
 MOST_OPEN = 1_000  # no user answers that many, and each is stored until then
 
 
@@ -42,56 +42,50 @@ class OpenRequests:
     """The open requests of a session.
 
     `answered` is called once per request, before anything else can happen to it. `recall` reads the
-    rules from earlier answers of the session, at the first request; `agent` returns the current
-    agent.
+    rules from earlier answers of the session, at the first request.
     """
 
     def __init__(
         self,
         policy: Policy,
-        clocks: Timers,
+        timers: Timers,
         limit: float | None,
         answered: Answered,
         *,
         recall: Callable[[], SessionRules] = SessionRules,
         remembered: ProjectRules | None = None,
-        agent: Callable[[], AgentInfo] = lambda: AgentInfo("", ""),
         rules_changed: Callable[[tuple[Rule, ...]], None] = lambda _: None,
     ) -> None:
         self._policy = policy
-        self._clocks = clocks
+        self._timers = timers
         self.limit = limit
         self._answered = answered
         self._recall = recall
         self._recalled: SessionRules | None = None
         self._remembered = remembered
-        self._agent = agent
         self._rules_changed = rules_changed
         self._rules: tuple[Rule, ...] = ()  # as last reported
-        self._open: dict[str, Request] = {}
+        self.unanswered: dict[str, Request] = {}  # by public id
         self._naming = RequestIds()
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
 
     @property
     def ids(self) -> Collection[str]:
-        return self._open.keys()
+        return self.unanswered.keys()
 
     def open(self, request: Request) -> Request:
         """Registers the request under a public id. Must run before the event is published."""
-        if earlier := self._naming.ours(request.request_id):
-            self.settle(earlier, Answer("deny"), "withdrawn")  # the agent cannot distinguish them
+        if earlier := self._naming.public_id(request.request_id):
+            self.resolve(earlier, Answer("deny"), "withdrawn")  # the agent cannot distinguish them
         taken = self._memory.names
         name = self._naming.name(request.request_id, taken)
         taken.add(name)
         request = replace(request, request_id=name)
-        self._open[name] = request
+        self.unanswered[name] = request
         return request
 
-    def theirs(self, request_id: str) -> str:
+    def vendor_id(self, request_id: str) -> str:
         """The agent's id of a request that is open or just being answered."""
-        return self._naming.theirs(request_id)
+        return self._naming.vendor_id(request_id)
 
     def decide(self, request: Request, context: DecisionContext) -> Decision | None:
         """Returns the policy's decision; None for a question, which only a user can answer."""
@@ -99,7 +93,7 @@ class OpenRequests:
             return None
         rules = self.remembered_rules()
         policy = self._policy.remembering(rules) if rules else self._policy
-        return policy.decide(request, replace(context, agent=self._agent().name))
+        return policy.decide(request, context)
 
     def explained(self, request: Request, decision: Decision | None) -> Request:
         """Adds the reason to the request if a user's rule or a guard requires asking."""
@@ -110,10 +104,10 @@ class OpenRequests:
             return request
         reason = "; ".join(filter(None, (request.reason, decision.note)))
         explained = replace(request, reason=reason, title=visible(request.title))
-        self._open[request.request_id] = explained
+        self.unanswered[request.request_id] = explained
         return explained
 
-    def judge(
+    def resolve_or_wait(
         self, request: Request, context: DecisionContext, decision: Decision | None = None
     ) -> None:
         """Resolves by the policy or a stored answer; else starts the timeout for a user's answer.
@@ -121,31 +115,30 @@ class OpenRequests:
         `decision`: the policy's decision, if it is already known.
         """
         waited = self._memory.asked(request)
-        if self._settled_by(decision or self.decide(request, context), request):
+        if self._resolved_by(decision or self.decide(request, context), request):
             return
         if waited:
             answer = replace(waited.answer, remember=None)  # it is already a rule
-            self.settle(request.request_id, answer, "person", waited.surface)
+            self.resolve(request.request_id, answer, "person", waited.surface)
             return
-        if len(self._open) > MOST_OPEN:
-            self.settle(request.request_id, _TOO_MANY, "policy", "guard.requests")
+        if len(self.unanswered) > MOST_OPEN:
+            self.resolve(request.request_id, _TOO_MANY, "policy", "guard.requests")
             return
-        clock = _clock_of(request.request_id)
-        self._clocks.start(clock, self.limit, self._expire, request.request_id)
+        self._timers.start(_timer_of(request.request_id), self.limit)
 
-    def judge_by(self, policy: Policy, context: DecisionContext) -> None:
+    def apply_policy(self, policy: Policy, context: DecisionContext) -> None:
         """Applies another preset from now on."""
         self._policy = policy
-        self.judge_again(context)
+        self.decide_again(context)
 
-    def judge_again(self, context: DecisionContext) -> None:
+    def decide_again(self, context: DecisionContext) -> None:
         """Applies a new rule to the other open requests."""
-        for request in list(self._open.values()):
-            self._settled_by(self.decide(request, context), request)
+        for request in list(self.unanswered.values()):
+            self._resolved_by(self.decide(request, context), request)
 
-    def settle(self, request_id: str, answer: Answer, by: By, surface: str | None = None) -> None:
+    def resolve(self, request_id: str, answer: Answer, by: By, surface: str | None = None) -> None:
         """Resolves and closes the request; raises `RequestNotOpen` if it is already resolved."""
-        request = self._open.get(request_id)
+        request = self.unanswered.get(request_id)
         if request is None:
             raise RequestNotOpen(request_id)
         answer = checked(request, answer)
@@ -153,8 +146,8 @@ class OpenRequests:
             assert isinstance(request, PermissionRequested)
             if rule := remembered_rule(request, answer):
                 self._remembered.add(rule)
-        del self._open[request_id]
-        self._clocks.stop(_clock_of(request_id))
+        del self.unanswered[request_id]
+        self._timers.stop(_timer_of(request_id))
         event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
         self._memory.answered(request, event)
         if answer.remember:
@@ -164,12 +157,12 @@ class OpenRequests:
 
     def forget(self, theirs: str) -> str | None:
         """Drops a request that the agent withdrew or resolved itself. None: it is not open."""
-        name = self._naming.ours(theirs)
+        name = self._naming.public_id(theirs)
         if name is None:
             return None
         self._naming.drop(name)
-        self._clocks.stop(_clock_of(name))
-        del self._open[name]
+        self._timers.stop(_timer_of(name))
+        del self.unanswered[name]
         return name
 
     def forget_rule(self, told: str) -> None:
@@ -179,8 +172,8 @@ class OpenRequests:
         self.remembered_rules()
 
     def withdraw_all(self) -> None:
-        for request_id in list(self._open):
-            self.settle(request_id, Answer("deny"), "withdrawn")
+        for request_id in list(self.unanswered):
+            self.resolve(request_id, Answer("deny"), "withdrawn")
 
     def turn_ended(self, end: TurnEnded) -> None:
         self._memory.turn_ended(end)
@@ -199,16 +192,17 @@ class OpenRequests:
             self._rules_changed(rules)
         return rules
 
-    def _settled_by(self, decision: Decision | None, request: Request) -> bool:
+    def _resolved_by(self, decision: Decision | None, request: Request) -> bool:
         """Resolves by the decision; False if a user must decide."""
         if decision is None or decision.verdict == "ask":
             return False
         assert isinstance(request, PermissionRequested)
-        self.settle(request.request_id, _told(decision, request), "policy", decision.rule)
+        self.resolve(request.request_id, _told(decision, request), "policy", decision.rule)
         return True
 
-    def _expire(self, request_id: str) -> None:
-        self.settle(request_id, _late(self.limit), "timeout")
+    def expired(self, timer: str) -> None:
+        """Denies the request whose timer ran out."""
+        self.resolve(timer.removeprefix(REQUEST_TIMER), _late(self.limit), "timeout")
 
 
 def checked(request: Request, answer: Answer) -> Answer:
@@ -299,6 +293,6 @@ def _late(limit: float | None) -> Answer:
     )
 
 
-def _clock_of(request_id: str) -> str:
+def _timer_of(request_id: str) -> str:
     """A prefixed timer name: the agent chooses the id, and could stop another timer with it."""
-    return f"request {request_id}"
+    return f"{REQUEST_TIMER}{request_id}"

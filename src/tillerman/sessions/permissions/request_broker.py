@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tillerman.core.agent import DecodedLine
 from tillerman.core.errors import UsageError
 from tillerman.core.events import (
     Answer,
@@ -50,44 +49,45 @@ class RequestBroker:
     def __init__(
         self,
         requests: Callable[[Answered], OpenRequests],
-        gate: BypassDetector,
-        line: AgentConnection,
+        bypass: BypassDetector,
+        connection: AgentConnection,
         log: EventWriter,
-        bearing: LiveSettings,
+        settings: LiveSettings,
         *,
         later: Callable[[Coroutine[Any, Any, None]], object],
         settled: Callable[[], None],
     ) -> None:
         self.requests = requests(self._answered)
-        self._gate = gate
-        self._line = line
+        self._bypass = bypass
+        self._connection = connection
         self._log = log
-        self._bearing = bearing
+        self._settings = settings
         self._later = later
         self._settled = settled
         self._consulted: dict[str, asyncio.Future[Answer]] = {}
-        self._calls: dict[str, ToolStarted] = {}  # running calls of MCP servers
+        self.mcp_calls: dict[str, ToolStarted] = {}  # running calls of MCP servers
 
-    def hear(self, event: Event) -> None:
+    def observe(self, event: Event) -> None:
+        """Follows the running calls of MCP servers."""
         match event:
-            case ToolStarted(tool="MCP", call_id=call_id) if len(self._calls) < MOST_CALLS:
-                self._calls[call_id] = event
+            case ToolStarted(tool="MCP", call_id=call_id) if len(self.mcp_calls) < MOST_CALLS:
+                self.mcp_calls[call_id] = event
             case ToolFinished(call_id=call_id):
-                self._calls.pop(call_id, None)
+                self.mcp_calls.pop(call_id, None)
 
     def caller_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
         """The agent's call behind this workspace tool call, if the agent reported one."""
-        for call_id, call in self._calls.items():
+        for call_id, call in self.mcp_calls.items():
             if call.name.endswith(tool) and call.input == arguments:
-                del self._calls[call_id]
+                del self.mcp_calls[call_id]
                 return call_id
         return None
 
     def decide(self, event: PermissionRequested) -> Decision | None:
         """Returns the policy's decision, without opening a request."""
-        return self.requests.decide(event, self._bearing.context)
+        return self.requests.decide(event, self._settings.context)
 
-    async def consult(self, event: PermissionRequested, ask: Ask | None = None) -> Answer:
+    async def ask_for_tool(self, event: PermissionRequested, ask: Ask | None = None) -> Answer:
         """Requests approval for a tool call beside the agent, and waits for the answer.
 
         `ask` is an additional way to ask a user, specific to the caller.
@@ -95,8 +95,8 @@ class RequestBroker:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         request, decision = self._opened(event)
         self._consulted[request.request_id] = answer
-        self._log.say(request, more_follows=True)
-        self.requests.judge(request, self._bearing.context, decision)
+        self._log.write_own(request, more_follows=True)
+        self.requests.resolve_or_wait(request, self._settings.context, decision)
         asking = None
         if ask and not answer.done():
             asking = asyncio.ensure_future(self._ask(ask, event, request.request_id))
@@ -104,7 +104,7 @@ class RequestBroker:
             return await answer
         except asyncio.CancelledError:
             if request.request_id in self.requests.ids:
-                self.requests.settle(request.request_id, Answer("deny"), "withdrawn")
+                self.requests.resolve(request.request_id, Answer("deny"), "withdrawn")
             raise
         finally:
             if asking:
@@ -115,32 +115,30 @@ class RequestBroker:
         if said is None or request_id not in self.requests.ids:
             return
         try:
-            self.requests.settle(request_id, said, "person", "mcp")
+            self.requests.resolve(request_id, said, "person", "mcp")
         except UsageError:  # it cannot be remembered
-            self.requests.settle(request_id, replace(said, remember=None), "person", "mcp")
+            self.requests.resolve(request_id, replace(said, remember=None), "person", "mcp")
 
-    def tell(self, event: Event, *, more_follows: bool = False) -> None:
+    def record(self, event: Event, *, more_follows: bool = False) -> None:
         """Records an event that does not come from the agent."""
-        for _, events in self._log.take([DecodedLine(None, (event,))]):
-            for one in events:
-                self._log.write(one, more_follows=more_follows)
+        self._log.record(event, more_follows=more_follows)
         self._settled()
 
-    def ask(self, event: PermissionRequested | QuestionAsked, raw: bytes | None) -> None:
-        changeable = "changed_input" in self._line.agent.info.can
+    def agent_asked(self, event: PermissionRequested | QuestionAsked, raw: bytes | None) -> None:
+        changeable = "changed_input" in self._connection.agent.info.can
         if isinstance(event, PermissionRequested) and not changeable:
             event = replace(event, changeable=False)
         request, decision = self._opened(event)
         self._log.write(request, raw)
-        self.requests.judge(request, self._bearing.context, decision)
+        self.requests.resolve_or_wait(request, self._settings.context, decision)
 
     def _opened(self, event: Request) -> tuple[Request, Decision | None]:
         """Opens the request; returns it with the reason for asking, and the policy's decision."""
         request = self.requests.open(event)
-        decision = self.requests.decide(request, self._bearing.context)
+        decision = self.requests.decide(request, self._settings.context)
         return self.requests.explained(request, decision), decision
 
-    def settle(self, event: RequestAnswered, raw: bytes | None) -> None:
+    def agent_resolved(self, event: RequestAnswered, raw: bytes | None) -> None:
         """Resolves a request that the agent reports as answered."""
         if name := self.requests.forget(event.request_id):
             self._log.write(of_itself(event, name), raw)
@@ -149,20 +147,20 @@ class RequestBroker:
             self._log.write(Notice(level="info", kind="stray", text=text), raw)
 
     def _answered(self, request: Request, event: RequestAnswered) -> None:
-        self._log.say(event, more_follows=event.request_id in self._consulted)
+        self._log.write_own(event, more_follows=event.request_id in self._consulted)
         if consulted := self._consulted.pop(event.request_id, None):
             if not consulted.done():
                 consulted.set_result(event.answer)
         else:
             self._pass_on(request, event)
         if ends_planning(request, event.answer):
-            self._bearing.set_mode("agent")
+            self._settings.set_mode("agent")
         if event.answer.remember:
-            self.requests.judge_again(self._bearing.context)
+            self.requests.decide_again(self._settings.context)
         self._settled()
 
     def _pass_on(self, request: Request, event: RequestAnswered) -> None:
-        self._gate.answered(request, event)
-        if event.by != "withdrawn" and self._line.conversation:
-            theirs = self.requests.theirs(event.request_id)
-            self._later(self._line.conversation.answer(theirs, event.answer))
+        self._bypass.answered(request, event)
+        if event.by != "withdrawn" and self._connection.conversation:
+            theirs = self.requests.vendor_id(event.request_id)
+            self._later(self._connection.conversation.answer(theirs, event.answer))

@@ -18,8 +18,8 @@ class RequestIds:
     """
 
     def __init__(self) -> None:
-        self._ours: dict[str, str] = {}
-        self._theirs: dict[str, str] = {}
+        self._public: dict[str, str] = {}
+        self._vendor: dict[str, str] = {}
 
     def name(self, theirs: str, taken: Collection[str]) -> str:
         """Assigns a public id: the agent's own one if possible."""
@@ -28,17 +28,17 @@ class RequestIds:
         while ours in taken:
             ours = f"{plain}~{number}"
             number += 1
-        self._ours[theirs] = ours
-        self._theirs[ours] = theirs
+        self._public[theirs] = ours
+        self._vendor[ours] = theirs
         return ours
 
-    def ours(self, theirs: str) -> str | None:
+    def public_id(self, theirs: str) -> str | None:
         """Returns the public id; None if no open request has this id."""
-        return self._ours.get(theirs)
+        return self._public.get(theirs)
 
-    def theirs(self, ours: str) -> str:
-        return self._theirs[ours]
+    def vendor_id(self, ours: str) -> str:
+        return self._vendor[ours]
 
     def drop(self, ours: str) -> None:
         """Removes a request that is no longer open."""
-        self._ours.pop(self._theirs.pop(ours), None)
+        self._public.pop(self._vendor.pop(ours), None)

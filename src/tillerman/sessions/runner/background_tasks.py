@@ -14,7 +14,7 @@ class BackgroundTasks:
         self._failed = failed
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -5,30 +5,31 @@ Some agents have a hook for this, which does not fire everywhere; this check app
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from tillerman.core.agent import Host, Prompt
+from tillerman.core.agent import Prompt
 from tillerman.core.errors import PromptRefused, UsageError
+from tillerman.sessions.agent.connection import AgentConnection
 from tillerman.sessions.runner.user_command import run
 
 LONGEST = 60.0  # seconds
 
 
 class PromptCheck:
-    def __init__(self, command: str, cwd: Path, host: Callable[[], Host]) -> None:
+    def __init__(self, command: str, cwd: Path, connection: AgentConnection) -> None:
         self._command = command
         self._cwd = cwd
-        self._host = host
+        self._connection = connection
 
-    async def read(self, prompt: Prompt) -> None:
+    async def check(self, prompt: Prompt) -> None:
         """Raises `PromptRefused` unless the command runs and succeeds."""
         _refuse_what_is_no_text(prompt)
         if not self._command:
             return
         input = prompt.text.encode("utf-8", "replace")
         try:
-            ran = await run(self._host(), self._command, cwd=self._cwd, limit=LONGEST, input=input)
+            host = self._connection.host
+            ran = await run(host, self._command, cwd=self._cwd, limit=LONGEST, input=input)
         except TimeoutError:
             raise PromptRefused(self._command, f"it took longer than {LONGEST:g} s") from None
         except OSError as error:

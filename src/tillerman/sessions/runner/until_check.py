@@ -6,12 +6,11 @@ Some agents have a hook for this, which does not fire everywhere; this check app
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from tillerman.core.agent import Host
 from tillerman.core.events import Notice
+from tillerman.sessions.agent.connection import AgentConnection
 from tillerman.sessions.run_settings import UntilSettings
 from tillerman.sessions.runner.user_command import run
 
@@ -26,10 +25,10 @@ class UntilOutcome(NamedTuple):
 class UntilCheck:
     """Counts rounds per prompt: `renew` resets them."""
 
-    def __init__(self, until: UntilSettings, cwd: Path, host: Callable[[], Host]) -> None:
+    def __init__(self, until: UntilSettings, cwd: Path, connection: AgentConnection) -> None:
         self._until = until
         self._cwd = cwd
-        self._host = host
+        self._connection = connection
         self._round = 0
         self._running: asyncio.Task[None] | None = None
 
@@ -44,21 +43,9 @@ class UntilCheck:
     def renew(self) -> None:
         self._round = 0
 
-    def begin(
-        self,
-        told: Callable[[Notice, str | None], Coroutine[Any, Any, None]],
-        do: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
-    ) -> None:
-        async def check() -> None:
-            try:
-                outcome = await self.run()
-            except Exception:
-                self._running = None
-                raise
-            self._running = None
-            await told(*outcome)
-
-        self._running = do(check())
+    def begun(self, task: asyncio.Task[None]) -> None:
+        """The task runs the check, and what follows from it."""
+        self._running = task
 
     def stop(self) -> bool:
         """Cancels the check; returns whether it was running."""
@@ -66,9 +53,18 @@ class UntilCheck:
         return running is not None and running.cancel()
 
     async def run(self) -> UntilOutcome:
+        try:
+            outcome = await self._run()
+        except Exception:
+            self._running = None
+            raise
+        self._running = None
+        return outcome
+
+    async def _run(self) -> UntilOutcome:
         command, rounds = self._until.command, self._until.rounds
         try:
-            ran = await run(self._host(), command, cwd=self._cwd, limit=LONGEST)
+            ran = await run(self._connection.host, command, cwd=self._cwd, limit=LONGEST)
         except TimeoutError:
             return _over("warning", f"`{command}` took longer than {LONGEST:g} s and was ended")
         except OSError as error:

@@ -168,7 +168,7 @@ class ProcessCalls:
             notes = isolation_notes.on_start(process, self._bench.isolation)
             return tool_results.with_notes(tool_results.began(process), notes)
         update = self._update(progress, call.timeout) if progress.is_wanted else None
-        process = await self._processes.see_through(process, call.timeout, call.on_timeout, update)
+        process = await self._processes.wait_or_kill(process, call.timeout, call.on_timeout, update)
         if process.live:
             self._note_shown(caller, process)
         else:

@@ -59,7 +59,7 @@ class ToolOffer:
         self,
         spec: SessionSpec,
         terms: RunSettings,
-        liaison: RequestBroker,
+        broker: RequestBroker,
         secrets: Secrets,
         enforcement: SessionEnforcement,
     ) -> ToolRunner:
@@ -68,7 +68,7 @@ class ToolOffer:
             self._session,
             spec.cwd,
             terms.bench,
-            liaison,
+            broker,
             secrets=secrets,
             table=self._table,
             processes=self._paths.processes,

@@ -88,7 +88,7 @@ class ToolRunner:
         self,
         cwd: Path,
         bench: WorkspaceToolSettings,
-        liaison: RequestBroker,
+        broker: RequestBroker,
         *,
         secrets: Secrets,
         files: Files,
@@ -97,7 +97,7 @@ class ToolRunner:
     ) -> None:
         self._cwd = cwd
         self._bench = bench
-        self._liaison = liaison
+        self._broker = broker
         self._secrets = secrets
         self._files = files
         self._processes = processes
@@ -109,7 +109,7 @@ class ToolRunner:
         session: str,
         cwd: Path,
         bench: WorkspaceToolSettings,
-        liaison: RequestBroker,
+        broker: RequestBroker,
         *,
         secrets: Secrets,
         table: ProcessTable,
@@ -125,7 +125,7 @@ class ToolRunner:
 
         `processes`, `records`, `exports` and `locks` are folders.
         """
-        place = ProcessPlace(cwd, processes, records, supervision, judged=enforcement)
+        place = ProcessPlace(cwd, processes, records, supervision, exec_rules=enforcement)
         found = await Processes.open(session, table, place, secrets.redact_text)
         path_locks = await asyncio.to_thread(_open_locks, locks)
         closed = partial(closed_here, bench.isolation, cwd)
@@ -136,7 +136,7 @@ class ToolRunner:
         opened = cls(
             cwd,
             bench,
-            liaison,
+            broker,
             secrets=secrets,
             files=files,
             processes=found,
@@ -198,7 +198,7 @@ class ToolRunner:
             return self._end(
                 call_id, None, ToolCallResult.refused(Refused(why, hint="see tools/list"))
             )
-        parent = self._liaison.caller_of(tool, arguments)
+        parent = self._broker.caller_of(tool, arguments)
         try:
             call = read_call(tool, arguments)
         except Refused as error:
@@ -213,7 +213,7 @@ class ToolRunner:
                 asked = input
                 if isinstance(call, tool_schemas.ImportFile) and call.unpack and word == "Write":
                     members = await asyncio.to_thread(self._files.archive_members, call.source)
-                    asked = await with_members(call, input, members, self._liaison.decide)
+                    asked = await with_members(call, input, members, self._broker.decide)
                 async with report.while_waiting(WAITING):
                     call = await self._judged(call, word, asked, call_id, ask)
             told = await self._do(call, caller, report, members)
@@ -237,7 +237,7 @@ class ToolRunner:
     ) -> None:
         name = f"{SERVER}.{tool}"
         said = title(word, input, name=name, cwd=str(self._cwd))
-        self._liaison.tell(
+        self._broker.record(
             ToolStarted(
                 call_id=call_id, tool=word, name=name, title=said, input=input, parent=parent
             ),
@@ -256,7 +256,7 @@ class ToolRunner:
         content: tuple[Content, ...] = (Text(done.text),)
         if done.diff:
             content = (done.diff, *content)
-        self._liaison.tell(
+        self._broker.record(
             ToolFinished(call_id=call_id, outcome=done.outcome, content=content, parent=parent)
         )
         return done
@@ -278,7 +278,7 @@ class ToolRunner:
             input=input,
             call_id=call_id,
         )
-        answer = await self._liaison.consult(request, ask)
+        answer = await self._broker.ask_for_tool(request, ask)
         if denies(request, answer):
             raise ToolDenied(answer.note or "this was denied", hint=ASK_USER)
         if answer.input is None:

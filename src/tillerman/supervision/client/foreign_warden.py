@@ -8,7 +8,7 @@ from typing import Any
 
 from tillerman.supervision.client.child_processes import GONE_WITHIN
 from tillerman.supervision.protocol.channel import unframe
-from tillerman.supervision.protocol.rendezvous import knock
+from tillerman.supervision.protocol.rendezvous import connect_to_warden
 
 
 async def programs(folder: Path) -> list[str] | None:
@@ -33,7 +33,7 @@ async def _ask(folder: Path, *message: Any) -> tuple[Any, ...] | None:
     """Returns the single answer; None when no warden listens or it ended meanwhile."""
     loop = asyncio.get_running_loop()
     try:
-        end = knock(str(folder), *message)
+        end = connect_to_warden(str(folder), *message)
     except OSError:
         return None
     end.setblocking(False)

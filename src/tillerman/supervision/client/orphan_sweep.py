@@ -33,7 +33,7 @@ def sweep(records: Path) -> list[SweepResult]:
 
 def sweep_one(folder: Path) -> SweepResult | None:
     """Sweeps one warden's record. Returns None while another process holds its lease."""
-    lease = WardenRecord.take(str(folder))
+    lease = WardenRecord.acquire(str(folder))
     if lease is None:
         return None
     killed: set[int] = set()

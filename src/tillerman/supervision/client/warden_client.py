@@ -35,7 +35,7 @@ from tillerman.supervision.protocol.launch_warden import (
     open_pipes,
     spawn_message,
 )
-from tillerman.supervision.protocol.rendezvous import knock
+from tillerman.supervision.protocol.rendezvous import connect_to_warden
 from tillerman.supervision.warden.temporary_files import TemporaryFiles
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class WardenClient:
         """Reconnects to a lingering warden and its running programs; None when it has ended."""
         held, lifeline = os.pipe()
         try:
-            control = knock(str(folder), "hold", files=(held,))
+            control = connect_to_warden(str(folder), "hold", files=(held,))
         except OSError:
             os.close(lifeline)
             return None
@@ -141,12 +141,12 @@ class WardenClient:
         """
         if self._ended.done():
             raise self._lost()
-        words = written(self.folder, argv)
+        arguments = written(self.folder, argv)
         variables = variables_written(self.folder, env)
-        if child := self._use_early(words, str(cwd), variables, enforcement, stdin=stdin):
+        if child := self._use_early(arguments, str(cwd), variables, enforcement, stdin=stdin):
             return await self._started(child)
         self._count += 1
-        message = spawn_message(self._count, words, cwd, variables)
+        message = spawn_message(self._count, arguments, cwd, variables)
         child, theirs = self._open_child(self._count, stdin=stdin)
         self._send(*message, dict(enforcement), files=theirs)
         return await self._started(child)
@@ -176,14 +176,14 @@ class WardenClient:
         try:
             if self._ended.done():
                 raise self._lost()
-            words = written(self.folder, argv)
+            arguments = written(self.folder, argv)
             variables = variables_written(self.folder, env)
         except BaseException:
             close_files(files or ())
             raise
         files = files or open_files(folder)
         self._count += 1
-        message = spawn_message(self._count, words, cwd, variables)
+        message = spawn_message(self._count, arguments, cwd, variables)
         job = FileBackedProcess(self._send, self._count, name)
         job.lasting = lasting
         self._children[self._count] = job

@@ -112,9 +112,9 @@ class ExecGate:
                     del self._watched[number]
                     os.close(number)
             while self._waiting:
-                self._obey(self._waiting.pop(0))
+                self._handle(self._waiting.pop(0))
 
-    def _obey(self, message: tuple[Any, ...]) -> None:
+    def _handle(self, message: tuple[Any, ...]) -> None:
         match message:
             case ("policy", bytes(policy)) if policy != self._policy:
                 self._policy = policy
@@ -125,7 +125,7 @@ class ExecGate:
         channel = Channel(self._registrations)
         for word, pid, *rest in channel.receive():
             if word == "watch":
-                listener = channel.take_files(1)[0]
+                listener = channel.pop_files(1)[0]
                 self._watched[listener] = Watched(pid)
                 self._ready.register(listener, select.POLLIN)
             else:
@@ -178,7 +178,7 @@ class ExecGate:
         rules = self._rules or self._load()
         if not rules.denies:
             return 0
-        return self._judge(listener, notification, call, rules)
+        return self._apply_rules(listener, notification, call, rules)
 
     def _read(self, notification: SeccompNotification) -> ExecCall:
         pid = notification.pid
@@ -195,12 +195,12 @@ class ExecGate:
             for message in self._control.receive():
                 match message:
                     case ("memory", 0):
-                        return self._control.take_files(1)[0]
+                        return self._control.pop_files(1)[0]
                     case ("memory", int(code)):
                         raise OSError(code, os.strerror(code))
                 self._waiting.append(message)
 
-    def _judge(
+    def _apply_rules(
         self, listener: int, notification: SeccompNotification, call: ExecCall, rules: CommandRules
     ) -> int:
         from tillerman.supervision.exec_gate.caller_files import CallerFiles, UnreadableCaller

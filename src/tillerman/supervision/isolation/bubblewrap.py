@@ -98,7 +98,7 @@ class ProtectedMounts:
             yield from (mounts[path], str(path), str(path))
 
 
-def words(
+def arguments(
     program: Path,
     *,
     argv: Sequence[str],

@@ -259,7 +259,7 @@ def _high(
     files = [(bubblewrap.FILTER, seccomp.program("high", seccomp.MACHINES[platform.machine()]))]
     if settings:
         files.append((bubblewrap.GIT, settings))
-    words = bubblewrap.words(
+    words = bubblewrap.arguments(
         program,
         argv=argv,
         workspace=workspace,

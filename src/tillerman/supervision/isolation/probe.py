@@ -100,7 +100,7 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
         )
         stack.callback(after, confined)
         code, said, complaint = _run(confined, workspace)
-        came_off = [word for word, each in sockets.items() if _heard(each)]
+        came_off = [word for word, each in sockets.items() if _received(each)]
         if (outside / "new").exists() or (outside / "secret").read_text() != _SECRET:
             came_off.append("write outside the workspace")
         if _SECRET in said:
@@ -110,10 +110,10 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
         if _TURNED in said:
             came_off.append("turn a switch of the kernel")
         if came_off:
-            return f"a command under it could still {', '.join(came_off)}", _mend_leak(level)
+            return f"a command under it could still {', '.join(came_off)}", _leak_fix(level)
         if code != 0 or said != f"{_FINE}\n" or not (workspace / "made").exists():
             why = complaint.strip().splitlines()[-1:] or [f"the canary ended with exit {code}"]
-            return why[0], _mend(level, why[0])
+            return why[0], _fix(level, why[0])
     return None
 
 
@@ -149,7 +149,7 @@ def _bind(family: int, kind: int, address: str | tuple[str, int]) -> socket.sock
     return made
 
 
-def _heard(one: socket.socket) -> bool:
+def _received(one: socket.socket) -> bool:
     try:
         if one.type == socket.SOCK_DGRAM:
             one.recv(9)
@@ -181,13 +181,13 @@ def _own_python() -> list[Path]:
     return sorted({Path(sys.base_prefix).resolve(), Path(sys.executable).resolve().parent})
 
 
-def _mend_leak(level: str) -> str:
+def _leak_fix(level: str) -> str:
     if level == "medium":
         return "Linux 6.12 or newer keeps signals and abstract sockets in; use high, or basic"
     return "the kernel's namespaces do not hold here; use medium"
 
 
-def _mend(level: str, complaint: str) -> str:
+def _fix(level: str, complaint: str) -> str:
     """Suggests the system setting that is known to block the level."""
     if level == "medium":
         return "`tillerman doctor` tells what the kernel has; use high, or basic"

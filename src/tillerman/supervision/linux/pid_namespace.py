@@ -14,24 +14,24 @@ def fork_init(*, user: bool) -> int:
     If the caller called unshare itself, all its later children would enter the first namespace;
     clone creates the namespaces together with the child. The caller must have no other thread.
     """
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     uid, gid = os.geteuid(), os.getegid()
     flags = syscalls.CLONE_NEWPID | syscalls.CLONE_NEWNS | (syscalls.CLONE_NEWUSER if user else 0)
     try:
         pid = syscalls.fork_into(flags)
     except OSError as error:
-        os.close(told)
-        os.close(tell)
+        os.close(read_end)
+        os.close(write_end)
         raise OSError(error.errno, f"clone: {error.strerror}") from None
     if pid == 0:
-        os.close(told)
+        os.close(read_end)
         if user:
-            _map(uid, gid, tell)
-        os.close(tell)
+            _map(uid, gid, write_end)
+        os.close(write_end)
         return 0
-    os.close(tell)
-    failed = os.read(told, 64) if user else b""
-    os.close(told)
+    os.close(write_end)
+    failed = os.read(read_end, 64) if user else b""
+    os.close(read_end)
     if failed:
         os.waitpid(pid, 0)
         code = int(failed)
@@ -39,7 +39,7 @@ def fork_init(*, user: bool) -> int:
     return pid
 
 
-def _map(uid: int, gid: int, tell: int) -> None:
+def _map(uid: int, gid: int, write_end: int) -> None:
     """Maps only the current user and group."""
     try:
         for name, text in (
@@ -51,5 +51,5 @@ def _map(uid: int, gid: int, tell: int) -> None:
             os.write(number, text.encode())
             os.close(number)
     except OSError as error:
-        os.write(tell, b"%d" % (error.errno or errno.EINVAL))
+        os.write(write_end, b"%d" % (error.errno or errno.EINVAL))
         os._exit(1)

@@ -80,7 +80,7 @@ class Channel:
         self._buffer += data
         return unframe(self._buffer)
 
-    def take_files(self, count: int) -> list[int]:
+    def pop_files(self, count: int) -> list[int]:
         taken, self.files = self.files[:count], self.files[count:]
         return taken
 

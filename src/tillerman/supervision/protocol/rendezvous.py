@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-DOOR = "door"
+SOCKET = "socket"
 KEY = "key"
 
 
-def knock(folder: str, *message: Any, files: Sequence[int] = ()) -> socket.socket:
+def connect_to_warden(folder: str, *message: Any, files: Sequence[int] = ()) -> socket.socket:
     """Connects, sends the key and the first message. Raises OSError if no warden listens."""
     from socket import AF_UNIX, SOCK_STREAM
     from socket import socket as new_socket
@@ -31,7 +31,7 @@ def knock(folder: str, *message: Any, files: Sequence[int] = ()) -> socket.socke
     where = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     end = new_socket(AF_UNIX, SOCK_STREAM)
     try:
-        end.connect(f"/proc/self/fd/{where}/{DOOR}" if LINUX else f"{folder}/{DOOR}")
+        end.connect(f"/proc/self/fd/{where}/{SOCKET}" if LINUX else f"{folder}/{SOCKET}")
         end.sendall(key)
         end.sendmsg([frame(message)], rights(files))
     except BaseException:

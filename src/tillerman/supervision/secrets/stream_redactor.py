@@ -28,11 +28,17 @@ class Redactor:
 
     def passes(self, data: bytes) -> bool:
         """Accepts the data unchanged if nothing in it is, or may start, a secret."""
-        text = self._context + data
+        text = self.with_context(data)
+        return not self._secrets.finds(text) and self.accepts(text)
+
+    def with_context(self, data: bytes) -> bytes:
+        """Returns the data after the end of the text before it, for a search by the caller."""
+        return self._context + data
+
+    def accepts(self, text: bytes) -> bool:
+        """Like `passes`, for the result of `with_context` in which no secret was found."""
         self.joined = False
-        if self._held or self._secrets.finds(text):
-            return False
-        if self._secrets.beginning(text, len(self._context)) < len(text):
+        if self._held or self._secrets.beginning(text, len(self._context)) < len(text):
             return False
         self._context = text[-_CONTEXT:]
         return True
@@ -78,6 +84,12 @@ class TextRedactor:
 
     def passes(self, text: str) -> bool:
         return self._bytes.passes(text.encode("utf-8", "surrogatepass"))
+
+    def with_context(self, text: str) -> bytes:
+        return self._bytes.with_context(text.encode("utf-8", "surrogatepass"))
+
+    def accepts(self, text: bytes) -> bool:
+        return self._bytes.accepts(text)
 
     @property
     def held(self) -> int:

@@ -16,7 +16,7 @@ from _operator import _compare_digest  # the C function behind hmac.compare_dige
 
 from tillerman.supervision.linux.process_table import LINUX
 from tillerman.supervision.protocol.channel import Channel
-from tillerman.supervision.protocol.rendezvous import DOOR, KEY
+from tillerman.supervision.protocol.rendezvous import KEY, SOCKET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ControlSocket:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         os.chdir(folder)  # a socket address has at most 107 bytes; the path may be longer
         try:
-            self._socket.bind(DOOR)
+            self._socket.bind(SOCKET)
         finally:
             os.chdir("/")
         self._socket.listen(_MOST_CLIENTS)
@@ -141,7 +141,7 @@ class ControlSocket:
     def _handle(self, client: ControlClient, message: tuple[Any, ...]) -> None:
         match message:
             case ("hold",):
-                self._waiting += [(client, lifeline) for lifeline in client.channel.take_files(1)]
+                self._waiting += [(client, lifeline) for lifeline in client.channel.pop_files(1)]
             case ("list",):
                 client.send("programs", self.programs())
             case ("signal" | "kill" as word, str(name), *rest):

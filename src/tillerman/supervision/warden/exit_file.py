@@ -31,7 +31,7 @@ LEASE = "lease"  # no harness reconnected in time
 HARNESS = "harness"  # the harness ended, and the program was not lasting
 WARDEN = "warden"  # the warden ended
 KEEPER = "keeper"  # the keeper ended
-TOLD = "told"  # on request
+REQUESTED = "requested"  # on request
 
 
 def write(folder: int, ending: ExitFile) -> None:

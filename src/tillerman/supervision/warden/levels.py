@@ -106,26 +106,26 @@ def _owners() -> dict[str, int]:
 
 def _namespace_canary(*, user: bool, owners: dict[str, int]) -> str | None:
     """Probes a namespace by entering it like a keeper; returns the error, if any."""
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     try:
         init = fork_init(user=user)
     except OSError as error:
-        os.close(tell)
-        os.close(told)
+        os.close(write_end)
+        os.close(read_end)
         return error.strerror
     if init == 0:
         try:
-            os.write(tell, _look_around(owners).encode())
+            os.write(write_end, _check_namespace(owners).encode())
         finally:
             os._exit(0)
-    os.close(tell)
-    answer = _hear(told)
+    os.close(write_end)
+    answer = _read_answer(read_end)
     process_table.send(init, signal.SIGKILL)
     os.waitpid(init, 0)
     return answer
 
 
-def _look_around(owners: dict[str, int]) -> str:
+def _check_namespace(owners: dict[str, int]) -> str:
     try:
         syscalls.mount_own_proc()
     except OSError as error:
@@ -164,18 +164,18 @@ def _cgroup_canary() -> str | None:
 def _try_cgroup(group: Cgroup) -> str | None:
     if not os.path.exists(f"{group.folder}/cgroup.kill"):
         return "the kernel has no cgroup.kill (it came with Linux 5.14)"
-    told, tell = os.pipe()
+    read_end, write_end = os.pipe()
     prober = os.getpid()
     child = os.fork()
     if child == 0:
         try:
             syscalls.die_with_parent()  # it inherits all open files of the prober
             if os.getppid() == prober:
-                _pause_in(group, tell)
+                _pause_in(group, write_end)
         finally:
             os._exit(1)
-    os.close(tell)
-    if (answer := _hear(told)) is not None:
+    os.close(write_end)
+    if (answer := _read_answer(read_end)) is not None:
         process_table.send(child, signal.SIGKILL)
         os.waitpid(child, 0)
         return answer
@@ -185,23 +185,23 @@ def _try_cgroup(group: Cgroup) -> str | None:
     return None if os.WIFSIGNALED(status) else "cgroup.kill does not kill"
 
 
-def _pause_in(group: Cgroup, tell: int) -> None:
+def _pause_in(group: Cgroup, write_end: int) -> None:
     try:
         group.enter()
     except OSError as error:
-        os.write(tell, f"cannot move a process into {group.folder}: {error.strerror}".encode())
+        os.write(write_end, f"cannot move a process into {group.folder}: {error.strerror}".encode())
     else:
-        os.write(tell, _FINE.encode())
-        os.close(tell)
+        os.write(write_end, _FINE.encode())
+        os.close(write_end)
         signal.pause()
 
 
-def _hear(told: int) -> str | None:
+def _read_answer(read_end: int) -> str | None:
     """Reads the result of a probe: None when it succeeded, else the error."""
-    heard = select.poll()
-    heard.register(told, select.POLLIN)
-    answer = os.read(told, 4096).decode() if heard.poll(_WITHIN * 1000) else ""
-    os.close(told)
+    ready = select.poll()
+    ready.register(read_end, select.POLLIN)
+    answer = os.read(read_end, 4096).decode() if ready.poll(_WITHIN * 1000) else ""
+    os.close(read_end)
     return None if answer == _FINE else answer or "the canary did not come back"
 
 

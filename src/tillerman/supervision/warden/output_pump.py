@@ -31,7 +31,7 @@ class OutputStream:
     def __init__(self, pipe: int, file: int, cap: int) -> None:
         self.pipe = pipe
         self.total = 0
-        self.kept = 0
+        self.stored = 0
         self._file = file
         self._cap = cap
         self._cut = False
@@ -45,7 +45,7 @@ class OutputStream:
     def move(self) -> bool:
         """Moves some of the pending bytes; False when there are none now, or no more."""
         try:
-            count = self._drop() if self._cut else self._keep()
+            count = self._drop() if self._cut else self._store()
         except BlockingIOError:
             return False
         self.total += count
@@ -58,8 +58,8 @@ class OutputStream:
             os.close(self.pipe)
             self.pipe = -1
 
-    def _keep(self) -> int:
-        room = self._cap - self.kept
+    def _store(self) -> int:
+        room = self._cap - self.stored
         if room <= 0:
             return self._cut_off(f"output beyond {self._cap} bytes was dropped")
         try:
@@ -72,9 +72,9 @@ class OutputStream:
         except OSError as error:
             if self._splices and error.errno == errno.EINVAL:
                 self._splices = False  # the file system does not support splice
-                return self._keep()
+                return self._store()
             return self._cut_off(f"output was dropped: {os.strerror(error.errno or 0)}")
-        self.kept += count
+        self.stored += count
         return count
 
     def _copy(self, most: int) -> int:
@@ -85,7 +85,7 @@ class OutputStream:
                 done += os.write(self._file, data[done:])
         except OSError as error:
             self._note(f"output was dropped: {os.strerror(error.errno or 0)}")
-        self.kept += done
+        self.stored += done
         return len(data)
 
     def _cut_off(self, why: str) -> int:
@@ -174,7 +174,7 @@ class OutputPump:
     def sizes(self) -> tuple[int, int, int, int]:
         """Returns bytes written to stdout and stderr, then bytes of them stored in the files."""
         output, error = self._streams
-        return output.total, error.total, output.kept, error.kept
+        return output.total, error.total, output.stored, error.stored
 
     @property
     def total(self) -> int:

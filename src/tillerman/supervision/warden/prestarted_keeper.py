@@ -45,12 +45,12 @@ _LARGEST = 32 * 1024  # bytes of a request: fits the socket buffer of a process 
 
 
 class PrestartedKeeper:
-    """The warden's handle of it. `judged`: whether its execs are checked by the gate."""
+    """The warden's handle of it. `gated`: whether its execs are checked by the gate."""
 
-    def __init__(self, pid: int, channel: Channel, *, judged: bool) -> None:
+    def __init__(self, pid: int, channel: Channel, *, gated: bool) -> None:
         self.pid = pid
         self.channel = channel
-        self.judged = judged
+        self.gated = gated
         self.row = process_table.find(pid)
 
     def run(
@@ -102,16 +102,16 @@ class KeeperPool:
     def pid(self) -> int:
         return self._spare.pid if self._spare else 0
 
-    def pop(self, *, judged: bool) -> PrestartedKeeper | None:
+    def pop(self, *, gated: bool) -> PrestartedKeeper | None:
         """Returns the spare for a new command; another is started soon."""
         spare, self._spare = self._spare, None
         self.due = time.monotonic() + _STARTED_AFTER
-        if spare and spare.judged is not judged:
+        if spare and spare.gated is not gated:
             spare.kill()
             return None
         return spare
 
-    def hurry(self) -> None:
+    def start_soon(self) -> None:
         """Schedules the next spare soon after a command's namespace is gone.
 
         Earlier the kernel is busy with that namespace.
@@ -135,7 +135,7 @@ class KeeperPool:
         if pid == 0:
             PooledKeeper(self._level, entry).run(theirs, None, self._lease, self._proc)
         theirs.close()
-        self._spare = PrestartedKeeper(pid, ours, judged=entry is not None)
+        self._spare = PrestartedKeeper(pid, ours, gated=entry is not None)
         self.due = time.monotonic() + _KEPT_FOR
 
     def drop(self) -> None:
@@ -167,7 +167,7 @@ class PooledKeeper(Keeper):
         if any(message[0] == "kill" for message in more):  # no other message arrives this early
             return
         try:
-            number, *files = warden.take_files(4)
+            number, *files = warden.pop_files(4)
             self._set_program(
                 marker,
                 group,
@@ -179,7 +179,7 @@ class PooledKeeper(Keeper):
         except OSError as error:
             send(warden, "unable", str(error))
             return
-        self._supervise(warden, next(iter(warden.take_files(1)), None), woken, gate)
+        self._supervise(warden, next(iter(warden.pop_files(1)), None), woken, gate)
 
     def _set_program(
         self, marker: str, group: str | None, program: Program, record: ProgramRecord
@@ -220,7 +220,7 @@ class PooledKeeper(Keeper):
 
             warm_up()
         group, (argv, cwd, env, mounted), rules = _receive(orders)[0]
-        *stdio, number = orders.take_files(4)
+        *stdio, number = orders.pop_files(4)
         program = Program(argv, cwd, env, stdio, lambda: enforce(rules), self._entry)
         program.mounted = mounted
         record = ProgramRecord.passed_on("", number)

@@ -74,7 +74,7 @@ class ProgramStarter:
             self.pool = KeeperPool(
                 self._fork, self._place.level, self._lease.number, self._proc, self._gate_entry
             )
-        if spare := self.pool.pop(judged=entry is not None):
+        if spare := self.pool.pop(gated=entry is not None):
             supervised = self._run_prestarted(
                 spare, number, invocation, files, options, job, lifeline
             )

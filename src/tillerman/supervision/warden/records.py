@@ -28,7 +28,7 @@ class WardenRecord:
         self.number = number
 
     @classmethod
-    def take(cls, folder: str) -> WardenRecord | None:
+    def acquire(cls, folder: str) -> WardenRecord | None:
         """Takes the lease. None when another process holds it, or the folder was removed."""
         try:
             number = os.open(f"{folder}/lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -52,7 +52,7 @@ class WardenRecord:
         """
         for _ in range(100):
             os.makedirs(folder, 0o700, exist_ok=True)
-            if lease := cls.take(folder):
+            if lease := cls.acquire(folder):
                 return lease
             time.sleep(0.01)
         raise OSError(errno.EBUSY, "another warden holds this marker's lease", folder)

@@ -85,11 +85,11 @@ class SupervisedProgram:
         elif word in ENDS:
             self.ended = True
 
-    def end(self, why: str = exit_file.TOLD) -> None:
+    def end(self, why: str = exit_file.REQUESTED) -> None:
         if self.job:  # its output must be complete, and its exit file written
             if not self.job.end_by:
                 self.job.why = why
-                within = _READ_WITHIN if why == exit_file.TOLD else HANGS_AFTER
+                within = _READ_WITHIN if why == exit_file.REQUESTED else HANGS_AFTER
                 self.job.end_by = time.monotonic() + within
             self.send("kill", why)
         elif self._level == "namespace":

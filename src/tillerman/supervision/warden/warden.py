@@ -146,7 +146,7 @@ class Warden:
     def _handle(self, harness: Channel, message: tuple[Any, ...]) -> None:
         match message:
             case ("spawn", number, argv, cwd, env, enforcement):
-                stdio = harness.take_files(3)
+                stdio = harness.pop_files(3)
                 try:
                     entry = self._entry(enforcement)
                     mounts = enforcement.get("mounts")
@@ -159,7 +159,7 @@ class Warden:
                 for file in stdio:
                     os.close(file)
             case ("run", number, argv, cwd, env, name, lasting, *options):
-                files = harness.take_files(3)
+                files = harness.pop_files(3)
                 job = JobFolder(name, files[0], lasting=lasting)
                 try:
                     self._add(self._run(number, (argv, cwd, env), files, tuple(options), job))
@@ -329,7 +329,7 @@ class Warden:
         program.close()
         self._send("gone", program.number, program.left)
         if self._starter.pool:
-            self._starter.pool.hurry()
+            self._starter.pool.start_soon()
         if program.job:
             for client in program.job.waiting:
                 client.send("gone", program.job.name, program.left)
@@ -357,7 +357,7 @@ class Warden:
         deadline = time.monotonic() + END_WITHIN
         ended = select.poll()
         ended.register(woken, select.POLLIN)
-        why = exit_file.TOLD if self._harness else exit_file.LEASE
+        why = exit_file.REQUESTED if self._harness else exit_file.LEASE
         if self._starter.pool:
             self._starter.pool.drop()
         for program in self._programs.values():

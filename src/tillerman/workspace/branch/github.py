@@ -23,7 +23,7 @@ from tillerman.workspace.git.bounded_command import (
     CommandMissing,
     CommandOutput,
     CommandTimeout,
-    ask,
+    query,
 )
 from tillerman.workspace.git.git import SAFE, configured
 from tillerman.workspace.git.repository_state import Repository
@@ -91,7 +91,7 @@ class GitHub:
             raise CommandMissing("gh is not installed")
         env = self._variables(repository)
         async with self._turn:
-            return await ask(
+            return await query(
                 (program, *words), cwd=repository.top, env=env, seconds=seconds, most=most
             )
 

@@ -29,10 +29,10 @@ from tillerman.workspace.git.bounded_command import (
     CommandMissing,
     CommandOutput,
     CommandTimeout,
-    ask,
+    query,
 )
 from tillerman.workspace.git.git import configured
-from tillerman.workspace.git.repository_state import Repository, ask_git, read_config
+from tillerman.workspace.git.repository_state import Repository, query_git, read_config
 from tillerman.workspace.git.safe_config import overrides, protocols, stubborn
 
 SECONDS = 300.0  # for one command
@@ -125,7 +125,7 @@ async def run_command(
     pairs = [*overrides(found), *protocols(found), *_ACTING.items()]
     env = gh_variables(environment) | configured(pairs)
     try:
-        return await ask((program, *words), cwd=repository.top, env=env, seconds=SECONDS)
+        return await query((program, *words), cwd=repository.top, env=env, seconds=SECONDS)
     except CommandMissing as error:
         raise TillermanError(str(error)) from None
     except CommandTimeout as error:
@@ -148,8 +148,8 @@ async def _obstacle(crumb: Breadcrumb, github: GitHub) -> TillermanError | None:
         return None
     if state.commit is None:
         return TillermanError("nothing to do: there is no commit yet", hint="write something first")
-    if crumb.no_news is not None:
-        return _unknown(crumb.no_news)
+    if crumb.unavailable is not None:
+        return _unknown(crumb.unavailable)
     default = await _default_branch(crumb, github)
     if default == state.branch and status in (LOCAL, AHEAD):
         ahead = f", and it is {state.ahead} ahead of its remote" if state.ahead else ""
@@ -203,11 +203,11 @@ async def _default_branch(crumb: Breadcrumb, github: GitHub) -> str | None:
     if repository.remote is None:
         return None
     head = f"refs/remotes/{repository.remote}/HEAD"
-    said = await ask_git(repository, "symbolic-ref", "--quiet", "--end-of-options", head)
+    said = await query_git(repository, "symbolic-ref", "--quiet", "--end-of-options", head)
     if not said.code:
         told = os.fsdecode(said.out).removesuffix("\n")
         return told.removeprefix(f"refs/remotes/{repository.remote}/")
-    if crumb.no_news is not None:
+    if crumb.unavailable is not None:
         return None
     match await _repo_view(repository, github, "defaultBranchRef"):
         case {"defaultBranchRef": {"name": str(name)}} if name:
@@ -234,7 +234,7 @@ async def _repo_view(repository: Repository, github: GitHub, field: str) -> dict
 async def _push_url(repository: Repository) -> str:
     """Returns the push URL as git resolves it, without a password."""
     words = ("remote", "get-url", "--push", "--end-of-options", repository.remote or "")
-    said = await ask_git(repository, *words)
+    said = await query_git(repository, *words)
     url = said.out.decode("utf-8", "replace").strip()
     return "" if said.code else re.sub(r"//[^/@]*@", "//", url)
 

@@ -24,7 +24,7 @@ from tillerman.workspace.files.access.confined_root import ConfinedRoot
 from tillerman.workspace.files.file_names import shown
 from tillerman.workspace.files.refusal import Refused
 from tillerman.workspace.git.bounded_command import CommandMissing, CommandOutput, CommandTimeout
-from tillerman.workspace.git.repository_state import ask_git
+from tillerman.workspace.git.repository_state import query_git
 
 PIECE = 16 << 10  # bytes of one log, one comment or one file's conflicts
 WHOLE = 64 << 10  # of one kind of context
@@ -121,7 +121,7 @@ class _Context:
         if not theirs:
             return ""
         places = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
-        objects = await ask_git(self._repository, *places)
+        objects = await query_git(self._repository, *places)
         aside = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="tillerman-merge-"))
         env = {
             "GIT_OBJECT_DIRECTORY": str(aside),
@@ -129,14 +129,14 @@ class _Context:
         }
         try:
             merge = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
-            tried = await ask_git(self._repository, *merge, "HEAD", theirs, env=env)
+            tried = await query_git(self._repository, *merge, "HEAD", theirs, env=env)
             if tried.code != 1:
                 return ""
             tree, *paths = os.fsdecode(tried.out).rstrip("\0").split("\0")
             parts = []
             for path in paths[:FILES]:
                 name = f"{tree}:{path}"
-                blob = await ask_git(
+                blob = await query_git(
                     self._repository, "cat-file", "blob", name, env=env, most=_READ
                 )
                 parts.append(self._of_file(path, blob.out))
@@ -192,7 +192,7 @@ class _Context:
         if not self._base:
             return ""
         words = ("diff", "--name-only", "-z", *_PLAIN_DIFF, f"{self._base}...HEAD", "--")
-        changed = await ask_git(self._repository, *words)
+        changed = await query_git(self._repository, *words)
         files = [f":(top,literal){name}" for name in os.fsdecode(changed.out).split("\0")[:-1]]
         if not files:
             return ""
@@ -204,7 +204,7 @@ class _Context:
     # -- parts -------------------------------------------------------------------------------------
 
     async def _git(self, *words: str) -> str:
-        return await self._text(await ask_git(self._repository, *words))
+        return await self._text(await query_git(self._repository, *words))
 
     async def _gh(self, *words: str) -> str:
         """Runs gh; returns "" on failure: an agent can still run it itself."""

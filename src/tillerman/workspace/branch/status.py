@@ -45,7 +45,7 @@ STATUSES = (
 class Breadcrumb:
     repository: Repository
     pull_request: PullRequest | None = None
-    no_news: PullRequestUnavailable | None = None  # why the pull request is unknown
+    unavailable: PullRequestUnavailable | None = None  # why the pull request is unknown
 
     @property
     def status(self) -> BranchStatus:
@@ -67,7 +67,7 @@ class Breadcrumb:
 
 def crumb(repository: Repository, news: PullRequest | PullRequestUnavailable | None) -> Breadcrumb:
     if isinstance(news, PullRequestUnavailable):
-        return Breadcrumb(repository, no_news=news)
+        return Breadcrumb(repository, unavailable=news)
     return Breadcrumb(repository, news)
 
 
@@ -89,7 +89,7 @@ def as_data(crumb: Breadcrumb) -> dict[str, Any]:
         "action": status.action,
         "skill": status.skill,
         "pull_request": asdict(crumb.pull_request) if crumb.pull_request else None,
-        "no_news": asdict(crumb.no_news) if crumb.no_news else None,
+        "no_news": asdict(crumb.unavailable) if crumb.unavailable else None,
     }
 
 

@@ -77,7 +77,7 @@ def write_file(
             raise _stale(shown_path, None)
         RedactedText("", secrets).restore(content)
     with root.slot(path, create_parents=create_parents) as slot:
-        old = _look(slot, secrets)
+        old = _read_old(slot, secrets)
         if expected_hash and (old is None or old.hash != expected_hash):
             raise _stale(shown_path, old)
         redacted = old.redacted if old else None
@@ -147,7 +147,7 @@ def _change(
     if root.status(path) is None:
         raise Refused(f"{shown_path} is not there", hint="write_file makes new files")
     with root.slot(path) as slot:
-        old = _look(slot, secrets)
+        old = _read_old(slot, secrets)
         if old is None:
             raise Refused(f"{shown_path} is not there", hint="write_file makes new files")
         if old.redacted is None:
@@ -228,8 +228,8 @@ def _put(
     )
 
 
-def _look(slot: Slot, secrets: Secrets) -> OldFile | None:
-    seen = slot.look()
+def _read_old(slot: Slot, secrets: Secrets) -> OldFile | None:
+    seen = slot.open_existing()
     if seen is None:
         return None
     found = text_decoding.survey(seen.file)

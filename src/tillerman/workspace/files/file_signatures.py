@@ -32,7 +32,7 @@ class FolderSnapshot:
     root: Path
     files: dict[str, FileSignature] = field(default_factory=dict)
     hashes: dict[str, bytes] = field(default_factory=dict)
-    taken: int = 0
+    captured_at: int = 0
     whole: bool = True  # False: a limit was reached before all files were scanned
 
     def close(self) -> None:
@@ -54,8 +54,8 @@ def file_clock() -> int:
         return os.fstat(file.fileno()).st_ctime_ns
 
 
-def take(root: Path, seconds: float, *, most: int = MOST_FILES) -> FolderSnapshot:
-    snapshot = FolderSnapshot(root, taken=file_clock())
+def capture(root: Path, seconds: float, *, most: int = MOST_FILES) -> FolderSnapshot:
+    snapshot = FolderSnapshot(root, captured_at=file_clock())
     until, room = time.monotonic() + seconds, HASHED_BYTES
     for path, found in _walk(root):
         if len(snapshot.files) >= most or time.monotonic() > until:
@@ -125,7 +125,7 @@ def _same_content(
 
 def _younger(snapshot: FolderSnapshot, path: str) -> bool:
     try:
-        return (snapshot.root / path).lstat().st_ctime_ns >= snapshot.taken
+        return (snapshot.root / path).lstat().st_ctime_ns >= snapshot.captured_at
     except OSError:
         return False
 

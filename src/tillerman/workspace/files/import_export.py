@@ -112,7 +112,7 @@ def export_file(root: ConfinedRoot, exports: Path, path: str, name: str | None =
     try:
         size = os.fstat(file).st_size
         if size > MOST_BYTES:
-            raise Refused(f"{shown(path)} has {size} bytes, at most {MOST_BYTES} are taken out")
+            raise Refused(f"{shown(path)} has {size} bytes, at most {MOST_BYTES} are popped out")
         chosen = _chosen(name or root.parts(path)[-1])
         copy, size = _put(exports, chosen, lambda: _bounded(file, hashlib.sha256()))
     finally:
@@ -158,7 +158,7 @@ def _put(exports: Path, name: str, chunks: Callable[[], Iterator[bytes]]) -> tup
 
 
 class _Drain(io.RawIOBase):
-    """Buffer for zipfile's output, taken piece by piece, so that it is never held as a whole."""
+    """Buffer for zipfile's output, popped piece by piece, so that it is never held as a whole."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,10 +171,10 @@ class _Drain(io.RawIOBase):
         self._held += data
         return len(data)
 
-    def take(self) -> bytes:
-        taken = bytes(self._held)
+    def pop(self) -> bytes:
+        popped = bytes(self._held)
         self._held.clear()
-        return taken
+        return popped
 
 
 class _Packing:
@@ -198,12 +198,12 @@ class _Packing:
                 walk = DirectoryWalk(self._root, path, seconds=_SECONDS)
                 for found in walk:
                     for _ in self._add(archive, found):
-                        yield drain.take()
+                        yield drain.pop()
                 for why, count in walk.left_out.items():
                     self._skip(why, count)
                 if walk.late:
                     raise Refused(f"{path} takes too long to be packed", hint="pack less of it")
-        yield drain.take()
+        yield drain.pop()
 
     def _add(self, archive: zipfile.ZipFile, found: WalkEntry) -> Iterator[None]:
         name = shown(found.path)

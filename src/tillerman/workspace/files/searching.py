@@ -153,7 +153,7 @@ class _Expression:
 
     def __init__(self, pattern: str, limit: int) -> None:
         self._command = [sys.executable, "-I", "-S", regex_process.__file__, pattern, str(limit)]
-        self._said = b""
+        self._output = b""
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -203,15 +203,15 @@ class _Expression:
         file = self._process.stdout.fileno()
         answers = select.poll()  # `select` supports no descriptor above 1,023
         answers.register(file, select.POLLIN)
-        while b"\n" not in self._said:
+        while b"\n" not in self._output:
             left = until - time.monotonic()
             if left <= 0 or not answers.poll(left * 1_000):
                 raise _Slow
             more = os.read(file, 65_536)
             if not more:
                 return ""
-            self._said += more
-        line, _, self._said = self._said.partition(b"\n")
+            self._output += more
+        line, _, self._output = self._output.partition(b"\n")
         return line.decode("utf-8", "replace")
 
 

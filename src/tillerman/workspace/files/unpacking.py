@@ -75,7 +75,7 @@ def unpack(
         for count, member in enumerate(inside):
             if count >= MOST_FILES:
                 return work.result(f"it holds more than {MOST_FILES} members")
-            work.take(member)
+            work.unpack(member)
     except Damaged as error:
         return work.result(f"the archive is damaged: {error}")
     except TooMuch:
@@ -104,7 +104,7 @@ class _Work:
         self._more = 0
         self._size = 0
 
-    def take(self, member: ArchiveMember) -> None:
+    def unpack(self, member: ArchiveMember) -> None:
         if time.monotonic() > self._until:
             raise _Late
         try:

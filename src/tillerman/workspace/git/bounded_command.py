@@ -37,7 +37,7 @@ class CommandOutput:
         return lines[-1] if lines else f"it ended with {self.code}"
 
 
-async def ask(
+async def query(
     argv: Sequence[str],
     *,
     cwd: Path,
@@ -75,7 +75,7 @@ async def ask(
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LINGERING):
                     await listener.closed.wait()
-        return listener.said(transport.get_returncode())
+        return listener.output(transport.get_returncode())
     except TimeoutError:
         raise CommandTimeout(f"{Path(argv[0]).name} took longer than {seconds:g} s") from None
     finally:
@@ -104,7 +104,7 @@ class _Listener(asyncio.SubprocessProtocol):
         self.exited = asyncio.Event()
         self.closed = asyncio.Event()
 
-    def said(self, code: int | None) -> CommandOutput:
+    def output(self, code: int | None) -> CommandOutput:
         return CommandOutput(-1 if code is None else code, bytes(self._out), self._err, self.cut)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:

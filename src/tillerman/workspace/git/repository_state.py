@@ -13,7 +13,7 @@ from tillerman.workspace.git.bounded_command import (
     CommandMissing,
     CommandOutput,
     CommandTimeout,
-    ask,
+    query,
 )
 from tillerman.workspace.git.git import SAFE, safe_environment
 from tillerman.workspace.git.safe_config import (
@@ -231,7 +231,7 @@ async def _git(
     argv = ("git", "--no-optional-locks", "--no-pager", *words)
     safe = safe_environment(SAFE.items() if pairs is None else pairs)
     try:
-        return await ask(argv, cwd=where, env={**safe, **env}, seconds=seconds, most=most)
+        return await query(argv, cwd=where, env={**safe, **env}, seconds=seconds, most=most)
     except CommandMissing as error:
         if not where.is_dir():
             raise NoRepository(f"{where}: no such folder") from None
@@ -244,7 +244,7 @@ async def _git(
         ) from None
 
 
-async def ask_git(
+async def query_git(
     repository: Repository, *words: str, most: int = 4 << 20, env: Mapping[str, str] = {}
 ) -> CommandOutput:
     """Runs one more git command on it, without the programs that the repository names."""

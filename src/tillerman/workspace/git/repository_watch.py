@@ -21,7 +21,7 @@ from tillerman.workspace.files.inotify import Inotify, InotifyEvent
 MOST = 2_000  # watches; the system limits a user to some thousands for all programs
 QUIET = 0.3  # seconds without events that end a burst
 LONGEST = 2.0  # maximum length of a burst
-JUDGED = 500  # names that are checked with .gitignore; beyond that a refresh is cheaper
+MOST_CHECKED = 500  # names that are checked with .gitignore; beyond that a refresh is cheaper
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITTEN = inotify.NAMES | inotify.ATTRIB | inotify.CLOSE_WRITE
 _LEFT = inotify.MOVED_FROM | inotify.DELETE
@@ -121,13 +121,13 @@ class FolderWatch:
         await self.arm()
         while True:
             await self._armed.inotify.wait()
-            if await self._take():
+            if await self._read_events():
                 break
             await asyncio.sleep(QUIET)  # ignored files may change in large numbers
         until = time.monotonic() + LONGEST
         while time.monotonic() < until:
             await asyncio.sleep(QUIET)
-            if not await self._take():
+            if not await self._read_events():
                 return
 
     async def arm(self) -> None:
@@ -146,9 +146,9 @@ class FolderWatch:
             self._armed, self._stale = armed, False
             await asyncio.to_thread(lambda: armed.add(_places(self._folder)))
 
-    async def _take(self) -> bool:
+    async def _read_events(self) -> bool:
         """Returns whether an event is relevant; new folders are watched before it returns."""
-        mattered, fresh, judged = False, dict[str, _Place](), 0
+        mattered, fresh, checked = False, dict[str, _Place](), 0
         for happening in dict.fromkeys(self._armed.inotify.read()):
             if happening.mask & inotify.OVERFLOW:
                 self._stale = mattered = True
@@ -163,9 +163,9 @@ class FolderWatch:
             decides = happening.name in (b".gitignore", b".git")
             if mattered and not folder and not decides:
                 continue
-            judged += 1
+            checked += 1
             if not happening.name or not place.heeds(happening.name, folder):
-                mattered |= judged > JUDGED
+                mattered |= checked > MOST_CHECKED
                 continue
             mattered = True
             if decides and isinstance(place, _Tree | _Outside):

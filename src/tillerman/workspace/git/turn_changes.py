@@ -43,7 +43,7 @@ class Changes(NamedTuple):
 
 async def snapshot(root: Path, *, seconds: float = BEFORE) -> Snapshot:
     """Takes a snapshot. `close()` it when its changes are known."""
-    return await asyncio.to_thread(_take, root, seconds)
+    return await asyncio.to_thread(_capture, root, seconds)
 
 
 async def changed_since(before: Snapshot, *, seconds: float = AFTER) -> Changes:
@@ -51,9 +51,9 @@ async def changed_since(before: Snapshot, *, seconds: float = AFTER) -> Changes:
     return await asyncio.to_thread(_compare, before, seconds)
 
 
-def _take(root: Path, seconds: float) -> Snapshot:
+def _capture(root: Path, seconds: float) -> Snapshot:
     try:
-        return work_tree_snapshot.take(root, Deadline(seconds)) or file_signatures.take(
+        return work_tree_snapshot.capture(root, Deadline(seconds)) or file_signatures.capture(
             root, seconds
         )
     except (GitFailed, OSError) as error:

@@ -44,7 +44,7 @@ class GitSnapshot:
 
     def __init__(self, root: Path, tree: WorkTree, deadline: Deadline) -> None:
         self.root = root
-        self.taken = file_clock()
+        self.captured_at = file_clock()
         self.store, lock = _locked_folder()
         self.index = self.store / "index"
         self.env = {"GIT_DIR": str(self.store), "GIT_WORK_TREE": str(tree.top)}
@@ -92,7 +92,7 @@ def _remove(folder: Path, lock: int | None) -> None:
         os.close(lock)
 
 
-def take(root: Path, deadline: Deadline, *, most: int = LISTED) -> GitSnapshot | None:
+def capture(root: Path, deadline: Deadline, *, most: int = LISTED) -> GitSnapshot | None:
     """Takes a snapshot; None if git does not track this folder."""
     tree = work_tree(root, deadline)
     if tree is None or _ignored(root, tree, deadline):
@@ -116,8 +116,8 @@ def compare(snapshot: GitSnapshot, deadline: Deadline) -> tuple[list[FileChange]
     if snapshot.index.exists():
         shutil.copy2(snapshot.index, after)
     listing = _listing(snapshot, after, deadline)
-    news = (each for each in listing if _is_news(snapshot, each))
-    differing, crowded = _first(snapshot.most, news)
+    new_changes = (each for each in listing if _is_new_change(snapshot, each))
+    differing, crowded = _first(snapshot.most, new_changes)
     unread = _absorb(snapshot, after, differing, deadline)
     changes = list(_diff(snapshot, after, deadline)) if differing else []
     for each in unread:
@@ -203,13 +203,13 @@ def _first(most: int, listing: Iterable[Differing]) -> tuple[list[Differing], bo
     return [*known.values(), *others], crowded
 
 
-def _is_news(snapshot: GitSnapshot, each: Differing) -> bool:
+def _is_new_change(snapshot: GitSnapshot, each: Differing) -> bool:
     if each.path in snapshot.unread:
         return False
     if not snapshot.crowded or each.tag != "?":
         return True
     try:  # too many files to list all: only files newer than the snapshot count
-        return (snapshot.root / each.path).lstat().st_ctime_ns >= snapshot.taken
+        return (snapshot.root / each.path).lstat().st_ctime_ns >= snapshot.captured_at
     except OSError:
         return False
 
@@ -218,7 +218,7 @@ def _absorb(
     snapshot: GitSnapshot, index: Path, differing: Iterable[Differing], deadline: Deadline
 ) -> list[Differing]:
     """Adds the current files to the index; returns those that were not read."""
-    taken: list[Differing] = []
+    added: list[Differing] = []
     unread: list[Differing] = []
     room = READ_BYTES
     for each in differing:
@@ -227,17 +227,17 @@ def _absorb(
             status = path.lstat()
         except OSError:
             if each.tag == "R":
-                taken.append(each)
+                added.append(each)
             continue
         if stat.S_ISLNK(status.st_mode):
-            taken.append(each)
+            added.append(each)
         elif stat.S_ISREG(status.st_mode):
             room -= status.st_size
-            fits = status.st_size <= READ_FILE_BYTES and room >= 0 and len(taken) < READ_FILES
-            (taken if fits and os.access(path, os.R_OK) else unread).append(each)
-    if taken:
+            fits = status.st_size <= READ_FILE_BYTES and room >= 0 and len(added) < READ_FILES
+            (added if fits and os.access(path, os.R_OK) else unread).append(each)
+    if added:
         env = {**snapshot.env, "GIT_INDEX_FILE": str(index)}
-        names = b"".join(os.fsencode(each.path) + b"\0" for each in taken)
+        names = b"".join(os.fsencode(each.path) + b"\0" for each in added)
         words = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
         speed = {"core.compression": "0", "core.fsync": "none"}
         git(snapshot.root, *words, deadline=deadline, env=env, config=speed, stdin=names)

@@ -29,7 +29,7 @@ from tillerman.workspace.processes.process_records import (
 
 SCRATCH = "scratch"
 _SHORT = 0.03  # seconds within which most commands end
-TOLD_WITHIN = 1.0  # seconds; how long a keeper may take to report sizes
+ANSWER_WITHIN = 1.0  # seconds; how long a keeper may take to report sizes
 
 _logger = logging.getLogger(__name__)
 
@@ -62,19 +62,19 @@ class LiveProcesses:
     def __init__(self, registry: ProcessRecords, folder: Path) -> None:
         self._registry = registry
         self._folder = folder
-        self.live: dict[str, LiveProcess] = {}
+        self.by_id: dict[str, LiveProcess] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._unwritten: set[asyncio.Future[Any]] = set()
 
     @property
     def running(self) -> int:
-        return sum(live.process.live for live in self.live.values())
+        return sum(live.process.live for live in self.by_id.values())
 
     def folder_of(self, process: str) -> Path:
         return self._folder / process
 
     def known(self, row: WorkspaceProcess) -> WorkspaceProcess:
-        live = self.live.get(row.id)
+        live = self.by_id.get(row.id)
         return live.process if live else row
 
     def sized(self, process: WorkspaceProcess) -> WorkspaceProcess:
@@ -93,7 +93,7 @@ class LiveProcesses:
         if max(on_disk.stdout_bytes, on_disk.stderr_bytes) < least:
             return on_disk
         try:
-            async with asyncio.timeout(TOLD_WITHIN):
+            async with asyncio.timeout(ANSWER_WITHIN):
                 sizes = await live.job.grown()
                 if sizes is None and live.ended:
                     return await asyncio.shield(live.ended)
@@ -110,11 +110,11 @@ class LiveProcesses:
         return await asyncio.shield(live.ended)
 
     def watch(self, live: LiveProcess) -> LiveProcess:
-        self.live[live.process.id] = live
-        live.ended = asyncio.create_task(self._see_off(live))
+        self.by_id[live.process.id] = live
+        live.ended = asyncio.create_task(self._await_end(live))
         return live
 
-    async def _see_off(self, live: LiveProcess) -> WorkspaceProcess:
+    async def _await_end(self, live: LiveProcess) -> WorkspaceProcess:
         """Handles its end.
 
         Does not wait for the record: until then the folder has the same data.
@@ -137,9 +137,9 @@ class LiveProcesses:
         if live.unrecorded:
             written = self._add(live)
         else:
-            written = self.write_down(name, **{**live.unwritten, **fields})
+            written = self.record(name, **{**live.unwritten, **fields})
             live.unwritten = {}
-        written.add_done_callback(lambda _: self.live.pop(name, None))
+        written.add_done_callback(lambda _: self.by_id.pop(name, None))
         return live.process
 
     def _add(self, live: LiveProcess) -> asyncio.Future[Any]:
@@ -148,7 +148,7 @@ class LiveProcesses:
         live.added = asyncio.wrap_future(self._registry.add(live.process))
         return self._until_written(live.process.id, live.added)
 
-    def write_down(self, process: str, **fields: Any) -> asyncio.Future[bool]:
+    def record(self, process: str, **fields: Any) -> asyncio.Future[bool]:
         written = asyncio.wrap_future(self._registry.change(process, **fields))
         return self._until_written(process, written)
 
@@ -164,7 +164,18 @@ class LiveProcesses:
         written.add_done_callback(done)
         return written
 
-    def write_start(self, live: LiveProcess, *, waits: bool) -> None:
+    async def record_failed_start(
+        self, process: WorkspaceProcess, added: asyncio.Future[None] | None, why: str
+    ) -> None:
+        """Records a process that could not be started; `added`: its record, if it has one."""
+        failure: dict[str, Any] = {"status": "failed", "why": why, "ended_at": now()}
+        if added is None:
+            await asyncio.wrap_future(self._registry.add(replace(process, **failure)))
+        else:
+            await added
+            await self.record(process.id, **failure)
+
+    def record_start(self, live: LiveProcess, *, waits: bool) -> None:
         """Records that it runs. With `waits`, a short command is recorded once, with its end."""
         process = live.process
         live.unwritten = {"status": "running", "pid": process.pid, "started": process.started}
@@ -176,12 +187,12 @@ class LiveProcesses:
     def flush_start(self, live: LiveProcess) -> None:
         if live.unrecorded:
             self._add(live)
-            self.later(self.recorded(live))
+            self.run_in_background(self.wait_until_recorded(live))
         elif live.unwritten:
-            self.write_down(live.process.id, **live.unwritten)
+            self.record(live.process.id, **live.unwritten)
             live.unwritten = {}
 
-    def later(self, work: Coroutine[Any, Any, Any]) -> None:
+    def run_in_background(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(work)
 
         def done(task: asyncio.Task[Any]) -> None:
@@ -192,7 +203,7 @@ class LiveProcesses:
         self._tasks.add(task)
         task.add_done_callback(done)
 
-    async def recorded(self, live: LiveProcess) -> None:
+    async def wait_until_recorded(self, live: LiveProcess) -> None:
         """Waits until it is recorded; a process that cannot be recorded is killed."""
         if live.added is None:
             return
@@ -203,18 +214,16 @@ class LiveProcesses:
             await live.job.kill()
             raise
 
-    async def note_start(self, live: LiveProcess) -> None:
+    async def record_reattached(self, live: LiveProcess) -> None:
         """Records the start of a reattached process, which may not be recorded yet."""
         with contextlib.suppress(TillermanError, OSError):
             pid, ticks = await live.job.started()
             if live.process.live:
                 live.process = replace(live.process, status="running", pid=pid, started=ticks)
                 mode = live.process.mode
-                self.write_down(
-                    live.process.id, status="running", pid=pid, started=ticks, mode=mode
-                )
+                self.record(live.process.id, status="running", pid=pid, started=ticks, mode=mode)
 
-    async def settled(self) -> None:
+    async def drain(self) -> None:
         """Waits until all deferred tasks and writes are done."""
         await asyncio.gather(*self._tasks, *self._unwritten, return_exceptions=True)
 

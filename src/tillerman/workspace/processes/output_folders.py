@@ -18,7 +18,7 @@ from tillerman.workspace.processes.process_records import PREFIX
 
 __all__ = ["OutputFolder", "OutputFolders", "close_files"]
 
-_MADE_AFTER = 0.01  # seconds after a command started
+_CREATED_AFTER = 0.01  # seconds after a command started
 _KEPT_FOR = 30.0  # seconds without a command
 
 
@@ -39,7 +39,7 @@ class OutputFolders:
         self._next: OutputFolder | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def take(self) -> OutputFolder:
+    def pop(self) -> OutputFolder:
         """Returns a folder for a new process. Raises OSError if it cannot be created."""
         self._cancel()
         found, self._next = self._next, None
@@ -49,7 +49,7 @@ class OutputFolders:
         """Creates the next folder soon, and holds it for some time."""
         self._cancel()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(_MADE_AFTER, self._prepare)
+        self._timer = loop.call_later(_CREATED_AFTER, self._prepare)
 
     def close(self) -> None:
         self._cancel()

@@ -15,7 +15,7 @@ CAP = 256 * 1024 * 1024  # bytes of one output file
 LINGER = 30.0  # seconds that a background process outlives its server
 
 
-class ExecJudge(Protocol):
+class ExecEnforcement(Protocol):
     """Has the execs of commands checked by the rules of a session."""
 
     def enforcement(self, environment: Mapping[str, str]) -> Mapping[str, Any]: ...
@@ -32,7 +32,7 @@ class ProcessPlace(NamedTuple):
     level: str = "auto"
     linger: float = LINGER
     cap: int = CAP
-    judged: ExecJudge | None = None
+    exec_rules: ExecEnforcement | None = None
 
 
 class UnknownProcess(Refused):

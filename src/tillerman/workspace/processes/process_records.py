@@ -24,7 +24,7 @@ from tillerman.supervision.client.warden_client import WardenClient
 from tillerman.supervision.linux.process_table import boot_id, find
 from tillerman.supervision.warden import exit_file
 
-KEPT = timedelta(hours=24)  # after its end
+STORED_FOR = timedelta(hours=24)  # after its end
 PREFIX = "p"  # of an id
 
 WHY = {
@@ -32,7 +32,7 @@ WHY = {
     exit_file.HARNESS: "its server ended",
     exit_file.WARDEN: "its warden was killed",
     exit_file.KEEPER: "its keeper was killed",
-    exit_file.TOLD: "it was told to end",
+    exit_file.REQUESTED: "it was told to end",
 }
 
 
@@ -49,19 +49,19 @@ class ProcessRecords(Protocol):
     def remove(self, processes: Sequence[str]) -> Future[None]: ...
 
 
-async def settle(registry: ProcessRecords, folder: Path, records: Path) -> None:
+async def resolve_all_lost(registry: ProcessRecords, folder: Path, records: Path) -> None:
     """Records the end of all processes without a live warden, of any session."""
     for row in registry.list(live=True):
         looked_after = False
         if row.warden:
             looked_after = await asyncio.to_thread(_looked_after, records / row.warden)
         if not looked_after:
-            await settle_one(row, registry, folder)
+            await resolve_lost(row, registry, folder)
 
 
 async def expire(registry: ProcessRecords, folder: Path) -> None:
     """Removes processes that ended a day ago, with their output."""
-    rows = registry.expired(rfc3339(datetime.now(UTC) - KEPT))
+    rows = registry.expired(rfc3339(datetime.now(UTC) - STORED_FOR))
     for row in rows:
         path = folder / row.session / row.id
         await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
@@ -86,7 +86,7 @@ async def forget(session: str, registry: ProcessRecords, folder: Path, records: 
 
 
 def _old(folder: Path) -> list[Path]:
-    before = time.time() - KEPT.total_seconds()
+    before = time.time() - STORED_FOR.total_seconds()
     found = []
     for path in folder.glob(f"*/{PREFIX}*"):
         with contextlib.suppress(OSError):
@@ -106,7 +106,7 @@ def sizes_on_disk(folder: Path) -> Sizes:
     return Sizes(output, error, output, error)
 
 
-async def settle_one(row: WorkspaceProcess, registry: ProcessRecords, folder: Path) -> None:
+async def resolve_lost(row: WorkspaceProcess, registry: ProcessRecords, folder: Path) -> None:
     """Records the end of a process without a live warden."""
     place = folder / row.session / row.id
     if end := ProcessEnded.read(place):
@@ -138,7 +138,7 @@ def end_fields(end: ProcessEnded, intent: str) -> dict[str, Any]:
     status: Status = (
         "killed" if end.exit.code is None else "finished" if end.exit.code == 0 else "failed"
     )
-    told = intent if end.why == exit_file.TOLD else ""
+    told = intent if end.why == exit_file.REQUESTED else ""
     return size_fields(end.sizes) | {
         "status": status,
         "code": end.exit.code,

@@ -49,11 +49,11 @@ class SessionWarden:
 
     def _attach(self, warden: WardenClient) -> None:
         self._warden = warden
-        if self._place.judged:
-            self._place.judged.attach(warden)
+        if self._place.exec_rules:
+            self._place.exec_rules.attach(warden)
 
     def enforcement(self, env: Mapping[str, str]) -> Mapping[str, Any]:
-        return self._place.judged.enforcement(env) if self._place.judged else {}
+        return self._place.exec_rules.enforcement(env) if self._place.exec_rules else {}
 
     def started(self, pid: int) -> bool:
         """Returns whether the pid is one of its programs, or a descendant of one."""

@@ -25,8 +25,8 @@ from tillerman.supervision.isolation import ConfinedCommand, confine
 from tillerman.supervision.linux.process_table import boot_id
 from tillerman.workspace.files.refusal import Refused, refused
 from tillerman.workspace.processes.live_processes import (
+    ANSWER_WITHIN,
     SCRATCH,
-    TOLD_WITHIN,
     LiveProcess,
     LiveProcesses,
     clear,
@@ -38,14 +38,14 @@ from tillerman.workspace.processes.process_records import (
     ProcessRecords,
     expire,
     now,
-    settle,
-    settle_one,
+    resolve_all_lost,
+    resolve_lost,
 )
 from tillerman.workspace.processes.session_warden import SessionWarden
 
 MOST = 20  # at once, per session
 INPUT_CAP = 1024 * 1024  # bytes of input at the start
-NEWS = 2.0  # seconds between two updates about a command that is waited for
+UPDATE_EVERY = 2.0  # seconds between two updates about a command that is waited for
 _EXPIRE_EVERY = 3600.0
 _BEGUN_WITHIN = 5.0
 
@@ -67,7 +67,7 @@ class Processes:
         self._place = place
         self._clean = clean
         self._boot = boot_id()
-        self._roll = LiveProcesses(registry, place.folder / session)
+        self._live = LiveProcesses(registry, place.folder / session)
         self._output = OutputFolders(place.folder, session)
         self._warden = SessionWarden(place)
         self._starting: set[asyncio.Task[Any]] = set()
@@ -88,7 +88,7 @@ class Processes:
         """
         opened = cls(session, registry, place, clean)
         await opened._reattach()
-        await settle(registry, place.folder, place.records)
+        await resolve_all_lost(registry, place.folder, place.records)
         opened._expire()
         return opened
 
@@ -119,7 +119,7 @@ class Processes:
         """
         if self._closed:
             raise Refused("the session has ended", hint="start another session")
-        if self._roll.running + len(self._starting) >= MOST:
+        if self._live.running + len(self._starting) >= MOST:
             raise Refused(
                 f"{MOST} processes of this session run already",
                 hint="`list_processes` shows them; end one with `kill_process`, or wait for one",
@@ -139,7 +139,7 @@ class Processes:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            self._roll.later(self._cancel_start(task))  # no caller knows its id
+            self._live.run_in_background(self._cancel_start(task))  # no caller knows its id
             raise
 
     async def _start(
@@ -155,7 +155,7 @@ class Processes:
     ) -> WorkspaceProcess:
         warden = await self._warden.ready()
         try:
-            name, folder, files = self._output.take()
+            name, folder, files = self._output.pop()
         except OSError as error:
             raise refused(error, str(self._place.folder)) from error
         process = WorkspaceProcess(
@@ -195,27 +195,22 @@ class Processes:
             )
         except (OSError, TillermanError) as error:
             await asyncio.to_thread(clear, confined, folder)
-            failure = {"status": "failed", "why": str(error), "ended_at": now()}
-            if added is None:
-                await asyncio.wrap_future(self._registry.add(replace(process, **failure)))
-            else:
-                await added
-                await self._roll.write_down(name, **failure)
+            await self._live.record_failed_start(process, added, str(error))
             if isinstance(error, OSError):
                 raise not_started(error, cwd) from error
             raise
-        if self._place.judged:
-            self._place.judged.started(job.mount_failures)
+        if self._place.exec_rules:
+            self._place.exec_rules.started(job.mount_failures)
         pid, ticks = await job.started()
         process = replace(process, status="running", pid=pid, started=ticks)
-        live = self._roll.watch(LiveProcess(process, job, confined, added, unrecorded=is_short))
+        live = self._live.watch(LiveProcess(process, job, confined, added, unrecorded=is_short))
         if not self._closed:
             self._output.prepare()
         if task := asyncio.current_task():
             self._starting.discard(task)  # it counts as running now
-        self._roll.write_start(live, waits=is_short)
+        self._live.record_start(live, waits=is_short)
         if not is_short:
-            await self._roll.recorded(live)
+            await self._live.wait_until_recorded(live)
         return live.process
 
     async def _confine(
@@ -249,7 +244,7 @@ class Processes:
 
     def known(self, process: str) -> WorkspaceProcess:
         """Returns the process; one of another session counts as unknown."""
-        if live := self._roll.live.get(process):
+        if live := self._live.by_id.get(process):
             return live.process
         found = self._registry.get(process)
         if found is None or found.session != self._session:
@@ -268,14 +263,14 @@ class Processes:
         return self.folder_of(self.known(process).id)
 
     def folder_of(self, process: str) -> Path:
-        return self._roll.folder_of(process)
+        return self._live.folder_of(process)
 
     async def get(self, process: str, *, exact: bool = True) -> WorkspaceProcess:
         """Returns the process. `exact`: includes bytes that are not in its files yet."""
         found = self.known(process)
-        live = self._roll.live.get(process)
+        live = self._live.by_id.get(process)
         least = 0 if exact else self._place.cap
-        return await self._roll.measured(live, least) if live else found
+        return await self._live.measured(live, least) if live else found
 
     def list(self, status: str = "all") -> list[WorkspaceProcess]:
         """Returns processes, oldest first: all, the live ones, or those with this status.
@@ -283,47 +278,49 @@ class Processes:
         Live ones have their file sizes.
         """
         stored = self._registry.list(self._session, live=status == "live")
-        rows = [self._roll.known(row) for row in stored]
+        rows = [self._live.known(row) for row in stored]
         if status != "all":
             wanted = LIVE if status == "live" else {status}
             rows = [row for row in rows if row.status in wanted]
-        return [self._roll.sized(row) for row in rows]
+        return [self._live.sized(row) for row in rows]
 
     async def wait(self, process: str, seconds: float | None = None) -> WorkspaceProcess:
         """Waits for its end or the timeout; returns its current state."""
         found = self.known(process)
-        live = self._roll.live.get(process)
+        live = self._live.by_id.get(process)
         if live is None:
             return found
         assert live.ended
         done, _ = await asyncio.wait({live.ended}, timeout=seconds)
-        return live.ended.result() if done else await self._roll.measured(live)
+        return live.ended.result() if done else await self._live.measured(live)
 
-    async def see_through(
+    async def wait_or_kill(
         self,
         process: WorkspaceProcess,
         timeout: float,
         on_timeout: Literal["kill", "background"] = "kill",
-        news: Callable[[WorkspaceProcess], Awaitable[None]] | None = None,
+        on_update: Callable[[WorkspaceProcess], Awaitable[None]] | None = None,
     ) -> WorkspaceProcess:
-        """Waits for its end; on timeout kills it or lets it continue. `news` receives updates."""
+        """Waits for its end; on timeout kills it or lets it continue. `on_update` gets updates."""
         deadline = asyncio.get_running_loop().time() + timeout
         try:
             while process.live and (left := deadline - asyncio.get_running_loop().time()) > 0:
-                process = await self.wait(process.id, min(left, NEWS) if news else left)
-                if news and process.live:
-                    await news(process)
+                process = await self.wait(
+                    process.id, min(left, UPDATE_EVERY) if on_update else left
+                )
+                if on_update and process.live:
+                    await on_update(process)
         except asyncio.CancelledError:
-            self._roll.later(self.kill(process.id, why="the call was cancelled"))
+            self._live.run_in_background(self.kill(process.id, why="the call was cancelled"))
             raise
         if process.live and on_timeout == "background":
-            return await self.keep(process.id)
+            return await self.move_to_background(process.id)
         return await self.kill(process.id, why=f"it took longer than {timeout:g} s")
 
     async def changed(self, process: str, since: int, seconds: float) -> WorkspaceProcess:
         """Waits until it ended or wrote more than `since` bytes in all, or for the timeout."""
         found = self.known(process)
-        live = self._roll.live.get(process)
+        live = self._live.by_id.get(process)
         if live is None:
             return found
         try:
@@ -332,7 +329,7 @@ class Processes:
                 if sizes is None:
                     return await self.wait(process)
         except TimeoutError:
-            return await self._roll.measured(live)
+            return await self._live.measured(live)
         return with_sizes(live.process, sizes)
 
     def started(self, pid: int) -> bool:
@@ -349,20 +346,20 @@ class Processes:
         A process that has ended stays as it is.
         """
         found = self.known(process)
-        live = self._roll.live.get(process)
+        live = self._live.by_id.get(process)
         if live is None or not live.process.live:
             return found
         if number is None or number == signal.SIGKILL:
-            return await self._roll.kill(live, why or "it was killed on request")
+            return await self._live.kill(live, why or "it was killed on request")
         if number not in set(signal.valid_signals()) - {0}:
             raise Refused(f"{number} is no signal", hint="15 asks it to end, 2 interrupts it")
         live.job.signal(number)
-        return await self.wait(process, TOLD_WITHIN)
+        return await self.wait(process, ANSWER_WITHIN)
 
     async def write(self, process: str, data: bytes, *, eof: bool = False) -> WorkspaceProcess:
         """Writes to its stdin, which must have been left open at the start."""
         self.known(process)
-        live = self._roll.live.get(process)
+        live = self._live.by_id.get(process)
         answer = await live.job.write(data, eof=eof) if live else "closed"
         if answer == "full":
             raise Refused(
@@ -376,16 +373,16 @@ class Processes:
             )
         return await self.get(process)
 
-    async def keep(self, process: str) -> WorkspaceProcess:
+    async def move_to_background(self, process: str) -> WorkspaceProcess:
         """Lets a process continue in the background, under the lease."""
         self.known(process)
-        live = self._roll.live.get(process)
+        live = self._live.by_id.get(process)
         if live and await live.job.last():
-            self._roll.flush_start(live)
-            await self._roll.recorded(live)
+            self._live.flush_start(live)
+            await self._live.wait_until_recorded(live)
             live.process = replace(live.process, mode="background")
-            self._roll.write_down(process, mode="background")
-            return await self._roll.measured(live)
+            self._live.record(process, mode="background")
+            return await self._live.measured(live)
         return await self.wait(process)
 
     async def close(self) -> None:
@@ -396,10 +393,10 @@ class Processes:
     async def release(self) -> None:
         """Stops the server without ending the session: background processes continue."""
         await self._stop("its server ended", but_lasting=True)
-        for live in self._roll.live.values():
+        for live in self._live.by_id.values():
             if live.ended:
                 live.ended.cancel()
-        self._roll.live.clear()
+        self._live.by_id.clear()
         self._warden.release()
 
     async def _stop(self, why: str, *, but_lasting: bool = False) -> None:
@@ -409,13 +406,13 @@ class Processes:
             self._expiry.cancel()
         if self._starting:  # on a full disk one may wait for its record while it runs
             await asyncio.wait(self._starting, timeout=_BEGUN_WITHIN)
-        those = [one for one in self._roll.live.values() if not (but_lasting and one.job.lasting)]
+        those = [one for one in self._live.by_id.values() if not (but_lasting and one.job.lasting)]
         for live in those:
             live.intent = live.intent or why
         ends = [live.ended for live in those if live.ended]
         kills = [live.job.kill() for live in those]
         await asyncio.gather(*kills, *ends, return_exceptions=True)
-        await self._roll.settled()
+        await self._live.drain()
 
     # -- internals --------------------------------------------------------------------------------
 
@@ -432,18 +429,18 @@ class Processes:
                     continue
                 row = rows.pop(name)
                 mode: Mode = "background" if job.lasting else row.mode
-                live = self._roll.watch(LiveProcess(replace(row, mode=mode), job))
+                live = self._live.watch(LiveProcess(replace(row, mode=mode), job))
                 if job.pid:
-                    await self._roll.note_start(live)
+                    await self._live.record_reattached(live)
                 else:
-                    self._roll.later(self._roll.note_start(live))
+                    self._live.run_in_background(self._live.record_reattached(live))
         held = self._warden.marker
         for row in rows.values():
             if row.warden and row.warden != held:
                 await sweep_when_free(self._place.records / row.warden)
-            await settle_one(row, self._registry, self._place.folder)
+            await resolve_lost(row, self._registry, self._place.folder)
 
     def _expire(self) -> None:
-        self._roll.later(expire(self._registry, self._place.folder))
+        self._live.run_in_background(expire(self._registry, self._place.folder))
         loop = asyncio.get_running_loop()
         self._expiry = loop.call_later(_EXPIRE_EVERY, self._expire)

@@ -32,7 +32,7 @@ from tillerman.workspace.protection.differences import (
 )
 from tillerman.workspace.protection.git.known_commits import Files, KnownCommits
 from tillerman.workspace.protection.known_state import KnownState, SavedState
-from tillerman.workspace.protection.protected_names import MOST_FOLDERS, look_again
+from tillerman.workspace.protection.protected_names import MOST_FOLDERS, rescan
 from tillerman.workspace.protection.protected_state import (
     PathNode,
     State,
@@ -180,7 +180,7 @@ class Checker:
             return False
         try:
             before = self.state
-            same = look_again(
+            same = rescan(
                 self.restorer.folders.root, before, role=self._role, skipped=self._skipped
             )
             if same and not same.has_new_folders and self.restorer.folders.in_place():
@@ -268,7 +268,7 @@ class Checker:
             return tuple(found)
         for path in touched:
             with suppress(OSError, AcceptedMeanwhile, ChangedMeanwhile):
-                self.restorer.restore(path, before, judged=files_of(before, path))
+                self.restorer.restore(path, before, expected=files_of(before, path))
                 self.changed = True
         for path in differing[:_AT_ONCE]:
             one = self._resolve(path, before, after, last=last)
@@ -329,7 +329,7 @@ class Checker:
     ) -> Undone | None:
         if self._checkouts is None:
             return self._undo(path, before, after, None)
-        verdict = self._checkouts.judge(path, before, last=last)
+        verdict = self._checkouts.decide(path, before, last=last)
         if verdict.decision == "wait":
             return None
         if verdict.decision == "adopt" and verdict.files is not None:
@@ -338,9 +338,11 @@ class Checker:
             return None
         return self._undo(path, before, after, verdict.files)
 
-    def _undo(self, path: str, before: State, after: State, judged: Files | None) -> Undone | None:
+    def _undo(
+        self, path: str, before: State, after: State, expected: Files | None
+    ) -> Undone | None:
         try:
-            return self.restorer.undo(path, before, after, judged)
+            return self.restorer.undo(path, before, after, expected)
         except AcceptedMeanwhile:
             self._adopt_accepted(path)
         except ChangedMeanwhile:

@@ -51,7 +51,7 @@ class Checkouts:
         """Drops pending paths that no longer differ."""
         self._pending = {path: one for path, one in self._pending.items() if path in differing}
 
-    def judge(self, path: str, before: State, *, last: bool) -> CheckoutDecision:
+    def decide(self, path: str, before: State, *, last: bool) -> CheckoutDecision:
         """Decides on a change. `last`: no program runs any more, so nothing is deferred."""
         commits = self.commits
         if path.startswith(".git/") or not commits.may_have_moved:

@@ -41,8 +41,8 @@ def is_touched(before: State, after: State, path: str) -> bool:
 def changed_instructions(before: State, after: State) -> list[Undone]:
     """Returns changed instruction files of agents: they are reported, but not restored."""
     found = []
-    for path in sorted({**before.words, **after.words}):
-        was, now = before.words.get(path), after.words.get(path)
+    for path in sorted({**before.instructions, **after.instructions}):
+        was, now = before.instructions.get(path), after.instructions.get(path)
         if was != now and parent_of(path)[0] in after.folders:
             why = "it instructs agents; read it before the next session"
             found.append(Undone(shown(path), act_of(was, now), False, "", why))

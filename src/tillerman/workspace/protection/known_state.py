@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tillerman.workspace.protection.differences import is_in_new_folder, is_inside
-from tillerman.workspace.protection.protected_names import MOST_FOLDERS, look
+from tillerman.workspace.protection.protected_names import MOST_FOLDERS, scan
 from tillerman.workspace.protection.protected_state import NOTHING, PathNode, State
 from tillerman.workspace.protection.restore.held_folders import HeldFolders
 
@@ -27,7 +27,7 @@ class KnownState:
 
     def scan(self, *, baseline: bool, most: int = MOST_FOLDERS) -> State:
         """Scans the files. `baseline`: also folders that are not known yet."""
-        found = look(
+        found = scan(
             self._folders.root,
             self.state,
             baseline=baseline,
@@ -55,7 +55,7 @@ class KnownState:
         new = {path: node for path, node in nodes if is_in_new_folder(path, before, grown)}
         self.state = before._replace(
             nodes={**before.nodes, **new},
-            words={**grown.words, **before.words},
+            instructions={**grown.instructions, **before.instructions},
             folders={**grown.folders, **before.folders},
             behind=tuple(dict.fromkeys((*before.behind, *grown.behind))),
             closed=before.closed | {path for path in grown.closed if path in new},
@@ -90,7 +90,10 @@ class KnownState:
             if path in now.folders or seen.role != "empty"
         }
         self.state = before._replace(
-            at=now.at, nodes=nodes, words=now.words, folders={**folders, **now.folders}
+            at=now.at,
+            nodes=nodes,
+            instructions=now.instructions,
+            folders={**folders, **now.folders},
         )
 
 

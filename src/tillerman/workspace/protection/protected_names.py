@@ -40,14 +40,14 @@ KEPT_BYTES = 16 << 20
 
 # File timestamps come from a clock with a resolution of some ms: a file changed just before a scan
 # may change once more without a new timestamp.
-_SETTLED = 2_000_000_000
+_OLD_AFTER = 2_000_000_000
 _GIT = frozenset({"config", "config.worktree", "hooks", "commondir"})
 _GIT_SHELVES = frozenset({"modules", "worktrees"})
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def look(
+def scan(
     root: int,
     before: State = NOTHING,
     *,
@@ -65,7 +65,7 @@ def look(
     return _Look(root, before, baseline, role, skipped, most).state()
 
 
-def look_again(
+def rescan(
     root: int, before: State, *, role: str = "work", skipped: frozenset[str] = frozenset()
 ) -> State | None:
     """Returns the earlier state if all marks are unchanged; None: a full scan is needed."""
@@ -116,7 +116,7 @@ class _Look:
         self._parent, self._held = "", -1  # the last parent folder opened
         self._at = time.time_ns()
         self._nodes: dict[str, PathNode] = {}
-        self._words: dict[str, PathMark] = {}
+        self._instructions: dict[str, PathMark] = {}
         self._closed: set[str] = set()
         self._room = KEPT_BYTES
         self._whole = True
@@ -125,7 +125,7 @@ class _Look:
         try:
             folders = self._folders()
         finally:
-            self._let_go()
+            self._close_parent()
         tops = [
             (path, name)
             for path, seen in folders.items()
@@ -141,10 +141,12 @@ class _Look:
             for path in behind:
                 self._top(*parent_of(path))
         for path, seen in folders.items():
-            for name in seen.words:
-                self._word(join(path, name))
+            for name in seen.instructions:
+                self._add_instruction(join(path, name))
         closed = frozenset(self._closed) if self._baseline else self._before.closed
-        return State(self._at, self._nodes, self._words, folders, behind, closed, self._whole)
+        return State(
+            self._at, self._nodes, self._instructions, folders, behind, closed, self._whole
+        )
 
     def same(self) -> State | None:
         """Compares marks only. A mark identifies a file, so its path does not matter."""
@@ -152,7 +154,7 @@ class _Look:
         try:
             folders = self._folders()
         finally:
-            self._let_go()
+            self._close_parent()
         if folders.keys() != before.folders.keys():
             return None
         for path, seen in folders.items():
@@ -161,9 +163,9 @@ class _Look:
                 return None
         try:
             for path, node in before.nodes.items():
-                if self._mark(path) != node.mark or not self._settled(node.mark):
+                if self._mark(path) != node.mark or not self._is_old(node.mark):
                     return None
-            if any(self._mark(path) != mark for path, mark in before.words.items()):
+            if any(self._mark(path) != mark for path, mark in before.instructions.items()):
                 return None
         except OSError:
             return None
@@ -211,7 +213,7 @@ class _Look:
         try:
             if known is not None:
                 status = os.stat(path or ".", dir_fd=self._root, follow_symlinks=False)
-                if known.mark == mark_of(status) and self._settled(known.mark):
+                if known.mark == mark_of(status) and self._is_old(known.mark):
                     return known
             folder = self._open(path)
         except OSError:
@@ -235,17 +237,17 @@ class _Look:
             return os.open(name or ".", _FOLDER, dir_fd=self._root)
         if parent != self._parent:
             held = open_folder(self._root, parent)
-            self._let_go()
+            self._close_parent()
             self._parent, self._held = parent, held
         return os.open(name, _FOLDER, dir_fd=self._held)
 
-    def _let_go(self) -> None:
+    def _close_parent(self) -> None:
         if self._held >= 0:
             os.close(self._held)
         self._parent, self._held = "", -1
 
-    def _settled(self, mark: PathMark) -> bool:
-        return mark.changed + _SETTLED < self._before.at
+    def _is_old(self, mark: PathMark) -> bool:
+        return mark.changed + _OLD_AFTER < self._before.at
 
     # -- content of folders ------------------------------------------------------------------------
 
@@ -323,7 +325,7 @@ class _Look:
     def _content(
         self, folder: int, name: str, mark: PathMark, known: PathNode | None
     ) -> bytes | None:
-        if known and known.mark == mark and self._settled(mark):
+        if known and known.mark == mark and self._is_old(mark):
             content = known.content
         elif self._baseline:
             content = read_file(folder, name, min(KEPT_FILE, self._room))
@@ -336,12 +338,12 @@ class _Look:
         self._room -= len(content or b"")
         return content
 
-    def _word(self, path: str) -> None:
+    def _add_instruction(self, path: str) -> None:
         try:
             status = os.stat(path, dir_fd=self._root, follow_symlinks=False)
         except OSError:
             return
-        self._words[path] = mark_of(status)
+        self._instructions[path] = mark_of(status)
 
     def _behind(self, tops: list[tuple[str, str]]) -> tuple[str, ...]:
         found = []

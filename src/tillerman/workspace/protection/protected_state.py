@@ -46,14 +46,14 @@ class ObservedFolder(NamedTuple):
     mark: PathMark
     role: str  # work, git, github; empty: a work folder, new once it has content
     guarded: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()  # instruction files of agents
+    instructions: tuple[str, ...] = ()  # instruction files of agents
     folders: tuple[tuple[str, str], ...] = ()  # names and roles
 
 
 class State(NamedTuple):
     at: int
     nodes: Mapping[str, PathNode]
-    words: Mapping[str, PathMark]
+    instructions: Mapping[str, PathMark]
     folders: Mapping[str, ObservedFolder]
     behind: tuple[str, ...] = ()  # targets of protected links inside the workspace
     closed: frozenset[str] = frozenset()  # folders too large to scan

@@ -88,7 +88,7 @@ class WatchLoop:
                 if self.idle and not checker.is_unchanged():
                     return
                 found = () if self.idle else await asyncio.to_thread(checker.check)
-                await self._mount_again()
+                await self._remount_outside()
                 self._report()
                 if found or checker.changed:
                     await asyncio.sleep(pause)
@@ -162,7 +162,7 @@ class WatchLoop:
             self._armed = _places(state)
         return _Watched(roles, complete)
 
-    async def _mount_again(self) -> None:
+    async def _remount_outside(self) -> None:
         """Remounts, then restores what changed before: until then programs could write there."""
         outside = self._checker.pop_outside()
         if outside and self._remount:

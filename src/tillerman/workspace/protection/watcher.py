@@ -32,7 +32,7 @@ __all__ = ["Hold", "Undone", "Watcher"]
 FEW_FOLDERS = 500  # of a first scan; they take some milliseconds
 _STARTS = 0.3  # seconds from the initial scan of a session to the next one
 IDLE = 60.0  # seconds that a watch stays armed for the next program
-_LONGEST_SETTLED = 2 * LONGEST_UNKNOWN  # seconds that the end of a turn may wait for git
+_LONGEST_WAIT = 2 * LONGEST_UNKNOWN  # seconds that the end of a turn may wait for git
 
 
 class Hold:
@@ -127,7 +127,7 @@ class Watcher:
         state = self._checker.state
         return state is NOTHING or path in state.nodes or path in state.folders
 
-    async def settle(self) -> None:
+    async def restore_changes(self) -> None:
         """Restores what differs, and adds what lies in new folders."""
         if self._loop.is_quiet():
             return
@@ -141,7 +141,7 @@ class Watcher:
             if checker.is_unchanged() and not checker.state.has_new_folders:
                 return
             await asyncio.to_thread(checker.check_last, last=False)
-            limit = time.monotonic() + _LONGEST_SETTLED
+            limit = time.monotonic() + _LONGEST_WAIT
             while checker.waits_for_git and time.monotonic() < limit:
                 await asyncio.sleep(PAUSE)
                 await asyncio.to_thread(checker.check_last, last=False)

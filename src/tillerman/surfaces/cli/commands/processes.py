@@ -42,7 +42,7 @@ _UNTOLD = 1.0
 @open_harness.command
 async def ps(harness: Harness, options: Namespace) -> int:
     session = open_harness.row(harness, options.session).id if options.session else None
-    await _settle(harness)
+    await _resolve_lost(harness)
     rows = [_now(harness, row) for row in harness.sessions.processes.list(session)]
     if not options.all:
         rows = [row for row in rows if row.live]
@@ -94,7 +94,7 @@ async def kill(harness: Harness, options: Namespace) -> int:
     if heard:
         say(f"sent {asked.name} to {process.id}" if asked else f"{process.id} was ended")
         return 0
-    await _settle(harness)
+    await _resolve_lost(harness)
     process = _find(harness, process.id)
     if not process.live:
         raise _ended(process)
@@ -130,11 +130,13 @@ def _ended(process: WorkspaceProcess) -> TillermanError:
     )
 
 
-async def _settle(harness: Harness) -> None:
+async def _resolve_lost(harness: Harness) -> None:
     """Records processes that ended unsupervised, so that they are not listed as running."""
-    from tillerman.workspace.processes.process_records import settle
+    from tillerman.workspace.processes.process_records import resolve_all_lost
 
-    await settle(harness.sessions.processes, harness.paths.processes, harness.paths.spawns)
+    await resolve_all_lost(
+        harness.sessions.processes, harness.paths.processes, harness.paths.spawns
+    )
 
 
 def _folder(harness: Harness, process: WorkspaceProcess) -> Path:
@@ -262,7 +264,7 @@ async def _follow(
             seconds = _ENDING if gone.is_set() else None if _tells_all() else _UNTOLD
             await _either(alarm.wait(seconds), gone)
             if not alarm.read() and gone.is_set():
-                await _settle(harness)
+                await _resolve_lost(harness)
 
 
 async def _either(news: Coroutine[Any, Any, bool], gone: asyncio.Event) -> None:

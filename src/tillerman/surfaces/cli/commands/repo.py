@@ -48,7 +48,7 @@ async def _status(options: Namespace) -> int:
         return 0
     on = colored(options, sys.stdout)
     say(_painted(crumb, on), *(Style(on)("dim", line) for line in details(crumb)))
-    if news := crumb.no_news:
+    if news := crumb.unavailable:
         say(f"{_line(news.text)}" + (f": {news.hint}" if news.hint else ""))
     return 0
 

@@ -185,7 +185,7 @@ class BreadcrumbBar(Widget):
 
         lines = details(self.crumb)
         doubt = self._seen.doubt if self._seen else None
-        if news := doubt or self.crumb.no_news:
+        if news := doubt or self.crumb.unavailable:
             lines.append(
                 formatting.one_line(f"{news.text}: {news.hint}" if news.hint else news.text)
             )

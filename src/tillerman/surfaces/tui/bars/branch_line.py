@@ -57,7 +57,7 @@ def stacked(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
 
 def notes(seen: RepositorySnapshot) -> list[str]:
     """Why GitHub data is missing and what to do, from the longest text to the shortest."""
-    news = seen.doubt or (seen.crumb.no_news if seen.crumb else None)
+    news = seen.doubt or (seen.crumb.unavailable if seen.crumb else None)
     if news is None or news.why in _USUAL:
         return []
     if news is ASKING:

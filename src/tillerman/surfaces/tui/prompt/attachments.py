@@ -156,12 +156,12 @@ async def clipboard_image(folder: Path) -> File | None:
             continue
         try:
             if kinds:
-                told = await bounded_command.ask(
+                told = await bounded_command.query(
                     [program, *kinds], cwd=folder, env=env, seconds=PATIENCE
                 )
                 if b"image/png" not in told.out.split():
                     return None
-            said = await bounded_command.ask(
+            said = await bounded_command.query(
                 [program, *image], cwd=folder, env=env, seconds=PATIENCE, most=ATTACHMENT_CAP
             )
         except (bounded_command.CommandMissing, bounded_command.CommandTimeout):

@@ -64,7 +64,7 @@ class ConfinedRoot:
         self.has_unnamed = not walk and Path("/proc/self/fd").exists()
         self.guard = GuardedNames() if guarded else None
         if self.guard:
-            self.guard.look(self.fd, ())
+            self.guard.scan(self.fd, ())
 
     def close(self) -> None:
         if self.fd >= 0:
@@ -181,7 +181,7 @@ class ConfinedRoot:
         `over`: an existing file may be replaced.
         """
         with self.slot(path, create_parents=create_parents, lock=over) as slot:
-            seen = slot.look()
+            seen = slot.open_existing()
             if seen and not over:
                 raise Refused(f"{path} is there already", hint="take another name")
             return slot.put(chunks, seen, executable=executable, durable=durable)
@@ -228,7 +228,7 @@ class ConfinedRoot:
         try:
             for at, name in enumerate((*parts[:-1], None)):
                 if self.guard:
-                    self.guard.look(folder, parts[:at])
+                    self.guard.scan(folder, parts[:at])
                 if name is None:
                     break
                 if create:
@@ -271,7 +271,7 @@ class Slot:
         for seen in self._seen:
             os.close(seen.file)
 
-    def look(self) -> ObservedFile | None:
+    def open_existing(self) -> ObservedFile | None:
         """Opens the existing file that is to be replaced; None if there is none."""
         before = status_of(self._folder, self._name)
         if before is None:

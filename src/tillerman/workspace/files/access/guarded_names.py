@@ -46,7 +46,7 @@ class GuardedNames:
         if held := self._held.get((status.st_dev, status.st_ino)):
             raise _refusal(path, held[1])
 
-    def look(self, folder: int, parts: Sequence[str]) -> None:
+    def scan(self, folder: int, parts: Sequence[str]) -> None:
         """Holds the protected files of an open folder, whose path is `parts`."""
         if self._just_seen(os.fstat(folder)):
             return

@@ -167,7 +167,7 @@ class DirectoryWalk:
         chain: list[IgnoreRules] = []
         with contextlib.suppress(Refused):
             opened = self._root.open_file(".git/info/exclude")
-            chain += _with_patterns(gitignore.parse(_take(opened), 0))
+            chain += _with_patterns(gitignore.parse(_read_all(opened), 0))
         for depth in range(len(parts)):
             above = self._root.open_folder("/".join(parts[:depth]) or ".")
             try:
@@ -186,14 +186,14 @@ def rules_of(folder: int, depth: int) -> list[IgnoreRules]:
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
         return []
-    return _with_patterns(gitignore.parse(_take(opened), depth))
+    return _with_patterns(gitignore.parse(_read_all(opened), depth))
 
 
 def _with_patterns(rules: IgnoreRules) -> list[IgnoreRules]:
     return [rules] if rules.patterns else []
 
 
-def _take(opened: int) -> bytes:
+def _read_all(opened: int) -> bytes:
     try:
         return os.pread(opened, gitignore.MOST_BYTES, 0)
     except OSError:

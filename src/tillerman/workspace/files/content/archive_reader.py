@@ -108,7 +108,7 @@ class _Room:
     def __init__(self, most: int) -> None:
         self._left = most
 
-    def take(self, data: bytes) -> bytes:
+    def add(self, data: bytes) -> bytes:
         self._left -= len(data)
         if self._left < 0:
             raise TooMuch
@@ -173,7 +173,7 @@ def _inflate(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: _Room) -> It
         raise Damaged("compressed by a method that is not read here")  # the others are unbounded
     with archive.open(info) as member:
         while chunk := member.read(_CHUNK):
-            yield room.take(chunk)
+            yield room.add(chunk)
 
 
 class _Tar:
@@ -215,7 +215,7 @@ class _Tar:
     def _some(self, size: int) -> Iterator[bytes]:
         while size and (data := self._source.read(min(size, _CHUNK))):
             size -= len(data)
-            yield self._room.take(data)
+            yield self._room.add(data)
 
 
 def _of_tar(source: _Reads, room: _Room) -> Iterator[ArchiveMember]:

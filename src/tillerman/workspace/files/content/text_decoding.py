@@ -182,7 +182,7 @@ def window(pieces: Iterable[str], first: int, limit: int, room: int = MOST_TEXT)
             for _ in range(skipped):
                 at = text.index("\n", at) + 1
             text, skipped = text[at:], 0
-        if not found.take(text):
+        if not found.add(text):
             return Window(found.lines, found.cut, more=True)
     if not skipped:
         found.end()
@@ -199,7 +199,7 @@ class _Lines:
         self._open = ""
         self._length = 0  # of the open line, including what was cut off
 
-    def take(self, text: str) -> bool:
+    def add(self, text: str) -> bool:
         """Adds text. Returns whether more is needed."""
         pieces = text.split("\n")
         for piece in pieces[:-1]:

@@ -111,7 +111,7 @@ class HeldFolders:
             why = "the workspace is no longer where it was"
             return [Undone(called, "moved", False, "", why)]
         try:
-            kept = self._quarantine.take(self._parent, name, ".", "moved") if now else ""
+            kept = self._quarantine.move_in(self._parent, name, ".", "moved") if now else ""
             os.rename(moved, name, src_dir_fd=self._parent, dst_dir_fd=self._parent)
         except OSError as error:
             return [Undone(called, "moved", False, "", error.strerror or str(error))]
@@ -138,7 +138,7 @@ class HeldFolders:
                 found = status_of(folder, name)
                 if found is None or not os.path.samestat(found, ours):
                     return []
-                kept = self._quarantine.take(self.root, ".git", ".git", "moved") if now else ""
+                kept = self._quarantine.move_in(self.root, ".git", ".git", "moved") if now else ""
                 os.rename(name, ".git", src_dir_fd=folder, dst_dir_fd=self.root)
         except OSError:
             return []

@@ -53,7 +53,7 @@ class Quarantine:
         self._files = MOST_FILES
         self._things = MOST_THINGS
 
-    def take(self, folder: int, name: str, path: str = "", act: Act = "created") -> str:
+    def move_in(self, folder: int, name: str, path: str = "", act: Act = "created") -> str:
         """Moves a file out of an open folder. Returns its new path, or "" if it was removed."""
         if self._things <= 0:
             _remove(folder, name)

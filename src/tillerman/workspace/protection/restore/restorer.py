@@ -62,8 +62,8 @@ class Restorer:
             self._accepted.since = time.time_ns()
         self.folders.open_git()
 
-    def undo(self, path: str, before: State, after: State, judged: Files | None = None) -> Undone:
-        """Undoes a change. `judged`: the files decided on, if they may change legitimately."""
+    def undo(self, path: str, before: State, after: State, expected: Files | None = None) -> Undone:
+        """Undoes a change. `expected`: the files decided on, if they may change legitimately."""
         was, now = before.nodes.get(path), after.nodes.get(path)
         called, act = shown(path), act_of(was, now)
         # with more new files than are scanned
@@ -73,9 +73,9 @@ class Restorer:
                 raise AcceptedMeanwhile
             try:
                 if was:
-                    kept = self.restore(path, before, whole=flooded, judged=judged)
+                    kept = self.restore(path, before, whole=flooded, expected=expected)
                 else:
-                    kept = self._remove(path, judged)
+                    kept = self._remove(path, expected)
             except FileNotFoundError:
                 why = "its folder is gone"
             except OSError as error:  # it may be something else by now
@@ -87,7 +87,7 @@ class Restorer:
         return Undone(called, act, False, "", why)
 
     def restore(
-        self, path: str, before: State, *, whole: bool = False, judged: Files | None = None
+        self, path: str, before: State, *, whole: bool = False, expected: Files | None = None
     ) -> str:
         """Restores a path. Returns where the replaced file is now, or "" if there was none.
 
@@ -101,7 +101,7 @@ class Restorer:
             kept = ""
             now = status_of(folder, name)
             if now and (whole or stat.S_ISDIR(now.st_mode) != (was.kind == "folder")):
-                kept = self._take(folder, name, path, "changed", judged)
+                kept = self._move_to_quarantine(folder, name, path, "changed", expected)
             if was.kind == "folder":
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=folder)
@@ -109,20 +109,22 @@ class Restorer:
                 return kept
             if was.content is None or was.kind == "other":
                 raise OSError("it was too large, or could not be read, so that no copy was kept")
-            placed = self._place(folder, name, path, was, None if kept else judged)
+            placed = self._place(folder, name, path, was, None if kept else expected)
             return kept or placed
 
-    def _remove(self, path: str, judged: Files | None) -> str:
+    def _remove(self, path: str, expected: Files | None) -> str:
         folder_path, name = parent_of(path)
         with self.folders.folder(folder_path) as folder:
             try:
-                return self._take(folder, name, path, "created", judged)
+                return self._move_to_quarantine(folder, name, path, "created", expected)
             except FileNotFoundError:
                 raise ChangedMeanwhile from None  # it was removed already
 
     # -- removing the replacement ------------------------------------------------------------------
 
-    def _take(self, folder: int, name: str, path: str, act: Act, judged: Files | None) -> str:
+    def _move_to_quarantine(
+        self, folder: int, name: str, path: str, act: Act, expected: Files | None
+    ) -> str:
         """Moves it to the quarantine, if it is what was decided on."""
         draft, scratch = draft_name(), self.folders.scratch(folder)
         if act == "created":
@@ -135,25 +137,27 @@ class Restorer:
             scratch = folder
             os.rename(name, draft, src_dir_fd=folder, dst_dir_fd=scratch)
         try:
-            self._check_taken(scratch, draft, path, judged)
-            return self._quarantine.take(scratch, draft, path, act)
+            self._check_expected(scratch, draft, path, expected)
+            return self._quarantine.move_in(scratch, draft, path, act)
         except (AcceptedMeanwhile, ChangedMeanwhile, OSError):
             with suppress(OSError):  # unless the name is in use again
                 rename_to_free_name(scratch, draft, folder, name)
             _unlink(scratch, draft)
             raise
 
-    def _check_taken(self, folder: int, name: str, path: str, judged: Files | None) -> None:
+    def _check_expected(self, folder: int, name: str, path: str, expected: Files | None) -> None:
         if self._accepted:
             with suppress(OSError):
                 if self._accepted.has(path, tree_digest(folder, name)):
                     raise AcceptedMeanwhile
-        if judged is not None and files_at(folder, name, path) != judged:
+        if expected is not None and files_at(folder, name, path) != expected:
             raise ChangedMeanwhile
 
     # -- placing the known file --------------------------------------------------------------------
 
-    def _place(self, folder: int, name: str, path: str, was: PathNode, judged: Files | None) -> str:
+    def _place(
+        self, folder: int, name: str, path: str, was: PathNode, expected: Files | None
+    ) -> str:
         """Returns where the replaced file is now, or "" if it was the same, or there was none."""
         scratch = self.folders.scratch(folder)
         kept = ""
@@ -161,7 +165,7 @@ class Restorer:
             draft = draft_name()
             try:
                 ours = write_draft(scratch, draft, was)
-                kept = self._swap(scratch, draft, folder, name, path, was, judged) or kept
+                kept = self._swap(scratch, draft, folder, name, path, was, expected) or kept
             except (AcceptedMeanwhile, ChangedMeanwhile, FileExistsError) as error:
                 _unlink(scratch, draft)
                 if isinstance(error, FileExistsError):
@@ -186,12 +190,12 @@ class Restorer:
         name: str,
         path: str,
         was: PathNode,
-        judged: Files | None,
+        expected: Files | None,
     ) -> str:
         """Gives the draft the name. Returns where the replaced file is now."""
         ours = status_of(scratch, draft)
         if status_of(folder, name) is None:
-            if judged:
+            if expected:
                 raise ChangedMeanwhile
             self._accept(path, digest_of(was))
             rename_to_free_name(scratch, draft, folder, name)
@@ -209,13 +213,13 @@ class Restorer:
         same = taken is not None and _is(scratch, draft, taken, was)
         try:
             if not same:
-                self._check_taken(scratch, draft, path, judged)
+                self._check_expected(scratch, draft, path, expected)
         except (AcceptedMeanwhile, ChangedMeanwhile):
             self._swap_back(scratch, draft, folder, name, ours)
             raise
         if not same:
             with suppress(OSError):
-                return self._quarantine.take(scratch, draft, path, "changed")
+                return self._quarantine.move_in(scratch, draft, path, "changed")
         _unlink(scratch, draft)
         return ""
 
@@ -309,7 +313,7 @@ class Restorer:
         with suppress(OSError), self.folders.folder(folder_path) as folder:
             now = status_of(folder, name)
             if now and not stat.S_ISDIR(now.st_mode):
-                self._quarantine.take(folder, name, path, "changed")
+                self._quarantine.move_in(folder, name, path, "changed")
             os.mkdir(name, 0o755, dir_fd=folder)
 
 

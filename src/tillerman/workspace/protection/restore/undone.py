@@ -16,13 +16,13 @@ class Undone(Struct, frozen=True):
     path: str
     act: Act
     restored: bool = True  # False: the change is still in place
-    kept: str = ""  # path of the replaced file in the quarantine
+    quarantined: str = ""  # path of the replaced file in the quarantine
     why: str = ""  # why it was not restored
     settings: tuple[str, ...] = ()  # of a git config: only these were removed
 
     @property
     def id(self) -> str:
-        return Path(self.kept).parent.name if self.kept else ""
+        return Path(self.quarantined).parent.name if self.quarantined else ""
 
     @property
     def text(self) -> str:

@@ -1,0 +1,180 @@
+"""Builds the parts of a live session that the runner hands its events to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Protocol
+
+from tillerman.core.agent import Agent, DecodedLine, Host, SessionSpec
+from tillerman.core.errors import TillermanError
+from tillerman.core.events import Entry, TurnEnded
+from tillerman.core.permission import DecisionContext, Policy, Rule
+from tillerman.sessions.agent.connection import AgentConnection
+from tillerman.sessions.agent.live_settings import LiveSettings
+from tillerman.sessions.fallback.handover import Handover
+from tillerman.sessions.fallback.policy import FallbackPolicy
+from tillerman.sessions.fallback.retry_monitor import RetryWatch
+from tillerman.sessions.fallback.turn_snapshot import TurnSnapshot
+from tillerman.sessions.limits.enforcer import LimitEnforcer
+from tillerman.sessions.limits.timers import Timers
+from tillerman.sessions.limits.usage_meter import UsageMeter
+from tillerman.sessions.log.appender import LogAppender
+from tillerman.sessions.log.attachment_indexer import AttachmentIndexer
+from tillerman.sessions.log.event_writer import EventWriter
+from tillerman.sessions.log.sanitizer import EventSanitizer
+from tillerman.sessions.log.turn_numbers import TurnNumbers
+from tillerman.sessions.output_check import AnswerCheck
+from tillerman.sessions.permissions.bypass_detector import BypassDetector
+from tillerman.sessions.permissions.open_requests import OpenRequests
+from tillerman.sessions.permissions.project_rules import ProjectRules
+from tillerman.sessions.permissions.request_broker import RequestBroker
+from tillerman.sessions.permissions.session_rules import SessionRules
+from tillerman.sessions.run_settings import LaunchPlan, RunSettings
+from tillerman.sessions.runner.background_tasks import BackgroundTasks
+from tillerman.sessions.runner.prompt_check import PromptCheck
+from tillerman.sessions.runner.until_check import UntilCheck
+
+if TYPE_CHECKING:
+    from tillerman.config.model_table import Models
+    from tillerman.sessions.enforcement.settings import SessionEnforcement
+
+
+class Notified(Protocol):
+    """What happens outside of any call of the runner: in other tasks, by timers, in the store."""
+
+    async def agent_said(self, batch: Sequence[DecodedLine]) -> None: ...
+    async def agent_lost(self, end: TurnEnded) -> None: ...
+    def agent_opened(self, agent: Agent, spec: SessionSpec) -> None: ...
+    def timer_expired(self, name: str) -> None: ...
+    def task_failed(self, error: TillermanError) -> None: ...
+    def request_resolved(self) -> None: ...
+    def store_failed(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class LogParts:
+    """The log of the session: its stages, and its entries so far."""
+
+    appender: LogAppender
+    sanitizer: EventSanitizer
+    indexer: AttachmentIndexer
+    history: Callable[[], Iterable[Entry]]
+    last_turn: int
+
+
+@dataclass(frozen=True)
+class PermissionParts:
+    """How requests of the session are decided."""
+
+    policy: Callable[[str], Policy]  # by preset
+    context: DecisionContext
+    recall: Callable[[], SessionRules]
+    remembered: ProjectRules
+    rules_changed: Callable[[Sequence[Rule]], None] = lambda _: None
+
+
+@dataclass(frozen=True)
+class Collaborators:
+    connection: AgentConnection
+    settings: LiveSettings
+    turns: TurnNumbers
+    sanitizer: EventSanitizer
+    log: EventWriter
+    meter: UsageMeter
+    timers: Timers
+    limits: LimitEnforcer
+    bypass: BypassDetector
+    broker: RequestBroker
+    policy: Callable[[str], Policy]
+    fallback: FallbackPolicy
+    retries: RetryWatch
+    snapshot: TurnSnapshot
+    handover: Handover
+    tasks: BackgroundTasks
+    prompt_check: PromptCheck
+    until: UntilCheck
+    answer: AnswerCheck | None
+    enforcement: SessionEnforcement | None
+
+    @property
+    def requests(self) -> OpenRequests:
+        return self.broker.requests
+
+
+def build(
+    order: LaunchPlan,
+    runner: Notified,
+    *,
+    host: Callable[[RunSettings], Host],
+    native_id: str | None,
+    log: LogParts,
+    permissions: PermissionParts,
+    fallback: FallbackPolicy,
+    enforcement: SessionEnforcement | None,
+) -> Collaborators:
+    terms, cwd = order.terms, order.spec.cwd
+    connection = AgentConnection(
+        order,
+        native_id,
+        host,
+        heard=runner.agent_said,
+        lost=runner.agent_lost,
+        opened=runner.agent_opened,
+    )
+    turns = TurnNumbers(log.last_turn)
+    writer = EventWriter(log.appender, log.sanitizer, log.indexer, turns, log.history)
+    log.appender.on_failure = runner.store_failed
+    models = cache(partial(_models, terms))
+    meter = UsageMeter(terms.limits, models)
+    settings = LiveSettings(permissions.context, connection, writer, models)
+    timers = Timers(runner.timer_expired)
+    snapshot = TurnSnapshot(cwd)
+    tasks = BackgroundTasks(runner.task_failed)
+    bypass = BypassDetector()
+    requests = partial(
+        OpenRequests,
+        permissions.policy(terms.approve),
+        timers,
+        terms.limits.request,
+        recall=permissions.recall,
+        remembered=permissions.remembered,
+        rules_changed=permissions.rules_changed,
+    )
+    return Collaborators(
+        connection=connection,
+        settings=settings,
+        turns=turns,
+        sanitizer=log.sanitizer,
+        log=writer,
+        meter=meter,
+        timers=timers,
+        limits=LimitEnforcer(terms.limits, meter, timers),
+        bypass=bypass,
+        broker=RequestBroker(
+            requests,
+            bypass,
+            connection,
+            writer,
+            settings,
+            later=tasks.start,
+            settled=runner.request_resolved,
+        ),
+        policy=permissions.policy,
+        fallback=fallback,
+        retries=RetryWatch(fallback),
+        snapshot=snapshot,
+        handover=Handover(connection, fallback, snapshot, meter, writer, terms.notices),
+        tasks=tasks,
+        prompt_check=PromptCheck(terms.vet, cwd, connection),
+        until=UntilCheck(terms.until, cwd, connection),
+        answer=AnswerCheck(terms.answer, writer.last_message) if terms.answer else None,
+        enforcement=enforcement,
+    )
+
+
+def _models(terms: RunSettings) -> Models:
+    from tillerman.config.model_table import load_models  # lazy: few report tokens without cost
+
+    return load_models(terms.models)
