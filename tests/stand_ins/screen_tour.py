@@ -180,7 +180,7 @@ class _Resting:
     words: tuple[str, ...]
 
     def __call__(self, screen: str) -> bool:
-        busy = re.search(r"working|waits for you|starting", _status(screen))
+        busy = re.search(r"working|needs your approval|starting", _status(screen))
         return not busy and _shows(screen, self.words)
 
 
@@ -209,7 +209,7 @@ def _box(screen: str) -> str:
     if not ends or not starts:
         return screen
     text = "".join(line.strip("│ ▁▂▃▄▅▆▇█") for line in lines[starts[-1] + 1 : ends[-1]])
-    return "" if text.startswith("What is to be done?") else re.sub(r"\s", "", text)
+    return "" if text.startswith("What should I work on?") else re.sub(r"\s", "", text)
 
 
 def _status(screen: str) -> str:
@@ -292,9 +292,9 @@ def _completion(who: Sitting) -> None:
     who.press("Tab")
     who.boxed("see @greet.py")
     who.type("and @nosuchfile")
-    who.sees("no file has these letters")
+    who.sees("no matching file")
     who.press("Escape")  # the list, and nothing else
-    who.loses("no file has these letters")
+    who.loses("no matching file")
     who.boxed("see @greet.py and @nosuchfile")
     who.erase()
 
@@ -305,9 +305,9 @@ def _pasting(who: Sitting) -> None:
     who.boxed("abab")
     who.erase()
     who.type(f"\x1b[200~{who.cast.project / 'greet.py'}\x1b[201~")  # a file that is dropped
-    who.sees("greet.py 15 B", "backspace takes the last away")
+    who.sees("greet.py 15 B", "backspace removes the last one")
     who.press("BSpace")
-    who.loses("backspace takes the last away")
+    who.loses("backspace removes the last one")
 
 
 def _own_command(who: Sitting) -> None:
@@ -328,19 +328,19 @@ def _history(who: Sitting) -> None:
     who.press("Down")
     who.boxed("a draft")
     who.press("C-r")
-    who.sees("search the history")
+    who.sees("search history")
     who.type("hello")
     who.sees(hello)
     who.press("Escape")
     who.boxed("a draft")
     who.erase()
     who.press("C-r")
-    who.sees("search the history")
+    who.sees("search history")
     who.type("hel")
     who.boxed("hel")
     who.press("Enter")
     who.boxed(hello)
-    who.loses("search the history")
+    who.loses("search history")
     who.erase()
 
 
@@ -348,7 +348,7 @@ def _shell(who: Sitting) -> None:
     who.send("!echo $((6*7))")
     who.sees("$ echo $((6*7))", "▌ 42", "exit code 0")
     who.send("!sleep 60")
-    who.sees("runs · esc ends it")
+    who.sees("running · esc to stop")
     who.press("Escape")
     who.sees("cancelled ·")
     turns = len(who.all(TurnEnded))
@@ -366,7 +366,7 @@ def _shell(who: Sitting) -> None:
 def _steering(who: Sitting) -> None:
     cast, go = who.cast, who.cast.project / "go"
     turns = len(who.all(TurnEnded))
-    who.play("wait", "[y] allow", "waits for you")
+    who.play("wait", "[y] allow", "needs your approval")
     who.press("y")
     who.until(_works)
     who.write("to the left")
@@ -428,7 +428,7 @@ def _conversation(who: Sitting) -> None:
 def _sizes(who: Sitting) -> None:
     for columns, lines in ((80, 24), (40, 12), WHOLE):
         who.terminal.resize(columns, lines)
-        screen = who.sees("The end.", "What is to be done?", who.cast.agent)
+        screen = who.sees("The end.", "What should I work on?", who.cast.agent)
         assert all(len(line) <= columns for line in screen.splitlines())
         who.write("still here")
         who.erase()
@@ -446,13 +446,13 @@ def permit(cast: Cast, folder: Path) -> None:
         who.press("?")
         who.sees("[?] less", '"command": "echo done >> ran.txt"')
         who.press("?")
-        who.sees("[?] all of it")
+        who.sees("[?] details")
         who.press("y")
-        who.over(1, "That was it.", "→ allowed from terminal")
+        who.over(1, "That was it.", "→ allowed by you")
         assert ran.read_text() == "done\n"
         who.play("run", "[y] allow")
         who.press("n")
-        who.over(2, "→ denied from terminal", "⊘ Bash")
+        who.over(2, "→ denied by you", "⊘ Bash")
         assert ran.read_text() == "done\n"
         _with_a_word(who)
         _changed(who)
@@ -466,16 +466,16 @@ def permit(cast: Cast, folder: Path) -> None:
 def _with_a_word(who: Sitting) -> None:
     who.play("run", "[y] allow")
     who.press("r")
-    who.sees("why not: ")
+    who.sees("reason: ")
     who.press("Escape")  # back to the question; the turn goes on
-    who.sees("[r] deny, and why")
+    who.sees("[r] deny with a reason")
     who.press("r")
-    who.sees("why not: ")
+    who.sees("reason: ")
     who.type("use make insteadd")
     who.press("BSpace")
-    who.sees("why not: use make instead▏")
+    who.sees("reason: use make instead▏")
     who.press("Enter")
-    who.over(3, "→ denied from terminal: use make instead")
+    who.over(3, "→ denied by you: use make instead")
     assert who.all(RequestAnswered)[-1].answer.note == "use make instead"
 
 
@@ -484,15 +484,15 @@ def _changed(who: Sitting) -> None:
     who.play("run", "[y] allow")
     who.press("e")
     if not who.cast.changes:
-        who.sees("this agent takes no changed input")
+        who.sees("this agent does not accept changed input")
         who.press("n")
         who.over(4)
         return
-    who.sees("Allow as changed", '"command": "echo done >> ran.txt"')
+    who.sees("Allow with changes", '"command": "echo done >> ran.txt"')
     who.press("Escape")
     who.sees("[y] allow")
     who.press("e")
-    who.sees("Allow as changed")
+    who.sees("Allow with changes")
     who.press("C-s")
     who.sees("nothing was changed")
     who.press("F7", "BSpace")
@@ -502,7 +502,7 @@ def _changed(who: Sitting) -> None:
     who.sees("not a JSON object")
     who.type("}")
     who.press("C-s")
-    who.over(4, "→ allowed as changed from terminal")
+    who.over(4, "→ allowed with changes by you")
     assert ran.read_text() == "done\nchanged\n"
 
 
@@ -521,7 +521,7 @@ def _remembered(who: Sitting) -> None:
     who.press("a")
     who.sees("[s] in this session")
     who.press("s")
-    who.over(5, "→ allowed always in this session from terminal")
+    who.over(5, "→ allowed always in this session by you")
     who.play("run")
     who.over(6)  # and nobody was asked
     assert ran.read_text() == f"{before}done\ndone\n"
@@ -532,13 +532,13 @@ def _question(who: Sitting) -> None:
     turns = len(who.all(TurnEnded))
     who.play("ask", "Which colour?", "[1] red", "[2] blue", "[t] type an answer")
     who.press("2")
-    who.over(turns + 1, "Well chosen.", "→ blue from terminal")
+    who.over(turns + 1, "Well chosen.", "→ answer: blue")
     who.play("ask", "[t] type an answer")
     who.press("t")
     who.sees("your answer: ")
     who.type("green")
     who.press("Enter")
-    who.over(turns + 2, "→ green from terminal")
+    who.over(turns + 2, "→ answer: green")
     answers = [one.answer.answers for one in who.all(RequestAnswered)[-2:]]
     assert [list(one.values()) for one in answers] == [["blue"], ["green"]]
 
@@ -580,39 +580,39 @@ def command(cast: Cast, folder: Path) -> None:
 
 def _before_a_session(who: Sitting) -> None:
     agent = who.cast.agent
-    who.command("/nosuch", "no command is called /nosuch", "/help lists them.")
+    who.command("/nosuch", "unknown command: /nosuch", "/help lists them.")
     who.command("/modell", "did you mean /model or /models?")
-    who.command("/quit now", "/quit takes no words")
-    who.command("/help fork", "/fork", "a copy of this session")
+    who.command("/quit now", "/quit takes no arguments")
+    who.command("/help fork", "/fork", "copy this session")
     who.command("/help", "Commands and keys", "/login [AGENT]")
-    who.command("/diff", "nothing was done yet")
-    who.command("/cost", "no turn has told what it took")
-    who.command("/copy", "the agent has said nothing yet")
-    who.command("/export", "the session has not begun")
-    who.command("/fork", "the session has not begun")
-    who.command("/policy", "What is decided without you", "approve: ask")
+    who.command("/diff", "there are no turns yet")
+    who.command("/cost", "no usage reported yet")
+    who.command("/copy", "the agent has not written anything yet")
+    who.command("/export", "the session has not started")
+    who.command("/fork", "the session has not started")
+    who.command("/policy", "Rules", "approve: ask")
     who.command("/policy Bash rm -rf build", "/policy Bash rm -rf build", "ask")
-    who.command(f"/agent {agent}", f"Agent: {agent}", "it is ready")
+    who.command(f"/agent {agent}", f"Agent: {agent}", "ready; it starts")
     who.command("/agent nobody", "nobody")
 
 
 def _of_the_session(who: Sitting) -> None:
     project = who.cast.project
-    who.command("/diff", "No file changed in turn 2")
+    who.command("/diff", "No files changed in turn 2")
     who.command("/diff 1", "in turn 1", "new.txt", "moon")
     who.command("/diff all", "in 2 turns", "new.txt")
-    who.command("/diff 9", "there is no turn '9' here", "turns 1 to 2, or all")
-    who.command("/cost", "What it took", "TURN", "all")
+    who.command("/diff 9", "unknown turn '9'", "use 1 to 2, or all")
+    who.command("/cost", "Usage", "TURN", "all")
     who.command("/copy", "Copied", "the last message, ")
-    who.command("/copy code", "the last code, 1 line")
-    who.command("/copy that", "/copy does not know 'that'")
+    who.command("/copy code", "the last code block, 1 line")
+    who.command("/copy that", "/copy: unknown argument 'that'")
     who.command("/export notes.html", "notes.html (")
     assert "Hello there." in (project / "notes.html").read_text()
-    who.command("/export notes.html", "is there already", "name another file")
+    who.command("/export notes.html", "already exists", "choose another file name")
     who.command("/export out jsonl", ", jsonl)")
     assert json.loads((project / "out").read_text().splitlines()[0])
-    who.command("/theme nosuch", "there is no theme 'nosuch'")
-    who.command("/theme nord", "Theme: nord", "it is kept in your config")
+    who.command("/theme nosuch", "unknown theme 'nosuch'")
+    who.command("/theme nord", "Theme: nord", "saved in your config")
     who.send("/theme")
     who.sees("Themes", "type to filter", "● nord")
     who.press("Escape")
@@ -624,17 +624,17 @@ def _of_the_agent(who: Sitting) -> None:
     who.command("/status", f"Status of {agent}", "ready")
     who.command("/status all", "Status of all agents", "AGENT", "codex")
     who.command("/status nobody", "nobody")
-    who.command("/models", f"Models of {agent}", cast.model, "/model NAME takes one")
+    who.command("/models", f"Models of {agent}", cast.model, "select one with /model NAME")
     who.command(f"/models {agent}", cast.model)
     who.send("/model")
     who.sees(f"Models of {agent}", "type to filter")
     who.press("Escape")
     who.loses("type to filter")
-    who.command(f"/model {cast.model}", f"Model: {cast.model}", "from the next prompt on")
+    who.command(f"/model {cast.model}", f"Model: {cast.model}", "applies from the next prompt")
     who.until(lambda screen: cast.model in _status(screen))
-    who.command("/model two words", "a model's name is one word")
+    who.command("/model two words", "a model name has no spaces")
     who.send("/mode")
-    who.sees("─ Mode ", "it reads and plans")
+    who.sees("─ Mode ", "reads and plans")
     who.press("Escape")
     who.loses("─ Mode ")
     who.command("/mode nosuch", "there is no mode 'nosuch'")
@@ -642,8 +642,8 @@ def _of_the_agent(who: Sitting) -> None:
     who.sees("Agents", "type to filter", f"● {agent}")
     who.press("Escape")
     who.loses("type to filter")
-    who.command("/mcp nosuch", "/mcp does not know 'nosuch'")
-    who.command("/mcp enable", "it is `/mcp enable NAME`")
+    who.command("/mcp nosuch", "/mcp: unknown argument 'nosuch'")
+    who.command("/mcp enable", "usage: /mcp enable NAME")
     _signing(who)
 
 
@@ -653,7 +653,7 @@ def _signing(who: Sitting) -> None:
     if cast.runs_login:
         who.command("/login", f"running `{cast.runs_login}`; it may open your browser")
         who.press("C-c")
-        who.sees("it was left before its end")
+        who.sees("interrupted")
     else:
         who.command("/login", cast.login)
     who.command("/logout", cast.logout)
@@ -664,19 +664,19 @@ def _of_sessions(who: Sitting) -> None:
     who.command("/sessions Hello", "Sessions with “Hello”", first)
     who.command("/sessions zebra", "nothing found")
     who.send("/sessions")
-    who.sees("Sessions of ", "/ searches all that was said")
+    who.sees("Sessions of ", "/ to search all messages")
     who.press("Escape")
-    who.loses("/ searches all that was said")
-    who.command("/resume nosuch", "/sessions shows them all")
+    who.loses("/ to search all messages")
+    who.command("/resume nosuch", "/sessions lists all sessions")
     who.send("/resume")
     who.sees("Sessions of ")
     who.press("Escape")
-    who.loses("/ searches all that was said")
-    who.command("/fork", "A copy", f"of {first}, which stays as it is")
+    who.loses("/ to search all messages")
+    who.command("/fork", "Copied session", f"copy of {first}, which is unchanged")
     copy = who.sessions()[0].id
     assert copy != first
-    who.command("/clear", "A new session", f"the last one is kept: /resume {copy}")
-    who.loses("A copy")
+    who.command("/clear", "New session", f"the previous session is saved: /resume {copy}")
+    who.loses("Copied session")
     who.command("/new", "3 new session")
     who.command(f"/new {who.cast.agent}", "4 new session")
     who.command(f"/resume {copy}", "Hello there.")
@@ -714,9 +714,9 @@ def _repository(cast: Cast) -> None:
 def _next_step(who: Sitting) -> None:
     who.sees("› main › DIRTY", "[Commit & Push]")
     who.press("F2")
-    who.sees("· main ─", " n  do nothing")
+    who.sees("· main ─", " n  cancel")
     who.press("n")
-    who.loses(" n  do nothing")
+    who.loses(" n  cancel")
     assert not who.entries()
 
 
@@ -733,7 +733,7 @@ def _pickers(who: Sitting) -> None:
     who.type(cast.model)
     who.until(lambda screen: screen.count(cast.model) > 1)
     who.press("Enter")
-    who.sees(f"Model: {cast.model}", "from the next prompt on")
+    who.sees(f"Model: {cast.model}", "applies from the next prompt")
     who.until(lambda screen: cast.model in _status(screen))
     who.press("F5")
     who.sees("─ Mode ", "● agent")
@@ -775,7 +775,7 @@ def _servers(who: Sitting) -> None:
     who.sees(f"{agent} uses {server}" if who.cast.switches else "does not support")
     if not who.cast.switches:  # it asks again by itself
         who.press("r")
-        who.loses("does not support", "asking …")
+        who.loses("does not support", "querying …")
         who.sees(server)
     who.press("Escape")
     who.loses(f"MCP servers of {agent} ─")
@@ -806,7 +806,7 @@ def _tabs(who: Sitting) -> None:
     who.press("C-p")
     who.sees("Search for commands")
     who.type("new tab")
-    who.sees("a new session beside the others")
+    who.sees("start a new session in a new tab")
     who.press("Enter")
     who.sees("2 new session")
     who.press("C-w")
@@ -820,7 +820,7 @@ def _browser(who: Sitting) -> None:
     who.press("C-l")
     who.sees("Sessions of ", "here")
     who.press("d")
-    who.sees("it is open in a tab: close that first")
+    who.sees("it is open in a tab: close the tab first")
     who.press("r")
     who.sees("title: ")
     who.press("C-u")
@@ -842,7 +842,7 @@ def _browser(who: Sitting) -> None:
     who.type("hello there")
     who.sees("hello there", "Hello there")
     who.press("Escape")
-    who.sees("/ searches all that was said")
+    who.sees("/ to search all messages")
     who.press("a")
     who.sees("Sessions of all folders", "project › Renamed")
     who.press("f")
@@ -870,7 +870,7 @@ def _browser(who: Sitting) -> None:
     who.sees("y or n:")
     who.type("y")
     who.press("Enter")
-    who.sees(f"{copy.id} is gone")
+    who.sees(f"deleted {copy.id}")
     assert [row.id for row in who.sessions()] == [first.id]
     who.press("Escape")
     who.loses("Sessions of ")
@@ -885,9 +885,9 @@ def _leaving(who: Sitting) -> None:
     who.press("n")
     who.loses("Close the tab?")
     who.press("F3")
-    who.sees("The branch has no pull request that is known.")
+    who.sees("The branch has no known pull request.")
     who.press("C-q")
-    who.sees("Quit?", "a turn runs", "cancel and quit")
+    who.sees("Quit?", "The agent is still working", "cancel and quit")
     who.press("n")
     who.loses("Quit?")
     who.press("C-q")

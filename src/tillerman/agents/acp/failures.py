@@ -30,9 +30,9 @@ _BY_WORD: dict[str, FailureKind] = {
     "overloaded": "api_error",
 }
 _BY_STOP: dict[str, tuple[FailureKind, str]] = {
-    "max_tokens": ("output_limit", "the answer is longer than the model may write"),
-    "max_turn_requests": ("turn_limit", "the agent asked its model as often as it may in one turn"),
-    "refusal": ("refused", "the model refuses to go on"),
+    "max_tokens": ("output_limit", "the answer exceeds the model's output limit"),
+    "max_turn_requests": ("turn_limit", "the agent reached its limit of model calls in one turn"),
+    "refusal": ("refused", "the model refused to continue"),
 }
 _PATTERNS: tuple[tuple[str, FailureKind], ...] = (
     (r"context (length|window|limit)|prompt is too long|too many tokens", "context_overflow"),
@@ -46,11 +46,11 @@ _PATTERNS: tuple[tuple[str, FailureKind], ...] = (
 _SAYS = [(re.compile(pattern, re.IGNORECASE), kind) for pattern, kind in _PATTERNS]
 _HINTS: dict[FailureKind, str] = {
     "billing": "add credit to the account, or sign in with another",
-    "model_not_found": "name another model with -m",
+    "model_not_found": "choose another model with -m",
     "rate_limited": "wait, or use another agent or model",
     "context_overflow": "start a new session",
-    "output_limit": "ask for less at once",
-    "turn_limit": "prompt again to go on",
+    "output_limit": "ask for less in one prompt",
+    "turn_limit": "prompt again to continue",
     "refused": "rephrase the request, or use another model",
     "api_error": "try again in a moment",
     "stream_broken": "try again",
@@ -87,8 +87,8 @@ def lacking(what: str, row: AcpAgentRow) -> Failure:
     """The failure for a feature that the agent does not declare in its capabilities."""
     return Failure(
         kind="agent_failed",
-        message=f"{row.title or row.name} offers no {what}",
-        hint="ask for a session without it, or use another agent",
+        message=f"{row.title or row.name} does not support {what}",
+        hint="start a session without it, or use another agent",
     )
 
 
@@ -103,7 +103,7 @@ def stopped(reason: str) -> Failure | None:
 def _hint(kind: FailureKind, row: AcpAgentRow) -> str:
     if kind != "not_signed_in":
         return _HINTS.get(kind, "")
-    return row.login or f"sign in with `{row.command[0]}` itself, or pass its key on: --env NAME"
+    return row.login or f"sign in with `{row.command[0]}` itself, or pass its key with --env NAME"
 
 
 def _message(error: RpcError) -> str:

@@ -33,15 +33,15 @@ _BY_SUBTYPE: dict[str, FailureKind] = {
 _HINTS: dict[FailureKind, str] = {
     "not_signed_in": "run `claude auth login` or set ANTHROPIC_API_KEY",
     "billing": "add credit to the account, or sign in with another",
-    "model_not_found": "`tillerman models -a claude` lists the models; name one with -m",
+    "model_not_found": "`tillerman models -a claude` lists the models; choose one with -m",
     "rate_limited": "wait, or use another agent or model",
     "context_overflow": "start a new session, or let the agent /compact this one",
-    "output_limit": "ask for less at once, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+    "output_limit": "ask for less in one prompt, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS",
     "refused": "rephrase the request, or use another model",
     "api_error": "try again in a moment",
     "stream_broken": "try again",
-    "turn_limit": "raise --max-turns, or prompt again to go on",
-    "cost_limit": "raise --max-cost, or prompt again to go on",
+    "turn_limit": "raise --max-turns, or prompt again to continue",
+    "cost_limit": "raise --max-cost, or prompt again to continue",
     "schema_mismatch": "prompt again, or relax the output schema",
 }
 _OVERFLOW = ("prompt is too long", "exceed context limit", "context window", "too many tokens")
@@ -89,8 +89,8 @@ def taken_for_whole(said: str) -> Failure:
     """2.1.197: after a broken stream it retries without streaming, and counts no output tokens."""
     return Failure(
         kind="stream_broken",
-        message=f"the answer broke off after {len(said)} characters, "
-        "and the agent took what there was for the whole",
+        message=f"the answer was cut off after {len(said)} characters, "
+        "and the agent reported it as complete",
         hint=_HINTS["stream_broken"],
     )
 

@@ -42,17 +42,17 @@ _BY_PHRASE: tuple[tuple[str, FailureKind], ...] = (
 _HINTS: dict[FailureKind, str] = {
     "not_signed_in": "run `codex login`, or set the key that its provider reads",
     "billing": "add credit to the account, or sign in with another",
-    "model_not_found": "`tillerman models -a codex` lists the models; name one with -m",
+    "model_not_found": "`tillerman models -a codex` lists the models; choose one with -m",
     "rate_limited": "wait, or use another agent or model",
     "context_overflow": "start a new session, or let the agent /compact this one",
     "cost_limit": "start a new session",
     "refused": "rephrase the request, or use another model",
-    "denied": "allow what it asks for, or ask for something else",
+    "denied": "approve its request, or change the prompt",
     "api_error": "try again in a moment",
     "stream_broken": "try again",
 }
 _STATUS = re.compile(r"\bstatus:? (\d{3})\b")
-TOO_OLD = "a version without threads needs an update, or `-a codex-exec`"
+TOO_OLD = "update codex, or use `-a codex-exec`"
 
 _NO_SUCH_THREAD = ("no rollout found", "invalid session id")
 

@@ -25,13 +25,13 @@ _SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
 )
 _HINTS: dict[FailureKind, str] = {
     "not_signed_in": "run `copilot login`, or set COPILOT_GITHUB_TOKEN or COPILOT_PROVIDER_API_KEY",
-    "billing": "wait for the next period, or use a provider of your own (`copilot help providers`)",
-    "model_not_found": "name another model with -m",
+    "billing": "wait for the next period, or use your own provider (`copilot help providers`)",
+    "model_not_found": "choose another model with -m",
     "rate_limited": "wait, or use another agent or model",
     "context_overflow": "start a new session, or let the agent /compact this one",
     "api_error": "try again in a moment",
     "stream_broken": "try again",
-    "denied": "a policy of the account forbids it",
+    "denied": "a policy of the account does not allow it",
 }
 _STATUS = re.compile(r"\(HTTP ([45]\d\d)\)|Last error: ([45]\d\d)\b|^([45]\d\d) ")
 

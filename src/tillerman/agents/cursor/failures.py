@@ -27,11 +27,11 @@ _SIGNS = (
     _Sign("named models unavailable", "billing", "use -m auto, or upgrade the plan"),
     _Sign("usage limit", "billing", "wait for the next cycle, or use another agent or model"),
     _Sign("spend limit", "billing", "raise the limit, or use another agent or model"),
-    _Sign("actionrequirederror", "billing", "`cursor-agent` in a terminal tells what to do"),
+    _Sign("actionrequirederror", "billing", "run `cursor-agent` in a terminal for details"),
     _Sign("provider returned an error", "api_error", "try again in a moment"),
     _Sign("rate limit", "rate_limited", "wait, or use another agent or model"),
     _Sign("workspace trust required", "denied", "run `cursor-agent` in this folder once"),
-    _Sign("workspace directory does not exist", "agent_failed", "name a folder that exists"),
+    _Sign("workspace directory does not exist", "agent_failed", "use an existing folder"),
     _Sign("unknown option", "agent_failed", "this version is too old: run `cursor-agent update`"),
 )
 
@@ -52,9 +52,7 @@ def of_exit(exit: Exit, stderr: str, complaint: str) -> Failure | None:
 
 
 def other_conversation(asked: str, opened: str) -> Failure:
-    return history_lost(
-        f"Cursor was to go on with conversation {asked}, and opened {opened} instead"
-    )
+    return history_lost(f"Cursor was asked to resume conversation {asked}, but opened {opened}")
 
 
 def _known(said: str) -> Failure | None:

@@ -34,9 +34,9 @@ from tillerman.core.failure import Failure
 from tillerman.core.wire import Launch
 
 _WITHHELD = {  # by approval mode
-    "default": "Gemini CLI can ask nobody over stream-json: changes and commands are withheld",
-    "auto_edit": "Gemini CLI can ask nobody over stream-json: commands are withheld",
-    "yolo": "Gemini CLI can ask nobody over stream-json: all its tools run unasked",
+    "default": "Gemini CLI cannot request approval over stream-json: edits and commands disabled",
+    "auto_edit": "Gemini CLI cannot request approval over stream-json: commands disabled",
+    "yolo": "Gemini CLI cannot request approval over stream-json: all its tools run unasked",
 }
 _DENIED = frozenset({"policy_violation", "stop_execution"})
 _PLANNING = "Access denied: plan path"
@@ -98,7 +98,7 @@ class GeminiStreamWire(OneWayWire):
             return None
         kind, hint = _EXITS[exit.code]
         said = [line for line in stderr.splitlines() if line.strip()]
-        message = said[-1].strip() if said else f"the agent ended with exit code {exit.code}"
+        message = said[-1].strip() if said else f"the agent exited with code {exit.code}"
         return Failure(kind=kind, message=message, hint=hint)  # type: ignore[arg-type]
 
     def _message(self, said: Table) -> Iterator[Event]:

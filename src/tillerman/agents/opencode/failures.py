@@ -26,11 +26,11 @@ _SAYS: tuple[tuple[re.Pattern[str], FailureKind], ...] = (
 )
 _HINTS: dict[FailureKind, str] = {
     "not_signed_in": "run `opencode auth login`, or set the key of the model's provider",
-    "billing": "add credit to the provider's account, or use a model of another",
-    "model_not_found": "`tillerman models -a opencode` lists the models; name one with -m",
+    "billing": "add credit to the provider's account, or use another provider's model",
+    "model_not_found": "`tillerman models -a opencode` lists the models; choose one with -m",
     "rate_limited": "wait, or use another agent or model",
     "context_overflow": "start a new session, or let the agent /compact this one",
-    "output_limit": "ask for less at once",
+    "output_limit": "ask for less in one prompt",
     "api_error": "try again in a moment",
 }
 _HIDDEN = "Unexpected server error."
@@ -44,7 +44,7 @@ def failure(error: Table) -> Failure:
     kind = kind_of(name, status, f"{message}\n{text(data, 'responseBody')}")
     hint = _HINTS.get(kind, "")
     if message.startswith(_HIDDEN):
-        hint = "OpenCode hides the reason here; most often the model is unknown: name one with -m"
+        hint = "OpenCode gives no reason; the model is probably unknown: choose one with -m"
     return Failure(
         kind=kind,
         message=message.split("\n    at ")[0],

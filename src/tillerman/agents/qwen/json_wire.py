@@ -83,7 +83,7 @@ class QwenStreamWire:
             return []
         note = answer.note or "The user denied this."
         if answer.option != "deny" and answer.input is not None:
-            note = f"The user wants this call with another input: {storable(answer.input)}"
+            note = f"The user wants this call with different input: {storable(answer.input)}"
         elif answer.option != "deny":
             return [_response(request_id, {"behavior": "allow"})]
         self._denied.add(call_id)
@@ -120,7 +120,7 @@ class QwenStreamWire:
             return None
         said = [line for line in stderr.splitlines() if line.strip()]
         message = said[-1].strip() if said else "the agent reached a limit"
-        return Failure(kind="turn_limit", message=message, hint="raise it, or prompt again")
+        return Failure(kind="turn_limit", message=message, hint="raise the limit, or prompt again")
 
     def _line(self, raw: bytes) -> Said:
         line = parse(raw)

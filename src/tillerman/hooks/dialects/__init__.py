@@ -44,7 +44,9 @@ def load(agent: str) -> HookDialect:
 
             return qwen
     known = ", ".join(AGENTS)
-    raise UsageError(f"{agent} has no hooks that tillerman knows", hint=f"those that have: {known}")
+    raise UsageError(
+        f"tillerman does not support hooks of {agent}", hint=f"agents with hooks: {known}"
+    )
 
 
 def spoken(agent: str, payload: bytes) -> HookDialect:

@@ -46,7 +46,7 @@ class CopilotHooks(ClaudeFamilyDialect):
         user=".copilot/hooks/tillerman.json",
         frame={"version": 1},
         moved=("COPILOT_HOME", ".copilot"),
-        trust="those of a project count once `copilot` was told to trust the folder",
+        trust="project hooks apply once you trust the folder in `copilot`",
     )
 
     def plain(self, given: Table) -> Table:

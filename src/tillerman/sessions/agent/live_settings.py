@@ -65,7 +65,9 @@ class LiveSettings:
         asks = not undeclared_asks(info) and "surface" not in spec.options
         if self._line.begun and (info.preset_at_launch or not asks):
             raise Unsupported(
-                info.title, "another preset while it runs", hint="resume the session with --approve"
+                info.title,
+                "changing the preset during a session",
+                hint="resume the session with --approve",
             )
         self._line.approve(preset)
         self._log.say(SettingsChanged(approve=preset))

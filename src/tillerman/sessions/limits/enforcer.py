@@ -84,7 +84,7 @@ class LimitEnforcer:
         if not self._limits.accept_unpriced:
             self._judge(failure)
             return
-        text = f"{failure.message}: {agent.name} goes on without that limit"
+        text = f"{failure.message}: {agent.name} continues without that limit"
         if text != self._warned:
             self._warned = text
             self._warn(text)
@@ -100,7 +100,7 @@ class LimitEnforcer:
         self._judge(
             Failure(
                 kind="timed_out",
-                message=f"{what} lasted longer than {limit:g} s",
+                message=f"{what} exceeded its limit of {limit:g} s",
                 hint="raise the limit with --timeout, or [limits] in the config",
             )
         )

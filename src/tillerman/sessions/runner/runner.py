@@ -203,7 +203,7 @@ class Runner:
         if not self._line.agent.info.prompted:
             raise Unsupported(
                 self._line.agent.info.title,
-                "prompts: it works in this session by itself",
+                "prompts: this session belongs to an external MCP client",
                 hint="`tillerman run` starts a session with an agent",
             )
         await self._vetting.read(prompt)
@@ -338,8 +338,8 @@ class Runner:
             sending.close()
             failure = Failure(
                 kind="agent_crashed",
-                message="the agent ended before it took the prompt",
-                hint="its last words are in the agent_exited event",
+                message="the agent exited before it received the prompt",
+                hint="its last output is in the agent_exited event",
             )
             await self._stopped(TurnEnded(reason="failed", failure=failure))
             return
@@ -449,7 +449,7 @@ class Runner:
         if verdict := self._guard.verdict:
             self._queue.clear()
             if event.reason == "completed" and verdict.kind != "gate_bypassed":
-                self._warn(f"{verdict.message}: the turn was over by then")
+                self._warn(f"{verdict.message}: the turn had already ended")
             else:
                 event = TurnEnded(reason="failed", failure=verdict)
         self._log.say(event, raw)
@@ -566,14 +566,14 @@ class Runner:
     async def _act(self, event: Event, raw: bytes | None) -> None:
         match event:
             case TurnStarted() if self._turns:
-                text = "the agent says that a turn began within a turn"
+                text = "the agent reported the start of a turn during a turn"
                 self._log.write(Notice(level="warning", kind="stray", text=text), raw)
             case TurnStarted():
                 self._start_turn(event, raw)  # first: from here on no prompt starts another turn
                 await self._outlook.look()
             case TurnEnded() if self._going_on:  # it has stopped already, and is being replaced
                 if raw:
-                    text = "the agent says once more that its turn is over"
+                    text = "the agent reported the end of its turn twice"
                     self._log.write(Notice(level="warning", kind="stray", text=text), raw)
             case TurnEnded():
                 await self._stopped(event, raw)
@@ -622,7 +622,7 @@ class Runner:
     def _stop(self, why: Failure) -> None:
         """Stops the agent after a limit was exceeded."""
         if not self._turns:
-            text = f"background work was ended: {why.message}"
+            text = f"background work was stopped: {why.message}"
             self._log.say(Notice(level="error", kind="limit", text=text))
         self._aside.do(self.cancel())
 
@@ -647,6 +647,6 @@ def _told(error: Exception) -> str:
 
 def _busy() -> SessionBusy:
     return SessionBusy(
-        "a turn is under way in this session",
-        hint="wait for it, cancel it, or queue the prompt",
+        "the agent is still working on a turn in this session",
+        hint="wait, cancel the turn, or queue the prompt",
     )

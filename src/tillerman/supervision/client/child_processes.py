@@ -113,8 +113,8 @@ class _Supervised:
             left = (self.pid,)
         if left:
             raise SupervisionUnavailable(
-                f"would not end: process {', '.join(map(str, left))}",
-                hint="it runs as another user or hangs in the kernel; end it by hand",
+                f"could not be terminated: process {', '.join(map(str, left))}",
+                hint="it runs as another user or hangs in the kernel; terminate it manually",
             )
 
     def _lose(self) -> None:

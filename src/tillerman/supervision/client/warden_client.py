@@ -124,8 +124,8 @@ class WardenClient:
                 return await cls.attach(launched)
         except TimeoutError:
             raise SupervisionUnavailable(
-                f"another harness holds the warden in {folder}",
-                hint="end it, or use the session there",
+                f"another process controls the warden in {folder}",
+                hint="stop that process, or use the session there",
             ) from None
         except SupervisionUnavailable:
             return None  # the warden was just ending
@@ -296,7 +296,7 @@ class WardenClient:
             async with asyncio.timeout(_MOUNTED_WITHIN):
                 reports = await asyncio.gather(*waiting)
         except TimeoutError:
-            return {"": "a keeper did not answer"}
+            return {"": "a supervising process did not respond"}
         return {path: why for found in reports for path, why in found.items()}
 
     def _forget(self, child: ChildProcess) -> None:
@@ -404,7 +404,7 @@ class WardenClient:
             case ("refused", level, reason) if not self._hello.done():
                 self._hello.set_exception(
                     SupervisionUnavailable(
-                        f"supervision level {level} is not to be had here: {reason}",
+                        f"supervision level {level} is not available here: {reason}",
                         hint=_HINTS.get(level, _HINTS["auto"]),
                     )
                 )
@@ -448,7 +448,7 @@ class WardenClient:
             case _ if isinstance(child, FileBackedProcess) and child._take(word, rest):
                 pass
             case "gone", [left]:
-                self._give_up(child, _not_started("it was killed first"))
+                self._give_up(child, _not_started("it was killed before it started"))
                 child._gone.set_result(tuple(left))
 
     def _give_up(self, child: ChildProcess | FileBackedProcess, error: Exception) -> None:
@@ -491,7 +491,7 @@ class WardenClient:
         code = self._process.returncode if self._process else "unknown"
         return SupervisionUnavailable(
             f"the warden has ended (exit {code}) {self._last_words}".strip(),
-            hint="start the session again; `tillerman doctor` shows what supervision works here",
+            hint="restart the session; `tillerman doctor` shows which supervision levels work",
         )
 
 
@@ -511,7 +511,7 @@ def _last_line(process: subprocess.Popen[bytes]) -> str:
 def _not_started(reason: str) -> SupervisionUnavailable:
     return SupervisionUnavailable(
         f"the program could not be started: {reason}",
-        hint="`tillerman doctor` shows what supervision works here",
+        hint="`tillerman doctor` shows which supervision levels work",
     )
 
 
@@ -534,10 +534,10 @@ async def probe() -> dict[Level, str | None]:
 
 
 _HINTS = {
-    "auto": "`tillerman doctor` shows what each level needs",
+    "auto": "`tillerman doctor` shows the requirements of each level",
     "namespace": "run as root, allow user namespaces (sysctl user.max_user_namespaces),"
-    ' or choose supervision = "auto"',
+    ' or set supervision = "auto"',
     "cgroup": "start inside a delegated group (systemd-run --user --scope -p Delegate=yes),"
-    ' or choose supervision = "auto"',
-    "subreaper": 'only Linux has it; choose supervision = "auto"',
+    ' or set supervision = "auto"',
+    "subreaper": 'only available on Linux; set supervision = "auto"',
 }

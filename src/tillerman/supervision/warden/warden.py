@@ -384,7 +384,9 @@ class Warden:
         self._gate = None
         if self._standby:
             self._standby.drop()
-        self._say("exec_gate", "the process that judges commands has ended: no other can start")
+        self._say(
+            "exec_gate", "the process that checks commands has ended: no other command can start"
+        )
 
     # -- messages from keepers --------------------------------------------------------------------
 

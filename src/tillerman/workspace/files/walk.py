@@ -148,7 +148,7 @@ class DirectoryWalk:
         try:
             with os.scandir(folder) as entries:
                 found = [(entry.name, _kind(entry)) for entry in islice(entries, CROWDED)]
-                self.left_out["in a crowded folder"] += sum(1 for _ in entries)
+                self.left_out["in a folder with too many entries"] += sum(1 for _ in entries)
         except OSError:
             self.left_out["unreadable"] += 1
             return []

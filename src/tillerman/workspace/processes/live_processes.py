@@ -142,7 +142,7 @@ class LiveProcesses:
         def done(future: asyncio.Future[bool]) -> None:
             self._unwritten.discard(future)
             if not future.cancelled() and (error := future.exception()):
-                _logger.warning("process %s could not be written down: %s", process, error)
+                _logger.warning("process %s could not be recorded: %s", process, error)
 
         written.add_done_callback(done)
         return written

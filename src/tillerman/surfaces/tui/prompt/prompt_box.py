@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LINES = 10
 LONGEST_PASTE = 20_000  # characters; a longer paste becomes an attachment
-PLACEHOLDER = "What is to be done?   @ file   ! shell   / command"
+PLACEHOLDER = "What should I work on?   @ file   ! shell   / command"
 _COMMAND = re.compile(r"/[^\s/]*")
 
 # Terminals without the extended key protocol send alt+enter as escape and return.
@@ -61,12 +61,16 @@ class PromptBox(TextArea):
         Binding("shift+enter,ctrl+j,alt+enter", "new_line", "New line", id="new-line", show=False),
         Binding("ctrl+r", "search_past", "Search history", id="search-history", show=False),
         Binding("tab", "complete", "Complete", id="complete", show=False),
-        Binding("escape", "close", "Close the list", id="close-list", show=False),
-        Binding("up", "cursor_up", "Up, or the prompt before", id="previous-prompt", show=False),
-        Binding("down", "cursor_down", "Down, or the prompt after", id="next-prompt", show=False),
+        Binding("escape", "close", "Close list", id="close-list", show=False),
+        Binding("up", "cursor_up", "Up, or previous prompt", id="previous-prompt", show=False),
+        Binding("down", "cursor_down", "Down, or next prompt", id="next-prompt", show=False),
         Binding("ctrl+v", "paste", "Paste, or attach an image", id="paste", show=False),
         Binding(
-            "backspace", "delete_left", "Delete, or take a file away", id="delete-left", show=False
+            "backspace",
+            "delete_left",
+            "Delete, or remove an attachment",
+            id="delete-left",
+            show=False,
         ),
     ]
     DEFAULT_CSS = f"""
@@ -210,10 +214,10 @@ class PromptBox(TextArea):
         self.set_class(shell, "-shell")
         above, below = "", ""
         if self._searching is not None:
-            above = "search the history"
+            above = "search history"
         elif shell:
             over = self.text.startswith("!!")
-            above = "shell, its output goes to the agent" if over else "shell"
+            above = "shell, output is sent to the agent" if over else "shell"
         if self._queued:
             below = f"{len(self._queued)} queued: {formatting.one_line(self._queued[-1], 30)}"
         if (above, below) != self._titles:  # each assignment causes a redraw
@@ -278,11 +282,11 @@ class PromptBox(TextArea):
 
     async def _offer_files(self, word: _Word) -> None:
         while (found := await self._files.find(word.query)) is not None and word == self._word:
-            note = "looks at the files…" if self._files.looking else ""
+            note = "listing files…" if self._files.looking else ""
             if not found and not self._files.looking:
-                note = "no file has these letters"
+                note = "no matching file"
             elif self._files.cut and not self._files.looking:
-                note = "there are more files than are known here"
+                note = "too many files: not all are listed"
             self._offer(word, [Completion(path) for path in found], note)
             if not self._files.looking:
                 break
@@ -291,7 +295,7 @@ class PromptBox(TextArea):
     async def _offer_past(self, word: _Word) -> None:
         found = matching(await self.past.read(), word.query)
         if word == self._word:
-            note = "" if found else "nothing like it was asked here"
+            note = "" if found else "no matching prompt"
             self._offer(word, [Completion(one) for one in found[:200]], note)
 
     def _offer(self, word: _Word, choices: Sequence[Completion], note: str = "") -> None:
