@@ -145,5 +145,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.platform != "linux":
-        raise SystemExit("only Linux has it")
+        raise SystemExit("only available on Linux")
     main()

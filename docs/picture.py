@@ -176,7 +176,7 @@ async def breadcrumb() -> None:
         await who.sees("completed")
         await who.sees("APPROVED")
         await who.pilot.press("f2")
-        await who.sees("run this")
+        await who.sees("y  run")
         await who.take("breadcrumb")
         await who.pilot.press("n")
 

@@ -56,7 +56,7 @@ def test_a_link_or_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> Non
     (tmp_path / "link").symlink_to(tmp_path)
     (tmp_path / "file").touch()
     for name in ("link", "file"):
-        with pytest.raises(ConfigError, match="not a folder of yours"):
+        with pytest.raises(ConfigError, match="not a folder that you own"):
             private_folder(tmp_path / name)
 
 

@@ -111,7 +111,8 @@ def find_paths(environment: Mapping[str, str] = os.environ) -> Paths:
     if (user := environment.get("HOME")) and not user.startswith("/"):
         # a relative HOME would give each working directory its own store and rules
         raise ConfigError(
-            f"HOME is not an absolute path: {user}", hint="set HOME to the whole path of your home"
+            f"HOME is not an absolute path: {user}",
+            hint="set HOME to the absolute path of your home folder",
         )
     if home := environment.get("TILLERMAN_HOME"):
         root = Path(home).expanduser().absolute()
@@ -136,7 +137,7 @@ def private_folder(path: Path) -> Path:
         found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise ConfigError(
-            f"{path} is not a folder of yours", hint="move it away, or set TILLERMAN_HOME"
+            f"{path} is not a folder that you own", hint="move it away, or set TILLERMAN_HOME"
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
         path.chmod(0o700)

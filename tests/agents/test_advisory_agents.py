@@ -130,8 +130,8 @@ async def test_a_plug_in_that_declares_nothing_does_not_go_on_for_another(tmp_pa
 
     assert list(project.iterdir()) == []
     assert [e.text for e in entries if isinstance(e, Notice) and "plugin" in e.text] == [
-        "nobody goes on: plugin does not declare that it asks before every write and shell call: "
-        "`readonly` would not hold"
+        "no agent left to continue: plugin does not declare that it asks before every write "
+        "and shell call: `readonly` would not be enforced"
     ]
 
 

@@ -69,12 +69,12 @@ async def test_it_can_be_called_from_an_async_test(recordings: Path) -> None:
     [
         (AgentInfo("Bad Name", "Bad"), "its name 'Bad Name' is not lower-case"),
         (AgentInfo("bad", " "), "it has no title"),
-        (AgentInfo("bad", "Bad", frozenset({"fly"})), r"\['fly'\], which are no words of"),
-        (AgentInfo("bad", "Bad", frozenset({"models"})), r"\['models'\] but has not the methods"),
-        (AgentInfo("bad", "Bad", frozenset({"fork"})), "can fork but not resume"),
-        (AgentInfo("bad", "Bad", binary="bad"), "needs 'bad' but tells no command"),
-        (AgentInfo("bad", "Bad", variables=("a b",)), r"no names of variables: \['a b'\]"),
-        (AgentInfo("bad", "Bad", frozenset({"model"})), "can 'model', but .* does not reach"),
+        (AgentInfo("bad", "Bad", frozenset({"fly"})), r"\['fly'\], which are not in CAPABILITIES"),
+        (AgentInfo("bad", "Bad", frozenset({"models"})), r"\['models'\] but lacks the methods"),
+        (AgentInfo("bad", "Bad", frozenset({"fork"})), "declares fork but not resume"),
+        (AgentInfo("bad", "Bad", binary="bad"), "needs 'bad' but has no install command"),
+        (AgentInfo("bad", "Bad", variables=("a b",)), r"not variable names: \['a b'\]"),
+        (AgentInfo("bad", "Bad", frozenset({"model"})), "declares 'model', but .* does not reach"),
         (AgentInfo("bad", "Bad", frozenset({"images"})), "images, but their bytes do not reach"),
     ],
 )
@@ -85,7 +85,7 @@ def test_words_about_itself_that_do_not_agree_are_named(info: AgentInfo, complai
 
 def test_a_per_turn_agent_that_says_it_can_steer_is_named() -> None:
     info = AgentInfo("bad", "Bad", frozenset({"steer"}))
-    with pytest.raises(NonConforming, match="says it can steer"):
+    with pytest.raises(NonConforming, match="it declares steer"):
         check_agent(StdioAgent(info, PerTurnWire))
 
 
@@ -95,7 +95,7 @@ class TakesAnything(StdioAgent):
 
 
 def test_taking_what_it_cannot_do_is_named() -> None:
-    with pytest.raises(NonConforming, match="it does not say it can 'model', yet takes"):
+    with pytest.raises(NonConforming, match="it does not declare 'model', but accepts"):
         check_agent(TakesAnything(AgentInfo("bad", "Bad"), PlainWire))
 
 
@@ -171,9 +171,9 @@ class Mute(PlainWire):
         (Swallows, "b'not JSON' must become Unrecognized, not \\[\\]"),
         (NeedsItsKeys, r"one: with say of a None/None renamed, its wire raised KeyError\('say'\)"),
         (WrongTypes, r"one: with say of a None/None set to 0, MessageChunk.*is read again"),
-        (EndsTwice, r"5 events are expected and 6 came"),
+        (EndsTwice, r"5 events are expected, but there are 6"),
         (NeverTheSame, r"events.jsonl:2 expects"),
-        (Mute, "the words of a prompt do not reach its program"),
+        (Mute, "the prompt does not reach its program"),
     ],
 )
 def test_a_wire_that_breaks_its_contract_is_named(
@@ -186,10 +186,10 @@ def test_a_wire_that_breaks_its_contract_is_named(
 @pytest.mark.parametrize(
     ("wire", "complaint"),
     [
-        (EndsTwice, "one: a turn ends that never began"),
-        (NeverTheSame, "chunks of 1 bytes give other events than the whole"),
-        (UnderstandsNothing, r"one: nobody understands '{\"ready\": \"n\"}': a mystery"),
-        (NeverEnds, "one: no turn ends; if none should, say so in an events.jsonl"),
+        (EndsTwice, "one: a turn ends that never started"),
+        (NeverTheSame, "chunks of 1 bytes give different events"),
+        (UnderstandsNothing, r"one: unrecognized: '{\"ready\": \"n\"}': a mystery"),
+        (NeverEnds, "one: no turn ends; if that is intended, add an events.jsonl"),
     ],
 )
 def test_without_golden_events_the_properties_still_hold_it(
@@ -204,7 +204,7 @@ def test_a_recording_of_both_sides_must_mean_something(recordings: Path) -> None
     lines = ['{"dir": "out", "msg": 1}', '{"dir": "in", "msg": {"say": "a"}}']
     (recordings / "one" / "wire.jsonl").write_text("\n".join(lines * 2))
     check_agent(StdioAgent(INFO, PlainWire), recordings)
-    with pytest.raises(NonConforming, match="one: its lines mean nothing"):
+    with pytest.raises(NonConforming, match="one: its lines yield no events"):
         check_agent(StdioAgent(INFO, HearsNothing), recordings)
 
 
@@ -217,7 +217,7 @@ def test_a_missing_event_is_shown(recordings: Path) -> None:
     events = recordings / "one" / "events.jsonl"
     events.write_text("\n".join(events.read_text().splitlines()[:-1]))
     with pytest.raises(
-        NonConforming, match=r"4 events are expected and 5 came;[^{]*\{\"type\":\"turn"
+        NonConforming, match=r"4 events are expected, but there are 5;[^{]*\{\"type\":\"turn"
     ):
         check_agent(StdioAgent(INFO, PlainWire), recordings)
 

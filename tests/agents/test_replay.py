@@ -150,7 +150,7 @@ async def test_prompts_past_the_recording_fail_by_name(host: PlainHost, recordin
     again = session_spec(cwd=recording.parent, resume="2", options=spec(recording).native.options)
     async with listening(agent, again, host) as replay:
         turn = await replay.turn("three")
-        message = "the recording has 2 prompts, not more"
+        message = "the recording has 2 prompts, and no more"
         assert turn[-1] == TurnEnded(
             reason="failed", failure=Failure(kind="agent_failed", message=message)
         )
@@ -160,7 +160,7 @@ async def test_a_recording_that_breaks_off_ends_its_turn(host: PlainHost, tmp_pa
     path = record(tmp_path / "cut.jsonl", SECOND[:2])
     async with listening(agent, spec(path), host) as replay:
         turn = await replay.turn("two")
-        failure = Failure(kind="stream_broken", message="the recording ends within the turn")
+        failure = Failure(kind="stream_broken", message="the recording ends during the turn")
         assert turn[-2:] == [said("bye"), TurnEnded(reason="failed", failure=failure)]
 
 
@@ -208,10 +208,10 @@ async def test_an_event_of_another_version_is_kept(host: PlainHost, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"file": None}, "there is nothing to replay"),
+        ({"file": None}, "nothing to replay"),
         ({"file": "none.jsonl"}, "cannot read none.jsonl: No such file"),
-        ({"speed": "slow"}, "no such speed: 'slow'"),
-        ({"speed": -1}, "no such speed: -1"),
+        ({"speed": "slow"}, "unknown speed: 'slow'"),
+        ({"speed": -1}, "unknown speed: -1"),
     ],
 )
 async def test_what_cannot_be_played_is_refused(

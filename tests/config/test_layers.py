@@ -129,23 +129,25 @@ def test_tables_of_agents_are_kept_and_merged_by_key(place: Place) -> None:
 
 
 MISTAKES = {
-    "an unknown key": ("aproove = 1", ":1: no setting is called aproove", "approve"),
+    "an unknown key": ("aproove = 1", ":1: unknown setting aproove", "approve"),
     "an unknown key in a table": (
-        "[limits]\n\nlines = 5", ":3: no setting is called limits.lines", "limits.line",
+        "[limits]\n\nlines = 5", ":3: unknown setting limits.lines", "limits.line",
     ),
-    "a key outside of its table": ("tool_output = 5", "called tool_output", "limits.tool_output"),
-    "an unknown table": ("[limit]\nidle = 5", "called limit.idle", "limits.idle"),
-    "a wrong type": ("model = 5", ":1: model must be a text, not 5", "tillerman config set"),
+    "a key outside of its table": (
+        "tool_output = 5", "unknown setting tool_output", "limits.tool_output",
+    ),
+    "an unknown table": ("[limit]\nidle = 5", "unknown setting limit.idle", "limits.idle"),
+    "a wrong type": ("model = 5", ":1: model must be a string, not 5", "tillerman config set"),
     "a wrong word": ('approve = "yes"', "approve must be one of none, readonly, ask", "set"),
     "a wrong size": ('[limits]\nline = "big"', ':2: limits.line must be a size such as', "set"),
     "a size below the least": ("[limits]\nline = 5", "at least 64 KB, not 5", "set"),
-    "a wrong list": ('[env]\npass = "FOO"', "env.pass must be a list of texts", "set"),
+    "a wrong list": ('[env]\npass = "FOO"', "env.pass must be a list of strings", "set"),
     "a wrong option of an agent": (
-        "[agents.x]\nbinary = []", "agents.x.binary must be a text", "set",
+        "[agents.x]\nbinary = []", "agents.x.binary must be a string", "set",
     ),
-    "a table in place of a value": ("[agent]\nx = 1", "no setting is called agent.x", "agent"),
-    "broken TOML": ("agent = \nmodel = 1", ":1:9: Invalid value", "mend"),
-    "TOML without an end": ('agent = "x', ":1:11: ", "mend"),
+    "a table in place of a value": ("[agent]\nx = 1", "unknown setting agent.x", "agent"),
+    "broken TOML": ("agent = \nmodel = 1", ":1:9: Invalid value", "fix"),
+    "TOML without an end": ('agent = "x', ":1:11: ", "fix"),
 }  # fmt: skip
 
 
@@ -164,7 +166,7 @@ def test_a_mistake_names_its_file_and_the_way_out(
 def test_a_mistake_in_a_variable_names_the_variable(place: Place) -> None:
     with pytest.raises(ConfigError, match=r"TILLERMAN_LIMITS_LINE: limits\.line must be a size"):
         place.load(TILLERMAN_LIMITS_LINE="much")
-    with pytest.raises(ConfigError, match="TILLERMAN_LIMITS_LIEN: no setting") as mistake:
+    with pytest.raises(ConfigError, match="TILLERMAN_LIMITS_LIEN: unknown setting") as mistake:
         place.load(TILLERMAN_LIMITS_LIEN="1")
     assert mistake.value.hint == "did you mean limits.line?"
 
@@ -204,7 +206,7 @@ def test_an_untrusted_project_cannot_take_a_limit_away(place: Place) -> None:
     place.in_project('approve = "auto"\n[limits]\nturns = "none"\n', trusted=False)
     assert place.load().limits == LimitsConfig()
     assert [item.why for item in place.load().withheld] == [
-        "would loosen approve, and it is not trusted"
+        "would loosen approve, but it is not trusted"
     ]
 
 

@@ -60,12 +60,12 @@ def test_an_agents_own_name_passes_without_a_word(own: str) -> None:
 def test_a_name_that_is_not_known_passes_with_a_warning() -> None:
     assert MODELS.own("claude", "claude-next") == VendorModel(
         "claude-next",
-        "claude is not known to have a model called claude-next: the name is passed on as it is",
+        "claude is not known to have a model named claude-next: the name is passed unchanged",
     )
     assert MODELS.own("codex", "sonnet-4.5") == VendorModel(
         "sonnet-4.5",
         "sonnet-4.5 is known as a model of claude, opencode, not of codex: "
-        "the name is passed on as it is",
+        "the name is passed unchanged",
     )
 
 

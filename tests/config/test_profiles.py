@@ -94,7 +94,7 @@ def test_a_project_that_is_not_trusted_has_no_profiles_and_says_why(
             "reviewer",
             path,
             "this project's .tillerman/ is not trusted",
-            "look at it, then `tillerman trust` lets it count",
+            "review it, then run `tillerman trust`",
         )
     ]
 
@@ -128,15 +128,15 @@ def test_what_is_nowhere_is_none(paths: Paths, project: Path) -> None:
 
 BROKEN = {
     "a line that is none": ("---\nname one\n---\n", ":2: not `key: value`"),
-    "an unknown key": ("---\n\ncolour: red\n---\n", ":3: no key is called 'colour'"),
-    "a key twice": ("---\nmodel: a\nmodel: b\n---\n", ":3: 'model' is said twice"),
+    "an unknown key": ("---\n\ncolour: red\n---\n", ":3: unknown key 'colour'"),
+    "a key twice": ("---\nmodel: a\nmodel: b\n---\n", ":3: 'model' is set twice"),
     "no end": ("---\nmodel: a\n", ":2: the front matter has no end"),
-    "another name": ("---\nname: two\n---\n", ":2: its name is 'two', and the file's is 'one'"),
-    "a mode that is none": ("---\nmode: yolo\n---\n", ":2: no mode is called 'yolo'"),
-    "a colour that is none": ("---\ncolor: #12345\n---\n", ":2: no colour is called '#12345'"),
-    "tools that are none": ("---\ntools: []\n---\n", ":2: no tool is named"),
-    "tools left open": ("---\nmodel: a\ntools:\nmode: plan\n---\n", ":3: no tool is named"),
-    "a tool without a name": ("---\ntools: ''\n---\n", ":2: no tool is named"),
+    "another name": ("---\nname: two\n---\n", ":2: its name is 'two', but the file is named 'one'"),
+    "a mode that is none": ("---\nmode: yolo\n---\n", ":2: unknown mode 'yolo'"),
+    "a colour that is none": ("---\ncolor: #12345\n---\n", ":2: unknown color '#12345'"),
+    "tools that are none": ("---\ntools: []\n---\n", ":2: no tools given"),
+    "tools left open": ("---\nmodel: a\ntools:\nmode: plan\n---\n", ":3: no tools given"),
+    "a tool without a name": ("---\ntools: ''\n---\n", ":2: no tools given"),
 }
 
 

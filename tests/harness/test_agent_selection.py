@@ -176,7 +176,7 @@ async def test_a_profile_is_an_agent_with_a_model_a_mode_and_a_system_prompt(
         last = await harness.resume(session.id)
         await last.ask('[{"say": "still here"}]')
         assert [n.text for n in of(harness, last, Notice)] == [
-            "the session goes on without profile reviewer: it is gone"
+            "the session continues without profile reviewer: it no longer exists"
         ]
 
 
@@ -203,7 +203,7 @@ async def test_a_name_that_the_table_does_not_have_is_passed_on_with_a_warning(
                 level="warning",
                 kind="settings",
                 text="sonnet-4.5 is known as a model of claude, opencode, not of mock: "
-                "the name is passed on as it is",
+                "the name is passed unchanged",
             )
         ]
 
@@ -225,7 +225,7 @@ async def test_a_session_is_handed_over_by_hand(paths: Paths, project: Path) -> 
         session = await harness.start("mock", approve="auto")
         await session.ask("write two files")
         await session.close()
-        with pytest.raises(UsageError, match="is with mock already"):
+        with pytest.raises(UsageError, match="already uses mock"):
             await harness.handoff(session.id, "mock")
         other = await harness.handoff(session.id, "acme")
         result = await other.ask("write the other")
@@ -260,7 +260,7 @@ async def test_a_resumed_session_keeps_its_model_without_a_word(
         await again.ask("hello")
         assert said(harness, again) == "mock-quickgpt-next"
         assert [n.text for n in of(harness, again, Notice)] == [
-            "gpt-next is a model of codex: mock chooses its own"
+            "gpt-next is a model of codex: mock uses its default model"
         ]
 
 

@@ -39,7 +39,7 @@ async def test_a_session_whose_folder_is_gone_says_so(paths: Paths, tmp_path: Pa
     session = await one_session(paths, tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     async with tillerman.open(paths=paths, cwd=tmp_path) as harness:
-        with pytest.raises(UsageError, match="is gone"):
+        with pytest.raises(UsageError, match="no longer exists"):
             await harness.resume(session)
 
 

@@ -78,8 +78,8 @@ def test_no_word_of_the_command_line_tells_of_the_servers(tmp_path: Path) -> Non
 
 
 VAIN = {
-    "cost": ({"max_cost": 1.0}, "a limit on cost"),
-    "tokens": ({"max_tokens": 9}, "a limit on tokens"),
+    "cost": ({"max_cost": 1.0}, "--max-cost"),
+    "tokens": ({"max_tokens": 9}, "--max-tokens"),
 }
 
 
@@ -103,7 +103,7 @@ def test_a_limit_on_cost_is_refused_where_nobody_tells_the_cost_and_no_price_is_
     tmp_path: Path, agent: str
 ) -> None:
     config = Config(models={"house-1": {agent: "house"}})
-    with pytest.raises(Unsupported, match=rf"{agent} does not support a limit on cost with house"):
+    with pytest.raises(Unsupported, match=rf"{agent} does not support --max-cost with house"):
         launch_plan(config, agent, cwd=tmp_path, model="house-1", max_cost=1.0)
     insisted = launch_plan(
         config, agent, cwd=tmp_path, model="house-1", max_cost=1.0, accept_unpriced=True
@@ -152,7 +152,7 @@ def test_an_acp_agent_of_the_users_says_which_credentials_it_does_not_get(
     monkeypatch.setattr("os.environ", {"PATH": "/bin", "ACME_API_KEY": "k", "ACME_TOKEN": "t"})
     named = launch_plan(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_TOKEN"])
     assert [notice.text for notice in named.terms.notices] == [
-        "acp:acme --acp does not get ACME_API_KEY: --env NAME passes a variable on"
+        "acp:acme --acp does not receive ACME_API_KEY: pass a variable with --env NAME"
     ]
     both = launch_plan(Config(), "acp:acme --acp", cwd=tmp_path, env=["ACME_*"])
     assert both.terms.notices == ()

@@ -83,7 +83,7 @@ async def test_a_payload_beyond_the_cap_blocks_before_anybody_is_asked(opened: O
     asked: list[HookAsked] = []
     server = await opened(asked.append)
     ran = await run(server.command("cursor", "preToolUse", timeout=60), bytes(PAYLOAD_CAP + 1))
-    assert ran == Ran(2, b"", b"tillerman: the hook was told too much\n")
+    assert ran == Ran(2, b"", b"tillerman: the hook's input is too long\n")
     assert asked == []
 
 
@@ -185,7 +185,7 @@ async def test_more_questions_than_may_be_open_are_refused_at_once(opened: Open)
     command = server.command("cursor", "preToolUse", timeout=60)
     waiting = [asyncio.create_task(run(command, b"w")) for _ in range(2)]
     await until(lambda: len(asked) == 2)
-    assert await run(command, b"x") == Ran(2, b"", b"tillerman: too many questions are open\n")
+    assert await run(command, b"x") == Ran(2, b"", b"tillerman: too many open requests\n")
     for each in asked:
         assert each.reply(HookReply(b"ok"))
     assert await asyncio.gather(*waiting) == [Ran(0, b"ok", b"")] * 2
@@ -200,7 +200,7 @@ async def test_more_bytes_than_may_be_held_are_refused_without_being_read(opened
     server = await opened(asked.append, limits=HookLimits(held=1_000_000))
     command = server.command("cursor", "preToolUse", timeout=60)
     ran = await run(command, bytes(5_000_000))
-    assert ran == Ran(2, b"", b"tillerman: too much is asked at once\n")
+    assert ran == Ran(2, b"", b"tillerman: too many requests at once\n")
     assert asked == []
     running = asyncio.create_task(run(command, bytes(900_000)))
     await until(lambda: bool(asked))

@@ -65,7 +65,7 @@ SERVE = ("mcp", "serve", "--http", "0", "--approve", "auto")
 def opened(process: Forked | subprocess.Popen[bytes]) -> Door:
     assert process.stderr
     said = process.stderr.readline().decode()
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, its token is in (.+)\n", said)
+    found = re.search(r"http://127\.0\.0\.1:(\d+)/mcp, token in (.+)\n", said)
     assert found, said
     file = Path(found[2])
     return Door(int(found[1]), file.read_text().strip(), file, process)

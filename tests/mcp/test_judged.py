@@ -138,7 +138,7 @@ def test_a_client_that_takes_its_call_back_takes_the_question_back(
 def test_what_nobody_answers_is_denied(machine: Machine) -> None:
     wire = machine.greeted("--approve", "ask", "--request-timeout", "0.3")
     result = wire.call("execute_shell", command="touch made")
-    assert result["isError"] and "Nobody answered" in text(result)
+    assert result["isError"] and "No answer" in text(result)
     assert not (machine.project / "made").exists()
     by = [e["event"]["by"] for e in machine.log() if e["event"]["type"] == "request_answered"]
     assert by == ["timeout"]
@@ -183,7 +183,7 @@ def test_a_variable_cannot_change_what_was_allowed(machine: Machine) -> None:
     marker = machine.folder / "marker"
     evil = {"GIT_TRACE_SETUP": str(marker), "GIT_PAGER": f"touch {marker}"}
     changed = wire.call("execute_shell", command="git status", env=evil)
-    assert changed["isError"] and "Nobody answered" in text(changed)
+    assert changed["isError"] and "No answer" in text(changed)
     assert not marker.exists()
     wrong = wire.call("execute_shell", command="true", env={"A=B; touch x": "1"})
     assert wrong["isError"] and "env" in text(wrong)
@@ -199,7 +199,7 @@ def test_a_client_that_asked_for_it_hears_that_its_call_waits(
     call = wire.request("tools/call", {"name": "execute_shell", "arguments": arguments, **meta})
     request = waiting(house)
     if token:
-        wire.note(lambda said: "waits for approval" in said["params"]["message"])
+        wire.note(lambda said: "needs approval" in said["params"]["message"])
     else:
         time.sleep(2.5)
     done = house.run("requests", "answer", request["request_id"], "allow")

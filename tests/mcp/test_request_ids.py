@@ -91,7 +91,7 @@ def check(given: str, answer: dict[str, Any]) -> None:
         assert answer["result"] == {}, given
     else:
         assert answer["error"]["code"] == INVALID, given
-        assert "string or an integer" in answer["error"]["message"]
+        assert "string, or an integer" in answer["error"]["message"]
 
 
 def test_a_notification_is_not_answered(wire: Wire) -> None:

@@ -33,7 +33,7 @@ def test_the_workspace_and_the_output_of_processes_are_listed_and_read(
         assert words in whole["text"]
     wire.call("kill_process", process_id=process)
     [whole] = read(wire, "tillerman://workspace")["result"]["contents"]
-    assert "nothing runs" in whole["text"]
+    assert "no processes are running" in whole["text"]
 
 
 def test_templates_tell_how_output_is_named(wire: Wire) -> None:
@@ -62,6 +62,6 @@ def test_what_is_not_there_is_refused_in_words(wire: Wire, uri: str) -> None:
     answer = read(wire, uri)
     assert answer["error"]["code"] == -32602
     message = answer["error"]["message"]
-    assert "there is no resource" in message or "not found or access denied" in message
+    assert "unknown resource" in message or "not found or access denied" in message
     assert len(message) < 5_000
     assert "Traceback" not in wire.errors

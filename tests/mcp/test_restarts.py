@@ -96,7 +96,7 @@ def test_a_session_can_be_named_to_go_on_with(machine: Machine) -> None:
     elsewhere = machine.folder / "elsewhere"
     elsewhere.mkdir()
     other = machine.run("mcp", "serve", "--resume", session(machine), cwd=elsewhere, input=b"")
-    assert other.returncode == 2 and "was no server of" in other.stderr
+    assert other.returncode == 2 and "is not an MCP server session of" in other.stderr
 
 
 def test_two_servers_of_one_folder_do_not_see_each_others_processes(machine: Machine) -> None:
@@ -146,7 +146,7 @@ def test_the_twenty_first_process_is_refused(machine: Machine) -> None:
     ]
     results = [wire.called(call) for call in calls]
     [refused] = [result for result in results if result["isError"]]
-    assert "20 processes of this session run already" in text(refused)
+    assert "20 processes of this session are already running" in text(refused)
     assert "kill_process" in text(refused)
     one = results[0]["_meta"]["tillerman/result"]["process_id"]
     wire.call("kill_process", process_id=one)

@@ -135,7 +135,7 @@ def test_where_a_level_cannot_be_had_nothing_runs(machine: Machine) -> None:
             result = wire.call("execute_shell", command="touch ran", run_mode=mode)
             assert result["isError"] and "bubblewrap (bwrap) is not installed" in text(result)
         lower = wire.call("execute_shell", command="touch ran", isolation="basic")
-        assert lower["isError"] and "less than this session asks for" in text(lower)
+        assert lower["isError"] and "weaker than this session requires" in text(lower)
         assert not wire.call("write_file", path="a.txt", content="x")["isError"]
         assert [path.name for path in machine.project.iterdir()] == ["a.txt"]
         assert wire.call("list_processes")["_meta"]["tillerman/result"]["processes"] == []

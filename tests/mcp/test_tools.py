@@ -137,7 +137,10 @@ def test_bad_arguments_are_refused_in_words(house: Machine, wire: Wire) -> None:
     for (tool, arguments), request in zip(cases, requests, strict=True):
         result = wire.called(request)
         assert result["isError"], (tool, arguments)
-        assert text(result).startswith(f"{tool}: ") and "it takes: " in text(result), (tool, result)
+        assert text(result).startswith(f"{tool}: ") and "arguments: " in text(result), (
+            tool,
+            result,
+        )
     assert not (house.project / "ran").exists()
 
 

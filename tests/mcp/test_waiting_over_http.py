@@ -41,7 +41,7 @@ async def test_a_client_over_http_hears_that_its_call_waits(machine: Machine, mo
         assert (await asyncio.to_thread(machine.run, *words)).returncode == 0
         result: Any = await call
         assert not result.is_error
-    assert heard[0] and "waits for approval" in heard[0]
+    assert heard[0] and "needs approval" in heard[0]
     shut(door)
 
 

@@ -129,7 +129,7 @@ async def test_a_command_that_outlasts_its_turn_is_told_twice_and_dies_with_the_
 
     assert ends(log) == [COMPLETED]
     assert finished(log, "call_short").outcome == "completed"
-    assert shown(finished(log, "call_long")).endswith("(it runs on in the background)")
+    assert shown(finished(log, "call_long")).endswith("(it continues in the background)")
     assert notice.text == f"Bash `{short}`, left running by an earlier turn, ended with exit code 0"
     assert len(of(desk.log(session), ToolFinished)) == 2
 

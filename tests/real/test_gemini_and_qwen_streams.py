@@ -89,7 +89,7 @@ async def test_what_is_denied_or_withheld_is_not_done(any_desk: Desk, actor: Act
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
     assert not (actor.project / "never.txt").exists()
     assert (said(log), ends(log)) == ("I may not.", [COMPLETED])
-    withheld = [notice.text for notice in of(log, Notice) if "withheld" in notice.text]
+    withheld = [notice.text for notice in of(log, Notice) if "disabled" in notice.text]
     assert len(withheld) == (actor.agent == "gemini")
 
 

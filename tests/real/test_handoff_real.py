@@ -92,13 +92,13 @@ async def test_the_next_agent_finishes_in_the_same_workspace(
     assert said(log).endswith("Both are there.")
     assert of(log, TurnStarted) == [TurnStarted(origin="prompt", prompt=TASK)]
     [notice] = [event for event in of(log, Notice) if event.kind == "fallback"]
-    assert notice.text.startswith(f"{actor.agent} cannot go on (")
+    assert notice.text.startswith(f"{actor.agent} cannot continue (")
     assert notice.text.endswith(f"): {second} takes over")
     [handed] = of(log, UserMessage)
     for part in (TASK, "echo 1 >", "> added one.txt", "I begin."):
         assert part in handed.text
     heard = second_double.turns[0].body
-    assert "You take over a task in this folder from another coding agent" in str(heard)
+    assert "You are taking over a task in this folder from another coding agent" in str(heard)
     assert [event.agent for event in of(log, AgentStarted)][-1] == second
     result = session.result()
     assert (result.agent, result.fallback, result.status) == (second, True, "completed")
@@ -109,7 +109,7 @@ async def test_the_next_agent_finishes_in_the_same_workspace(
 
     second_double.scenarios["more"] = [reply(Say("I remember."))]
     assert said(await run(session, "@@more@@ Do you remember?")).endswith("I remember.")
-    assert "You take over" in str(second_double.turns[-1].body)
+    assert "You are taking over" in str(second_double.turns[-1].body)
 
     await session.close()
     await other_desk.close()

@@ -126,7 +126,7 @@ async def test_an_agent_that_tells_nothing_until_the_end_is_said_to(
 
     assert (ran.code, ran.failure) == (5, "turn_limit"), ran
     assert calls(double) <= 9
-    assert f"{actor.agent} has not told yet what it uses" in ran.notices
+    assert f"{actor.agent} has reported no usage yet" in ran.notices
 
 
 @pytest.mark.agents("copilot")

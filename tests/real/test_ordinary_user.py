@@ -71,7 +71,7 @@ def ready(clone: Clone, demo: subprocess.CompletedProcess[str]) -> Clone:
 @pytest.fixture(scope="module")
 def chosen(ready: Clone) -> str:
     """The level that `auto` takes, as `tillerman doctor` says."""
-    ended = " (taken, by supervision = 'auto')"
+    ended = " (used, supervision = 'auto')"
     return next(text.removesuffix(ended) for _, text in doctor(ready) if text.endswith(ended))
 
 
@@ -244,7 +244,7 @@ def test_a_level_that_is_asked_for_is_taken_or_refused_but_never_lowered(
         assert (turn.level, turn.output) == (level, "here\n")
     else:
         assert (turn.code, turn.level, turn.output) == (4, None, ""), turn
-        assert turn.errors.startswith(f"error: supervision level {level} is not to be had here: ")
+        assert turn.errors.startswith(f"error: supervision level {level} is not available here: ")
         assert "\nhint: " in turn.errors
 
 

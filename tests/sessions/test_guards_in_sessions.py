@@ -38,7 +38,7 @@ async def test_hidden_characters_are_shown_asked_about_and_never_run_unanswered(
     assert asked.input == {"command": HIDDEN}
     assert asked.title.startswith("Bash `⟨U+200B⟩⟨U+200B⟩")
     assert asked.reason.startswith(
-        "characters that cannot be seen, or look like others: ⟨U+200B⟩ 24 times in `⟨U+200B⟩"
+        "invisible or look-alike characters: ⟨U+200B⟩ 24 times in `⟨U+200B⟩"
     )
     (answered,) = of(events, RequestAnswered)
     assert (answered.by, answered.answer.option) == ("timeout", "deny")
@@ -49,7 +49,9 @@ async def test_a_line_that_was_not_read_is_denied_where_nobody_answers(desk: Des
     events = await play(desk, {"run": "touch made; echo 'x"}, approve="auto")
 
     (asked,) = of(events, PermissionRequested)
-    assert asked.reason.startswith("not all of the line could be read: it may run and write")
+    assert asked.reason.startswith(
+        "the command line could not be fully parsed: it may run and write"
+    )
     assert [one.outcome for one in of(events, ToolFinished)] == ["denied"]
     assert not (desk.project / "made").exists()
 
@@ -62,7 +64,7 @@ async def test_a_folder_with_a_denied_file_is_asked_about_by_the_name_of_the_fil
     events = await play(desk, {"run": "tar cf t.tar ."}, approve="auto", rules=(rule,))
 
     (asked,) = of(events, PermissionRequested)
-    assert asked.reason == ".env lies in .: it may be what keys forbids"
+    assert asked.reason == ".env is in .: rule keys may apply"
     assert not (desk.project / "t.tar").exists()
 
 

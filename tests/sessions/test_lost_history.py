@@ -1,4 +1,4 @@
-"""An agent that cannot resume its own conversation goes on with the session's own log."""
+"""An agent that cannot resume its conversation goes on with the session's own log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_it_starts_anew_with_an_account_and_says_so(desk: Desk, turns: int
     assert "".join(event.text for event in of(log, MessageChunk)) == "I was told."
     assert (len(of(log, TurnStarted)), of(log, TurnEnded)) == (1, [TurnEnded(reason="completed")])
     [notice] = [event for event in of(log, Notice) if event.kind == "handoff"]
-    assert (notice.level, "cannot resume its own conversation" in notice.text) == ("warning", True)
+    assert (notice.level, "cannot resume its conversation" in notice.text) == ("warning", True)
     [account] = of(log, UserMessage)
     assert account.how == "handoff"
     assert all(f"Heron {number}." in account.text for number in range(turns))

@@ -61,8 +61,8 @@ WRONG = {
     "another type": ('{"bird": 7}', "at $.bird, 7 is not of type 'string'"),
     "missing": ("{}", "at $, 'bird' is a required property"),
     "two blocks": ('```\n{"bird": "a"}\n```\n```\n{"bird": "b"}\n```', "the answer is not JSON"),
-    "NaN": ("NaN", "the answer is not JSON: NaN is no JSON value"),
-    "infinite": ("[1e999]", "the answer is not JSON: 1e999 is no JSON value"),
+    "NaN": ("NaN", "the answer is not JSON: NaN is not a JSON value"),
+    "infinite": ("[1e999]", "the answer is not JSON: 1e999 is not a JSON value"),
     "deep": ("[" * 100_000, "the answer is not JSON: it is nested too deeply"),
 }
 
@@ -74,7 +74,7 @@ async def test_an_answer_that_does_not_fit_fails_with_a_kind_and_an_exit_code_of
     entries, result = await play(desk, [{"say": text}], format=AnswerFormat(BIRD))
     (end,) = of(entries, TurnEnded)
     assert (end.reason, end.failure.kind) == ("failed", "schema_mismatch")
-    assert end.failure.message.startswith(f"the answer does not fit the output schema: {problem}")
+    assert end.failure.message.startswith(f"the answer does not match the output schema: {problem}")
     assert exit_code(end.failure) == 6
     assert result.text == text  # it is not lost
 
@@ -134,7 +134,7 @@ async def test_a_turn_that_failed_by_itself_keeps_its_reason(desk: Desk) -> None
 
 @pytest.mark.parametrize("schema", [{"type": "birds"}, {"required": "bird"}, {"items": 7}])
 def test_what_is_no_schema_is_refused(schema: Any) -> None:
-    with pytest.raises(UsageError, match="the output schema is no JSON Schema"):
+    with pytest.raises(UsageError, match="the output schema is not a valid JSON Schema"):
         check_schema(schema)
 
 

@@ -279,7 +279,7 @@ async def test_a_message_too_long_for_an_event_is_cut_around_the_secret(desk: De
     nothing_found(desk, session.id)
     said = only(entries, MessageChunk).text
     assert said.startswith("x" * (30_000 - 12) + MARK[:12] + "\n… ")
-    assert said.splitlines()[-1].endswith("bytes left out; whole in 00001]")
+    assert said.splitlines()[-1].endswith("bytes left out; complete in 00001]")
     whole = (desk.paths.spill / session.id / "00001").read_text()
     assert whole == text.replace(SECRET, MARK)
 

@@ -280,7 +280,7 @@ WAYS_OF_GIT = (
 
 
 def give_up(*_: object) -> None:
-    raise TimeoutError("it takes too long")
+    raise TimeoutError("it took too long")
 
 
 class Writer:

@@ -61,7 +61,7 @@ def _edit(who: Sitting, poem: Path) -> None:
     who.press("?")
     who.sees("[?] less")
     who.press("Escape")  # leaves the view of all of it; the turn goes on
-    who.sees("40+ changed", "[?] all of it")
+    who.sees("40+ changed", "[?] details")
     assert "line 40\n" in poem.read_text()
     who.press("w")
     who.over(2, "That was it.", "approve edits")
@@ -74,7 +74,7 @@ def _leave(who: Sitting) -> None:
     who.press("Tab")
     who.sees("Unfold", "esc Back")
     who.press("Up", "Escape")
-    who.sees("Send")
+    who.sees("Queue")
     (who.cast.project / "go").touch()
     who.over(3, "The wait is over.")
     assert [end.reason for end in who.all(TurnEnded)] == ["completed"] * 3
@@ -84,7 +84,9 @@ def _plan(who: Sitting) -> None:
     if not who.cast.plans:
         return
     who.command("/approve plan", "Approval: plan", "plan · approve ask")
-    who.play("plan", "[y] allow", "1. Use Vec<u8>", "2. Type <Tab>", "Then it works in mode agent")
+    who.play(
+        "plan", "[y] allow", "1. Use Vec<u8>", "2. Type <Tab>", "Then it continues in agent mode"
+    )
     assert '"plan"' not in who.terminal.screen
     who.press("y")
     who.sees("agent · approve ask", "1+ moon", "[y] allow")
@@ -110,7 +112,7 @@ def _elsewhere(cast: Cast, folder: Path) -> None:
         terminal.run(program, cast.environment, cast.project)
         if cast.agent == "mock":  # who did not ask for it does not get it
             terminal.until("No agent is ready yet.", cast.patience)
-            terminal.until("to look around without one", cast.patience)
+            terminal.until("until then, /agent mock uses the built-in demo agent", cast.patience)
         else:
             terminal.until(f"{cast.agent} works in", cast.patience)
         terminal.press("C-q")

@@ -168,7 +168,7 @@ class _Resting:
     words: tuple[str, ...]
 
     def __call__(self, screen: str) -> bool:
-        busy = re.search(r"working|waits for you|starting", status_line(screen))
+        busy = re.search(r"working|needs your approval|starting", status_line(screen))
         return not busy and _shows(screen, self.words)
 
 
@@ -197,7 +197,7 @@ def _box(screen: str) -> str:
     if not ends or not starts:
         return screen
     text = "".join(line.strip("│ ▁▂▃▄▅▆▇█") for line in lines[starts[-1] + 1 : ends[-1]])
-    return "" if text.startswith("What is to be done?") else re.sub(r"\s", "", text)
+    return "" if text.startswith("What should I work on?") else re.sub(r"\s", "", text)
 
 
 def status_line(screen: str) -> str:

@@ -29,7 +29,7 @@ def tell(
     words = [sys.executable, "-m", "tillerman"]
     with Tmux(folder) as terminal:
         terminal.run([*words, "tui", "-a", agent, "--approve", "ask"], environment, project)
-        terminal.until("What is to be done?")
+        terminal.until("What should I work on?")
         terminal.until("works in")
         terminal.type(first)
         terminal.press("Enter")

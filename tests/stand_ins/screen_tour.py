@@ -80,9 +80,9 @@ def _completion(who: Sitting) -> None:
     who.press("Tab")
     who.boxed("see @greet.py")
     who.type("and @nosuchfile")
-    who.sees("no file has these letters")
+    who.sees("no matching file")
     who.press("Escape")  # the list, and nothing else
-    who.loses("no file has these letters")
+    who.loses("no matching file")
     who.boxed("see @greet.py and @nosuchfile")
     who.erase()
 
@@ -93,9 +93,9 @@ def _pasting(who: Sitting) -> None:
     who.boxed("abab")
     who.erase()
     who.type(f"\x1b[200~{who.cast.project / 'greet.py'}\x1b[201~")  # a file that is dropped
-    who.sees("greet.py 15 B", "backspace takes the last away")
+    who.sees("greet.py 15 B", "backspace removes the last one")
     who.press("BSpace")
-    who.loses("backspace takes the last away")
+    who.loses("backspace removes the last one")
 
 
 def _own_command(who: Sitting) -> None:
@@ -116,19 +116,19 @@ def _history(who: Sitting) -> None:
     who.press("Down")
     who.boxed("a draft")
     who.press("C-r")
-    who.sees("search the history")
+    who.sees("search history")
     who.type("hello")
     who.sees(hello)
     who.press("Escape")
     who.boxed("a draft")
     who.erase()
     who.press("C-r")
-    who.sees("search the history")
+    who.sees("search history")
     who.type("hel")
     who.boxed("hel")
     who.press("Enter")
     who.boxed(hello)
-    who.loses("search the history")
+    who.loses("search history")
     who.erase()
 
 
@@ -136,7 +136,7 @@ def _shell(who: Sitting) -> None:
     who.send("!echo $((6*7))")
     who.sees("$ echo $((6*7))", "▌ 42", "exit code 0")
     who.send("!sleep 60")
-    who.sees("runs · esc ends it")
+    who.sees("running · esc to stop")
     who.press("Escape")
     who.sees("cancelled ·")
     turns = len(who.all(TurnEnded))
@@ -154,7 +154,7 @@ def _shell(who: Sitting) -> None:
 def _steering(who: Sitting) -> None:
     cast, go = who.cast, who.cast.project / "go"
     turns = len(who.all(TurnEnded))
-    who.play("wait", "[y] allow", "waits for you")
+    who.play("wait", "[y] allow", "needs your approval")
     who.press("y")
     who.until(works)
     who.write("to the left")
@@ -216,7 +216,7 @@ def _conversation(who: Sitting) -> None:
 def _sizes(who: Sitting) -> None:
     for columns, lines in ((80, 24), (40, 12), WHOLE):
         who.terminal.resize(columns, lines)
-        screen = who.sees("The end.", "What is to be done?", who.cast.agent)
+        screen = who.sees("The end.", "What should I work on?", who.cast.agent)
         assert all(len(line) <= columns for line in screen.splitlines())
         who.write("still here")
         who.erase()
@@ -234,13 +234,13 @@ def permit(cast: Cast, folder: Path) -> None:
         who.press("?")
         who.sees("[?] less", '"command": "echo done >> ran.txt"')
         who.press("?")
-        who.sees("[?] all of it")
+        who.sees("[?] details")
         who.press("y")
-        who.over(1, "That was it.", "→ allowed from terminal")
+        who.over(1, "That was it.", "→ allowed by you")
         assert ran.read_text() == "done\n"
         who.play("run", "[y] allow")
         who.press("n")
-        who.over(2, "→ denied from terminal", "⊘ Bash")
+        who.over(2, "→ denied by you", "⊘ Bash")
         assert ran.read_text() == "done\n"
         _with_a_word(who)
         _changed(who)
@@ -254,16 +254,16 @@ def permit(cast: Cast, folder: Path) -> None:
 def _with_a_word(who: Sitting) -> None:
     who.play("run", "[y] allow")
     who.press("r")
-    who.sees("why not: ")
+    who.sees("reason: ")
     who.press("Escape")  # back to the question; the turn goes on
-    who.sees("[r] deny, and why")
+    who.sees("[r] deny with a reason")
     who.press("r")
-    who.sees("why not: ")
+    who.sees("reason: ")
     who.type("use make insteadd")
     who.press("BSpace")
-    who.sees("why not: use make instead▏")
+    who.sees("reason: use make instead▏")
     who.press("Enter")
-    who.over(3, "→ denied from terminal: use make instead")
+    who.over(3, "→ denied by you: use make instead")
     assert who.all(RequestAnswered)[-1].answer.note == "use make instead"
 
 
@@ -272,15 +272,15 @@ def _changed(who: Sitting) -> None:
     who.play("run", "[y] allow")
     who.press("e")
     if not who.cast.changes:
-        who.sees("this agent takes no changed input")
+        who.sees("this agent does not accept changed input")
         who.press("n")
         who.over(4)
         return
-    who.sees("Allow as changed", '"command": "echo done >> ran.txt"')
+    who.sees("Allow with changes", '"command": "echo done >> ran.txt"')
     who.press("Escape")
     who.sees("[y] allow")
     who.press("e")
-    who.sees("Allow as changed")
+    who.sees("Allow with changes")
     who.press("C-s")
     who.sees("nothing was changed")
     who.press("F7", "BSpace")
@@ -290,7 +290,7 @@ def _changed(who: Sitting) -> None:
     who.sees("not a JSON object")
     who.type("}")
     who.press("C-s")
-    who.over(4, "→ allowed as changed from terminal")
+    who.over(4, "→ allowed with changes by you")
     assert ran.read_text() == "done\nchanged\n"
 
 
@@ -309,7 +309,7 @@ def _remembered(who: Sitting) -> None:
     who.press("a")
     who.sees("[s] in this session")
     who.press("s")
-    who.over(5, "→ allowed always in this session from terminal")
+    who.over(5, "→ allowed always in this session by you")
     who.play("run")
     who.over(6)  # and nobody was asked
     assert ran.read_text() == f"{before}done\ndone\n"
@@ -320,13 +320,13 @@ def _question(who: Sitting) -> None:
     turns = len(who.all(TurnEnded))
     who.play("ask", "Which colour?", "[1] red", "[2] blue", "[t] type an answer")
     who.press("2")
-    who.over(turns + 1, "Well chosen.", "→ blue from terminal")
+    who.over(turns + 1, "Well chosen.", "→ answer: blue")
     who.play("ask", "[t] type an answer")
     who.press("t")
     who.sees("your answer: ")
     who.type("green")
     who.press("Enter")
-    who.over(turns + 2, "→ green from terminal")
+    who.over(turns + 2, "→ answer: green")
     answers = [one.answer.answers for one in who.all(RequestAnswered)[-2:]]
     assert [list(one.values()) for one in answers] == [["blue"], ["green"]]
 

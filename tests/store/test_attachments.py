@@ -55,5 +55,5 @@ def test_changed_bytes_are_not_passed_off_as_the_attachment(
 ) -> None:
     name = attachments.put("one", b"as it was").result(WAIT)
     database.write(lambda c: c.execute("UPDATE attachments SET data = x'00'")).result(WAIT)
-    with pytest.raises(StoreDamaged, match="not what it was"):
+    with pytest.raises(StoreDamaged, match="has changed"):
         attachments.get(name)

@@ -120,7 +120,7 @@ def test_work_that_fails_takes_nobody_else_with_it(database: Database) -> None:
     held.result(WAIT)
     errors = [future.exception(WAIT) for future in futures]
     assert [str(error) for error in errors] == [
-        "None", "there is a session 'one' already", "None"
+        "None", "session 'one' already exists", "None"
     ]  # fmt: skip
     assert [found.id for found in catalog.list()] == ["two", "one"]
 
@@ -181,7 +181,7 @@ def test_a_store_open_for_reading_says_so_to_writers(path: Path) -> None:
     fill(path, ["session"], 3)
     database = Database.open(path, read_only=True)
     assert EventLog(database).last_seq("session") == 3
-    with pytest.raises(StoreError, match="for reading only"):
+    with pytest.raises(StoreError, match="is open read-only"):
         EventLog(database).append(heard(4, 4)).result(WAIT)
     database.close()
 

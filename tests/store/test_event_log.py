@@ -136,7 +136,7 @@ def test_words_for_a_session_that_nobody_created_are_refused(log: EventLog) -> N
 def test_another_entry_under_a_number_that_is_taken_is_refused(log: EventLog) -> None:
     log.append(heard(1, 3)).result(WAIT)
     other = entry(3, Notice(level="info", kind="session", text="another owner"))
-    with pytest.raises(StoreError, match="other entries from number 3"):
+    with pytest.raises(StoreError, match="different entries from number 3"):
         log.append([(None, [other])]).result(WAIT)
     assert log.since("session") == [chunk(1), chunk(2), chunk(3)]
 

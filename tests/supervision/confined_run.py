@@ -42,7 +42,14 @@ class Refused(NamedTuple):
 
 
 # What a machine may lack. Anything else that has a level refused is a fault of ours.
-_LACKING = ("only Linux", "no filter", "no Landlock", "switched off", "not installed", "bwrap: ")
+_LACKING = (
+    "only available on Linux",
+    "filter for",
+    "no Landlock",
+    "is disabled",
+    "not installed",
+    "bwrap: ",
+)
 
 
 def skip_if_missing(level: Any) -> None:

@@ -114,8 +114,8 @@ def test_a_level_that_is_not_to_be_had_is_refused_and_auto_takes_the_next(
         pytest.skip("no user namespace to close the door in")
     refused, message, hint = ask(ordinary_user, "namespace", *without)
     assert refused == "refused"
-    assert str(message).startswith("supervision level namespace is not to be had here: clone")
-    assert 'choose supervision = "auto"' in str(hint)
+    assert str(message).startswith("supervision level namespace is not available here: clone")
+    assert 'set supervision = "auto"' in str(hint)
     level, notes, code = ask(ordinary_user, "auto", *without)
     assert (level != "namespace", code) == (True, 3)
     assert isinstance(notes, list)

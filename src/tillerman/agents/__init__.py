@@ -46,7 +46,7 @@ def load(name: str, options: Options | None = None, *, experimental: bool = Fals
     if row.experimental and not experimental:
         raise ConfigError(
             f"agent {name!r} is experimental",
-            hint="`tillerman config set experimental_agents yes` lets such agents be used",
+            hint="`tillerman config set experimental_agents yes` enables such agents",
         )
     return driver(row)
 
@@ -56,13 +56,13 @@ def _imported(name: str, target: str) -> Agent:
     try:
         agent: Agent = getattr(import_module(module), attribute)
         if not isinstance(agent.info, AgentInfo):
-            raise TypeError("it is no agent")
+            raise TypeError("it is not an agent")
     except Exception as error:  # a third-party module may fail in any way
         raise ConfigError(
             f"agent {name!r} cannot be loaded from {target}: {error}",
-            hint="reinstall the package that offers it",
+            hint="reinstall the package that provides it",
         ) from error
     if found := mismatch(agent.info.built_for):
         reason, hint = found
-        raise ConfigError(f"agent {name!r} from {target} does not fit: {reason}", hint=hint)
+        raise ConfigError(f"agent {name!r} from {target} is not compatible: {reason}", hint=hint)
     return agent

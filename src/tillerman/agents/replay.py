@@ -66,9 +66,7 @@ class ReplayAgent:
         refuse_unsupported(self.info, spec)
         file = spec.native.options.get("file")
         if not file:
-            raise UsageError(
-                "there is nothing to replay", hint="name a session or a file: `replay:FILE`"
-            )
+            raise UsageError("nothing to replay", hint="give a session or a file: `replay:FILE`")
         recording = ReplayFile(Path(file))
         return ReplayConversation(
             recording,
@@ -106,7 +104,7 @@ class ReplayFile:
         except (msgspec.MsgspecError, ValueError) as error:
             raise UsageError(
                 f"{where} is not an entry of a session: {error}",
-                hint="`tillerman sessions export ID --format jsonl` writes such a file",
+                hint="`tillerman sessions export ID --format jsonl` creates such a file",
             ) from error
         event = decode_event(bytes(moment.event))
         match event:
@@ -146,7 +144,7 @@ class ReplayConversation:
         self._cut.set()
 
     async def configure(self, *, model: str | None = None, mode: Mode | None = None) -> None:
-        raise Unsupported(INFO.name, "other settings than the recorded ones")
+        raise Unsupported(INFO.name, "settings that differ from the recording")
 
     async def close(self) -> None:
         self._cut.set()
@@ -164,7 +162,7 @@ class ReplayConversation:
 
     async def _play(self) -> AsyncIterator[Event]:
         if self._scene > len(self._recording.scenes):
-            message = f"the recording has {len(self._recording.scenes)} prompts, not more"
+            message = f"the recording has {len(self._recording.scenes)} prompts, and no more"
             yield TurnEnded(reason="failed", failure=Failure(kind="agent_failed", message=message))
             return
         ended = False
@@ -188,7 +186,7 @@ class ReplayConversation:
                     ended = True
             yield event
         if not ended:
-            failure = Failure(kind="stream_broken", message="the recording ends within the turn")
+            failure = Failure(kind="stream_broken", message="the recording ends during the turn")
             yield TurnEnded(reason="failed", failure=failure)
 
     async def _interrupted(self, pause: float) -> bool:
@@ -228,7 +226,7 @@ def _factor(speed: Any) -> float | None:
         factor = 0.0
     if factor <= 0:
         raise UsageError(
-            f"no such speed: {speed!r}", hint="say `recorded`, `full`, or a factor such as 2"
+            f"unknown speed: {speed!r}", hint="use `recorded`, `full`, or a factor such as 2"
         )
     return factor
 

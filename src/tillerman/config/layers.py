@@ -115,7 +115,7 @@ def checked(key: str, value: Any, where: str, *, word: bool = False) -> Any:
     except ValueTypeError:
         raise ConfigError(
             f"{where}: {key} must be {kind.expected}, not {value!r}",
-            hint=f"`tillerman config set {key} VALUE` writes it",
+            hint=f"`tillerman config set {key} VALUE` sets it",
         ) from None
 
 
@@ -126,7 +126,7 @@ def unknown(key: str, where: str) -> ConfigError:
     last = key.rpartition(".")[2]
     near = near or [known for known in SETTINGS if known.rpartition(".")[2] == last]
     hint = f"did you mean {near[0]}?" if near else "`tillerman config show` lists the keys"
-    return ConfigError(f"{where}: no setting is called {key}", hint=hint)
+    return ConfigError(f"{where}: unknown setting {key}", hint=hint)
 
 
 def from_environment(environment: Mapping[str, str]) -> Values:
@@ -164,7 +164,7 @@ def tightening(values: Values, state: str) -> tuple[Values, list[IgnoredSetting]
         elif setting.kind.tighter(value, setting.default):
             kept[key] = (value, source)
         else:
-            withheld.append(IgnoredSetting(key, f"would loosen {key}, and {because}"))
+            withheld.append(IgnoredSetting(key, f"would loosen {key}, but {because}"))
     return kept, withheld
 
 
@@ -188,7 +188,7 @@ def _user_file(paths: Paths) -> Values:
         return {}
     except OSError as error:
         raise ConfigError(
-            f"{paths.config_file} cannot be read: {error.strerror}", hint="mend its permissions"
+            f"{paths.config_file} cannot be read: {error.strerror}", hint="fix its permissions"
         ) from None
     return read_toml(data, paths.config_file, "user")
 
@@ -234,7 +234,7 @@ def _refuse_dots(agents: object, path: Path) -> None:
     """Rejects a dot in an agent name: the key would be read as an option of another agent."""
     for name in agents if isinstance(agents, dict) else ():
         if "." in name:
-            raise ConfigError(f"{path}: agent {name!r} has a dot in its name", hint="leave it out")
+            raise ConfigError(f"{path}: agent {name!r} has a dot in its name", hint="remove it")
 
 
 def _broken(path: Path, text: str, message: str) -> ConfigError:
@@ -246,4 +246,4 @@ def _broken(path: Path, text: str, message: str) -> ConfigError:
         lines = text.splitlines() or [""]
         message = re.sub(r"\s*\(at end of document\)", " at the end of the file", message)
         at = f"{len(lines)}:{len(lines[-1]) + 1}"
-    return ConfigError(f"{path}:{at}: {message}", hint="mend the file, or move it away")
+    return ConfigError(f"{path}:{at}: {message}", hint="fix the file, or move it away")

@@ -57,10 +57,10 @@ class Models(Struct, frozen=True):
         if others:
             why = f"{model} is known as a model of {', '.join(others)}, not of {agent}"
         elif any(agent in known for known in self.rows.values()):
-            why = f"{agent} is not known to have a model called {model}"
+            why = f"{agent} is not known to have a model named {model}"
         else:
             return VendorModel(model)  # the table has no models for this agent
-        return VendorModel(model, f"{why}: the name is passed on as it is")
+        return VendorModel(model, f"{why}: the name is passed unchanged")
 
     def knows(self, agent: str, model: str) -> bool:
         """Matches the unified name or the agent's vendor name, with or without a date suffix."""

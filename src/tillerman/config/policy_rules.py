@@ -17,8 +17,8 @@ _CLASSES = get_args(ToolClass)
 _MODES = get_args(Mode)
 _MATCHERS = ("agent", "tool", "command", "directory", "line", "path", "host", "mcp", "mode")
 KEYS = ("name", *VERDICTS, *_MATCHERS)
-_HINT = "docs/policy.md tells how a rule is written"
-_DENIED, _ASKED = "a rule of the user denies this", "a rule of the user asks"
+_HINT = "see docs/policy.md for the format of rules"
+_DENIED, _ASKED = "denied by a user rule", "a user rule requires approval"
 # Matchers that never apply to the same action.
 _APART = (
     ("command", "host"), ("command", "mcp"), ("path", "host"), ("host", "mcp"),
@@ -29,7 +29,7 @@ _APART = (
 def read_rules(tables: Any, text: str, path: str, layer: str) -> tuple[Rule, ...]:
     """Parses the `[[rules]]` of a file. `text` is the whole file, used for line numbers."""
     if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
-        raise ConfigError(f"{path}: rules must be tables", hint="begin each with [[rules]]")
+        raise ConfigError(f"{path}: rules must be tables", hint="start each with [[rules]]")
     lines = _lines(text)
     rules = []
     for number, table in enumerate(tables, 1):
@@ -52,19 +52,19 @@ def rule_of(table: Mapping[str, Any], source: str, *, where: str = "", name: str
     for first, second in _APART:
         if first in named and second in named:
             raise ConfigError(
-                f"{where} joins {first} and {second}, which never hold of the same thing",
+                f"{where} combines {first} and {second}, which never match the same action",
                 hint="write two rules",
             )
     if verdict == "allow" and "command" in named and "path" in named:
         raise ConfigError(
-            f"{where} allows a command by its paths, and nobody can tell all that a command"
-            " touches",
+            f"{where} allows a command by its paths, but the paths that a command uses"
+            " are not all known",
             hint="allow by command alone, and deny by path in a rule before it",
         )
     if "directory" in named and "command" not in named:
-        raise ConfigError(f"{where} names a directory, and no command", hint="add command = …")
+        raise ConfigError(f"{where} has a directory, but no command", hint="add command = …")
     if isinstance(rewrite, str) and "command" not in named:
-        raise ConfigError(f"{where} rewrites a command, and names none", hint="add command = …")
+        raise ConfigError(f"{where} has a rewrite, but no command", hint="add command = …")
     return Rule(
         name=name,
         verdict=verdict,
@@ -124,7 +124,7 @@ def _verdict(
 ) -> tuple[Literal["allow", "deny", "ask", "rewrite"], str, str | dict[str, Any] | None]:
     said = [key for key in VERDICTS if key in table]
     if len(said) != 1:
-        what = "says " + " and ".join(said) if said else "does not say what it does"
+        what = "has " + " and ".join(said) if said else "has no verdict"
         raise ConfigError(
             f"{where} {what}", hint="one of allow = true, deny = …, ask = true, rewrite = …"
         )
@@ -143,7 +143,7 @@ def _verdict(
     wanted = {
         "allow": "true",
         "deny": "a message for the agent",
-        "ask": "true, or why",
+        "ask": "true, or a reason",
         "rewrite": "a command, or a table of input keys",
     }[said[0]]
     raise ConfigError(f"{where}: {said[0]} must be {wanted}, not {value!r}", hint=_HINT)
@@ -152,7 +152,7 @@ def _verdict(
 def _text(table: Mapping[str, Any], key: str, where: str) -> str:
     value = table[key]
     if not isinstance(value, str) or not value.strip():
-        raise ConfigError(f"{where}: {key} must be a text, not {value!r}", hint=_HINT)
+        raise ConfigError(f"{where}: {key} must be a string, not {value!r}", hint=_HINT)
     return value
 
 
@@ -160,7 +160,7 @@ def _texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     value = table[key]
     values = value if isinstance(value, list) and key != "line" else [value]
     if not values or not all(isinstance(one, str) and one.strip() for one in values):
-        wanted = "a text" if key == "line" else "a text, or a list of texts"
+        wanted = "a string" if key == "line" else "a string, or a list of strings"
         raise ConfigError(f"{where}: {key} must be {wanted}, not {value!r}", hint=_HINT)
     return tuple(values)
 
@@ -171,7 +171,7 @@ def _tools(words: Sequence[str], where: str) -> frozenset[str]:
     for word in sorted(found - set(known)):
         hint = near(word, known)
         if hint.startswith("did") or not word:  # else it may be a vendor-specific tool
-            raise ConfigError(f"{where}: no tool is called {word!r}", hint=hint)
+            raise ConfigError(f"{where}: unknown tool {word!r}", hint=hint)
     return found
 
 
@@ -186,7 +186,7 @@ def _directory(words: Sequence[str], where: str) -> str:
 def _modes(words: Sequence[str], where: str) -> frozenset[Mode]:
     for word in words:
         if word not in _MODES:
-            raise ConfigError(f"{where}: no mode is called {word!r}", hint=near(word, _MODES))
+            raise ConfigError(f"{where}: unknown mode {word!r}", hint=near(word, _MODES))
     return frozenset(words)  # type: ignore[arg-type]
 
 
@@ -194,7 +194,7 @@ def _hosts(words: Sequence[str], where: str) -> tuple[str, ...]:
     for word in words:
         if not re.fullmatch(r"(\*\.)?[^\s/:*@]+", word):
             raise ConfigError(
-                f"{where}: {word!r} is no host", hint="such as example.com, or *.example.com"
+                f"{where}: {word!r} is not a host", hint="for example example.com or *.example.com"
             )
     return tuple(words)
 

@@ -47,10 +47,10 @@ def read_cases(path: Path) -> list[Group]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise ConfigError(f"{path}: {error}", hint="mend the file") from None
+        raise ConfigError(f"{path}: {error}", hint="fix the file") from None
     groups = tables.get("groups", [tables])
     if not isinstance(groups, list) or not all(isinstance(one, dict) for one in groups):
-        raise ConfigError(f"{path}: groups must be tables", hint="begin each with [[groups]]")
+        raise ConfigError(f"{path}: groups must be tables", hint="start each with [[groups]]")
     found: list[Group] = []
     count = 0
     for table in groups:
@@ -58,7 +58,7 @@ def read_cases(path: Path) -> list[Group]:
         count += len(made.cases)
         found.append(made)
     if not count:
-        raise ConfigError(f"{path} has no cases", hint="begin each with [[cases]]")
+        raise ConfigError(f"{path} has no cases", hint="start each with [[cases]]")
     return found
 
 
@@ -69,13 +69,13 @@ def _group(table: Mapping[str, Any], path: str, before: int) -> Group:
     approve, mode = table.get("approve"), table.get("mode", "agent")
     if approve is not None and approve not in APPROVE:
         hint = near(str(approve), APPROVE)
-        raise ConfigError(f"{where}: no preset is called {approve!r}", hint=hint)
+        raise ConfigError(f"{where}: unknown preset: {approve!r}", hint=hint)
     if mode not in get_args(Mode):
         hint = near(str(mode), get_args(Mode))
-        raise ConfigError(f"{where}: no mode is called {mode!r}", hint=hint)
+        raise ConfigError(f"{where}: unknown mode {mode!r}", hint=hint)
     cases = table.get("cases", [])
     if not isinstance(cases, list) or not all(isinstance(one, dict) for one in cases):
-        raise ConfigError(f"{where}: cases must be tables", hint="begin each with [[cases]]")
+        raise ConfigError(f"{where}: cases must be tables", hint="start each with [[cases]]")
     return Group(
         title=str(title),
         cases=tuple(_case(one, path, number) for number, one in enumerate(cases, before + 1)),
@@ -100,13 +100,13 @@ def _case(table: Mapping[str, Any], path: str, number: int) -> PolicyTestCase:
         raise ConfigError(f"{where}: input must be a table, not {input!r}")
     if "command" in table:
         if not isinstance(table["command"], str):
-            raise ConfigError(f"{where}: command must be a text, not {table['command']!r}")
+            raise ConfigError(f"{where}: command must be a string, not {table['command']!r}")
         input = {**input, "command": table["command"]}
     elif "tool" not in table:
         raise ConfigError(f"{where} names neither tool nor command", hint="add one of them")
     for key in ("tool", "rule"):
         if not isinstance(table.get(key, ""), str):
-            raise ConfigError(f"{where}: {key} must be a text, not {table[key]!r}")
+            raise ConfigError(f"{where}: {key} must be a string, not {table[key]!r}")
     return PolicyTestCase(table.get("tool", "Bash"), input, expect, table.get("rule"), number)
 
 

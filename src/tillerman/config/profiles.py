@@ -107,7 +107,7 @@ def _files(paths: Paths, cwd: Path) -> Iterator[_File]:
                 yield _File(stem, path, "project", data)
             else:
                 why = "changed since it was trusted" if state == "changed" else "not trusted"
-                hint = "look at it, then `tillerman trust` lets it count"
+                hint = "review it, then run `tillerman trust`"
                 problem = f"this project's .tillerman/ is {why}"
                 yield _File(stem, path, "project", None, problem, hint)
     for file in sorted((paths.config / FOLDER).glob("*.md")):
@@ -116,7 +116,7 @@ def _files(paths: Paths, cwd: Path) -> Iterator[_File]:
                 yield _File(file.stem, str(file), "user", opened.read(LARGEST + 1))
         except OSError as error:
             problem = f"cannot be read: {error.strerror}"
-            yield _File(file.stem, str(file), "user", None, problem, "mend its permissions")
+            yield _File(file.stem, str(file), "user", None, problem, "fix its permissions")
 
 
 def _stem(name: str) -> str:
@@ -139,7 +139,9 @@ def parse(data: bytes, path: str, layer: Literal["project", "user"]) -> Profile:
     stem = Path(path).stem
     name, line = values.pop("name", (stem, 1))
     if name != stem:
-        raise _wrong(path, line, f"its name is {name!r}, and the file's is {stem!r}", "make one")
+        raise _wrong(
+            path, line, f"its name is {name!r}, but the file is named {stem!r}", "use one name"
+        )
     given: dict[str, Any] = {}
     for key, (value, line) in values.items():
         given["agents" if key == "agent" else key] = _checked(key, value, path, line)
@@ -174,22 +176,22 @@ def _front_matter(lines: Sequence[str], path: str) -> tuple[dict[str, tuple[Any,
             )
         if last not in _KEYS:
             known = ", ".join(sorted(_KEYS))
-            raise _wrong(path, number, f"no key is called {last!r}", f"known: {known}")
+            raise _wrong(path, number, f"unknown key {last!r}", f"known: {known}")
         if last in values:
-            raise _wrong(path, number, f"{last!r} is said twice", "leave one out")
+            raise _wrong(path, number, f"{last!r} is set twice", "remove one")
         values[last] = (_items(value) if last in _LISTS else _unquoted(value), number)
     raise _wrong(path, len(lines), "the front matter has no end", "close it with `---`")
 
 
 def _checked(key: str, value: Any, path: str, line: int) -> Any:
     if key == "mode" and value not in MODES:
-        raise _wrong(path, line, f"no mode is called {value!r}", f"known: {', '.join(MODES)}")
+        raise _wrong(path, line, f"unknown mode {value!r}", f"known: {', '.join(MODES)}")
     if key == "color" and value not in COLORS and not _is_hex(value):
         known = ", ".join(COLORS)
-        raise _wrong(path, line, f"no colour is called {value!r}", f"#rrggbb, or one of {known}")
+        raise _wrong(path, line, f"unknown color {value!r}", f"#rrggbb, or one of {known}")
     if key == "tools" and not any(value):
-        hint = "name those it may use, as in `tools: Read, Grep`, or leave the line out for all"
-        raise _wrong(path, line, "no tool is named", hint)
+        hint = "list the allowed tools, as in `tools: Read, Grep`, or omit the line to allow all"
+        raise _wrong(path, line, "no tools given", hint)
     if key in _LISTS:
         return tuple(value)
     return value or None if key == "model" else value

@@ -100,7 +100,7 @@ def read_folder(project: Path) -> ProjectFolder | None:
     except OSError as error:
         raise ConfigError(
             f"{path / str(error.filename or '')} cannot be read: {error.strerror}",
-            hint="mend its permissions, or move it away",
+            hint="fix its permissions, or move it away",
         ) from None
     finally:
         os.close(descriptor)

@@ -182,71 +182,83 @@ class ConfigKey(Struct, frozen=True):
 
 
 _SETTINGS = (
-    ConfigKey("agent", roster(), "that runs when none is named; of several, the first that can"),
-    ConfigKey("model", text(), "that the agent is asked to use"),
+    ConfigKey(
+        "agent", roster(), "agent to run by default; of several, the first that is available"
+    ),
+    ConfigKey("model", text(), "model to use by default"),
     ConfigKey("approve", choice(APPROVE, strictest_first=True), "what is allowed without asking"),
-    ConfigKey("accept_advisory", switch(), "whether agents may run for which that does not hold"),
-    ConfigKey("supervision", choice(SUPERVISION), "how an agent's processes are kept together"),
-    ConfigKey("color", choice(("auto", "always", "never")), "in the terminal"),
-    ConfigKey("experimental_agents", switch(), "whether agents that nobody has tried can be used"),
-    ConfigKey("env.pass", names(), "variables that agents get besides the usual"),
-    ConfigKey("limits.tool_output", size(), "of a tool's result in its event"),
-    ConfigKey("limits.spill", size(), "of one spill file"),
-    ConfigKey("limits.turn_log", size(), "of all that one turn writes to the log"),
-    ConfigKey("limits.line", size(64 * KB), "of one line that is still decoded"),
-    ConfigKey("limits.idle", seconds(optional=True), "without a word, then the turn is ended"),
-    ConfigKey("limits.total", seconds(optional=True), "of one turn"),
+    ConfigKey("accept_advisory", switch(), "whether agents that do not enforce approval may run"),
+    ConfigKey("supervision", choice(SUPERVISION), "how an agent's processes are supervised"),
+    ConfigKey("color", choice(("auto", "always", "never")), "colored output"),
+    ConfigKey("experimental_agents", switch(), "whether untested agents can be used"),
+    ConfigKey("env.pass", names(), "additional environment variables for agents"),
+    ConfigKey("limits.tool_output", size(), "maximum size of a tool result in its event"),
+    ConfigKey("limits.spill", size(), "maximum size of a spill file"),
+    ConfigKey("limits.turn_log", size(), "maximum log size of a turn"),
+    ConfigKey("limits.line", size(64 * KB), "maximum length of a line that is decoded"),
+    ConfigKey(
+        "limits.idle", seconds(optional=True), "time without output after which a turn is stopped"
+    ),
+    ConfigKey("limits.total", seconds(optional=True), "time limit of a turn"),
     ConfigKey(
         "limits.request",
         seconds(),
-        "until an unanswered request is denied; unset, 5m without a terminal",
+        "time until an unanswered request is denied; unset: 5m without a terminal",
     ),
-    ConfigKey("limits.turns", count(optional=True), "rounds of the model in one prompt"),
-    ConfigKey("limits.cost", count(optional=True, fraction=True), "US dollars of one prompt"),
-    ConfigKey("limits.tokens", count(optional=True), "read and written in one prompt"),
+    ConfigKey("limits.turns", count(optional=True), "maximum number of model calls per prompt"),
     ConfigKey(
-        "team.handoff", choice(HANDOFF), "when another agent goes on in the middle of a turn"
+        "limits.cost", count(optional=True, fraction=True), "maximum cost per prompt, in US dollars"
     ),
-    ConfigKey("team.rate_limit", choice(("switch", "wait")), "what a rate limit leads to"),
-    ConfigKey("team.wait", seconds(), "for a rate limit to pass, at most"),
-    ConfigKey("prompts.check", text(), "reads each prompt first; if it fails, nothing is sent"),
-    ConfigKey("until.command", text(), "run after each turn; while it fails the agent is told why"),
-    ConfigKey("until.rounds", count(), "how often it is told, for one prompt"),
+    ConfigKey("limits.tokens", count(optional=True), "maximum number of tokens per prompt"),
+    ConfigKey("team.handoff", choice(HANDOFF), "when another agent may continue a turn"),
+    ConfigKey("team.rate_limit", choice(("switch", "wait")), "what to do on a rate limit"),
+    ConfigKey("team.wait", seconds(), "maximum time to wait for a rate limit to reset"),
     ConfigKey(
-        "output.repair", switch(), "whether an answer that fits no schema is asked for again"
+        "prompts.check",
+        text(),
+        "command that checks each prompt; if it fails, the prompt is not sent",
     ),
     ConfigKey(
-        "workspace.tools", switch(), "whether agents get files and processes of tillerman's too"
+        "until.command",
+        text(),
+        "command to run after each turn; while it fails, the agent gets its output",
     ),
+    ConfigKey("until.rounds", count(), "maximum number of such retries per prompt"),
+    ConfigKey(
+        "output.repair", switch(), "whether to retry an answer that does not match the schema"
+    ),
+    ConfigKey("workspace.tools", switch(), "whether agents get tillerman's file and process tools"),
     ConfigKey(
         "workspace.isolation",
         choice(ISOLATION, strictest_first=True),
-        "of their commands, at least",
+        "minimum isolation of commands run by these tools",
     ),
     ConfigKey(
         "enforcement.commands",
         choice(ENFORCED, strictest_first=True),
-        "whether the kernel stops denied commands; auto: for root",
+        "whether the kernel enforces denied commands; auto: for root",
     ),
     ConfigKey(
         "enforcement.protected",
         choice(PROTECTED, strictest_first=True),
-        "how protected names are kept as they are; auto: mounts where possible",
+        "how protected names are enforced; auto: by mounts if possible",
     ),
     ConfigKey(
         "enforcement.paths",
         choice(ENFORCED, strictest_first=True),
-        "whether files that rules deny to be read are hidden; auto: where possible",
+        "whether files that rules deny to read are hidden; auto: if possible",
     ),
+    ConfigKey("models", model_rows(), "model names, added to the built-in table"),
+    ConfigKey("screen.theme", text(), "theme of the terminal interface; /theme lists them"),
+    ConfigKey("screen.breadcrumb", choice(PLACES), "where to show the branch status"),
     ConfigKey(
-        "models", model_rows(), "names of models, added to the table that comes with tillerman"
+        "screen.notify", choice(NOTIFY), "how to notify you when an agent waits for approval"
     ),
-    ConfigKey("screen.theme", text(), "of the terminal interface; /theme shows them"),
-    ConfigKey("screen.breadcrumb", choice(PLACES), "where it tells how far the branch is"),
-    ConfigKey("screen.notify", choice(NOTIFY), "what calls a person when an agent waits unseen"),
-    ConfigKey("screen.keys", key_table(), "keys of the terminal interface, by what they do"),
+    ConfigKey("screen.keys", key_table(), "key bindings of the terminal interface, by action"),
     ConfigKey(
-        "store.keep_days", count(optional=True), "then sessions are deleted; none keeps them"
+        "store.keep_days",
+        count(optional=True),
+        "days after which sessions are deleted; none: never",
     ),
 )
 SETTINGS: Mapping[str, ConfigKey] = {setting.key: setting for setting in _SETTINGS}
@@ -308,7 +320,7 @@ def check_config(config: Config) -> None:
         except ValueTypeError:
             is_right = False
         if not is_right:  # unequal values are rejected too: a file may use "0" for no limit
-            hint = f"it is {setting.kind.expected}"
+            hint = f"expected {setting.kind.expected}"
             raise ConfigError(f"{setting.key} cannot be {value!r}", hint=hint)
 
 

@@ -31,7 +31,7 @@ _NONE = ("", "0", "none", "never", "off")
 
 
 def text() -> ValueType:
-    return ValueType("a text", _text, show=lambda value: value or "")
+    return ValueType("a string", _text, show=lambda value: value or "")
 
 
 def choice(words: Sequence[str], *, strictest_first: bool = False) -> ValueType:
@@ -68,7 +68,7 @@ def names() -> ValueType:
     def from_word(word: str) -> tuple[str, ...]:
         return tuple(item.strip() for item in word.split(",") if item.strip())
 
-    return ValueType("a list of texts", read, from_word, ", ".join)
+    return ValueType("a list of strings", read, from_word, ", ".join)
 
 
 def roster() -> ValueType:
@@ -165,8 +165,8 @@ def count(*, optional: bool = False, fraction: bool = False) -> ValueType:
         return number
 
     return ValueType(
-        ("a number" if fraction else "a whole number")
-        + " above 0"
+        ("a number" if fraction else "an integer")
+        + " greater than 0"
         + (', or "none"' if optional else ""),
         read,
         show=lambda value: "none" if value is None else str(value),

@@ -29,9 +29,12 @@ def mismatch(built_for: BuiltFor) -> tuple[str, str] | None:
         BuiltFor._fields, built_for, OLDEST, NEWEST, strict=True
     ):
         if wanted > newest:
-            reason = f"it needs version {wanted} of the agent {part}, this tillerman has {newest}"
+            reason = f"it needs version {wanted} of the agent {part}; this tillerman has {newest}"
             return reason, "update tillerman, or install an older version of the agent's package"
         if wanted < oldest:
-            reason = f"it was written for version {wanted} of the agent {part}"
-            return f"{reason}, this tillerman needs {oldest} or newer", "update the agent's package"
+            reason = f"it was built for version {wanted} of the agent {part}"
+            return (
+                f"{reason}; this tillerman requires {oldest} or newer",
+                "update the agent's package",
+            )
     return None

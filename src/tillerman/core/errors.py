@@ -73,7 +73,7 @@ class AgentUnknown(AgentError):
 
         near = get_close_matches(agent, known, n=2)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
-        super().__init__(agent, f"no agent is called {agent!r}", hint=hint)
+        super().__init__(agent, f"unknown agent: {agent!r}", hint=hint)
 
 
 class Unsupported(AgentError):
@@ -93,9 +93,9 @@ class GateNotEnforced(AgentError):
         super().__init__(
             agent,
             f"{agent} does not declare that it asks before every {' and '.join(classes)} call: "
-            f"`{approve}` would not hold",
-            hint="--accept-advisory takes it as it is, --approve auto asks for nothing; "
-            "`tillerman doctor --gate` tells which agents hold",
+            f"`{approve}` would not be enforced",
+            hint="use --accept-advisory to run it anyway, or --approve auto to approve every call; "
+            "`tillerman doctor --gate` shows which agents enforce approval",
         )
 
 
@@ -108,7 +108,7 @@ class SessionNotFound(SessionError):
 
     def __init__(self, session: str) -> None:
         super().__init__(
-            f"no session matches {session!r}", hint="`tillerman sessions list` shows them all"
+            f"no session matches {session!r}", hint="`tillerman sessions list` lists all sessions"
         )
 
 
@@ -121,8 +121,8 @@ class PromptRefused(SessionError):
 
     def __init__(self, command: str, why: str) -> None:
         super().__init__(
-            f"`{command}` refuses this prompt: {why}",
-            hint="use other words, or another `prompts.check` in the config",
+            f"`{command}` rejected this prompt: {why}",
+            hint="change the prompt, or `prompts.check` in the config",
         )
 
 
@@ -133,8 +133,8 @@ class PromptWithdrawn(SessionError):
 class RequestNotOpen(SessionError):
     def __init__(self, request_id: str) -> None:
         super().__init__(
-            f"request {request_id!r} is not open: it was answered already, or never asked",
-            hint="`tillerman requests list` shows the open ones",
+            f"request {request_id!r} is not open: it was already answered, or does not exist",
+            hint="`tillerman requests list` lists the open requests",
         )
 
 
@@ -166,6 +166,6 @@ class IsolationUnavailable(TillermanError):
     exit_code = 4
 
     def __init__(self, level: str, reason: str, hint: str) -> None:
-        super().__init__(f"isolation level {level} is not to be had here: {reason}", hint=hint)
+        super().__init__(f"isolation level {level} is not available here: {reason}", hint=hint)
         self.level = level
         self.reason = reason

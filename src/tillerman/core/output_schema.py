@@ -40,7 +40,7 @@ def request_for(schema: Mapping[str, Any]) -> str:
     """The instruction for an agent that has no schema option."""
     return (
         "Your final answer must be one JSON value that is valid against the JSON Schema below: "
-        f"no other words, no code block around it.\n\n{json.dumps(dict(schema))}"
+        f"no other text, no code block around it.\n\n{json.dumps(dict(schema))}"
     )
 
 
@@ -62,4 +62,4 @@ def _finite(number: str) -> float:
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")

@@ -79,10 +79,10 @@ def check_options(given: Mapping[str, object]) -> None:
     for name, value in given.items():
         values = OPTIONS.get(name)
         if values is None:
-            raise UsageError(f"no option is called {name!r}", hint=_near(name, tuple(OPTIONS)))
+            raise UsageError(f"unknown option: {name!r}", hint=_near(name, tuple(OPTIONS)))
         if value is not None and not values.include(value):
             raise UsageError(
-                f"{name} cannot be {value!r}: it is {values.expected}",
+                f"{name} cannot be {value!r}: expected {values.expected}",
                 hint=_near(value, values.choices),
             )
 
@@ -92,7 +92,7 @@ def check_required(**given: object) -> None:
     check_options(given)
     for name, value in given.items():
         if value is None:
-            raise UsageError(f"{name} cannot be None: it is {OPTIONS[name].expected}")
+            raise UsageError(f"{name} cannot be None: expected {OPTIONS[name].expected}")
 
 
 def _near(word: object, known: Sequence[str]) -> str:
@@ -132,14 +132,14 @@ def _are(kind: type | tuple[type, ...]) -> Callable[[object], bool]:
     return include
 
 
-_NAME = _Values("a text that is not empty", lambda value: isinstance(value, str) and value != "")
-_TEXT = _Values("a text", lambda value: isinstance(value, str))
+_NAME = _Values("a non-empty string", lambda value: isinstance(value, str) and value != "")
+_TEXT = _Values("a string", lambda value: isinstance(value, str))
 _SWITCH = _Values("True or False", lambda value: isinstance(value, bool))
-_SECONDS = _Values("a number of seconds above 0", _is_number)
-_COUNT = _Values("a whole number above 0", _is_count)
-_TEXTS = _Values("a list of texts", _are(str))
+_SECONDS = _Values("a number of seconds greater than 0", _is_number)
+_COUNT = _Values("an integer greater than 0", _is_count)
+_TEXTS = _Values("a list of strings", _are(str))
 _FOLDERS = _Values("a list of paths", _are((str, os.PathLike)))
-_TABLE = _Values("a mapping with texts as keys", _is_table)
+_TABLE = _Values("a mapping with string keys", _is_table)
 _TABLES = _Values(
     "a mapping of names to mappings",
     lambda value: _is_table(value) and all(map(_is_table, value.values())),  # type: ignore[attr-defined]
@@ -179,7 +179,7 @@ OPTIONS: Mapping[str, _Values] = {
     "output_schema": _TABLE,
     "max_turns": _COUNT,
     "max_tokens": _COUNT,
-    "max_cost": _Values("a number of US dollars above 0", _is_number),
+    "max_cost": _Values("an amount in US dollars greater than 0", _is_number),
     "timeout": _SECONDS,
     "request_timeout": _SECONDS,
 }

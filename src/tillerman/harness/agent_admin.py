@@ -135,7 +135,7 @@ class AgentAdmin:
     async def about(self, name: str) -> Mapping[str, str]:
         agent = self.agent(name)
         if not isinstance(agent, TellsAbout):
-            raise _unable(agent, "telling about itself")
+            raise _unable(agent, "account details")
         async with self.errands(agent) as run:
             return await agent.about(run)
 
@@ -147,7 +147,7 @@ class AgentAdmin:
                 return await agent.models(run)
         if known := self._known_models(name):
             return known
-        raise _unable(agent, "listing its models")
+        raise _unable(agent, "listing models")
 
     def lists_models(self) -> list[str]:
         """Names of the agents whose models can be listed."""
@@ -167,14 +167,14 @@ class AgentAdmin:
         agent = self.agent(name)
         if not isinstance(agent, SignsIn):
             how = agent.info.sign_in and f"{agent.info.sign_in}; then: tillerman status {name}"
-            raise _unable(agent, "signing in by a command", how)
+            raise _unable(agent, "signing in by command", how)
         return self._words(agent, agent.login())
 
     def logout(self, name: str) -> Sequence[str]:
         agent = self.agent(name)
         if not isinstance(agent, SignsOut):
             how = agent.info.sign_in and "unset the variable, or sign out in the program itself"
-            raise _unable(agent, "signing out by a command", how)
+            raise _unable(agent, "signing out by command", how)
         return self._words(agent, agent.logout())
 
     async def report(self, name: str, *, patience: float = PATIENCE) -> AgentStatus:
@@ -219,7 +219,7 @@ class AgentAdmin:
     async def native_sessions(self, name: str, cwd: Path) -> Sequence[NativeSession]:
         agent = self.agent(name)
         if not isinstance(agent, TellsSessions):
-            raise _unable(agent, "listing its own sessions")
+            raise _unable(agent, "listing its stored sessions")
         async with self.errands(agent) as run:
             return await agent.native_sessions(run, cwd)
 
@@ -234,7 +234,7 @@ class AgentAdmin:
     async def create_session(self, name: str, cwd: Path) -> str:
         agent = self.agent(name)
         if not isinstance(agent, CreatesSessions):
-            raise _unable(agent, "making a session before any prompt")
+            raise _unable(agent, "creating a session without a prompt")
         async with self.errands(agent) as run:
             return await agent.create_session(run, cwd)
 
@@ -243,7 +243,7 @@ class AgentAdmin:
     async def mcp_servers(self, name: str) -> Sequence[McpServer]:
         agent = self.agent(name)
         if not isinstance(agent, ListsServers):
-            raise _unable(agent, "listing its MCP servers")
+            raise _unable(agent, "listing MCP servers")
         async with self.errands(agent) as run:
             return await agent.mcp_servers(run)
 
@@ -315,4 +315,4 @@ def _found(agent: Agent, run: CommandRunner) -> Installed | None:
 
 def _unable(agent: Agent, what: str, hint: str = "") -> Unsupported:
     name = agent.info.name
-    return Unsupported(name, what, hint=hint or f"`tillerman agents {name}` tells what it can do")
+    return Unsupported(name, what, hint=hint or f"`tillerman agents {name}` lists what it supports")

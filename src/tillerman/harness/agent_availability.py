@@ -53,7 +53,7 @@ class AgentAvailability:
         hint = report.install if not report.present else ""
         if report.account and not report.account.signed_in:
             hint = report.account.hint
-        raise NotUsable(name, _problem(report), hint=hint or "`tillerman doctor` tells more")
+        raise NotUsable(name, _problem(report), hint=hint or "run `tillerman doctor`")
 
     def _usable(self) -> dict[str, float]:
         with suppress(OSError, ValueError, AttributeError, TypeError):

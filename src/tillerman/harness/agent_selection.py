@@ -61,14 +61,15 @@ def _named(config: Config, agent: str, cwd: Path) -> AgentSelection:
             continue
         if chosen:
             raise UsageError(
-                f"two profiles at once: {chosen.name} and {name}", hint="name one, and agents"
+                f"two profiles at once: {chosen.name} and {name}",
+                hint="name one profile; agents can be added to it",
             )
         chosen = profile
         meant = AgentSelection(profile.agents) if profile.agents else _default(config, profile)
         names += meant.names
         substitutes = meant.substitutes
     if not names:
-        raise UsageError("no agent is named", hint="`tillerman agents` lists them")
+        raise UsageError("no agent given", hint="`tillerman agents` lists them")
     unique = tuple(dict.fromkeys(names))
     return AgentSelection(unique, chosen, substitutes if len(unique) == 1 else ())
 

@@ -45,12 +45,12 @@ async def probe_gate(agent: Agent, program: str, version: str) -> GateReport:
     name = agent.info.name
     stage = setups().get(name)
     if stage is None:
-        return GateReport(name, version, problem="it cannot be put before a scripted model")
+        return GateReport(name, version, problem="it cannot be run with a scripted model")
     try:
         async with asyncio.timeout(PATIENCE):
             songs = await _sung(agent, stage, program, version)
     except TimeoutError:
-        return GateReport(name, version, problem=f"its canaries took longer than {PATIENCE:g} s")
+        return GateReport(name, version, problem=f"its probes exceeded {PATIENCE:g} s")
     except TillermanError as error:
         return GateReport(name, version, problem=error.message)
     from tillerman.testing.gate_probe.probes import holds

@@ -77,7 +77,9 @@ def _folder(cwd: Path | str) -> Path:
     try:
         return Path(cwd).resolve()
     except FileNotFoundError:
-        raise UsageError("the current folder is gone", hint="`cd` to one that is there") from None
+        raise UsageError(
+            "the current folder no longer exists", hint="`cd` to an existing folder"
+        ) from None
 
 
 def _open_store(path: Path) -> tuple[Database, SalvageReport | None]:
@@ -148,8 +150,8 @@ class Harness:
             return await self.sessions.start(*made, title=title, settings={"served": True})
         if row.agent != INFO.name or Path(row.cwd) != made.spec.cwd:
             raise UsageError(
-                f"session {row.id} was no server of {folder}",
-                hint="leave out --resume, or go to the folder that it served",
+                f"session {row.id} is not an MCP server session of {folder}",
+                hint="omit --resume, or run it in the folder of that session",
             )
         return await self.sessions.resume(row, *made)
 
@@ -162,7 +164,7 @@ class Harness:
         row = self._at_home(session)
         if row.settings.get("served"):
             raise UsageError(
-                f"session {row.id} is of an MCP client, with no agent to go on",
+                f"session {row.id} belongs to an MCP client and has no agent to resume",
                 hint=f"`tillerman mcp serve --resume {row.id}` serves it again",
             )
         if fork:
@@ -199,8 +201,8 @@ class Harness:
         who = select_agents(config, agent, None, Path(row.cwd))
         if who.names[0] == row.agent:
             raise UsageError(
-                f"session {row.id} is with {row.agent} already",
-                hint=f"`tillerman run --resume {row.id}` goes on with it",
+                f"session {row.id} already uses {row.agent}",
+                hint=f"`tillerman run --resume {row.id}` resumes it",
             )
         kept = _kept(row)
         del kept["accept_advisory"]  # accepted for the previous agent only
@@ -219,8 +221,8 @@ class Harness:
         row = self.find(session)
         if not Path(row.cwd).is_dir():
             raise UsageError(
-                f"the folder of session {row.id} is gone: {row.cwd}",
-                hint=f"`tillerman sessions show {row.id}` still shows what was said",
+                f"the folder of session {row.id} no longer exists: {row.cwd}",
+                hint=f"`tillerman sessions show {row.id}` still shows its log",
             )
         return row
 
@@ -294,7 +296,7 @@ class Harness:
             return launch_plan(config, agent, **wishes)
         name, _, argument = agent.partition(":")
         if argument and name != "replay":
-            raise UsageError(f"agent {name!r} takes no `:{argument}`")
+            raise UsageError(f"agent {name!r} does not accept `:{argument}`")
         if argument:
             options = {**wishes.get("options", {}), "file": str(self._recording(argument))}
             wishes = {**wishes, "options": options}
@@ -355,10 +357,10 @@ def _roster_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[No
     try:
         if found := profile(config.paths, Path(row.cwd), str(name)):
             return AgentSelection(tuple(names), found), []
-        why = "it is gone"
+        why = "it no longer exists"
     except ConfigError as error:
         why = error.message
-    text = f"the session goes on without profile {name}: {why}"
+    text = f"the session continues without profile {name}: {why}"
     return AgentSelection(tuple(names)), [Notice(level="warning", kind="settings", text=text)]
 
 

@@ -167,14 +167,14 @@ def _refused_tools(agent: Agent, spec: SessionSpec, *, asked: bool) -> list[str]
     name = agent.info.name
     if SERVER in spec.tools.servers:
         raise UsageError(
-            f"an MCP server is called {SERVER!r} already",
-            hint=f"tillerman's own tools have that name: use another one in --mcp-config ({name})",
+            f"an MCP server is already named {SERVER!r}",
+            hint=f"tillerman's tools use that name: choose another one in --mcp-config ({name})",
         )
     if "mcp" in agent.info.can:
         return []
     if asked:
-        raise Unsupported(name, "MCP servers, and so none of tillerman's tools")
-    return [f"{name} takes no MCP servers: it gets none of tillerman's tools"]
+        raise Unsupported(name, "MCP servers, so it cannot use tillerman's tools")
+    return [f"{name} does not support MCP servers, so it cannot use tillerman's tools"]
 
 
 def _answer_format(agent: Agent, given: dict[str, Any], repair: bool) -> AnswerFormat | None:
@@ -197,7 +197,7 @@ def _withheld(agent: Agent, passed: Mapping[str, str]) -> list[str]:
         return []
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     shown = ", ".join(sorted(names)[:_NAMED])
-    return [f"{agent.info.name} does not get {shown}{more}: --env NAME passes a variable on"]
+    return [f"{agent.info.name} does not receive {shown}{more}: pass a variable with --env NAME"]
 
 
 def _choose_model(
@@ -217,7 +217,7 @@ def _choose_model(
         theirs = models.whose(model)
         if theirs and name not in theirs:
             given.pop("model", None)
-            return [f"{model} is a model of {', '.join(theirs)}: {name} chooses its own"]
+            return [f"{model} is a model of {', '.join(theirs)}: {name} uses its default model"]
     own = models.own(name, model)
     given["model"] = own.name
     return [own.warning] if own.warning else []
@@ -251,14 +251,14 @@ def _refuse_vain_limits(agent: Agent, limits: TurnLimits) -> None:
     """Refuses limits that cannot be enforced because the agent reports no usage."""
     can = agent.info.can
     vain = {
-        "a limit on cost": limits.cost is not None and can.isdisjoint({"usage", "limits"}),
-        "a limit on tokens": limits.tokens is not None and "usage" not in can,
+        "--max-cost": limits.cost is not None and can.isdisjoint({"usage", "limits"}),
+        "--max-tokens": limits.tokens is not None and "usage" not in can,
     }
     for feature in (name for name, is_vain in vain.items() if is_vain):
         raise Unsupported(
             agent.info.name,
-            f"{feature}, since it does not tell what it uses",
-            hint="limit it by --max-turns or --timeout",
+            f"{feature}: it reports no usage, so the limit cannot be enforced",
+            hint="use --max-turns or --timeout instead",
         )
 
 
@@ -273,8 +273,8 @@ def _refuse_unpriced(agent: Agent, config: Config, model: str | None, limits: Tu
     if load_models(config.models).price(model) is None:
         raise Unsupported(
             agent.info.name,
-            f"a limit on cost with {model}: it reports no cost, and no price is known",
-            hint="give the price under [models] in the config, limit it by --max-tokens, or go on "
+            f"--max-cost with {model}: it reports no cost, and no price is known",
+            hint="set its price under [models] in the config, use --max-tokens, or continue "
             "without the limit: --accept-unpriced",
         )
 

@@ -66,7 +66,7 @@ class BackupJournal:
             if not _locked(lock, patience):
                 owner = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
                 raise ConfigError(
-                    f"another tillerman (process {owner or 'unknown'}) has its hooks in {file}",
+                    f"another tillerman (process {owner or 'unknown'}) has hooks in {file}",
                     hint="wait for its session to end",
                 )
             os.truncate(lock, 0)

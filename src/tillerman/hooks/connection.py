@@ -158,7 +158,7 @@ class HookConnection(asyncio.Protocol):
         self._reception.held += question.length
         if self._reception.held > self._reception.limits.held:
             self._settle()
-            self._send(refusal("too much is asked at once"))
+            self._send(refusal("too many requests at once"))
 
     def _ask(self, question: ShimQuestion) -> None:
         self._asked = HookAsked(self, question, bytes(self._came))
@@ -166,7 +166,7 @@ class HookConnection(asyncio.Protocol):
         self._reception.open += 1
         self._expect(question.deadline)
         if self._reception.open > self._reception.limits.asks:
-            self.answer(refusal("too many questions are open"))
+            self.answer(refusal("too many open requests"))
         else:
             self._reception.asked(self._asked)
 

@@ -101,20 +101,20 @@ def repair(journal: BackupJournal) -> dict[str, Outcome]:
 def _install(hooks: Hooks, file: Path, journal: BackupJournal, *, stays: bool) -> BackupRecord:
     if journal.get(file):
         raise ConfigError(
-            f"{file} has hooks of tillerman already",
-            hint=f"`tillerman hooks remove {hooks.agent}` takes them out",
+            f"{file} already has hooks of tillerman",
+            hint=f"`tillerman hooks remove {hooks.agent}` removes them",
         )
     if file.is_file() and file.stat().st_nlink > 1:
         raise ConfigError(
-            f"{file} has another name by a hard link, which a new file would not keep",
-            hint="make it a symbolic link, or a file of its own; it was not touched",
+            f"{file} has other hard links, which would be lost when the file is replaced",
+            hint="make it a symbolic link, or a separate file; it was not changed",
         )
     try:
         original = _before(hooks, _read(file))
         written = _written(hooks, original)
     except Invalid as error:
         raise ConfigError(
-            f"{file} cannot be merged with: {error}", hint="mend the file; it was not touched"
+            f"hooks cannot be added to {file}: {error}", hint="fix the file; it was not changed"
         ) from None
     record = BackupRecord(
         agent=hooks.agent,
@@ -158,7 +158,7 @@ def _written(hooks: Hooks, original: bytes | None) -> bytes:
         frame = dict(hooks.frame)
         return texts.added(original, hooks.entries, frame, comments=hooks.comments)
     if original is not None:
-        raise Invalid("it is there, and not ours")
+        raise Invalid("it exists and is not from tillerman")
     return hooks.whole
 
 
@@ -195,8 +195,8 @@ def _without_ours(record: BackupRecord, found: bytes) -> bytes | None:
         bare = texts.is_bare(left, record.frame, comments=record.comments)
     except Invalid as error:
         raise ConfigError(
-            f"{record.file} was edited and cannot be read any more: {error}",
-            hint="mend it and try again, or take out the hooks of tillerman by hand",
+            f"{record.file} was edited and can no longer be parsed: {error}",
+            hint="fix it and try again, or remove tillerman's hooks by hand",
         ) from None
     return None if record.original is None and bare else left
 
@@ -216,8 +216,8 @@ def _followed(hooks: Hooks) -> Path:
     file = Path(os.path.realpath(hooks.file))
     if hooks.within and not file.is_relative_to(os.path.realpath(hooks.within)):
         raise ConfigError(
-            f"{hooks.file} leads out of the project, to {file}",
-            hint=f"`tillerman hooks install --user {hooks.agent}` sets them for all your projects",
+            f"{hooks.file} points outside the project, to {file}",
+            hint=f"`tillerman hooks install --user {hooks.agent}` installs them in all projects",
         )
     return file
 

@@ -20,7 +20,7 @@ from tillerman.hooks.install import Hooks
 from tillerman.hooks.jsonc_editor import Invalid, parse
 
 TIMEOUT = 60  # seconds that the CLI waits; `tillerman hook` gives up long before
-_STRAY = "hooks of tillerman for another folder; install them anew, or remove them"
+_STRAY = "hooks of tillerman for another folder; reinstall or remove them"
 
 Scope = Literal["project", "user"]
 State = Literal["installed", "changed", "absent"]
@@ -133,7 +133,7 @@ def _of_code(said: HookStatus, found: bytes | None, written: bytes, is_ours: boo
         return said
     if is_our_code(found, said.agent):
         return _with(said, problem=_STRAY)
-    return _with(said, problem="a file that is not ours is in its place")
+    return _with(said, problem="a file that is not from tillerman is in its place")
 
 
 def _stray(hooks: Hooks, found: bytes | None) -> str:

@@ -47,7 +47,7 @@ def parse(text: str, *, comments: bool = False) -> JsonNode:
     reader = _Reader(text, comments)
     node = reader.value(reader.skip(0), 0)
     if (end := reader.skip(node.end)) != len(text):
-        raise reader.error(end, "something follows the value")
+        raise reader.error(end, "unexpected text after the value")
     return node
 
 

@@ -27,7 +27,7 @@ def peer_of(connection: socket.socket) -> PeerCredentials:
         pid = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID)
         return PeerCredentials(pid, uid)
     if not hasattr(socket, "SO_PEERCRED"):
-        raise OSError("this system does not tell who is at the other end of a socket")
+        raise OSError("this system does not report the peer of a socket")
     told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, uid, _ = struct.unpack("3i", told)
     return PeerCredentials(pid, uid)

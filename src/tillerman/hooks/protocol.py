@@ -78,6 +78,6 @@ def write_answer(token: bytes, nonce: bytes, reply: HookReply) -> bytes:
     if len(reply.stdout) + len(reply.stderr) > REPLY_CAP:
         reply = refusal("the answer is too long for a hook")
     if reply.exit not in range(256):
-        reply = refusal(f"no program ends with {reply.exit}")
+        reply = refusal(f"invalid exit code {reply.exit}")
     sizes = f"{reply.exit} {len(reply.stdout)} {len(reply.stderr)}".encode()
     return b"tillerman1 %b %b %b\n%b%b" % (token, nonce, sizes, reply.stdout, reply.stderr)

@@ -87,17 +87,17 @@ def is_bare(data: bytes, frame: Table, *, comments: bool = False) -> bool:
 def _with(text: str, event: str, entry: str, comments: bool) -> str:
     top = parse(text, comments=comments)
     if not isinstance(top.value, dict):
-        raise Invalid("it is no object")
+        raise Invalid("it is not an object")
     if "hooks" not in top.value:
         return _append(text, top, f'"hooks": {{{json.dumps(event)}: [{entry}]}}')
     hooks = top.value["hooks"].node
     if not isinstance(hooks.value, dict):
-        raise Invalid("`hooks` is no object")
+        raise Invalid("`hooks` is not an object")
     if event not in hooks.value:
         return _append(text, hooks, f"{json.dumps(event)}: [{entry}]")
     found = hooks.value[event].node
     if not isinstance(found.value, list):
-        raise Invalid(f"`hooks.{event}` is no list")
+        raise Invalid(f"`hooks.{event}` is not a list")
     return _append(text, found, entry)
 
 

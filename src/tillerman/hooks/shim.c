@@ -121,16 +121,16 @@ static int is_ours_alone(int fd, mode_t type) {
 static void enter(const char *folder, char ask[TOKEN + 1], char answer[TOKEN + 1]) {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        give_up("tillerman is not there: its folder cannot be opened");
+        give_up("tillerman is not running: its folder cannot be opened");
     if (!is_ours_alone(fd, S_IFDIR))
-        give_up("tillerman's folder is not for this user alone");
+        give_up("tillerman's folder is accessible to other users");
     if (fchdir(fd))
         give_up("tillerman's folder cannot be entered");
     int key = openat(fd, "key", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (key < 0)
-        give_up("tillerman is not there: its key cannot be opened");
+        give_up("tillerman is not running: its key cannot be opened");
     if (!is_ours_alone(key, S_IFREG))
-        give_up("tillerman's key is not for this user alone");
+        give_up("tillerman's key is accessible to other users");
     char text[2 * TOKEN + 3];
     ssize_t size = read(key, text, sizeof text);
     if (size != 2 * TOKEN + 2 || text[TOKEN] != ' ' || text[2 * TOKEN + 1] != '\n')
@@ -157,19 +157,19 @@ static int is_us(int fd) {
 static int meet(void) {
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     if (fd < 0)
-        give_up("no socket can be made");
+        give_up("no socket can be created");
     struct sockaddr_un where = {.sun_family = AF_UNIX, .sun_path = "socket"};
     if (connect(fd, (struct sockaddr *)&where, sizeof where))
-        give_up("tillerman is not there: nobody listens on its socket");
+        give_up("tillerman is not running: its socket does not accept connections");
     if (!is_us(fd))
-        give_up("somebody else listens in tillerman's place");
+        give_up("another program listens in place of tillerman");
     return fd;
 }
 
 static void make_nonce(char nonce[NONCE + 1]) {
     unsigned char random[NONCE / 2];
     if (getentropy(random, sizeof random))
-        give_up("no random numbers can be had");
+        give_up("no random numbers are available");
     for (size_t i = 0; i < sizeof random; i++)
         snprintf(nonce + 2 * i, 3, "%02x", random[i]);
 }
@@ -215,7 +215,7 @@ int main(int argc, char **argv) {
     question.at = malloc(question.room = PIECE);
     if (!question.at)
         give_up("out of memory");
-    read_all(0, &question, HEAD_ROOM + PAYLOAD_CAP, "the hook was told too much");
+    read_all(0, &question, HEAD_ROOM + PAYLOAD_CAP, "the hook's input is too long");
 
     char ask[TOKEN + 1], answer[TOKEN + 1], nonce[NONCE + 1], head[HEAD_ROOM];
     enter(argv[1], ask, answer);
@@ -228,7 +228,7 @@ int main(int argc, char **argv) {
     char *begin = question.at + HEAD_ROOM - length;
     memcpy(begin, head, (size_t)length);
     if (write_all(fd, begin, question.size - HEAD_ROOM + (size_t)length))
-        give_up("tillerman did not take the question");
+        give_up("tillerman did not accept the request");
 
     struct bytes heard = {0};
     read_all(fd, &heard, REPLY_CAP, "the answer is too long");

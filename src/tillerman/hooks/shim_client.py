@@ -40,7 +40,7 @@ def main(words: list[str]) -> None:
             os.fstat(number)  # must be open: otherwise the socket could get its number and output
         limit = float(seconds)
         if not 0 < limit <= 86400:
-            raise ShimError(f"no deadline: {seconds}")
+            raise ShimError(f"invalid deadline: {seconds}")
         _thread.start_new_thread(watch, (limit, observing))
         payload = read_stdin()
         ask, answer = enter(folder)
@@ -55,7 +55,7 @@ def main(words: list[str]) -> None:
         write(1, out)
         write(2, error)
     except OSError as why:
-        code = trouble(f"tillerman could not be asked: {why}", observing=observing)
+        code = trouble(f"tillerman could not be reached: {why}", observing=observing)
     except BaseException as why:  # a traceback would exit with 1, which does not block
         code = trouble(str(why) or type(why).__name__, observing=observing)
     os._exit(code)
@@ -84,7 +84,7 @@ def read_stdin() -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > PAYLOAD_CAP:
-            raise ShimError("the hook was told too much")
+            raise ShimError("the hook's input is too long")
     return b"".join(pieces)
 
 
@@ -108,7 +108,7 @@ def enter(folder: str) -> tuple[str, str]:
 def check_owner(number: int, name: str) -> None:
     found = os.fstat(number)
     if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise ShimError(f"{name} is not for this user alone")
+        raise ShimError(f"{name} is accessible to other users")
 
 
 def meet() -> tuple[_socket.socket, int]:
@@ -132,7 +132,7 @@ def connect_here() -> _socket.socket:
     else:
         told = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # pid, uid, gid
     if int.from_bytes(told[4:8], sys.byteorder) != os.geteuid():
-        raise ShimError("somebody else listens in the server's place")
+        raise ShimError("another program listens in place of the server")
     return connection
 
 

@@ -114,9 +114,7 @@ class DirectCalls:
             answer = msgspec.json.encode({"jsonrpc": "2.0", "id": call.id, "result": result(done)})
         except Exception:
             _logger.exception("%s failed", call.params.name)
-            answer = _error(
-                call.id, INTERNAL_ERROR, "tillerman failed at this, by a bug of its own"
-            )
+            answer = _error(call.id, INTERNAL_ERROR, "internal error in tillerman")
         finally:
             self._running.pop(key, None)
         await write(answer)

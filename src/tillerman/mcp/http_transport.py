@@ -42,7 +42,9 @@ def token(path: Path) -> str:
     found = path.stat()
     said = path.read_text().strip()
     if found.st_uid != os.getuid() or found.st_mode & 0o077 or len(said) < 64:
-        raise UsageError(f"{path} is no token of yours alone", hint="delete it: a new one is made")
+        raise UsageError(
+            f"{path} is not a private token file", hint="delete it, and a new one is created"
+        )
     return said
 
 
@@ -54,7 +56,9 @@ def listen(port: int) -> socket.socket:
         listener.listen()  # clients may connect as soon as the port is known
     except (OSError, OverflowError) as error:
         listener.close()
-        raise UsageError(f"cannot listen on port {port}: {error}", hint="take another") from None
+        raise UsageError(
+            f"cannot listen on port {port}: {error}", hint="use another port"
+        ) from None
     return listener
 
 

@@ -35,7 +35,7 @@ class TooLong(ValueError):
     """A line above the size limit, with its two ends."""
 
     def __init__(self, first: bytes, last: bytes) -> None:
-        super().__init__(f"the line is longer than {LONGEST_LINE} bytes: write less at once")
+        super().__init__(f"the line is longer than {LONGEST_LINE} bytes: send less at once")
         self.first = first
         self.last = last
 
@@ -146,13 +146,13 @@ def _complaint(line: bytes | TooLong, error: ValueError) -> JSONRPCError:
     try:
         told = json.dumps(json.loads(line), ensure_ascii=False)
     except (json.JSONDecodeError, UnicodeDecodeError):
-        return _refused(None, PARSE_ERROR, "the line is no JSON")
+        return _refused(None, PARSE_ERROR, "the line is not JSON")
     except (ValueError, RecursionError):
-        why = "the line is nested too deep, or holds a number too long"
+        why = "the line is nested too deeply, or contains a number that is too long"
         return _refused(_id_at_end(line), PARSE_ERROR, why)
     if _whole(told):
-        return _refused(_id_of(line), INVALID_REQUEST, "the line is no request of JSON-RPC 2.0")
-    why = "the line holds half a character: a surrogate without its other half"
+        return _refused(_id_of(line), INVALID_REQUEST, "the line is not a JSON-RPC 2.0 request")
+    why = "the line contains an unpaired surrogate"
     return _refused(_id_of(line), PARSE_ERROR, why)
 
 

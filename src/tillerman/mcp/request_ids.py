@@ -13,7 +13,7 @@ import msgspec
 from mcp_types import INVALID_REQUEST
 from msgspec import UNSET, Raw, UnsetType
 
-WHY = "the id of a request is a string or an integer of at most 100 digits"
+WHY = "a request id must be a string, or an integer of at most 100 digits"
 _INTEGER = re.compile(rb"-?[0-9]{1,100}")
 _NUMBER = re.compile(rb"-?[0-9.eE+-]{1,100}")
 

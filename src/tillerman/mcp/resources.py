@@ -51,6 +51,6 @@ async def read(bench: ToolRunner, uri: str, caller: Caller) -> types.ReadResourc
     elif match := _OUTPUT.fullmatch(uri):
         text = await bench.output(match["id"], match["stream"], caller)
     else:
-        raise Refused(f"there is no resource {uri}", hint="resources/list tells them")
+        raise Refused(f"unknown resource: {uri}", hint="see resources/list")
     contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)
     return types.ReadResourceResult(contents=[contents])

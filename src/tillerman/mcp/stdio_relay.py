@@ -13,7 +13,7 @@ import select
 import sys
 
 CHUNK = 65536
-CLOSED = "it ended, or does not admit this process"
+CLOSED = "it ended, or rejects this process"
 
 
 def main(path: str) -> int:
@@ -47,7 +47,7 @@ def main(path: str) -> int:
 
 
 def gone(why: str) -> int:
-    print(f"tillerman: the session is gone: {why}", file=sys.stderr)
+    print(f"tillerman: the session is not available: {why}", file=sys.stderr)
     return 1
 
 

@@ -69,8 +69,8 @@ def _refuse_twice(sessions: Sessions, agent: str, native: NativeSession) -> None
     for row in sessions.catalog.list(agent=agent, limit=_MOST):
         if row.native_id == native.native_id and row.forked_from is None:
             raise UsageError(
-                f"session {row.id} is that conversation already",
-                hint=f"`tillerman run --resume {row.id}` goes on with it",
+                f"this conversation is already session {row.id}",
+                hint=f"`tillerman run --resume {row.id}` resumes it",
             )
 
 

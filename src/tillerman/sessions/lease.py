@@ -43,8 +43,8 @@ def _open(path: Path) -> int:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
         raise StoreReadOnly(
-            f"no session can run: {path} cannot be written: {error.strerror}",
-            hint="check who owns the folder; what is stored there can still be listed and shown",
+            f"cannot start a session: {path} is not writable: {error.strerror}",
+            hint="check the owner of the folder; stored sessions can still be listed and shown",
         ) from error
 
 

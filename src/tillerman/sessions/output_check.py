@@ -72,8 +72,8 @@ def check_schema(schema: Any) -> None:
     except SchemaError as error:
         where = "/".join(map(str, error.path))
         raise UsageError(
-            f"the output schema is no JSON Schema: {_cut(error.message)}",
-            hint=f"look at {where} in it" if where else "",
+            f"the output schema is not a valid JSON Schema: {_cut(error.message)}",
+            hint=f"check {where} in the schema" if where else "",
         ) from None
 
 
@@ -103,8 +103,8 @@ def _validator(schema: Any) -> Any:
 def _mismatch(problem: str) -> Failure:
     return Failure(
         kind="schema_mismatch",
-        message=f"the answer does not fit the output schema: {problem}",
-        hint="prompt again, let it be repaired with --repair-output, or relax the schema",
+        message=f"the answer does not match the output schema: {problem}",
+        hint="prompt again, retry automatically with --repair-output, or relax the schema",
     )
 
 

@@ -53,13 +53,13 @@ class Recovery:
 
     async def end_turn(self, row: SessionRow) -> None:
         if row.open_turn is not None:
-            what = "the process that ran this session ended in the middle of the turn"
+            what = "the process that ran this session ended during the turn"
             if row.forked_from and not self._catalog.native_ids(row.id):
-                what = "this copy was made in the middle of the turn"
+                what = "this session was forked during the turn"
             failure = Failure(
                 kind="harness_died",
                 message=what,
-                hint=f"`tillerman run --resume {row.id}` goes on from here",
+                hint=f"`tillerman run --resume {row.id}` continues from here",
             )
             await self._append(row, row.open_turn, [TurnEnded(reason="failed", failure=failure)])
         await asyncio.wrap_future(self._catalog.update(row.id, owner_socket=None, owner_pid=None))
@@ -102,7 +102,8 @@ class Recovery:
         lease = SessionLease.take(self._paths.leases, session)
         if lease is None:
             raise SessionBusy(
-                f"session {session} changes hands just now", hint="try again in a moment"
+                f"session {session} is being taken over by another process",
+                hint="try again in a moment",
             )
         try:
             yield self._catalog.get(session)

@@ -124,8 +124,8 @@ class Sessions:
         lease = SessionLease.take(self._paths.leases, row.id)
         if lease is None:
             raise SessionBusy(
-                f"session {row.id} is run by process {row.owner_pid}",
-                hint=f"`tillerman sessions follow {row.id}` watches it",
+                f"session {row.id} is already running in process {row.owner_pid}",
+                hint=f"`tillerman sessions follow {row.id}` follows it",
             )
         await self.leftovers.end_turn(row)
         await self.leftovers.withdraw(self.catalog.get(row.id))

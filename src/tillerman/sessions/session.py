@@ -228,8 +228,8 @@ class AttachedSession:
     async def _call(self, call: Call) -> None:
         if not await self._reach(call):
             raise SessionError(
-                f"nobody runs session {self.id} now",
-                hint=f"`tillerman run --resume {self.id}` does",
+                f"session {self.id} is not running",
+                hint=f"`tillerman run --resume {self.id}` resumes it",
             )
 
     async def _reach(self, call: Call) -> bool:
@@ -246,7 +246,7 @@ class AttachedSession:
 
 def last_result(transcript: Transcript) -> Result:
     if not transcript.turns:
-        raise SessionError("this session has no turn yet")
+        raise SessionError("this session has no turns yet")
     from tillerman.core.transcript.turn_result import result
 
     return result(transcript, transcript.turns[-1])

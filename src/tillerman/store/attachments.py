@@ -39,7 +39,7 @@ class AttachmentStore:
             return None
         data: bytes = rows[0][0]
         if hashlib.sha256(data).hexdigest() != name:
-            raise self._database.damaged(f"attachment {name} is not what it was")
+            raise self._database.damaged(f"attachment {name} has changed")
         return data
 
 

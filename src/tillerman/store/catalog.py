@@ -57,8 +57,8 @@ class Catalog:
                 return row
             case _:
                 raise SessionError(
-                    f"several sessions begin with {name!r}",
-                    hint=f"say more of it: {', '.join(row.id for row in found)}",
+                    f"{name!r} matches several sessions",
+                    hint=f"use more characters: {', '.join(row.id for row in found)}",
                 )
 
     def list(
@@ -139,7 +139,7 @@ class Catalog:
     def update(self, session: str, **fields: Any) -> Future[None]:
         """Changes fields that no entry records: title, agent, model, mode, owner, settings."""
         if unknown := fields.keys() - CHANGEABLE:
-            raise TypeError(f"{sorted(unknown)} cannot be changed by hand")
+            raise TypeError(f"{sorted(unknown)} cannot be changed")
         values = {name: bindable(value) for name, value in fields.items()}
         assignments = ", ".join(f"{name} = ?" for name in values)
 

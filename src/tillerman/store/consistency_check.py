@@ -27,15 +27,15 @@ class LogCheck:
         read, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
         read = max(read, 0)
         if read < self._committed:
-            return f"its write-ahead log held {self._committed} pages, of which {read} can be read"
+            return f"only {read} of {self._committed} pages of its write-ahead log can be read"
         if not self._log.holds_frames:
             return ""
         if not self._log.header_whole:
-            return "the beginning of its write-ahead log is broken"
+            return "the start of its write-ahead log is damaged"
         unread = [frame for frame in self._log.frames() if frame.number > read]
         # A power cut leaves one torn transaction, and no frame after its commit mark.
         if any(frame.commits for frame in unread[:-1]):
-            return f"{len(unread)} pages of its write-ahead log stand behind a broken one"
+            return f"{len(unread)} pages of its write-ahead log follow a damaged one"
         return ""
 
 
@@ -46,7 +46,7 @@ def damaged_schema(connection: apsw.Connection) -> str:
     schema = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'"
     same = set(connection.execute(schema)) == set(fresh.execute(schema))
     fresh.close()
-    return "" if same else "its tables are not as they were made"
+    return "" if same else "its tables do not match the schema"
 
 
 def damaged_list(connection: apsw.Connection) -> str:

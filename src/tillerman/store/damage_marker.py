@@ -24,7 +24,7 @@ class DamageMarker:
             try:
                 note = msgspec.json.decode(self._file.read_bytes(), type=_Note)
             except msgspec.MsgspecError:
-                note = _Note("a mark beside it says so")
+                note = _Note("it was marked as damaged")
         self.why = note.why
         self.aside = Path(note.aside) if note.aside and Path(note.aside).is_dir() else None
 
@@ -48,4 +48,6 @@ def damaged(path: Path, why: str) -> StoreDamaged:
     if not mark.why:
         with contextlib.suppress(OSError):  # if the mark cannot be written, damage is found again
             mark.set(why)
-    return StoreDamaged(f"{path} is damaged: {why}", hint="the next start saves what can be read")
+    return StoreDamaged(
+        f"{path} is damaged: {why}", hint="the next start recovers what can be read"
+    )

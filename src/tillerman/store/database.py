@@ -95,15 +95,15 @@ class Database:
         if found != migrations.NEWEST:
             database.close()
             raise StoreReadOnly(
-                f"{path} is of an older tillerman (schema {found}), and cannot be written",
-                hint="make it writable once, so that it can be brought up to date",
+                f"{path} was written by an older tillerman (schema {found}) and is not writable",
+                hint="make it writable, so that it can be migrated",
             )
         return database
 
     @classmethod
     def _open_to_read(cls, path: Path) -> Database:
         if not path.exists():
-            raise StoreError(f"there is no store at {path}", hint="the first session makes it")
+            raise StoreError(f"there is no store at {path}", hint="the first session creates it")
         lock = _lock_to_read(path)
         database = cls(path, lock, None)
         try:
@@ -282,21 +282,22 @@ def _connect_to_read(path: Path) -> apsw.Connection:
 
 def _read_only(path: Path) -> StoreReadOnly:
     return StoreReadOnly(
-        f"{path} is open for reading only", hint="check who owns the file and its folder"
+        f"{path} is open read-only", hint="check the owner of the file and its folder"
     )
 
 
 def _cannot_open(file: Path, error: OSError) -> StoreError:
     denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     return (StoreReadOnly if denied else StoreError)(
-        f"{file} cannot be opened: {error.strerror}", hint="check who owns the file and its folder"
+        f"{file} cannot be opened: {error.strerror}",
+        hint="check the owner of the file and its folder",
     )
 
 
 def _emptied(path: Path, lock: int) -> str:
     """Detects a truncated file: SQLite treats an almost empty file as new, even if it held data."""
     before = path.stat().st_size < PAGE and os.pread(lock, len(HELD_DATA), 0) == HELD_DATA
-    return "it is empty, and was not" if before else ""
+    return "it is unexpectedly empty" if before else ""
 
 
 def _connect(path: Path, reserve: DiskReserve, log_check: LogCheck | None) -> apsw.Connection:
@@ -338,7 +339,7 @@ def _prepare(connection: apsw.Connection, path: Path, log_check: LogCheck | None
         raise damaged(path, why)
     migrations.migrate(connection, str(path))
     if connection.readonly("main"):
-        raise damaged(path, "its header says that nobody may write it")
+        raise damaged(path, "its header marks it as read-only")
     if log_check and (why := damaged_schema(connection) or damaged_list(connection)):
         raise damaged(path, why)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)

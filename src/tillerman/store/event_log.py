@@ -164,7 +164,7 @@ class _Batch:
         if not self._rows:
             return
         if len(sessions) > 1:
-            raise StoreError(f"one append holds entries of {len(sessions)} sessions")
+            raise StoreError(f"one append has entries of {len(sessions)} sessions")
         (self._session,) = sessions
         first = self._rows[0][0]
         if [row[0] for row in self._rows] != list(range(first, first + len(self._rows))):
@@ -212,7 +212,7 @@ class _Batch:
             ).fetchall()
             if stored != known:
                 raise StoreError(
-                    f"session {self._session} has other entries from number {first} on",
+                    f"session {self._session} has different entries from number {first}",
                     hint="two processes wrote the same session; only its owner may",
                 )
         return rows[len(known) :]

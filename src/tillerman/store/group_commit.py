@@ -189,9 +189,9 @@ class Writer:
                 refused.job.future.set_exception(refused.error)
             except apsw.BusyError:
                 if self._closing:
-                    busy = StoreError(f"another process holds {self._path} locked")
+                    busy = StoreError(f"another process has locked {self._path}")
                     return self._give_up(group, busy)
-                _logger.warning("another process holds %s locked; waiting on", self._path)
+                _logger.warning("another process has locked %s; waiting", self._path)
             except apsw.Error as error:
                 if not is_full(self._connection, error):
                     return self._fail(explain(error, self._path), group)
@@ -288,11 +288,12 @@ def explain(error: Exception, path: Path) -> TillermanError:
         case apsw.IOError():
             return StoreError(
                 f"the disk under {path} failed: {str(error) or 'input/output error'}",
-                hint="nothing was acknowledged since; check the disk, then start again",
+                hint="later entries were not stored; check the disk, then start again",
             )
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
             return StoreError(
-                f"{path} cannot be written: {error}", hint="check who owns the file and its folder"
+                f"{path} cannot be written: {error}",
+                hint="check the owner of the file and its folder",
             )
         case _:
             return StoreError(f"{path}: {error}")

@@ -178,13 +178,13 @@ def check(connection: apsw.Connection, name: str) -> None:
             raise apsw.CorruptError("its header is damaged")
         raise StoreError(
             f"{name} is the database of another program",
-            hint="move it away, or name another store",
+            hint="move it away, or use another store",
         )
     if found > NEWEST + FAR_AHEAD or (found < 1 and ours):
-        raise apsw.CorruptError(f"its schema cannot be number {found}")
+        raise apsw.CorruptError(f"its schema number {found} is invalid")
     if found > NEWEST:
         raise StoreNewer(
-            f"{name} was written by a newer tillerman (schema {found}; this one knows {NEWEST})",
+            f"{name} was written by a newer tillerman (schema {found}; this one supports {NEWEST})",
             hint="upgrade tillerman; nothing in the store was changed",
         )
 

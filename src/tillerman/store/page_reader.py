@@ -104,7 +104,7 @@ def _record(payload: bytes) -> tuple[Value, ...]:
         value, body = _value(payload, body, serial)
         values.append(value)
     if body != len(payload):
-        raise ValueError("not the length it says")
+        raise ValueError("length mismatch")
     return tuple(values)
 
 
@@ -120,7 +120,7 @@ def _value(payload: bytes, at: int, serial: int) -> tuple[Value, int]:
     if serial in (8, 9):
         return serial - 8, at
     if serial < 12:
-        raise ValueError("a type that is not in use")
+        raise ValueError("an unknown type")
     width = (serial - 12) // 2
     data = payload[at : at + width]
     return (data.decode() if serial % 2 else data), at + width

@@ -52,12 +52,12 @@ class SalvageReport(msgspec.Struct, frozen=True):
         lost = f"{self.lost_entries} lost" if self.lost_entries else "none known to be lost"
         text = (
             f"The store was damaged ({self.why}). Saved: {self.sessions} sessions with "
-            f"{self.entries} entries, {lost}. The damaged files are kept in {self.aside}."
+            f"{self.entries} entries, {lost}. The damaged files are in {self.aside}."
         )
         if self.lost_blocks:
-            text += f" Agents' own lines were lost in {self.lost_blocks} places."
+            text += f" Raw agent output was lost in {self.lost_blocks} places."
         if self.unnamed_sessions:
-            text += f" Sessions that lost their name: {', '.join(self.unnamed_sessions)}."
+            text += f" Sessions that lost their title: {', '.join(self.unnamed_sessions)}."
         return text
 
 
@@ -102,7 +102,7 @@ def _alone(path: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise StoreDamaged(
                 f"{path} is damaged, and other processes have it open",
-                hint="end every other tillerman process, then start again",
+                hint="stop all other tillerman processes, then start again",
             ) from error
         yield
     finally:

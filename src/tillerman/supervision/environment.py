@@ -90,8 +90,8 @@ def asked_for(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
         name, equals, value = word.partition("=")
         if not (_NAME if equals else _PATTERN).match(name) or "\0" in value:
             raise UsageError(
-                f"--env {name!r} does not name a variable",
-                hint="write --env NAME, --env PREFIX_* or --env NAME=VALUE",
+                f"--env {name!r} is not a variable name",
+                hint="use --env NAME, --env PREFIX_* or --env NAME=VALUE",
             )
         if equals:
             given[name] = value

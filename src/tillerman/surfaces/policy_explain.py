@@ -76,17 +76,19 @@ def _arguments(tool: str, given: str) -> dict[str, Any]:
     if tool == "Bash" and not given.lstrip().startswith('{"'):
         return {"command": given}
     example = """'{"file_path": "a.txt"}'"""
-    return json_object(given, "INPUT", hint=f"such as {example}; only Bash takes a bare command")
+    return json_object(
+        given, "INPUT", hint=f"for example {example}; only Bash accepts a bare command"
+    )
 
 
 def _refuse_misnamed(tool: str) -> None:
     if tool not in tools.TOOLS and (meant := _MEANT.get(tool.lower())):
-        raise UsageError(f"no tool is called {clean(tool)!r}", hint=f"did you mean {meant}?")
+        raise UsageError(f"unknown tool {clean(tool)!r}", hint=f"did you mean {meant}?")
 
 
 def notes(rules: Sequence[Rule], tightening: Sequence[Rule]) -> dict[int, str]:
     """Notes shown beside rules, by `id(rule)`: restricting-only and unreachable rules."""
-    told = {id(rule): "only where it is stricter" for rule in tightening}
+    told = {id(rule): "applies only if stricter" for rule in tightening}
     return told | {
         id(rule): f"never reached: see {formatting.one_line(first.name)}"
         for rule, first in _shadowed(rules)

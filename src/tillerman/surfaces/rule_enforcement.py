@@ -11,7 +11,7 @@ from tillerman.core.events import Enforced, PermissionRequested
 from tillerman.core.permission import Decision, DecisionContext, Policy, Rule
 
 GUARD = "guard.protected"
-NO_MOUNTS = "there is no supervision level with a mount namespace here"
+NO_MOUNTS = "no supervision level with a mount namespace is available here"
 
 
 def of_decision(
@@ -42,7 +42,7 @@ def protected_names(config: Config) -> Enforced:
         return Enforced("protected names", "restored", 'enforcement.protected is "watch"')
     if reason := mount_refusal(config):
         return Enforced("protected names", "restored", reason)
-    why = "mounted read-only where they exist and git does not track them; the others are restored"
+    why = "mounted read-only if they exist and are not tracked by git; others are restored"
     return Enforced("protected names", "enforced", why)
 
 
@@ -51,7 +51,7 @@ def denied_paths(config: Config) -> Enforced:
         return Enforced("denied paths", "advisory", 'enforcement.paths is "off"')
     if reason := mount_refusal(config):
         return Enforced("denied paths", "advisory", reason)
-    return Enforced("denied paths", "enforced", "hidden where git does not track them")
+    return Enforced("denied paths", "enforced", "hidden unless tracked by git")
 
 
 def mount_refusal(config: Config) -> str | None:
@@ -71,7 +71,7 @@ def _commands(rule: Rule, config: Config) -> Enforced:
     return Enforced(
         "denied commands",
         "enforced" if state.enforced else "advisory",
-        state.reason or "judged again when it is executed",
+        state.reason or "checked again when it is executed",
     )
 
 
@@ -82,11 +82,13 @@ def _paths(
     from tillerman.workspace.protection.git.index import tracked
 
     if not reads_denied([rule]):
-        return Enforced("denied paths", "advisory", "only rules that deny to read can hide files")
+        return Enforced("denied paths", "advisory", "only rules that deny reads can hide files")
     found = denied_paths(config)
     root = Path(context.cwd)
     inner = [os.path.relpath(path, root) for path in request.paths if path]
     known = tracked(str(root / ".git"), inner)
     if found.state == "enforced" and (known is None or known):
-        return Enforced("denied paths", "advisory", "git tracks it", tuple(sorted(known or inner)))
+        return Enforced(
+            "denied paths", "advisory", "it is tracked by git", tuple(sorted(known or inner))
+        )
     return found

@@ -46,9 +46,9 @@ async def run(management: AgentAdmin, agent: str, words: Sequence[str], told: Te
     if code in (-signal.SIGINT, CANCELLED):
         raise KeyboardInterrupt
     if code < 0:
-        raise AgentError(agent, f"`{said}` was ended by signal {-code}")
+        raise AgentError(agent, f"`{said}` was terminated by signal {-code}")
     if code:
-        raise AgentError(agent, f"`{said}` ended with {code}", hint=driver.info.sign_in)
+        raise AgentError(agent, f"`{said}` exited with {code}", hint=driver.info.sign_in)
 
 
 async def signed_in_now(management: AgentAdmin, agent: str) -> str:

@@ -127,24 +127,24 @@ def check_info(agent: Agent) -> None:
     if not info.title.strip():
         _fail("it has no title")
     if unknown := sorted(info.can - set(CAPABILITIES)):
-        _fail(f"it says it can {unknown}, which are no words of CAPABILITIES")
+        _fail(f"it declares {unknown}, which are not in CAPABILITIES")
     said = sorted(set(METHODS) & info.can)
     if missing := [word for word in said if not isinstance(agent, METHODS[word])]:
-        _fail(f"it says it can {missing} but has not the methods for it")
+        _fail(f"it declares {missing} but lacks the methods for it")
     if "fork" in info.can and "resume" not in info.can:
-        _fail("it says it can fork but not resume")
+        _fail("it declares fork but not resume")
     if info.binary and not info.install:
-        _fail(f"it needs {info.binary!r} but tells no command that installs it")
+        _fail(f"it needs {info.binary!r} but has no install command")
     if wrong := [name for name in info.variables if not re.fullmatch(r"[A-Z][A-Z0-9_]*\*?", name)]:
-        _fail(f"these are no names of variables: {wrong}")
+        _fail(f"these are not variable names: {wrong}")
     if unknown := sorted(info.asks - set(get_args(ToolClass))):
-        _fail(f"it declares that it asks before {unknown} calls, which are no classes of tools")
+        _fail(f"it declares that it asks before {unknown} calls, which are not tool classes")
     if not inspect.iscoroutinefunction(getattr(agent, "open", None)):
         _fail("its `open` is not an async method")
     if undeclared := undeclared_asks(info):
         warnings.warn(
             f"{info.name} is advisory: it does not declare in AgentInfo.asks that it asks before "
-            f"every {' and '.join(undeclared)} call, so that a session starts with it only under "
+            f"every {' and '.join(undeclared)} call, so a session starts with it only under "
             "--approve auto or --accept-advisory",
             AdvisoryAgent,
             stacklevel=3,
@@ -164,7 +164,7 @@ async def check_refusals(agent: Agent) -> None:
             pass
         except Exception as error:
             _fail(f"without {word!r} it must raise Unsupported for {asked}, not {error!r}")
-        _fail(f"it does not say it can {word!r}, yet takes {asked} instead of Unsupported")
+        _fail(f"it does not declare {word!r}, but accepts {asked} instead of raising Unsupported")
 
 
 async def check_scene(scene: Scenario) -> None:
@@ -189,21 +189,21 @@ class _EmptyHost(RecordedHost):
 def check_wire(agent: StdioAgent, far_side: FarSide | None = None) -> None:
     wire = agent.wire(SPEC)
     if wire.lifetime not in ("session", "turn"):
-        _fail(f"its wire lives for a {wire.lifetime!r}, not for a session or a turn")
+        _fail(f"its wire has lifetime {wire.lifetime!r}, not `session` or `turn`")
     if wire.lifetime == "turn" and "steer" in agent.info.can:
-        _fail("it says it can steer, but its process has heard all it will hear")
+        _fail("it declares steer, but its process accepts no further input")
     if TOKEN not in _sent(agent, SPEC, Prompt(TOKEN), far_side):
-        _fail("the words of a prompt do not reach its program")
+        _fail("the prompt does not reach its program")
     for word in sorted(agent.info.can & set(ASKED)):
         spec = with_options(SPEC, **ASKED[word])
         told, plain = (_sent(agent, one, PROMPT, far_side) for one in (spec, SPEC))
         sought = EFFORT if word == "effort" else TOKEN
         if told == plain or (sought not in told and word not in ("modes", "limits")):
-            _fail(f"it says it can {word!r}, but {ASKED[word]} does not reach its program")
+            _fail(f"it declares {word!r}, but {ASKED[word]} does not reach its program")
     if "images" in agent.info.can:
         data = base64.b64encode(IMAGE.data).decode()
         if data not in _sent(agent, SPEC, Prompt("look", (IMAGE,)), far_side):
-            _fail("it says it can take images, but their bytes do not reach its program")
+            _fail("it declares images, but their bytes do not reach its program")
     for line in NONSENSE:
         said = _decode(agent, line)
         if not said or not all(isinstance(one, Unrecognized) for one in said):
@@ -236,12 +236,12 @@ def check_decoding(agent: StdioAgent, recording: Recording) -> None:
     else:
         _check_understood(recording, said)
     if len(recording.parts) == 1 and _ends_unbegun(said):
-        _fail(f"{recording.name}: a turn ends that never began")
+        _fail(f"{recording.name}: a turn ends that never started")
     data = b"".join(line + b"\n" for line in recording.lines)
     whole = hear(agent, data, len(data) or 1)
     for size in CHUNKS:
         if hear(agent, data, size) != whole:
-            _fail(f"{recording.name}: chunks of {size} bytes give other events than the whole")
+            _fail(f"{recording.name}: chunks of {size} bytes give different events")
 
 
 def check_changes(agent: StdioAgent, recording: Recording, seen: set[tuple[str, ...]]) -> None:
@@ -262,7 +262,7 @@ async def check_cuts(agent: StdioAgent, recording: Recording, cuts: int) -> None
         if turns.open or turns.unbegun:
             _fail(
                 f"{recording.name}: cut after {offset} of {size} bytes, {turns.begun} turns began,"
-                f" {turns.open} did not end, {turns.unbegun} ended that never began;"
+                f" {turns.open} did not end, {turns.unbegun} ended that never started;"
                 f" the last events are {events[-3:]}"
             )
 
@@ -286,12 +286,12 @@ def _compare(recording: Recording, said: Sequence[Event | WireReply]) -> None:
     for number, (one, other) in enumerate(zip(got, expected, strict=False), 1):
         if msgspec.json.decode(one) != msgspec.json.decode(other):
             where = f"{recording.name}/events.jsonl:{number}"
-            _fail(f"{where} expects\n  {other.decode()}\nbut the wire says\n  {one.decode()}")
+            _fail(f"{where} expects\n  {other.decode()}\nbut the wire emits\n  {one.decode()}")
     if len(got) != len(expected):
         more = (got + list(expected))[min(len(got), len(expected)) :]
         _fail(
-            f"{recording.name}: {len(expected)} events are expected and {len(got)} came;"
-            f" the first that is too much or too few is\n  {more[0].decode()}"
+            f"{recording.name}: {len(expected)} events are expected, but there are {len(got)};"
+            f" the first difference is\n  {more[0].decode()}"
         )
 
 
@@ -299,11 +299,11 @@ def _check_understood(recording: Recording, said: Sequence[Event | WireReply]) -
     """Requires recognized events: without expectations, a wire that ignores all would pass."""
     for one in said:
         if isinstance(one, Unrecognized):
-            _fail(f"{recording.name}: nobody understands {one.raw[:200]!r}: {one.why}")
+            _fail(f"{recording.name}: unrecognized: {one.raw[:200]!r}: {one.why}")
     if len(recording.parts) == 1 and not any(isinstance(one, TurnEnded) for one in said):
-        _fail(f"{recording.name}: no turn ends; if none should, say so in an events.jsonl")
+        _fail(f"{recording.name}: no turn ends; if that is intended, add an events.jsonl")
     if not said:
-        _fail(f"{recording.name}: its lines mean nothing")
+        _fail(f"{recording.name}: its lines yield no events")
 
 
 def _decode(agent: StdioAgent, *lines: bytes) -> list[Event | WireReply]:

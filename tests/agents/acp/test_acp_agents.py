@@ -52,7 +52,7 @@ def test_experimental_agents_are_there_for_those_who_ask() -> None:
     with pytest.raises(ConfigError, match=f"agent '{some[0]}' is experimental") as caught:
         agents.load(some[0])
     assert caught.value.hint == (
-        "`tillerman config set experimental_agents yes` lets such agents be used"
+        "`tillerman config set experimental_agents yes` enables such agents"
     )
     assert agents.load(some[0], experimental=True).info.name == some[0]
 
@@ -305,7 +305,7 @@ def test_what_it_is_said_to_ask_about_must_be_classes_of_tools(machine: Machine)
     machine.run("config", "set", "agents.foo.asks", "write,shel")
     done = machine.run("run", "-a", "foo", "hello")
     assert done.returncode == 2
-    assert "cannot ask before 'shel' calls" in done.stderr
+    assert "unknown class in asks: 'shel'" in done.stderr
 
 
 def test_one_line_of_config_is_all_that_a_run_needs(machine: Machine) -> None:

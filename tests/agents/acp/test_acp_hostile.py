@@ -35,13 +35,13 @@ def answers(talk: Talk, id: object) -> list[Any]:
 def test_a_permission_asked_for_after_the_turn_is_denied_and_begins_no_turn() -> None:
     talk = opened()
     talk.answers({"stopReason": "end_turn"})
-    assert talk.asks("late", CALL) == denied("the agent asked for it outside of a turn")
+    assert talk.asks("late", CALL) == denied("the agent asked outside of a turn")
     assert answers(talk, "late") == [REFUSED]
 
 
 def test_a_permission_asked_for_before_any_prompt_is_denied() -> None:
     talk = Talk()
-    assert talk.asks("early", CALL) == denied("the agent asked for it outside of a turn")
+    assert talk.asks("early", CALL) == denied("the agent asked outside of a turn")
     assert answers(talk, "early") == [REFUSED]
 
 

@@ -95,7 +95,9 @@ def test_what_a_session_has_no_choice_of_fails_the_turn(asked: dict[str, Any], w
     talk = Talk(with_options(SPEC, **asked))
     talk.prompt()
     talk.answers(HELLO)
-    assert talk.answers({"sessionId": "s1"}) == [_failed(f"Acme offers no choice of {what}")]
+    assert talk.answers({"sessionId": "s1"}) == [
+        _failed(f"Acme does not support choosing a {what}")
+    ]
 
 
 def test_a_refused_model_fails_the_turn_and_is_tried_again_with_the_next() -> None:
@@ -108,7 +110,7 @@ def test_a_refused_model_fails_the_turn_and_is_tried_again_with_the_next() -> No
     failure = Failure(
         kind="model_not_found",
         message="model 'nope' was refused: no such thing",
-        hint="name another model with -m",
+        hint="choose another model with -m",
     )
     assert end == TurnEnded(reason="failed", failure=failure)
     talk.prompt()
@@ -157,7 +159,7 @@ def test_another_version_of_the_protocol_fails_the_turn() -> None:
     [end] = talk.answers({**HELLO, "protocolVersion": 2})
     assert isinstance(end, TurnEnded)
     assert end.failure
-    assert end.failure.message == ("the agent speaks version 2 of ACP, and tillerman version 1")
+    assert end.failure.message == ("the agent uses ACP version 2, but tillerman supports 1")
 
 
 @pytest.mark.parametrize(
@@ -183,22 +185,22 @@ def test_the_way_back_is_the_best_that_the_agent_has(
 def test_no_way_back_fails_the_turn(fork: bool) -> None:
     talk = Talk(replace(SPEC, resume="old", fork=fork))
     talk.prompt()
-    what = "copies of a conversation" if fork else "way back to a conversation"
+    what = "forking a conversation" if fork else "resuming a conversation"
     [end] = talk.answers(_can(loadSession=False, sessionCapabilities={}))
-    assert end == _failed(f"Acme offers no {what}")
+    assert end == _failed(f"Acme does not support {what}")
 
 
 def test_a_prompt_for_what_the_agent_is_known_to_lack_is_refused_by_the_call() -> None:
     talk = Talk(replace(SPEC, folders=(Path("/more"),)))
     assert talk.answers(_can(sessionCapabilities={})) == []
     for _ in range(2):
-        with pytest.raises(AgentError, match="Acme offers no extra folders"):
+        with pytest.raises(AgentError, match="Acme does not support additional folders"):
             talk.prompt()
     assert list(talk.wire.cancel()) == []
     talk = Talk(replace(SPEC, model="big"))
     talk.answers(HELLO)
     talk.answers({"sessionId": "s1"})
-    with pytest.raises(AgentError, match="Acme offers no choice of model"):
+    with pytest.raises(AgentError, match="Acme does not support choosing a model"):
         talk.prompt()
 
 
@@ -216,7 +218,7 @@ def test_a_setting_that_there_is_no_choice_of_is_told_with_the_next_line() -> No
     talk.answers(HELLO)
     talk.answers({"sessionId": "s1"})
     assert list(talk.wire.configure("big", None)) == []
-    notice = Notice(level="error", kind="settings", text="Acme offers no choice of model")
+    notice = Notice(level="error", kind="settings", text="Acme does not support choosing a model")
     assert talk.is_told("session_info_update") == [notice]
 
 
@@ -319,7 +321,7 @@ def test_mcp_servers_go_with_the_session() -> None:
 def test_a_kind_of_server_that_the_agent_does_not_take_fails_the_turn() -> None:
     talk = Talk(with_options(SPEC, servers={"old": {"type": "sse", "url": "https://h"}}))
     talk.prompt()
-    assert talk.answers(HELLO) == [_failed("Acme offers no MCP servers over sse")]
+    assert talk.answers(HELLO) == [_failed("Acme does not support MCP servers over sse")]
 
 
 def test_extra_folders_go_with_the_session_or_fail_the_turn() -> None:
@@ -330,7 +332,9 @@ def test_extra_folders_go_with_the_session_or_fail_the_turn() -> None:
     assert talk.sent[-1]["params"]["additionalDirectories"] == ["/more"]
     talk = Talk(spec)
     talk.prompt()
-    assert talk.answers(_can(sessionCapabilities={})) == [_failed("Acme offers no extra folders")]
+    assert talk.answers(_can(sessionCapabilities={})) == [
+        _failed("Acme does not support additional folders")
+    ]
 
 
 def test_a_system_prompt_stands_before_the_first_prompt_only() -> None:
@@ -424,7 +428,7 @@ def test_an_image_for_an_agent_that_takes_none_fails_the_turn() -> None:
     talk = Talk()
     talk.prompt(Prompt("look", (PNG,)))
     talk.answers(_can(promptCapabilities={}))
-    assert talk.answers(SESSION)[-1] == _failed("Acme offers no place for images in a prompt")
+    assert talk.answers(SESSION)[-1] == _failed("Acme does not support images in a prompt")
 
 
 def test_any_other_file_is_refused_by_the_call() -> None:
@@ -480,7 +484,7 @@ def test_what_the_agent_changes_by_itself_is_told() -> None:
 
 
 def _failed(message: str) -> TurnEnded:
-    hint = "ask for a session without it, or use another agent"
+    hint = "start a session without it, or use another agent"
     return TurnEnded(
         reason="failed", failure=Failure(kind="agent_failed", message=message, hint=hint)
     )
@@ -492,7 +496,7 @@ def test_an_effort_that_the_session_does_not_offer_is_refused_with_what_it_offer
     talk.answers(HELLO)
     why = Failure(
         kind="agent_failed",
-        message=f"{ROW.title or ROW.name} offers no effort 'hihg'",
+        message=f"{ROW.title or ROW.name} does not support effort 'hihg'",
         hint="it offers low, high",
     )
     assert talk.answers(SESSION)[-1] == TurnEnded(reason="failed", failure=why)

@@ -405,9 +405,9 @@ def test_an_agent_that_stops_at_a_denial_is_told_why_and_goes_on_in_the_same_tur
     talk.asks(1, LS)
     list(talk.wire.answer("1", Answer("deny", note="herons nest there")))
     talk.is_told("tool_call_update", toolCallId="c1", status="failed")
-    text = "the agent stopped at a denial: it is told why, and goes on"
+    text = "the agent stopped after a denial: it is told the reason and continues"
     assert talk.answers(END) == [Notice(level="info", kind="session", text=text)]
-    words = "This was not allowed: Bash `ls` (herons nest there)"
+    words = "This was denied: Bash `ls` (herons nest there)"
     assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": words}]
     talk.says("Then not.")
     assert talk.answers(END) == [DONE]
@@ -437,7 +437,7 @@ def test_a_changed_input_denies_the_call_since_it_cannot_be_told() -> None:
     assert said["result"]["outcome"]["optionId"] == "the-reject_once"
     talk.heard.clear()
     talk.says("well")
-    notice = "Acme takes no changed input: the call was denied"
+    notice = "Acme does not accept changed input: the call was denied"
     assert talk.heard == [
         Notice(level="warning", kind="settings", text=notice),
         ToolFinished(call_id="c1", outcome="denied"),
@@ -473,7 +473,7 @@ def test_a_turn_that_ends_of_a_denial_says_so() -> None:
     why = Failure(
         kind="denied",
         message="the agent ended its turn after a call was denied",
-        hint="prompt again to go on",
+        hint="prompt again to continue",
     )
     assert talk.answers({"stopReason": "cancelled"}) == [
         ToolFinished(call_id="c1", outcome="denied"),
@@ -566,7 +566,7 @@ def test_an_update_of_another_session_is_no_event_of_this_one() -> None:
 def test_a_stop_for_an_unknown_reason_completes_the_turn_and_says_so(
     result: Any, reason: str
 ) -> None:
-    notice = f"the agent stopped for a reason that is not known: {reason}"
+    notice = f"the agent stopped for an unknown reason: {reason}"
     assert opened().answers(result) == [
         Notice(level="warning", kind="session", text=notice),
         DONE,

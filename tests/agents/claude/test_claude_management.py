@@ -194,7 +194,7 @@ async def test_a_program_that_ends_before_it_answers_is_an_error_with_its_last_w
     claude: ClaudeCode, run: CommandRunner, tmp_path: Path
 ) -> None:
     (tmp_path / "claude").write_text("#!/bin/sh\necho no licence >&2\nexit 1\n")
-    with pytest.raises(AgentError, match="`claude` ended before it answered: no licence"):
+    with pytest.raises(AgentError, match="`claude` exited before it answered: no licence"):
         await claude.models(run)
 
 

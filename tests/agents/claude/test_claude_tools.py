@@ -93,7 +93,7 @@ def test_a_call_is_told_in_our_vocabulary(
             {},
             [{"type": "image", "source": {"data": "?"}}],
             None,
-            (Text("(an image that does not decode)"),),
+            (Text("(an image that cannot be decoded)"),),
         ),
         (
             "mcp__s__t",

@@ -86,7 +86,7 @@ def test_an_answer_in_a_schema_is_the_result() -> None:
     assert said[-1] == TurnEnded(reason="completed", result={"answer": 42})
 
 
-def test_what_nobody_knows_is_kept() -> None:
+def test_unknown_message_becomes_unrecognized() -> None:
     said = turn(wire(), {"type": "new.thing"}, item("new_thing"))
     assert [type(one) for one in said] == [Unrecognized, Unrecognized]
 

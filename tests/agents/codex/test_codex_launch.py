@@ -104,7 +104,7 @@ def test_extra_folders_may_be_written_and_the_network_is_an_option() -> None:
 
 
 def test_a_sandbox_that_there_is_not_is_refused_before_anything_starts() -> None:
-    with pytest.raises(ConfigError, match="no sandbox of codex is called 'tent'"):
+    with pytest.raises(ConfigError, match="unknown codex sandbox 'tent'"):
         Talk(options={"sandbox": "tent"})
 
 

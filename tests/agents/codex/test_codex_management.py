@@ -19,7 +19,7 @@ from tillerman.core.capabilities import capabilities
 from tillerman.core.errors import AgentError, AgentNotInstalled
 from tillerman.core.events import MessageChunk, Text, ToolFinished, ToolStarted, UserMessage
 
-SIGN_IN = "run `codex login`, or give `codex login --with-api-key` a key"
+SIGN_IN = "run `codex login`, or pass a key to `codex login --with-api-key`"
 MODELS = {
     "models": [
         {
@@ -232,10 +232,10 @@ async def test_a_server_that_it_does_not_have_is_named(run: CommandRunner) -> No
         CodexAgent().mcp_remove(run, "nope"),
         CodexAgent().mcp_switch(run, "nope", False),
     ):
-        with pytest.raises(AgentError, match="no MCP server called 'nope'") as caught:
+        with pytest.raises(AgentError, match="no MCP server 'nope'") as caught:
             await change
         assert caught.value.hint == "there are: bar, foo"
-    with pytest.raises(AgentError, match="no MCP server called 'nope'"):
+    with pytest.raises(AgentError, match="no MCP server 'nope'"):
         await CodexAgent().mcp_tools(run, "nope")
     with pytest.raises(AgentError, match="takes no MCP server called 'a b'"):
         await CodexAgent().mcp_add(run, "a b", {"command": "x"})
@@ -272,11 +272,11 @@ def test_the_login_status_of_exec_is_read_from_its_words() -> None:
 
 
 def test_nonsense_is_an_error_with_its_command() -> None:
-    with pytest.raises(AgentError, match="`codex debug models` said something unexpected"):
+    with pytest.raises(AgentError, match="cannot parse the output of `codex debug models`"):
         command_output.models(b"oops")
-    with pytest.raises(AgentError, match="`codex mcp list` said something unexpected"):
+    with pytest.raises(AgentError, match="cannot parse the output of `codex mcp list`"):
         command_output.mcp_servers(b"oops")
-    with pytest.raises(AgentError, match="gave no tools: it died"):
+    with pytest.raises(AgentError, match="returned no tools: it died"):
         command_output.mcp_tools({"data": [{"name": "x", "toolsError": "it died"}]}, "x")
 
 

@@ -205,7 +205,7 @@ def test_a_link_that_a_server_wants_opened_is_declined_and_told(talk: Talk) -> N
         Notice(
             level="warning",
             kind="session",
-            text="MCP server 'tiny' was refused what it asked of the user: "
+            text="MCP server 'tiny' was refused a request to the user: "
             "Sign in: https://example.com",
         )
     ]

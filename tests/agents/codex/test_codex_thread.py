@@ -123,7 +123,7 @@ def test_words_that_the_running_turn_refuses_are_told() -> None:
         Notice(
             level="warning",
             kind="session",
-            text="words within the turn were refused: a review cannot be steered",
+            text="a message during the turn was rejected: a review cannot be steered",
         )
     ]
 

@@ -92,7 +92,7 @@ def test_a_request_that_nobody_knows_is_refused_and_kept(talk: Talk) -> None:
         {"hello": 1},
     ],
 )
-def test_what_nobody_knows_is_kept(talk: Talk, message: object) -> None:
+def test_unknown_message_becomes_unrecognized(talk: Talk, message: object) -> None:
     [kept] = talk.wire.decode(encode(message))
     assert isinstance(kept, Unrecognized)
     assert json.loads(kept.raw) == message
@@ -276,7 +276,7 @@ def test_an_image_of_a_tool_is_kept_and_one_that_does_not_decode_is_told(talk: T
             outcome="completed",
             content=(
                 Image("image/png", sha256),
-                Text("(an image that does not decode)"),
+                Text("(an image that cannot be decoded)"),
                 Text('{"type": "resource", "uri": "x:y"}'),
             ),
         ),
@@ -406,7 +406,7 @@ def test_a_program_that_ended_before_it_greeted_back_says_why() -> None:
         kind="agent_failed",
         message="codex ended before its app-server answered: "
         "Error: No such device or address (os error 6)",
-        hint="a version without threads needs an update, or `-a codex-exec`",
+        hint="update codex, or use `-a codex-exec`",
     )
     talk.open()
     assert talk.wire.explain(Exit(1, None), "panic") is None

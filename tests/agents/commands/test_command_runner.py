@@ -168,7 +168,7 @@ async def test_what_the_agent_refuses_is_an_error_with_its_code(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, SERVER)
-    with pytest.raises(RpcRefused, match="the agent refused 'refuse': sign in first") as caught:
+    with pytest.raises(RpcRefused, match="the agent rejected 'refuse': sign in first") as caught:
         await run.dialog([path], call(RpcPeer(), "refuse", {}))
     assert caught.value.error.code == -32000
 
@@ -177,7 +177,7 @@ async def test_a_dialog_with_a_program_that_says_too_little_is_an_error(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, "print('{}'); print('no licence', file=sys.stderr)")
-    with pytest.raises(AgentError, match=r"^`acme` ended before it answered: no licence$"):
+    with pytest.raises(AgentError, match=r"^`acme` exited before it answered: no licence$"):
         await run.dialog([path], listing())
     path = program(tmp_path, "time.sleep(600)")
     with pytest.raises(AgentError, match=r"^`acme` did not answer within 0\.5 s$"):

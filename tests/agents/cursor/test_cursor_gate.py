@@ -173,7 +173,7 @@ async def test_what_no_hook_sees_is_withheld_and_told_of(desk: Desk) -> None:
         Notice(
             level="warning",
             kind="settings",
-            text="no hook of Cursor's asks about the web and subagents: withheld (approve = ask)",
+            text="Cursor has no hook for the web and subagents: disabled (approve = ask)",
         )
     ]
 
@@ -223,7 +223,7 @@ async def test_nobody_in_time_is_a_denial(desk: Desk) -> None:
     log = await perform(session, {"shell": "touch ran"}, {"say": "Then not."})
     assert [event.by for event in of(log, RequestAnswered)] == ["timeout"]
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
-    assert "Nobody answered within 0.3 seconds" in told(desk)
+    assert "No answer within 0.3 seconds" in told(desk)
     assert (said(log), end(log)) == ("Then not.", DONE)
 
 
@@ -450,7 +450,7 @@ FIRED = [
         Notice(
             level="info",
             kind="compaction",
-            text="Cursor shortens the conversation: 85 % of its context is used",
+            text="Cursor compacts the conversation: 85 % of its context is used",
         ),
     ),
     (
@@ -481,7 +481,7 @@ async def test_a_subagent_is_judged_like_a_task_and_told_of(desk: Desk) -> None:
     log = await perform(session, {"fire": "subagentStart", "with": start})
     assert [event.tool for event in of(log, PermissionRequested)] == ["Task"]
     assert of(log, Notice) == [
-        Notice(level="info", kind="subagent", text="a subagent begins: Find it")
+        Notice(level="info", kind="subagent", text="a subagent started: Find it")
     ]
 
 
@@ -525,7 +525,7 @@ async def test_a_call_that_no_hook_asked_about_ends_the_agent(desk: Desk) -> Non
     assert failure is not None
     assert (failure.kind, failure.message) == (
         "gate_bypassed",
-        "Cursor ran Bash `touch ran` without asking",
+        "Cursor ran Bash `touch ran` without approval",
     )
     assert [path.name for path in desk.project.glob("[!.]*")] == ["ran"]
 
@@ -556,7 +556,7 @@ async def test_a_program_that_does_not_tell_a_version_with_hooks_is_held_back(
     log = await perform(session, {"shell": "touch ran"})
     assert of(log, ToolStarted) == []
     (notice,) = [one for one in of(log, Notice) if one.kind == "settings"]
-    assert notice.text.startswith("Cursor cannot ask in this channel")
+    assert notice.text.startswith("Cursor cannot ask for approval here")
 
 
 async def test_an_older_version_is_not_taken_for_one_that_passed_the_gate_by(

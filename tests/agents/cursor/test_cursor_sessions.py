@@ -198,7 +198,7 @@ async def test_a_conversation_that_cursor_does_not_keep_is_not_begun_anew(desk: 
     session = await desk.start()
     await told(session, "hello")
     other = await desk.start(resume="5f0c0001-0000-4000-8000-000000000000")
-    with pytest.raises(AgentError, match="keeps no conversation 5f0c0001"):
+    with pytest.raises(AgentError, match="has no conversation 5f0c0001"):
         await other.prompt("hello")
 
 
@@ -212,7 +212,7 @@ async def test_what_was_begun_by_acp_goes_on_by_acp_alone(desk: Desk) -> None:
     session = await desk.start(resume=native_id)
     with pytest.raises(AgentError) as caught:
         await session.prompt("hello")
-    assert caught.value.hint == "one that was begun by ACP goes on with -a cursor-acp"
+    assert caught.value.hint == "resume a conversation started over ACP with -a cursor-acp"
 
 
 # -- ends ------------------------------------------------------------------------------------------
@@ -240,16 +240,16 @@ FAILURES = [
         script({"say": "Half a"}, {"stop": True}),
         Failure(
             kind="stream_broken",
-            message="the agent ended without a result (exit code 0)",
-            hint="try again; `tillerman sessions show ID --json` has all of its last words",
+            message="the agent exited without a result (exit code 0)",
+            hint="try again; `tillerman sessions show ID --json` shows its last output",
         ),
     ),
     (
         script({"say": "Half a"}, {"shell": "true"}, {"die": 9}),
         Failure(
             kind="agent_crashed",
-            message="the agent ended without a result (signal 9)",
-            hint="try again; `tillerman sessions show ID --json` has all of its last words",
+            message="the agent exited without a result (signal 9)",
+            hint="try again; `tillerman sessions show ID --json` shows its last output",
         ),
     ),
 ]
@@ -405,7 +405,7 @@ async def test_mcp_servers_beside_the_projects_own_are_refused_before_the_turn(d
     own.parent.mkdir()
     own.write_text("{}")
     session = await desk.start(servers={"issues": {"command": "issues-mcp"}})
-    with pytest.raises(AgentError, match=r"needs a file of its own where there is one"):
+    with pytest.raises(AgentError, match=r"needs to create a file that already exists"):
         await session.prompt("hello")
     assert (own.read_text(), session.last_seq) == ("{}", 0)
 

@@ -205,7 +205,7 @@ def test_another_conversation_than_the_one_asked_for_is_a_failure() -> None:
         reason="failed",
         failure=Failure(
             kind="history_lost",
-            message="Cursor was to go on with conversation s1, and opened s2 instead",
+            message="Cursor was asked to resume conversation s1, but opened s2",
             hint="the agent no longer has this conversation: start a new session",
         ),
     )
@@ -219,14 +219,14 @@ def test_what_is_withheld_is_told_once_and_again_when_it_changes() -> None:
         events = wire.decode(b'{"type":"system","subtype":"init","session_id":"s1"}')
         notices += [one.text for one in events if isinstance(one, Notice)]
     assert notices == [
-        "Cursor cannot ask in this channel: commands, writes, MCP and the web are withheld"
-        " (approve = ask); reads outside of the workspace are not",
-        "Cursor cannot ask in this channel: commands, MCP and the web are withheld"
-        " (approve = edits); reads outside of the workspace are not",
-        "Cursor cannot ask in this channel: commands, writes, MCP, the web and any other tool"
-        " are withheld (approve = none)",
-        "Cursor does not ask in this channel: all but writes to protected files is allowed,"
-        " also outside of the workspace",
+        "Cursor cannot ask for approval here: commands, writes, MCP and the web are disabled"
+        " (approve = ask); reads outside the workspace are not",
+        "Cursor cannot ask for approval here: commands, MCP and the web are disabled"
+        " (approve = edits); reads outside the workspace are not",
+        "Cursor cannot ask for approval here: commands, writes, MCP, the web and any other tool"
+        " are disabled (approve = none)",
+        "Cursor does not ask for approval here: everything but writes to protected files is"
+        " allowed, also outside the workspace",
     ]
 
 
@@ -247,7 +247,7 @@ def test_a_version_that_is_not_held_back_is_told_of_once(
     notice = Notice(
         level="error",
         kind="settings",
-        text="Cursor used its shell tool although it was withheld: this version is not held back",
+        text="Cursor used its shell tool although it was disabled: this version ignores that",
     )
     assert [one for one in events if isinstance(one, Notice)] == [notice] * notices
 

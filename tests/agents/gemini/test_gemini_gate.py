@@ -230,7 +230,7 @@ async def test_policies_of_an_administrator_are_not_hidden_but_refused(
     env = {"GEMINI_CLI_SYSTEM_SETTINGS_PATH": str(system)}
 
     async with PlainHost.open(tmp_path, env=env) as host:
-        with pytest.raises(Unsupported, match=r"policies of an administrator.*admin\.toml"):
+        with pytest.raises(Unsupported, match=r"administrator policies.*admin\.toml"):
             await agent.open(session_spec(cwd=tmp_path), host)
 
 

@@ -74,4 +74,6 @@ def test_a_long_plan_says_where_the_rest_is(plans: Path) -> None:
     (plans / "long.md").write_text("word " * 100_000)
     told = shown(plans, "long.md")
     assert len(told) < 300_000
-    assert told.endswith(f"262144 of 500000 bytes are shown. All of it is in {plans}/long.md.)")
+    assert told.endswith(
+        f"262144 of 500000 bytes are shown. The complete plan is in {plans}/long.md.)"
+    )

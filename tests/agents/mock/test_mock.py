@@ -233,7 +233,7 @@ async def test_a_failing_command_fails_its_call_and_not_the_turn(
             ToolFinished(
                 call_id="c1.3",
                 outcome="failed",
-                content=(Text("nothing: the text to replace is not there"),),
+                content=(Text("nothing: the text to replace was not found"),),
             ),
         ]
         assert turn[-1] == DONE

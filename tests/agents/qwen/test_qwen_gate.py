@@ -87,7 +87,7 @@ async def test_a_hook_that_permits_in_our_place_is_refused(tmp_path: Path) -> No
     (tmp_path / ".qwen" / "settings.json").write_text(json.dumps(hooks))
 
     async with PlainHost.open(tmp_path) as host:
-        with pytest.raises(Unsupported, match="answers permission requests by itself"):
+        with pytest.raises(Unsupported, match="answers permission requests itself"):
             await agent.open(session_spec(cwd=tmp_path), host)
 
 

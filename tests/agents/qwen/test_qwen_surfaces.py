@@ -123,7 +123,7 @@ def test_an_option_that_would_write_a_rule_is_not_the_one_that_allows() -> None:
 
 
 def test_another_model_in_mid_session_is_refused() -> None:
-    with pytest.raises(Unsupported, match="another model in a session that runs"):
+    with pytest.raises(Unsupported, match="changing the model during a session"):
         list(talk().wire.configure("other", None))
 
 
@@ -194,7 +194,7 @@ def test_an_allowed_call_whose_input_was_changed_is_denied_with_the_change() -> 
     [sent] = wire.answer("r1", Answer("allow", input={"command": "ls -l"}))
     assert sent["response"]["response"] == {
         "behavior": "deny",
-        "message": "The user wants this call with another input: {'command': 'ls -l'}",
+        "message": "The user wants this call with different input: {'command': 'ls -l'}",
     }
 
 

@@ -69,7 +69,7 @@ async def test_where_there_are_no_words_for_it_the_prompt_is_refused(
 ) -> None:
     (project / "lent").write_text(" own")
     async with listening(AGENT, spec(SAY_ALL, project), host) as agent:
-        with pytest.raises(AgentError, match="needs a file of its own where there is one"):
+        with pytest.raises(AgentError, match="needs to create a file that already exists"):
             agent.conversation.prompt(Prompt("one"))
         assert agent.events == []
 
@@ -93,7 +93,7 @@ async def test_a_program_that_cannot_start_fails_its_turn_and_keeps_nothing(
         failure = Failure(
             kind="agent_failed",
             message=f"the agent could not be started: No such file or directory: {gone}",
-            hint="`tillerman doctor` checks it",
+            hint="run `tillerman doctor`",
         )
         assert await agent.turn("one") == [TurnEnded(reason="failed", failure=failure)]
         gone.mkdir()

@@ -43,8 +43,8 @@ def crashed(how: str, last: str = "") -> TurnEnded:
         reason="failed",
         failure=Failure(
             kind="agent_crashed",
-            message=f"the agent ended without a result ({how}){last}",
-            hint="try again; `tillerman sessions show ID --json` has all of its last words",
+            message=f"the agent exited without a result ({how}){last}",
+            hint="try again; `tillerman sessions show ID --json` shows its last output",
         ),
     )
 
@@ -53,14 +53,14 @@ BROKEN = TurnEnded(
     reason="failed",
     failure=Failure(
         kind="stream_broken",
-        message="the agent ended without a result (exit code 0)",
-        hint="try again; `tillerman sessions show ID --json` has all of its last words",
+        message="the agent exited without a result (exit code 0)",
+        hint="try again; `tillerman sessions show ID --json` shows its last output",
     ),
 )
 
 
 def bad_exit(how: str) -> TurnEnded:
-    message = f"the agent reported success, then ended with {how}"
+    message = f"the agent reported success, then exited with {how}"
     return TurnEnded(reason="failed", failure=Failure(kind="agent_crashed", message=message))
 
 
@@ -178,7 +178,7 @@ async def test_a_line_that_the_end_cut_off_is_kept_and_said_to_be_cut(
         await agent.turn("go")
         assert agent.events[1:3] == [
             MessageChunk(message_id="m", text="whole"),
-            Unrecognized(raw='{"say": "hal', why="cut off: the agent ended within this line"),
+            Unrecognized(raw='{"say": "hal', why="truncated: the agent exited during this line"),
         ]
 
 

@@ -196,7 +196,7 @@ def test_who_is_asked_about_a_tree_is_told_which_file_lies_in_it(workspace: Path
     verdict, note = decide(workspace, "Bash", "*.pem", command="tar cz src")
     assert (verdict, note) == (
         "ask",
-        "src/deep/er/key.pem lies in src: it may be what rule forbids",
+        "src/deep/er/key.pem is in src: rule rule may apply",
     )
 
 
@@ -277,7 +277,7 @@ def test_a_folder_with_more_files_than_are_looked_at_is_asked_about(
     verdict, note = decide(tmp_path, "Bash", command="tar cz .")
     assert (verdict, note) == (
         "ask",
-        ". holds more files than were looked at: it may be what rule forbids",
+        ". contains more files than were checked: rule rule may apply",
     )
 
 

@@ -198,7 +198,7 @@ def test_every_decision_names_its_rule_and_the_path_that_decided() -> None:
             "allow", "edits.commands", "`touch` only reads and writes the files that it names"
         ),
         Decision("ask", "edits.rest", "only reads and edits inside the workspace need no approval"),
-        Decision("deny", "mode.commands", "this mode runs no commands but those that only read"),
+        Decision("deny", "mode.commands", "this mode runs only commands that read"),
     ]
 
 
@@ -255,7 +255,7 @@ def test_the_first_rule_that_matches_decides_and_no_rule_means_ask() -> None:
     policy = Policy(rules)
     assert policy.decide(request("Bash"), HERE) == Decision("deny", "no-shell", "never")
     assert policy.decide(request("Read", "a"), HERE) == Decision(
-        "ask", "default", "no rule speaks of this"
+        "ask", "default", "no rule matches"
     )
 
 
@@ -267,5 +267,5 @@ def test_none_allows_no_tool_at_all() -> None:
 def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError) as refused:
         Policy.preset("yolo")
-    assert refused.value.message == "no preset is called 'yolo'"
+    assert refused.value.message == "unknown preset: 'yolo'"
     assert refused.value.hint == "presets: ask, edits, auto, readonly, none"

@@ -24,9 +24,9 @@ EARLIER = account(
         "The heron of Ulm sleeps at…",
         "the heron of ulm",
         '<file name="notes.txt"> The heron',
-        "This conversation was had before, and you do n...",
-        "This conversation was had",
-        "You take over a task in this folder from another coding agent",
+        "This conversation began earlier, and you do n...",
+        "This conversation began",
+        "You are taking over a task in this folder from another coding agent",
     ],
 )
 def test_a_title_of_an_account_or_a_file_is_found_out(title: str) -> None:

@@ -207,7 +207,7 @@ def test_an_event_of_tomorrow_is_refused() -> None:
     assert event == UnreadablePayload(
         event="beforeTeleport",
         rest={"hook_event_name": "beforeTeleport"},
-        why="Cursor has no event 'beforeTeleport' that we know",
+        why="unknown Cursor event 'beforeTeleport'",
     )
 
 

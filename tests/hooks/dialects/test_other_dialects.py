@@ -305,7 +305,7 @@ def test_the_plugin_of_opencode_is_answered_in_its_own_words() -> None:
 
 
 def test_an_agent_without_hooks_is_named() -> None:
-    with pytest.raises(UsageError, match="mock has no hooks"):
+    with pytest.raises(UsageError, match="does not support hooks of mock"):
         load("mock")
 
 

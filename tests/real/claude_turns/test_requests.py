@@ -141,7 +141,7 @@ async def test_nobody_answers_in_time_so_the_call_is_denied(desk: StandingDesk) 
     log = await run(session, "@@late@@")
 
     assert [e.by for e in of(log, RequestAnswered)] == ["timeout"]
-    assert "Nobody answered within" in tool_results(desk.double.turns[1].body)["toolu_w6"]
+    assert "No answer within" in tool_results(desk.double.turns[1].body)["toolu_w6"]
     assert not target.exists()
 
 

@@ -104,7 +104,7 @@ async def test_an_answer_that_is_remembered_counts_at_once_and_until_it_is_forgo
     await play(session, {"run": "touch a"}, answer=never)
     entries = await play(session, hidden("touch", "a"), hidden("touch", "b"))
     assert [text for _, text in notices(entries)] == [
-        "`touch a` was not run: rule never (session) denies it: a person said never to this"
+        "`touch a` was not run: rule never (session) denies it: you denied this permanently"
     ]
     session.forget_rule("deny `touch a`")
     assert notices(await play(session, hidden("touch", "a"))) == []
@@ -138,8 +138,8 @@ async def test_a_loop_that_tries_again_and_again_does_not_fill_the_log(desk: Des
     )
     entries = await play(session, {"run": f'python3 -c "{loop}"'})
     assert [text.rpartition(" (")[2] for _, text in notices(entries)][1:] == [
-        "10 times by now)",
-        "100 times by now)",
+        "10 times so far)",
+        "100 times so far)",
     ]
 
 

@@ -147,7 +147,7 @@ I **will**.
 saved
 ```
 
-_… 9 bytes left out, kept in c1.txt_
+_… 9 bytes left out, stored in c1.txt_
 
 _image image/png, sha256 cd_
 
@@ -168,7 +168,7 @@ _completed after 13.0 s for $0.2500_
 
 ## Turn 2
 
-_The agent woke by itself._
+_The agent started this turn itself._
 
 **Asked:** Which? — open
 
@@ -319,7 +319,7 @@ def test_the_html_page_shows_what_the_markdown_shows_and_needs_nothing_else() ->
         "[x] look",
         "Edit `a.py` — allow by person (terminal)",
         "-two +2",
-        "9 bytes left out, kept in c1.txt",
+        "9 bytes left out, stored in c1.txt",
         "(steer)",
         "modified a.py +1 −1",
         "completed after 13.0 s for $0.2500",

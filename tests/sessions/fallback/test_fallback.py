@@ -51,7 +51,7 @@ async def test_another_agent_gets_the_same_prompt_when_nothing_was_done_yet(desk
     entries = await entries_of(session, "hello there")
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert notices(entries) == [
-        ("fallback", "mock cannot go on (the quota is used up): second takes over")
+        ("fallback", "mock cannot continue (the quota is used up): second takes over")
     ]
     assert [event.agent for event in of(entries, AgentStarted)] == ["mock", "second"]
     assert of(entries, UserMessage) == []
@@ -169,10 +169,10 @@ async def test_each_agent_is_tried_once_and_then_the_turn_fails(desk: Desk) -> N
     (end,) = of(entries, TurnEnded)
     assert end.failure.kind == "rate_limited"
     assert notices(entries) == [
-        ("fallback", "mock cannot go on (the quota is used up): missing takes over"),
+        ("fallback", "mock cannot continue (the quota is used up): missing takes over"),
         (
             "fallback",
-            "missing cannot go on (missing is not installed: no `no-such-program-anywhere` on "
+            "missing cannot continue (missing is not installed: no `no-such-program-anywhere` on "
             "PATH): second takes over",
         ),
     ]
@@ -199,8 +199,8 @@ async def test_a_rate_limit_is_waited_for_and_the_same_agent_goes_on(desk: Desk)
     path = script(desk, "a", [*HALF, BUSY], [{"say": "I go on: {prompt}"}])
     session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     entries = await entries_of(session)
-    assert notices(entries) == [("retry", "mock is rate limited: it is asked again in 0.05 s")]
-    assert said(entries).endswith("I go on: Go on where you stopped: the rate limit is over.")
+    assert notices(entries) == [("retry", "mock is rate limited: retrying in 0.05 s")]
+    assert said(entries).endswith("I go on: Continue where you stopped: the rate limit is over.")
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert not session.result().fallback
 
@@ -287,7 +287,7 @@ async def test_after_a_second_wait_the_agent_is_still_told_to_go_on(desk: Desk) 
     path = script(desk, "a", [*HALF, BUSY], [BUSY], [{"say": "{prompt}"}])
     session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     entries = await entries_of(session)
-    assert said(entries).endswith("Go on where you stopped: the rate limit is over.")
+    assert said(entries).endswith("Continue where you stopped: the rate limit is over.")
 
 
 async def test_words_for_a_turn_that_waits_are_queued(desk: Desk) -> None:

@@ -45,7 +45,7 @@ async def test_what_an_agent_says_after_its_end_does_not_end_the_turn_of_the_nex
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert said(entries).endswith("Done.")
     assert [text for kind, text in notices(entries) if kind == "fallback"] == [
-        "mock cannot go on (no money): second takes over"
+        "mock cannot continue (no money): second takes over"
     ]
 
 

@@ -63,7 +63,7 @@ async def test_a_rate_limit_is_passed_on_to_the_next_agent_when_it_is_first_repo
     assert [event.agent for event in of(entries, AgentStarted)] == ["mock", "second"]
     assert notices(entries) == [
         ("retry", "trying again"),
-        ("fallback", "mock cannot go on (failed with rate_limited): second takes over"),
+        ("fallback", "mock cannot continue (failed with rate_limited): second takes over"),
     ]
 
 

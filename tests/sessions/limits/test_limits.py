@@ -60,8 +60,8 @@ STOPPED = {
         [usage(10, 0.3), usage(10, 0.3), LONG],
         Failure(
             kind="cost_limit",
-            message="$0.6 were spent, more than 0.5",
-            hint="raise --max-cost, or prompt again to go on",
+            message="$0.6 spent, over the limit of $0.5",
+            hint="raise --max-cost, or prompt again to continue",
         ),
     ),
     "tokens": (
@@ -69,8 +69,8 @@ STOPPED = {
         [usage(20), usage(10), LONG],
         Failure(
             kind="token_limit",
-            message="30 tokens were used, more than 25",
-            hint="raise --max-tokens, or prompt again to go on",
+            message="30 tokens used, over the limit of 25",
+            hint="raise --max-tokens, or prompt again to continue",
         ),
     ),
     "rounds": (
@@ -78,8 +78,8 @@ STOPPED = {
         [{"run": "true"}, {"say": "Two."}, {"run": "true"}, {"say": "Three."}, LONG],
         Failure(
             kind="turn_limit",
-            message="the agent began round 3 of at most 2",
-            hint="raise --max-turns, or prompt again to go on",
+            message="the agent started model call 3, over the limit of 2",
+            hint="raise --max-turns, or prompt again to continue",
         ),
     ),
     "context": (
@@ -87,8 +87,8 @@ STOPPED = {
         [begun(10), begun(20), LONG],
         Failure(
             kind="token_limit",
-            message="at least 30 tokens were used, more than 25",
-            hint="raise --max-tokens, or prompt again to go on",
+            message="at least 30 tokens used, over the limit of 25",
+            hint="raise --max-tokens, or prompt again to continue",
         ),
     ),
     "cost without a price": (
@@ -96,8 +96,8 @@ STOPPED = {
         [usage(10), LONG],
         Failure(
             kind="cost_limit",
-            message="what is spent cannot be held to 5: no price is known for mock-quick",
-            hint="give its price under [models] in the config, limit it by --max-tokens, or go on "
+            message="a cost limit of $5 cannot be enforced: no price is known for mock-quick",
+            hint="set its price under [models] in the config, use --max-tokens, or continue "
             "without the limit: --accept-unpriced",
         ),
     ),
@@ -106,7 +106,7 @@ STOPPED = {
         [LONG],
         Failure(
             kind="timed_out",
-            message="the turn lasted longer than 0.5 s",
+            message="the turn exceeded its limit of 0.5 s",
             hint="raise the limit with --timeout, or [limits] in the config",
         ),
     ),
@@ -247,8 +247,8 @@ async def test_a_limit_that_cannot_be_held_yet_is_told(desk: Desk) -> None:
         Notice(
             level="warning",
             kind="limit",
-            text="mock has not told yet what it uses: --max-cost and --max-tokens cannot stop it "
-            "until it does, --max-turns and --timeout can",
+            text="mock has reported no usage yet: --max-cost and --max-tokens cannot be "
+            "enforced until it does, but --max-turns and --timeout can",
         ),
     ]
 
@@ -294,4 +294,4 @@ async def test_what_a_turn_left_running_is_under_its_clock_too(desk: Desk) -> No
         entries = [entry async for entry in session.run(json.dumps(steps))]
     assert failure(entries) is None
     told = [e.event.text for e in entries if isinstance(e.event, Notice)]
-    assert told == ["background work was ended: the turn lasted longer than 1 s"]
+    assert told == ["background work was stopped: the turn exceeded its limit of 1 s"]

@@ -31,8 +31,8 @@ async def test_the_turn_is_refused_before_the_agent_has_said_or_used_anything(de
     entries = await play(desk, TurnLimits(cost=5))
     why = Failure(
         kind="cost_limit",
-        message="what is spent cannot be held to 5: no price is known for mock-quick",
-        hint="give its price under [models] in the config, limit it by --max-tokens, or go on "
+        message="a cost limit of $5 cannot be enforced: no price is known for mock-quick",
+        hint="set its price under [models] in the config, use --max-tokens, or continue "
         "without the limit: --accept-unpriced",
     )
     assert of(entries, TurnEnded) == [TurnEnded(reason="failed", failure=why)]
@@ -46,8 +46,8 @@ async def test_a_user_who_insists_is_told_at_the_start_and_served(desk: Desk) ->
         Notice(
             level="warning",
             kind="limit",
-            text="what is spent cannot be held to 5: no price is known for mock-quick: "
-            "second goes on without that limit",
+            text="a cost limit of $5 cannot be enforced: no price is known for mock-quick: "
+            "second continues without that limit",
         )
     ]
     kinds = [type(entry.event) for entry in entries]
@@ -62,4 +62,4 @@ async def test_a_price_of_the_users_makes_the_limit_hold(desk: Desk) -> None:
     entries = await play(desk, TurnLimits(cost=0.000_001), without_end, models=models)
     (end,) = of(entries, TurnEnded)
     assert end.failure
-    assert end.failure.message == "$1.1e-05 were spent, more than 1e-06"
+    assert end.failure.message == "$1.1e-05 spent, over the limit of $1e-06"

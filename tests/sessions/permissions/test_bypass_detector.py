@@ -34,7 +34,7 @@ from tillerman.sessions.run_settings import FallbackRules, LaunchPlan, TurnLimit
 
 Step = dict[str, Any]
 ASKS = frozenset({"write", "shell"})
-HINT = "its processes were ended; check what it changed, run `tillerman doctor --gate`"
+HINT = "its processes were terminated; check its changes, run `tillerman doctor --gate`"
 
 
 class Claims(StdioAgent):
@@ -141,7 +141,7 @@ async def test_a_call_that_runs_against_the_answer_ends_the_agent(desk: Desk, ca
     log = await play(desk, *asked_and_ran(call_id), approve="readonly")
 
     assert [answer.answer.option for answer in of(log, RequestAnswered)] == ["deny"]
-    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` though that was denied")]
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` although it was denied")]
 
 
 async def test_a_call_that_runs_before_the_answer_ends_the_agent(desk: Desk) -> None:
@@ -355,7 +355,7 @@ def test_what_was_denied_in_the_end_does_not_run_though_it_was_allowed_before() 
     watched.allow("c")
     watched.allow("c", option="deny")
     watched.call("c")
-    assert watched.alarms == ["Mock ran Bash though that was denied"]
+    assert watched.alarms == ["Mock ran Bash although it was denied"]
 
 
 def test_a_part_of_a_command_may_be_denied_while_the_command_goes_on() -> None:

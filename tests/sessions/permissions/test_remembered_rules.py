@@ -103,7 +103,7 @@ async def test_what_a_session_forgets_is_asked_again(desk: Desk, at_rest: bool) 
         await session.close()
     attached = desk.sessions.attach(row)
     await attached.forget_rule(rule.told)
-    with pytest.raises(UsageError, match="no rule that says"):
+    with pytest.raises(UsageError, match="no such rule"):
         await attached.forget_rule(rule.told)
     if not at_rest:
         assert await play(session, RUN, answer=ONCE) == [ASKED]
@@ -289,7 +289,7 @@ async def test_while_the_file_is_damaged_what_it_said_before_counts(desk: Desk) 
 @pytest.mark.parametrize("scope", ["session", "project"])
 def test_what_says_too_little_is_answered_once_and_never_remembered(scope: Any) -> None:
     request = PermissionRequested(request_id="r", tool="Write", title="Write", input={})
-    with pytest.raises(UsageError, match="does not say enough to be remembered"):
+    with pytest.raises(UsageError, match="is not specific enough to be remembered"):
         checked(request, Answer("allow", remember=scope))
     assert checked(request, Answer("allow")) == Answer("allow")
     memory = SessionRules()

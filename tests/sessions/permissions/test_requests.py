@@ -77,7 +77,7 @@ async def test_a_person_cannot_change_what_the_agent_would_not_take(desk: Desk) 
             if isinstance(entry.event, PermissionRequested):
                 assert not entry.event.changeable
                 other = Answer("allow", input={"command": "touch other"})
-                with pytest.raises(UsageError, match="takes no changed input"):
+                with pytest.raises(UsageError, match="does not accept changed input"):
                     session.answer(entry.event.request_id, other)
                 session.answer(entry.event.request_id, Answer("allow"))
     assert (desk.project / "asked").exists()
@@ -177,7 +177,7 @@ async def test_a_withdrawal_after_the_answer_is_no_second_answer(desk: Desk) -> 
                 session.answer("r1.2", Answer("allow"))
     assert [one.by for one in answers(told)] == ["person"]
     strays = [one.text for one in told if isinstance(one, Notice) and one.kind == "stray"]
-    assert strays == ["the agent says of request r1.2 that it was settled already"] * 2
+    assert strays == ["the agent resolved request r1.2, which was already resolved"] * 2
 
 
 async def test_a_late_answer_is_a_deny_that_says_why(desk: Desk) -> None:
@@ -186,7 +186,7 @@ async def test_a_late_answer_is_a_deny_that_says_why(desk: Desk) -> None:
     (answered,) = answers(events)
     assert (answered.by, answered.answer.option) == ("timeout", "deny")
     assert session.result().text == (
-        "Nobody answered within 0.2 seconds, so this was denied. Go on without it."
+        "No answer within 0.2 seconds, so this was denied. Continue without it."
     )
 
 

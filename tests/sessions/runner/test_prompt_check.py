@@ -39,7 +39,7 @@ async def test_what_it_refuses_begins_no_turn_and_says_why(desk: Desk) -> None:
     session = await start(desk, "if grep -q sk-; then echo a key is in it; exit 1; fi")
     with pytest.raises(PromptRefused) as caught:
         await session.prompt("Use sk-7321")
-    assert caught.value.message.endswith("refuses this prompt: a key is in it")
+    assert caught.value.message.endswith("rejected this prompt: a key is in it")
     assert caught.value.exit_code == 4
     entries = [entry async for entry in session.until_idle()]
     assert [entry for entry in entries if isinstance(entry.event, TurnStarted)] == []
@@ -48,7 +48,7 @@ async def test_what_it_refuses_begins_no_turn_and_says_why(desk: Desk) -> None:
 
 async def test_a_command_that_reads_nothing_and_says_nothing_counts_too(desk: Desk) -> None:
     session = await start(desk, "exit 3")
-    with pytest.raises(PromptRefused, match="refuses this prompt: exit code 3"):
+    with pytest.raises(PromptRefused, match="rejected this prompt: exit code 3"):
         await session.prompt("x" * 1_000_000)
 
 

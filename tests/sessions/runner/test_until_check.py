@@ -48,16 +48,16 @@ async def test_the_agent_is_told_of_a_failure_until_there_is_none(desk: Desk) ->
     command = "echo x >> n; grep -c x n; test $(grep -c x n) = 3"
     session = await start(desk, UntilSettings(command))
     entries = await played(session, "go")
-    fails = f"`{command}` fails (exit code 1)"
+    fails = f"`{command}` failed (exit code 1)"
     assert prompts(entries) == [
         "go",
-        f"{fails}. Go on until it succeeds. It says:\n\n1",
-        f"{fails}. Go on until it succeeds. It says:\n\n2",
+        f"{fails}. Continue until it succeeds. Its output:\n\n1",
+        f"{fails}. Continue until it succeeds. Its output:\n\n2",
     ]
     assert notices(entries) == [
-        ("info", f"{fails}: the agent is told, 1 of 3"),
-        ("info", f"{fails}: the agent is told, 2 of 3"),
-        ("info", f"`{command}` succeeds"),
+        ("info", f"{fails}: the agent tries again, 1 of 3"),
+        ("info", f"{fails}: the agent tries again, 2 of 3"),
+        ("info", f"`{command}` succeeded"),
     ]
 
 
@@ -67,7 +67,7 @@ async def test_it_is_told_so_often_and_no_more_for_each_prompt(desk: Desk) -> No
         entries = await played(session, prompt)
         assert prompts(entries) == [
             prompt,
-            "`exit 7` fails (exit code 7). Go on until it succeeds.",
+            "`exit 7` failed (exit code 7). Continue until it succeeds.",
         ]
         assert notices(entries)[-1] == (
             "warning",

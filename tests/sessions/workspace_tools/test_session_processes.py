@@ -48,4 +48,4 @@ async def test_any_start_writes_down_the_end_of_what_nobody_looks_after(desk: De
     await desk.sessions.recover()
     (ended,) = desk.sessions.processes.list()
     assert (ended.id, ended.status) == (started.id, "killed")
-    assert ended.why == "no server came back for it in time"
+    assert ended.why == "no server reclaimed it in time"

@@ -530,13 +530,13 @@ asyncio.run(main())
     (tmp_path / "inner").mkdir()
     done = await gated.run([sys.executable, "-c", inner, *folders], tmp_path)
     why = (
-        "another program listens to the calls of this one already, as a harness does in which"
-        " this one runs"
+        "another program already listens to the system calls of this one, as happens when it runs"
+        " inside another tillerman"
     )
-    without = why if os.geteuid() == 0 else "no program has been started with it"
+    without = why if os.geteuid() == 0 else "no program has been started with it yet"
     assert done.out.splitlines() == [
         f"denied commands cannot be enforced here: {why} |"
-        ' set enforcement.commands = "auto" to go on without it, or "off" | 4',
+        ' set enforcement.commands = "auto" to continue without it, or "off" | 4',
         "127",
         f" {without}",
     ], done
@@ -551,7 +551,7 @@ async def test_what_cannot_be_had_inside_of_a_harness_is_found_by_trying(
 ) -> None:
     code = "from tillerman.supervision.exec_gate.settings import probe; print(probe().reason)"
     done = await gated.run([sys.executable, "-c", code], tmp_path)
-    assert done.out.startswith("another program listens")
+    assert done.out.startswith("another program already listens")
 
 
 async def test_when_the_rules_cannot_be_loaded_nothing_runs(gated: Gated, tmp_path: Path) -> None:

@@ -19,14 +19,14 @@ from tillerman.supervision.exec_gate.settings import (
 DENY = Rule("a", "deny", commands=("rm *",))
 ADVICE = {
     "it does not deny": Rule("a", "ask", commands=("rm *",)),
-    "it names no command": Rule("a", "deny", tools=frozenset({"shell"})),
-    "it names files as well": Rule("a", "deny", commands=("rm *",), paths=("src/",)),
-    "it names hosts": Rule("a", "deny", hosts=("example.com",)),
-    "it names tools of MCP servers": Rule("a", "deny", servers=("x.*",)),
-    "it holds in some modes alone": Rule(
+    "it matches no command": Rule("a", "deny", tools=frozenset({"shell"})),
+    "it also matches files": Rule("a", "deny", commands=("rm *",), paths=("src/",)),
+    "it matches hosts": Rule("a", "deny", hosts=("example.com",)),
+    "it matches MCP tools": Rule("a", "deny", servers=("x.*",)),
+    "it applies only in some modes": Rule(
         "a", "deny", commands=("rm *",), modes=frozenset({"plan"})
     ),
-    "it names a whole command line": Rule("a", "deny", line="rm x"),
+    "it matches a whole command line": Rule("a", "deny", line="rm x"),
 }
 
 
@@ -54,7 +54,10 @@ def test_by_itself_it_is_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert gate_settings("auto", rules=[DENY]) is None
     state = rule_state(DENY, "auto")
-    assert (state.enforced, "by choice for an ordinary user" in state.reason) == (False, True)
+    assert (state.enforced, "for ordinary users it must be enabled" in state.reason) == (
+        False,
+        True,
+    )
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     settings = gate_settings("auto", rules=[], tightening=[DENY])
     assert settings is not None

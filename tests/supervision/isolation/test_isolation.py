@@ -469,7 +469,7 @@ def test_a_workspace_that_holds_the_home_is_refused(
 
 
 def test_a_word_that_is_no_level_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no isolation level is called 'total'"):
+    with pytest.raises(UsageError, match="unknown isolation level 'total'"):
         confine("total", workspace=tmp_path, argv=["true"], env={}, cwd=tmp_path)  # type: ignore[arg-type]
 
 

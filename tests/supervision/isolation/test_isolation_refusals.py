@@ -57,7 +57,7 @@ def refused(place: Place, level: str, around: Sequence[str]) -> Refused:
     assert isinstance(said, Refused), said
     assert list(place.workspace.iterdir()) == []
     assert said.exit_code == 4
-    assert said.message.startswith(f"isolation level {level} is not to be had here: ")
+    assert said.message.startswith(f"isolation level {level} is not available here: ")
     return said
 
 
@@ -92,7 +92,7 @@ def lying(place: Place, number: int, *, first: int = -1, error: int = 0) -> list
 
 @pytest.mark.parametrize(
     ("number", "reason"),
-    [(38, "no Landlock: Function not implemented"), (95, "Landlock is switched off")],
+    [(38, "no Landlock: Function not implemented"), (95, "Landlock is disabled")],
 )
 def test_without_landlock_medium_is_refused(place: Place, number: int, reason: str) -> None:
     said = refused(place, "medium", lying(place, CREATE_RULESET, error=number))
@@ -103,8 +103,8 @@ def test_without_landlock_medium_is_refused(place: Place, number: int, reason: s
 def test_a_kernel_that_says_it_confines_and_does_not_is_found_out(place: Place) -> None:
     said = refused(place, "medium", lying(place, RESTRICT_SELF))
     assert said.message.endswith(
-        "a command under it could still write outside the workspace, read a secret outside,"
-        " signal a process outside" + (", turn a switch of the kernel" if is_root(place) else "")
+        "a confined command could still write outside the workspace, read a secret outside,"
+        " signal a process outside" + (", change a kernel setting" if is_root(place) else "")
     )
 
 
@@ -113,7 +113,7 @@ def test_a_kernel_that_says_it_filters_and_does_not_is_found_out(place: Place) -
         pytest.skip("no filter for this machine")
     said = refused(place, "medium", lying(place, number, first=SET_SECCOMP))
     assert said.message.endswith(
-        "a command under it could still send by UDP, connect to a socket outside"
+        "a confined command could still send by UDP, connect to a socket outside"
     )
 
 
@@ -133,7 +133,7 @@ def test_a_bubblewrap_that_leaves_the_network_open_is_found_out(
     drop = 'for word; do shift; test "$word" = --unshare-net || set -- "$@" "$word"; done'
     around = with_bubblewrap(place, f'{drop}\nexec {place.outside}/real "$@"')
     assert refused(place, "high", around).message.endswith(
-        "a command under it could still connect by TCP, send by UDP, connect to an abstract socket"
+        "a confined command could still connect by TCP, send by UDP, connect to an abstract socket"
     )
 
 

@@ -92,8 +92,8 @@ def test_agents_are_listed_with_what_would_make_them_ready(bench: Bench) -> None
 def test_one_agent_tells_all_it_can(bench: Bench) -> None:
     one = bench.run("agents", "mock").stdout
     assert one.startswith("mock  Mock, ready\n")
-    assert "  ✓ streaming      text arrives as it is written\n" in one
-    assert "  · mcp            takes MCP servers\n" in one
+    assert "  ✓ streaming      streams text as it is generated\n" in one
+    assert "  · mcp            accepts MCP servers\n" in one
 
 
 def test_who_can_do_what_fits_a_terminal(bench: Bench) -> None:
@@ -178,8 +178,8 @@ def test_models_of_one_agent_and_of_all(bench: Bench) -> None:
     unable = bench.run("models", "replay")
     assert (unable.returncode, unable.stderr) == (
         2,
-        "error: replay does not support listing its models\n"
-        "hint: `tillerman agents replay` tells what it can do\n",
+        "error: replay does not support listing models\n"
+        "hint: `tillerman agents replay` lists what it supports\n",
     )
     missing = bench.run("models", "claude")
     assert missing.returncode == 3
@@ -196,7 +196,7 @@ def test_models_of_an_agent_that_lists_none_are_those_of_the_table_and_marked(
     assert bench.run("models", "acme").stdout == (
         "AGENT  MODEL       CONTEXT  EFFORT  WHAT\n"
         "acme   acme-opus*                   opus-5\n"
-        "* from tillerman's own table: the agent does not list its models\n"
+        "* from tillerman's model table: the agent does not list its models\n"
     )
     (model,) = json.loads(bench.run("models", "--json").stdout)["acme"]
     assert (model["id"], model["shipped"]) == ("acme-opus", True)
@@ -264,14 +264,14 @@ def test_a_login_that_did_not_work_says_so(bench: Bench) -> None:
     assert "error: claude is still not signed in\nhint: run `claude auth login`" in wrong.stderr
     failed = bench.run("login", "claude", input="\n")
     assert failed.returncode == 1
-    assert "error: `claude auth login` ended with 3\n" in failed.stderr
+    assert "error: `claude auth login` exited with 3\n" in failed.stderr
 
 
 def test_an_agent_without_a_login_says_which_variable_to_set(bench: Bench) -> None:
     login = bench.run("login", "gemini")
     assert (login.returncode, login.stderr) == (
         2,
-        "error: gemini does not support signing in by a command\n"
+        "error: gemini does not support signing in by command\n"
         "hint: set GEMINI_API_KEY, or run `gemini` and sign in with /auth; "
         "then: tillerman status gemini\n",
     )
@@ -282,8 +282,8 @@ def test_an_agent_without_a_login_says_which_variable_to_set(bench: Bench) -> No
 
 def test_what_has_no_login_says_so(bench: Bench) -> None:
     assert bench.run("login", "mock").stderr == (
-        "error: mock does not support signing in by a command\n"
-        "hint: `tillerman agents mock` tells what it can do\n"
+        "error: mock does not support signing in by command\n"
+        "hint: `tillerman agents mock` lists what it supports\n"
     )
     assert bench.run("login", "claude").returncode == 3  # not installed
     assert bench.run("login").returncode == 2
@@ -303,7 +303,7 @@ def test_mcp_servers_are_listed_added_and_removed(bench: Bench) -> None:
         {"name": "docs", "status": "connected", "command": "npx docs-server"}
     ]
     added = bench.run("mcp", "add", "docs", "-a", "claude", "--", "npx", "docs", "--port", "1")
-    assert (added.returncode, added.stdout) == (0, "claude has the MCP server docs\n")
+    assert (added.returncode, added.stdout) == (0, "added MCP server docs to claude\n")
     *_, config = json.loads(said.read_text())
     assert json.loads(config) == {"command": "npx", "args": ["docs", "--port", "1"]}
     bench.run("mcp", "add", "web", "--url", "https://example.org/mcp")
@@ -319,8 +319,8 @@ def test_a_secret_does_not_go_on_a_command_line_unless_told_to(bench: Bench) -> 
     refused = bench.run(*words, DOCS_TOKEN="sk-docs-1234567")
     assert (refused.returncode, refused.stderr) == (
         4,
-        "error: claude takes the value of DOCS_TOKEN on its command line only, which every user "
-        "of this machine can read\nhint: --yes does it all the same; or add it by hand\n",
+        "error: claude accepts the value of DOCS_TOKEN only on its command line, which every user "
+        "of this machine can read\nhint: use --yes to continue anyway, or add it by hand\n",
     )
     assert not said.exists()
     config = '{"type": "http", "url": "https://x", "headers": {"Authorization": "Bearer sk-77"}}'
@@ -334,7 +334,7 @@ def test_a_secret_does_not_go_on_a_command_line_unless_told_to(bench: Bench) -> 
 def test_what_an_agent_cannot_do_with_servers_says_so(bench: Bench) -> None:
     assert bench.run("mcp", "disable", "docs", "-a", "mock").stderr == (
         "error: mock does not support disabling MCP servers\n"
-        "hint: `tillerman agents mock` tells what it can do\n"
+        "hint: `tillerman agents mock` lists what it supports\n"
     )
 
 
@@ -371,10 +371,10 @@ def test_doctor_names_variables_and_never_their_values(bench: Bench) -> None:
     secret = "sk-not-for-anyones-eyes"
     done = bench.run("doctor", ANTHROPIC_API_KEY=secret)
     assert done.returncode == 0, done.stdout
-    assert "every agent gets: COLUMNS" not in done.stdout
-    assert re.search(r"every agent gets: HOME LANG PATH TERM\n", done.stdout)
-    assert re.search(r"claude also gets: ANTHROPIC_API_KEY\n", done.stdout)
-    assert "mock also gets: TILLERMAN_MOCK_STATE\n" in done.stdout
+    assert "passed to every agent: COLUMNS" not in done.stdout
+    assert re.search(r"passed to every agent: HOME LANG PATH TERM\n", done.stdout)
+    assert re.search(r"also passed to claude: ANTHROPIC_API_KEY\n", done.stdout)
+    assert "also passed to mock: TILLERMAN_MOCK_STATE\n" in done.stdout
     assert secret not in done.stdout + done.stderr
     findings = json.loads(bench.run("doctor", "--json").stdout)
     assert list(dict.fromkeys(one["about"] for one in findings)) == [
@@ -408,13 +408,13 @@ def test_doctor_needs_one_line_for_all_that_is_not_installed(bench: Bench) -> No
     install(bench, "qwen", "print('0.24.4')")
     text = bench.run("doctor").stdout
     assert "! not installed: claude, claude-agent-acp, codex, " in text
-    assert "    to mend it: `tillerman agents` tells how\n" in text
+    assert "    fix: `tillerman agents` shows how to install them\n" in text
     assert text.count("! not installed: ") == 1
 
 
 BROKEN = {
-    "sys.stdout.buffer.write(os.urandom(99))": "`claude auth status` said something unexpected",
-    "os.abort()": "`claude --version` was ended by signal 6",
+    "sys.stdout.buffer.write(os.urandom(99))": "cannot parse the output of `claude auth status`",
+    "os.abort()": "`claude --version` was terminated by signal 6",
     "sys.exit('no licence')": "`claude --version` failed: no licence",
 }
 
@@ -435,9 +435,9 @@ def test_doctor_says_how_an_agent_is_broken(bench: Bench, body: str) -> None:
     assert done.returncode == 0  # nobody has chosen this agent
     finding = of_agent(done, "claude")
     assert finding["level"] == "note"
-    where = f"claude: broken, of unknown version at {program}, "
+    where = f"claude: broken, unknown version at {program}, "
     assert finding["text"].startswith(where + BROKEN[body])
-    assert finding["mend"].startswith(f"see what `{program} --version` says; to install it again")
+    assert finding["mend"].startswith(f"check the output of `{program} --version`; to reinstall it")
 
 
 def test_doctor_is_not_held_up_by_agents_that_hang_or_never_stop_talking(bench: Bench) -> None:
@@ -475,8 +475,8 @@ def test_doctor_compares_node_with_what_an_agents_package_asks_for(bench: Bench)
     (bench.home / "bin" / "claude").symlink_to(program)
     text = bench.run("doctor").stdout
     assert f"✓ Node 18.1.0 at {bench.home}/bin/node\n" in text
-    assert "! claude needs Node 22.4.0, and `node` is 18.1.0\n" in text
-    assert "to mend it: install Node 22.4.0 or newer\n" in text
+    assert "! claude requires Node 22.4.0, but `node` is 18.1.0\n" in text
+    assert "fix: install Node 22.4.0 or newer\n" in text
 
 
 def test_doctor_finds_what_was_left_behind(bench: Bench) -> None:
@@ -488,9 +488,9 @@ def test_doctor_finds_what_was_left_behind(bench: Bench) -> None:
     done = bench.run("doctor")
     assert done.returncode == 0
     lost = state / "spill"
-    assert f"! 1 folders of sessions that are gone, 3.0 kB, in {lost}\n" in done.stdout
-    assert f"to mend it: rm -r {lost}/gone\n" in done.stdout
-    assert f"! {state} is open to others (mode 755)\n    to mend it: chmod 700 {state}\n" in (
+    assert f"! 1 folders of deleted sessions, 3.0 kB, in {lost}\n" in done.stdout
+    assert f"fix: rm -r {lost}/gone\n" in done.stdout
+    assert f"! {state} is accessible to other users (mode 755)\n    fix: chmod 700 {state}\n" in (
         done.stdout
     )
 
@@ -546,8 +546,8 @@ def test_a_session_of_an_agents_own_is_listed_and_taken_over_once(bench: Bench) 
     again = bench.run("sessions", "import", NATIVE, "-a", "claude")
     assert (again.returncode, again.stderr) == (
         2,
-        f"error: session {session} is that conversation already\n"
-        f"hint: `tillerman run --resume {session}` goes on with it\n",
+        f"error: this conversation is already session {session}\n"
+        f"hint: `tillerman run --resume {session}` resumes it\n",
     )
 
 
@@ -565,17 +565,17 @@ def test_a_session_taken_over_is_resumed_by_the_agents_own_id(bench: Bench) -> N
 def test_a_session_that_the_agent_does_not_keep_is_not_found(bench: Bench) -> None:
     install(bench, "claude", CLAUDE)
     assert bench.run("sessions", "native", "-a", "claude").stdout == (
-        "claude keeps no session of this folder\n"
+        "claude stores no sessions for this folder\n"
     )
     wrong = bench.run("sessions", "import", "nothing", "-a", "claude")
     assert (wrong.returncode, wrong.stderr) == (
         2,
-        "error: claude keeps no session 'nothing' of this folder\n"
+        "error: claude stores no session 'nothing' for this folder\n"
         "hint: `tillerman sessions native -a claude` lists them\n",
     )
     assert bench.run("sessions", "create", "-a", "mock").stderr == (
-        "error: mock does not support making a session before any prompt\n"
-        "hint: `tillerman agents mock` tells what it can do\n"
+        "error: mock does not support creating a session without a prompt\n"
+        "hint: `tillerman agents mock` lists what it supports\n"
     )
 
 

@@ -32,7 +32,7 @@ def test_the_dialog_shows_the_rule_before_it_is_remembered_for_the_session(bench
     terminal.wait_for("[s] in this session")
     assert not (bench.project / "a.txt").exists()
     terminal.press("s")
-    terminal.wait_for("→ allowed always in this session from terminal")
+    terminal.wait_for("→ allowed always in this session by you")
     assert terminal.end() == 0
     session = json.loads(bench.run("sessions", "list", "--json").stdout)[0]["id"]
     kept = bench.run("requests", "remembered", "--session", session).stdout
@@ -58,7 +58,7 @@ def test_the_dialog_remembers_for_the_project_and_steps_back(bench: Bench) -> No
     at = terminal.wait_for("[esc] back", at)
     terminal.press("p")
     assert terminal.end() == 0
-    assert "→ allowed always in this project from terminal" in terminal.text
+    assert "→ allowed always in this project by you" in terminal.text
     assert goes_on_unasked(bench)
     assert [path.name for path in bench.project.iterdir()] == ["a.txt"]
 
@@ -95,7 +95,7 @@ def test_a_script_says_yes_beforehand_and_reads_the_rule(
     assert (refused.returncode, refused.stderr) == (
         2,
         f"{line}error: nothing was answered\n"
-        "hint: --yes remembers it unasked; allow answers once\n",
+        "hint: --yes remembers without confirmation; allow answers only once\n",
     )
     done = bench.run("requests", "answer", name, *words, "--yes")
     assert (done.returncode, done.stderr) == (0, line)
@@ -103,7 +103,7 @@ def test_a_script_says_yes_beforehand_and_reads_the_rule(
 
 def test_what_is_remembered_is_listed_and_forgotten(bench: Bench) -> None:
     assert bench.run("requests", "remembered").stdout == (
-        f"nothing is remembered for {bench.project}\n"
+        f"no remembered answers for {bench.project}\n"
     )
     _, name = asked(bench)
     bench.run("requests", "answer", name, "always-project", "-y")

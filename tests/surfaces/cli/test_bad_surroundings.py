@@ -166,7 +166,7 @@ def output_cannot_be_written(machine: Machine) -> None:
 
 CONDITIONS: dict[Condition, str] = {  # what the error of a command tells that cannot work then
     home_is_relative: "error: HOME is not an absolute path: some/home",
-    current_folder_is_gone: "error: the current folder is gone",
+    current_folder_is_gone: "error: the current folder no longer exists",
     home_may_not_be_written: "Permission denied",
     home_is_on_a_read_only_file_system: "Read-only file system",
     home_is_a_file: "Not a directory",

@@ -136,12 +136,12 @@ def test_sessions_are_forked_renamed_and_deleted(told: Bench) -> None:
     kept = told.run("sessions", "delete", copy)
     assert (kept.returncode, kept.stderr) == (
         2,
-        "error: nothing was deleted\nhint: --yes deletes without asking\n",
+        "error: nothing was deleted\nhint: --yes deletes without confirmation\n",
     )
     assert told.run("sessions", "delete", copy, "--yes").returncode == 0
     assert copy not in ids(told)
     asked = told.terminal("sessions", "delete", session)
-    asked.wait_for("for good? [y/N]")
+    asked.wait_for("permanently? [y/N]")
     asked.press("y\r")
     assert asked.end() == 0
     assert session not in ids(told)
@@ -153,7 +153,7 @@ def test_a_session_that_is_not_there_is_said_so(bench: Bench, command: str) -> N
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         "",
-        "error: no session matches 'abc'\nhint: `tillerman sessions list` shows them all\n",
+        "error: no session matches 'abc'\nhint: `tillerman sessions list` lists all sessions\n",
     )
 
 
@@ -174,14 +174,12 @@ def test_the_last_of_a_folder_without_sessions_is_said_so(told: Bench) -> None:
 
 
 def test_bad_titles_prompts_and_requests_are_refused(told: Bench) -> None:
-    assert (
-        told.run("sessions", "rename", "last", " \x1b ").stderr == "error: a title needs a letter\n"
-    )
+    assert told.run("sessions", "rename", "last", " \x1b ").stderr == "error: the title is empty\n"
     assert told.run("sessions", "prompt", "last", " ").stderr == "error: the prompt is empty\n"
     unknown = told.run("requests", "answer", "r9", "allow")
     assert unknown.returncode == 1
     assert unknown.stderr.startswith("error: request 'r9' is not open")
-    assert told.run("requests", "list").stdout == "nothing waits for an answer\n"
+    assert told.run("requests", "list").stdout == "no open requests\n"
 
 
 def test_a_question_is_answered_from_elsewhere(bench: Bench) -> None:
@@ -234,7 +232,7 @@ def test_config_tells_values_and_where_they_came_from(bench: Bench) -> None:
         (
             "get",
             "aprove",
-        ): "error: config: no setting is called aprove\nhint: did you mean approve?",
+        ): "error: config: unknown setting aprove\nhint: did you mean approve?",
         ("set", "approve", "x"): "error: config set: approve must be one of",
     }.items():
         done = bench.run("config", *words)
@@ -248,24 +246,24 @@ def test_a_projects_settings_count_after_they_are_trusted(bench: Bench) -> None:
     file.write_text('approve = "auto"\n')
     said = bench.mock([{"say": "x"}])
     assert said.stderr.splitlines()[0] == (
-        "warning: settings of this project do not count: approve "
-        "(`tillerman config show` tells why, `tillerman trust` lets them count)"
+        "warning: settings of this project are ignored: approve "
+        "(`tillerman config show` shows why, `tillerman trust` enables them)"
     )
     (file.parent / "notes.md").write_text("clear\x1b[2J")
     before = bench.run("config", "get", "approve")
     assert before.stdout == "ask\n"
-    assert before.stderr.startswith("warning: approve of this project does not count: ")
+    assert before.stderr.startswith("warning: approve of this project is ignored: ")
     refused = bench.run("trust")
     assert refused.returncode == 2
     assert refused.stdout == '── config.toml\napprove = "auto"\n── notes.md\nclear\n'
-    assert refused.stderr == "error: nothing was trusted\nhint: --yes trusts without asking\n"
+    assert refused.stderr == "error: nothing was trusted\nhint: --yes trusts without confirmation\n"
     asked = bench.terminal("trust")
-    asked.wait_for("as it is now? [y/N]")
+    asked.wait_for("with its current content? [y/N]")
     asked.press("y\r")
     assert asked.end() == 0
-    assert f"{file.parent} is trusted, as it is now" in asked.text.replace("\n", "")
+    assert f"{file.parent} is trusted with its current content" in asked.text.replace("\n", "")
     assert bench.run("config", "get", "approve").stdout == "auto\n"
-    assert bench.run("trust").stdout.endswith("is trusted already\n")
+    assert bench.run("trust").stdout.endswith("is already trusted\n")
     file.write_text('approve = "auto"  # changed\n')
     assert bench.run("config", "get", "approve").stdout == "ask\n"
     assert bench.run("trust", "--yes").returncode == 0
@@ -281,10 +279,10 @@ def test_the_demo_shows_a_whole_turn_and_its_replay(bench: Bench) -> None:
     assert done.returncode == 0, done.stderr
     for words in (
         "? Bash python3 greet.py  to see that it works",
-        "→ allowed from the demo",
+        "→ allowed via demo",
         '+print("Good morning,", name)',
         "2. It is stored",
-        "3. It can be played back",
+        "3. It can be replayed",
     ):
         assert words in done.stdout
     assert done.stdout.count("✓ completed") == 2
@@ -298,7 +296,7 @@ def test_the_demo_on_a_terminal_can_be_answered(bench: Bench) -> None:
     terminal.wait_for("[y] allow")
     terminal.press("n")
     assert terminal.end() == 0
-    assert "→ denied from terminal" in terminal.text
+    assert "→ denied by you" in terminal.text
 
 
 HEAVY = (

@@ -95,7 +95,7 @@ def test_a_turn_reads_from_top_to_bottom() -> None:
         "",
         "✓ Read a.py  1.0 s",
         "✓ completed · 9.0 s · 1.5k in, 20 out · $0.5000 · 1 file changed (+2 −1)",
-        'session 3fa2b19c01 · to go on: tillerman run --resume 3fa2b19c01 "…"',
+        'session 3fa2b19c01 · to continue: tillerman run --resume 3fa2b19c01 "…"',
     ]
 
 
@@ -108,14 +108,14 @@ def test_lines_that_are_not_understood_are_counted_beside_the_spinner_and_told_o
 ):
     start, strange = TurnStarted(origin="prompt", prompt="x"), Unrecognized(raw="?")
     below = draw(start, strange, prompts=False).below()
-    assert printed([below]) == ["⠋ working  1 line of the agent not understood"]
+    assert printed([below]) == ["⠋ working  1 line of agent output not recognized"]
     end = TurnEnded(reason="completed")
     turns = (start, strange, strange, end, start, end, start, strange)
     assert screen(*turns, prompts=False, resumable=False) == [
-        "i 2 lines of the agent not understood",
+        "i 2 lines of agent output not recognized",
         "✓ completed · 3.0 s",
         "✓ completed · 1.0 s",
-        "i 1 line of the agent not understood",
+        "i 1 line of agent output not recognized",
     ]
 
 
@@ -219,7 +219,7 @@ def test_an_answered_question_is_kept() -> None:
     )
     answer = Answer("allow", answers={"Which?": "B"})
     answered = RequestAnswered(request_id="q", answer=answer, by="person", surface="terminal")
-    assert screen(question, answered) == ["? Which?  → B from terminal"]
+    assert screen(question, answered) == ["? Which?  → answer: B"]
 
 
 def test_the_wait_for_a_person_is_not_the_calls_time() -> None:
@@ -252,13 +252,13 @@ def test_a_failure_says_what_to_do() -> None:
         "error: too many requests",
         "hint: wait",
         "✗ failed",
-        'session 3fa2b19c01 · to go on: tillerman run --resume 3fa2b19c01 "…"',
+        'session 3fa2b19c01 · to continue: tillerman run --resume 3fa2b19c01 "…"',
     ]
 
 
 def test_a_prompt_typed_here_is_not_repeated() -> None:
     assert screen(TurnStarted(origin="prompt", prompt="mine"), prompts=False) == []
-    assert screen(TurnStarted(origin="agent"), prompts=False) == ["● the agent goes on by itself"]
+    assert screen(TurnStarted(origin="agent"), prompts=False) == ["● the agent continues by itself"]
     assert screen(UserMessage(text="faster", how="steer")) == ["› faster  (steer)", ""]
 
 
@@ -271,7 +271,7 @@ def test_a_cost_that_tillerman_worked_out_is_marked() -> None:
 
 def test_an_account_for_the_next_agent_is_not_read_out() -> None:
     told = UserMessage(text="You take over.\nWrite `a`: completed", how="handoff")
-    assert screen(told) == ["it gets an account of what was before, of 2 lines"]
+    assert screen(told) == ["the agent gets a summary of the session so far (2 lines)"]
 
 
 def test_a_withdrawn_message_that_is_not_sealed_is_dropped() -> None:

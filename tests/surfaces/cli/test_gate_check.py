@@ -13,7 +13,7 @@ BARE = "/usr/bin:/bin"
 def test_an_agent_that_is_not_there_cannot_be_tried(bench: Bench) -> None:
     none = bench.run("doctor", "--gate", PATH=BARE)
     assert (none.returncode, none.stderr) == (0, "")
-    assert "no agent is installed" in none.stdout
+    assert "no installed agent" in none.stdout
 
     one = bench.run("doctor", "--gate", "codex", PATH=BARE)
     assert (one.returncode, one.stdout) == (3, "")
@@ -22,7 +22,7 @@ def test_an_agent_that_is_not_there_cannot_be_tried(bench: Bench) -> None:
 
 def test_what_has_no_gate_of_its_own_says_so(bench: Bench) -> None:
     for name, exit, words in (
-        ("mock", 2, "no program of its own"),
+        ("mock", 2, "no separate program"),
         ("cluade", 2, "did you mean claude"),
     ):
         done = bench.run("doctor", "--gate", name)
@@ -35,7 +35,7 @@ def test_an_agent_that_no_scripted_model_can_reach_is_told_as_not_tried(bench: B
     path = f"{bench.home / 'bin'}:{BARE}"
     done = bench.run("doctor", "--gate", "cursor", PATH=path)
     assert done.returncode == 0, done.stderr
-    assert "not tried: it cannot be put before a scripted model" in done.stdout
+    assert "not probed: it cannot be run with a scripted model" in done.stdout
     [proof] = json.loads(bench.run("doctor", "--gate", "cursor", "--json", PATH=path).stdout)
     assert (proof["agent"], proof["holds"]) == ("cursor", {})
 
@@ -47,4 +47,4 @@ def test_an_agent_that_cannot_be_looked_at_is_told_with_the_reason(bench: Bench)
     (folder / "codex").chmod(0o755)
     for words in ((), ("codex",)):
         done = bench.run("doctor", "--gate", *words, PATH=f"{folder}:{BARE}")
-        assert "codex: not tried: " in done.stdout, done.stderr
+        assert "codex: not probed: " in done.stdout, done.stderr

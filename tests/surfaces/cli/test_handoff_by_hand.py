@@ -52,7 +52,7 @@ def test_without_words_it_goes_on_with_the_task(two: Bench) -> None:
     done = two.run("handoff", row(two)["id"][:6], "--agent", "echo")
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("Go on with the task.\n")
+    assert done.stdout.endswith("Continue with the task.\n")
 
 
 def test_json_has_the_change_of_hands_in_the_log(two: Bench) -> None:
@@ -105,8 +105,8 @@ def test_the_agent_that_has_it_is_no_other(two: Bench) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        f"error: session {session} is with mock already",
-        f"hint: `tillerman run --resume {session}` goes on with it",
+        f"error: session {session} already uses mock",
+        f"hint: `tillerman run --resume {session}` resumes it",
     ]
 
 
@@ -130,8 +130,8 @@ def test_a_session_that_works_is_not_taken_away(two: Bench) -> None:
         1,
         "",
         [
-            f"error: session {session['id']} is run by process {working.pid}",
-            f"hint: `tillerman sessions follow {session['id']}` watches it",
+            f"error: session {session['id']} is already running in process {working.pid}",
+            f"hint: `tillerman sessions follow {session['id']}` follows it",
         ],
     )
     assert session["agent"] == "mock"

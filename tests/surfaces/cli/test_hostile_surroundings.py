@@ -77,7 +77,10 @@ def test_a_folder_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     script = f"mkdir x && cd x && rmdir ../x && {sys.executable} -m tillerman sessions list"
     env = {"PATH": os.environ["PATH"], "TILLERMAN_HOME": str(tmp_path / "b")}
     ran = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True)
-    assert (ran.returncode, ran.stderr.split(b"\n")[0]) == (2, b"error: the current folder is gone")
+    assert (ran.returncode, ran.stderr.split(b"\n")[0]) == (
+        2,
+        b"error: the current folder no longer exists",
+    )
 
 
 @pytest.mark.parametrize(

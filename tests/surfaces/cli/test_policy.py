@@ -124,7 +124,7 @@ def test_check_says_where_a_file_is_wrong(bench: Bench, tmp_path: Path) -> None:
 def test_without_a_file_it_checks_what_counts_here(bench: Bench, config: Path) -> None:
     assert "no-rm" in bench.run("policy", "check").stdout
     config.unlink()
-    assert bench.run("policy", "check").stdout == "no rules: presets alone decide\n"
+    assert bench.run("policy", "check").stdout == "no rules: only presets apply\n"
 
 
 def test_explain_tells_the_rule_where_it_is_from_and_that_it_is_advice(
@@ -147,7 +147,7 @@ def test_explain_tells_the_rule_where_it_is_from_and_that_it_is_advice(
         ],
         ADVICE,
     )
-    how = "enforced: judged again" if os.geteuid() == 0 else "advisory: it is by choice"
+    how = "enforced: checked again" if os.geteuid() == 0 else "advisory: it is by choice"
     assert enforced.startswith(how)
 
 
@@ -196,7 +196,7 @@ def test_explain_says_what_is_wrong_with_its_words(bench: Bench) -> None:
     gone = bench.run("policy", "explain", "-C", "/nowhere/at/all", "--", "Read")
     assert (gone.returncode, gone.stderr) == (2, "error: /nowhere/at/all: no such folder\n")
     kind = bench.run("policy", "explain", "--", "shell", '{"command": "rm -rf /"}')
-    told = "error: no tool is called 'shell'\nhint: did you mean Bash?\n"
+    told = "error: unknown tool 'shell'\nhint: did you mean Bash?\n"
     assert (kind.returncode, kind.stderr) == (2, told)
 
 
@@ -224,10 +224,10 @@ def test_the_name_of_a_rule_writes_nothing_but_text_to_a_terminal(
 @pytest.mark.parametrize(
     ("case", "wrong"),
     [
-        ("command = 5", "command must be a text, not 5"),
-        ('command = ["rm", "x"]', "command must be a text, not ['rm', 'x']"),
-        ("tool = 5", "tool must be a text, not 5"),
-        ('command = "ls"\nrule = 5', "rule must be a text, not 5"),
+        ("command = 5", "command must be a string, not 5"),
+        ('command = ["rm", "x"]', "command must be a string, not ['rm', 'x']"),
+        ("tool = 5", "tool must be a string, not 5"),
+        ('command = "ls"\nrule = 5', "rule must be a string, not 5"),
     ],
 )
 def test_a_case_that_is_no_call_is_named(
@@ -256,7 +256,7 @@ def test_cases_that_are_decided_otherwise_are_a_table_and_an_exit_of_1(
         [
             "CASE  EXPECTED  DECIDED       CALL",
             "2     allow     ask ask.rest  make",
-            "3 cases, 1 decided otherwise",
+            "3 cases, 1 with a different decision",
         ],
     )
     told = json.loads(bench.run("policy", "test", str(cases), "--json").stdout)

@@ -61,7 +61,7 @@ def lives(pid: int) -> bool:
 
 
 async def test_nothing_runs_at_first(bench: Bench) -> None:
-    assert (await run(bench, "ps")).stdout.startswith("nothing runs")
+    assert (await run(bench, "ps")).stdout.startswith("no running commands")
     assert (await run(bench, "ps", "--all")).stdout == "no commands\n"
     assert await rows(bench) == []
 
@@ -158,13 +158,13 @@ async def test_killed_is_all_that_a_command_started(bench: Bench, served: Sessio
     process = await start(served, script)
     (row,) = await rows(bench)
     done = await run(bench, "kill", process)
-    assert (done.returncode, done.stdout) == (0, f"{process} was ended\n")
+    assert (done.returncode, done.stdout) == (0, f"ended {process}\n")
     assert not lives(row["pid"])
     assert not [words for words in command_lines() if "".join(words).startswith("sleep8616")]
     assert (await ended(bench, process))["status"] == "killed"
     again = await run(bench, "kill", process)
     assert again.returncode == 1
-    assert f"process {process} has ended already: killed (SIGKILL)" in again.stderr
+    assert f"process {process} has already ended: killed (SIGKILL)" in again.stderr
     assert f"hint: `tillerman logs {process}`" in again.stderr
 
 
@@ -201,7 +201,7 @@ async def test_an_unknown_process_is_told_with_a_next_step(bench: Bench, command
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         "error: no process matches 'p-nowhere'",
-        "hint: `tillerman ps --all` shows those of the last day",
+        "hint: `tillerman ps --all` lists those of the last day",
     ]
 
 
@@ -216,7 +216,7 @@ async def test_a_beginning_that_fits_several_is_refused(bench: Bench, served: Se
 async def test_a_signal_that_is_none_is_refused(bench: Bench) -> None:
     done = await run(bench, "kill", "p1", "--signal", "LOUD")
     assert done.returncode == 2
-    assert "no signal is called 'LOUD'" in done.stderr
+    assert "unknown signal 'LOUD'" in done.stderr
 
 
 SERVER = """\
@@ -264,7 +264,7 @@ async def test_after_its_server_was_killed_a_command_is_listed_and_killed(
         assert time.monotonic() < deadline
     (row,) = await rows(bench)
     done = await run(bench, "kill", lasting)
-    assert (done.returncode, done.stdout) == (0, f"{lasting} was ended\n")
+    assert (done.returncode, done.stdout) == (0, f"ended {lasting}\n")
     assert not lives(row["pid"])
     assert await rows(bench) == []
     assert (await run(bench, "logs", "--stdout", lasting)).stdout == "begun\n"
@@ -289,4 +289,4 @@ async def test_what_nobody_is_left_to_tell_of_is_lost(
     assert (await ended(bench, process))["status"] == "lost"
     assert process not in [row["id"] for row in await rows(bench)]
     done = await run(bench, "kill", process)
-    assert (done.returncode, "has ended already: lost" in done.stderr) == (1, True)
+    assert (done.returncode, "has already ended: lost" in done.stderr) == (1, True)

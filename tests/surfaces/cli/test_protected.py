@@ -37,7 +37,7 @@ def undone(home: Path, name: str, text: str) -> Path:
 
 def test_what_was_undone_is_listed_and_taken_back(tmp_path: Path) -> None:
     assert tillerman(tmp_path, "protected", "list").stdout == (
-        "no change of a protected name was undone\n"
+        "no changes of protected names were undone\n"
     )
     path = undone(tmp_path, ".mcp.json", "{}")
     assert not path.exists()
@@ -54,4 +54,4 @@ def test_what_was_undone_is_listed_and_taken_back(tmp_path: Path) -> None:
 def test_a_change_that_is_not_known_is_refused_with_what_to_do(tmp_path: Path) -> None:
     said = tillerman(tmp_path, "protected", "take-back", "ffff")
     assert said.returncode == 2
-    assert "`tillerman protected list --all` shows them" in said.stderr
+    assert "`tillerman protected list --all` lists them" in said.stderr

@@ -138,7 +138,7 @@ def test_outside_of_a_repository_it_says_what_to_do(bench: Bench) -> None:
     for command in ("status", "action"):
         done = bench.run("repo", command)
         assert done.returncode == 2
-        assert "is not in a git repository\nhint: go to one" in done.stderr
+        assert "is not in a git repository\nhint: change to one" in done.stderr
 
 
 def test_commands_are_shown_and_not_run_when_nobody_can_confirm(
@@ -150,7 +150,7 @@ def test_commands_are_shown_and_not_run_when_nobody_can_confirm(
     assert done.stderr == (
         "project › feature/greeting › DRAFT (PR #42) [Ready for Review]\n"
         "Ready for Review runs:\n  gh pr ready 42\n"
-        "error: nothing was run\nhint: --yes runs it without asking\n"
+        "error: nothing was run\nhint: --yes runs without confirmation\n"
     )
     assert ["pr", "ready", "42"] not in gh.asked
 
@@ -176,7 +176,7 @@ def test_the_first_that_fails_stops_the_rest(bench: Bench, gh: GhStandIn, projec
     done = bench.run("repo", "action", "--yes")
     assert done.returncode == 1
     assert "not today" in done.stderr
-    assert "ended with 1; not run: gh pr create --fill\n" in done.stderr
+    assert "exited with 1; not run: gh pr create --fill\n" in done.stderr
     assert ["pr", "create", "--fill"] not in gh.asked
 
 
@@ -184,13 +184,13 @@ def test_on_a_terminal_it_asks(bench: Bench, gh: GhStandIn, project: Project) ->
     gh.shows("pr_draft")
     gh.answer("pr", "ready", stdout="it is ready\n")
     refused = bench.terminal("repo", "action")
-    refused.wait_for("run this? [y/N] ")
+    refused.wait_for("run these commands? [y/N] ")
     refused.press("n\n")
     assert refused.end() == 2
     assert ["pr", "ready", "42"] not in gh.asked
     agreed = bench.terminal("repo", "action")
     agreed.wait_for("gh pr ready 42")
-    agreed.wait_for("run this? [y/N] ")
+    agreed.wait_for("run these commands? [y/N] ")
     agreed.press("y\n")
     agreed.wait_for("it is ready")
     assert agreed.end() == 0
@@ -201,7 +201,7 @@ def test_nothing_to_do_is_told(bench: Bench, gh: GhStandIn, project: Project) ->
     done = bench.run("repo", "action", "--yes")
     assert (done.returncode, done.stderr) == (
         1,
-        "error: nothing to propose: main is the default branch\n"
+        "error: no pull request possible: main is the default branch\n"
         "hint: git switch -c NAME starts a branch for a pull request\n",
     )
 
@@ -229,7 +229,7 @@ def test_a_skill_of_the_project_is_told_of_until_it_is_trusted(
     file.parent.mkdir(parents=True)
     file.write_text('---\nai: false\ncommands:\n  - ["gh", "pr", "comment", "{number}"]\n---\n')
     before = bench.run("repo", "action")
-    assert "does not count, .tillerman/ is not trusted" in before.stderr
+    assert "is ignored, .tillerman/ is not trusted" in before.stderr
     assert "  gh pr ready 42\n" in before.stderr
     assert bench.run("trust", "--yes").returncode == 0
     after = bench.run("repo", "action")

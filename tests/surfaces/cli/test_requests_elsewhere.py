@@ -70,9 +70,7 @@ def test_people_read_what_to_do_and_what_was_done(bench: Bench) -> None:
     assert re.fullmatch(r"\d\d:\d\d:\d\d  Write a\.txt\n", wait_for_line(watching, "Write"))
     command = wait_for_line(watching, "tillerman requests answer").split()
     assert bench.run(*command[1:-1], "deny", "--note", "not now").returncode == 0
-    assert wait_for_line(watching, "→").endswith(
-        "Write a.txt → denied from command line: not now\n"
-    )
+    assert wait_for_line(watching, "→").endswith("Write a.txt → denied via command line: not now\n")
     assert owner.wait(20) == 0
 
 
@@ -82,13 +80,13 @@ def test_a_watcher_answers_with_a_key_one_session_after_the_other(bench: Bench) 
     first = bench.start("run", "-a", "mock", "--approve", "ask", "--json", ASKS)
     at = terminal.wait_for("[y] allow")
     second = bench.start("run", "-a", "mock", "--approve", "ask", "--json", ASKS)
-    at = terminal.wait_for("1 more behind it", at)
+    at = terminal.wait_for("1 more waiting", at)
     terminal.press("y")
-    at = terminal.wait_for("→ allowed from terminal", at)
+    at = terminal.wait_for("→ allowed by you", at)
     assert first.wait(20) == 0
     assert second.poll() is None
     terminal.press("n")
-    terminal.wait_for("→ denied from terminal", at)
+    terminal.wait_for("→ denied by you", at)
     assert second.wait(20) == 0
     terminal.wait_for("waiting for requests", at)
     terminal.interrupt()
@@ -103,7 +101,9 @@ def test_a_request_of_a_killed_harness_is_listed_answered_and_used(bench: Bench)
     session = asked["session"]
     wait_for_line(watching, "Write a.txt")
     owner.send_signal(signal.SIGKILL)
-    rests = f'left open; its session rests, to go on: tillerman run --resume {session} "…"'
+    rests = (
+        f'left open; its session is not running, to continue: tillerman run --resume {session} "…"'
+    )
     assert wait_for_line(watching, "left open") == f"          {rests}\n"
 
     listed = bench.run("requests", "list").stdout
@@ -112,11 +112,11 @@ def test_a_request_of_a_killed_harness_is_listed_answered_and_used(bench: Bench)
     assert (waiting["session"], waiting["resting"]) == (session, True)
     name = f"{session}/{asked['event']['request_id']}"
     answered = bench.run("requests", "answer", name, "allow")
-    assert (answered.returncode, answered.stdout) == (0, f"{rests}; the answer waits until then\n")
+    assert (answered.returncode, answered.stdout) == (0, f"{rests}; the answer is applied then\n")
     assert wait_for_line(watching, "→").endswith(
-        "→ allowed from command line, for when it is asked again\n"
+        "→ allowed via command line, applied when the agent asks again\n"
     )
-    assert bench.run("requests", "list").stdout == "nothing waits for an answer\n"
+    assert bench.run("requests", "list").stdout == "no open requests\n"
     assert bench.run("requests", "answer", name, "allow").returncode == 1
 
     resumed = bench.run("run", "--resume", session, ASKS)
@@ -130,7 +130,7 @@ def test_a_run_without_a_terminal_says_until_when_it_waits_and_then_denies(bench
     assert re.search(
         r"^waiting for an answer until \d\d:\d\d:\d\d \(1\.0 s\), then denied: Write a\.txt\n"
         r"  tillerman requests answer \w+/r1\.3 allow\n"
-        r"  denied because nobody answered in time: Nobody answered within 1 seconds, so this",
+        r"  denied because there was no answer in time: No answer within 1 seconds, so this",
         done.stderr,
         re.MULTILINE,
     )
@@ -176,4 +176,4 @@ def test_a_request_whose_id_no_terminal_shows_has_a_name_to_type(
     for shown in names:
         done = bench.run("requests", "answer", f"{session}/{shown}", "deny")
         assert (shown, done.returncode, done.stderr) == (shown, 0, "")
-    assert bench.run("requests", "list").stdout == "nothing waits for an answer\n"
+    assert bench.run("requests", "list").stdout == "no open requests\n"

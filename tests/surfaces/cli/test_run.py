@@ -138,7 +138,7 @@ def test_a_session_is_resumed_and_forked_in_a_new_process(bench: Bench) -> None:
     other = bench.run("run", "-a", "replay", "--resume", first["id"], "x")
     assert (other.returncode, other.stderr.splitlines()[0]) == (
         2,
-        f"error: session {first['id']} is with mock",
+        f"error: session {first['id']} uses mock",
     )
     again = bench.run("run", "-a", "mock", "--resume", first["id"][:6], "second words")
     assert again.returncode == 0, again.stderr
@@ -178,7 +178,7 @@ def test_how_to_go_on_is_told_of_every_agent_that_is_there(bench: Bench, tmp_pat
 
 def test_resuming_what_is_not_there_says_so(bench: Bench) -> None:
     assert bench.run("run", "--resume", "abc", "go on").stderr == (
-        "error: no session matches 'abc'\nhint: `tillerman sessions list` shows them all\n"
+        "error: no session matches 'abc'\nhint: `tillerman sessions list` lists all sessions\n"
     )
     done = bench.run("run", "-c", "go on")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
@@ -239,7 +239,7 @@ def test_two_interrupts_leave_at_once_and_nothing_is_left_running(bench: Bench) 
     assert process.wait(timeout=10) == 130
     assert time.monotonic() - began < 2
     shown = bench.run("sessions", "show", "last")
-    assert "in the middle of the turn" in shown.stdout
+    assert "during the turn" in shown.stdout
 
 
 def test_a_reader_that_leaves_is_no_error(bench: Bench) -> None:
@@ -306,7 +306,7 @@ def test_an_answer_is_held_to_its_schema_and_repaired_where_that_is_wanted(bench
     assert (repaired.returncode, repaired.stdout) == (0, '{"bird":1}\n')
     failed = bench.mock([{"say": "A heron."}], "--output-schema", str(schema))
     assert (failed.returncode, failed.stdout) == (6, "A heron.\n")
-    assert "error: the answer does not fit the output schema" in failed.stderr
+    assert "error: the answer does not match the output schema" in failed.stderr
     schema.write_text('{"type": "birds"}')
     refused = bench.run(*words, "go")
     assert (refused.returncode, refused.stdout) == (2, "")

@@ -43,7 +43,7 @@ def test_a_request_is_answered_from_the_second_terminal(bench: Bench) -> None:
     terminal.wait_for("[y] allow")
     terminal.press("y")
     assert terminal.end() == 0
-    assert f"nobody runs session {session} now" in terminal.text
+    assert f"session {session} is not running" in terminal.text
     output, _ = owner.communicate(timeout=20)
     assert owner.returncode == 0
     assert b'"surface":"terminal"' in output
@@ -57,7 +57,7 @@ def test_a_dialog_goes_away_when_somebody_else_answers(bench: Bench) -> None:
     name = f"{request['session']}/{request['request']['request_id']}"
     assert bench.run("requests", "answer", name, "deny", "--note", "not now").returncode == 0
     assert terminal.end() == 0
-    assert "→ denied from command line: not now" in terminal.text
+    assert "→ denied via command line: not now" in terminal.text
 
 
 def test_leaving_a_follower_leaves_the_session_alone(bench: Bench) -> None:
@@ -77,7 +77,9 @@ def test_the_second_terminal_cancels_and_prompts(bench: Bench) -> None:
     session = session_of(wait_for_line(owner, "Before."))
     refused = bench.run("sessions", "prompt", session, "x", "--when-busy", "refuse")
     assert refused.returncode == 1
-    assert refused.stderr.startswith("error: a turn is under way in this session\nhint: ")
+    assert refused.stderr.startswith(
+        "error: the agent is still working on a turn in this session\nhint: "
+    )
     busy = bench.run("run", "--resume", session, "x")
     assert busy.returncode == 1
     assert f"`tillerman sessions follow {session}`" in busy.stderr
@@ -88,7 +90,7 @@ def test_the_second_terminal_cancels_and_prompts(bench: Bench) -> None:
     assert b'"reason":"cancelled"' in output
     gone = bench.run("sessions", "cancel", session)
     assert gone.returncode == 1
-    assert gone.stderr.startswith(f"error: nobody runs session {session} now\nhint: ")
+    assert gone.stderr.startswith(f"error: session {session} is not running\nhint: ")
 
 
 def test_after_the_owner_is_killed_the_second_takes_the_session_over(bench: Bench) -> None:

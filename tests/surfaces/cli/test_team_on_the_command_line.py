@@ -72,7 +72,7 @@ def test_a_session_is_handed_over_and_stays_there(bench: Bench) -> None:
     refused = bench.run("run", "-c", "-a", "claude", "go")
     assert "tillerman handoff" in refused.stderr
     itself = bench.run("handoff", "last", "-a", "mock")
-    assert (itself.returncode, "is with mock already" in itself.stderr) == (2, True)
+    assert (itself.returncode, "already uses mock" in itself.stderr) == (2, True)
     configure(bench, f'[agents.other]\nacp = "{bench.home}/no-such"\n')
     missing = bench.run("handoff", "last", "-a", "other", "and now?")
     assert missing.returncode == 3

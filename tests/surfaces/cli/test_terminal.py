@@ -26,7 +26,7 @@ def test_a_turn_is_shown_with_its_answer_and_summary(bench: Bench) -> None:
     assert terminal.end() == 0
     assert "It is fine." in terminal.text
     assert re.search(r"✓ completed · [\d.]+ s · \d+ in, 3 out · \$0\.0000", terminal.text)
-    assert "to go on: tillerman run --resume" in terminal.text
+    assert "to continue: tillerman run --resume" in terminal.text
 
 
 def test_y_allows(bench: Bench) -> None:
@@ -36,7 +36,7 @@ def test_y_allows(bench: Bench) -> None:
     assert "1+ one" in terminal.text
     terminal.press("y")
     assert terminal.end() == 0
-    assert "→ allowed from terminal" in terminal.text
+    assert "→ allowed by you" in terminal.text
     assert (bench.project / "a.txt").read_text() == "one\n"
 
 
@@ -61,9 +61,9 @@ def test_n_denies(bench: Bench) -> None:
 
 def test_a_refusal_with_its_reason_reaches_the_agent(bench: Bench) -> None:
     terminal = run(bench, ASKS)
-    terminal.wait_for("[r] deny, and why")
+    terminal.wait_for("[r] deny with a reason")
     terminal.press("r")
-    terminal.wait_for("why not:")
+    terminal.wait_for("reason:")
     terminal.press("use b.txt\r")
     assert terminal.end() == 0
     assert "Refused: use b.txt" in terminal.text
@@ -139,7 +139,7 @@ def test_ctrl_c_cancels_and_still_sums_up(bench: Bench) -> None:
     terminal.wait_for("Before.")
     terminal.interrupt()
     assert terminal.end() == 130
-    assert "cancelling; Ctrl-C again leaves at once" in terminal.text
+    assert "cancelling; press Ctrl-C again to exit immediately" in terminal.text
     assert "⊘ cancelled" in terminal.text
     assert terminal.modes[:6] == terminal.before[:6]
 

@@ -9,19 +9,19 @@ from tillerman.surfaces.cli.main import main
 from tillerman.surfaces.cli.parsing.argparse_errors import parse, subcommands
 from tillerman.surfaces.cli.parsing.parser import build
 
-EMPTY = "error: argument -a/--agent: it is empty\nhint: `tillerman {} --help` tells how it is used"
+EMPTY = "error: argument -a/--agent: must not be empty\nhint: `tillerman {} --help` shows the usage"
 WRONG = {
     "run --agent= hi": EMPTY.format("run"),
     "sessions list --agent=": EMPTY.format("sessions list"),
     "mcp list --agent=": EMPTY.format("mcp list"),
     "mcp add probe": (
-        "error: a server is a command, a --url or a --config, one of them\n"
+        "error: give exactly one of a command, --url or --config\n"
         "hint: tillerman mcp add NAME -- COMMAND ARG …"
     ),
     "mcp add probe --url http://127.0.0.1:9 -- npx thing": (
-        "error: a server is a command, a --url or a --config, one of them\n"
+        "error: give exactly one of a command, --url or --config\n"
     ),
-    "mcp add probe --header A:b -- npx": "error: --header and --sse go with --url",
+    "mcp add probe --header A:b -- npx": "error: --header and --sse require --url",
     "rn": "error: unknown command 'rn'\nhint: did you mean run?",
     "sessions lst": "error: unknown command 'lst'\nhint: did you mean list?",
     "requests anser": "error: unknown command 'anser'\nhint: did you mean answer?",
@@ -30,11 +30,11 @@ WRONG = {
     "--color never --colour=x run hi": "error: tillerman has no option --colour\n",
     "sessions --jso list": "error: tillerman sessions has no option --jso\n",
     "run --worktree go": (
-        "error: the prompt is empty\nhint: 'go' was taken for the name of the worktree: "
-        '--worktree= "go" prompts it'
+        "error: the prompt is empty\nhint: 'go' was read as the worktree name: use "
+        '--worktree= "go"'
     ),
     "run --resume go": (
-        "error: the prompt is empty\nhint: 'go' was taken for a session: -c \"go\" prompts the last"
+        "error: the prompt is empty\nhint: 'go' was read as a session id: use -c \"go\""
     ),
     "xyzzy": (
         "error: unknown command 'xyzzy'\nhint: known: run, handoff, tui, sessions, requests, ps, "
@@ -50,29 +50,27 @@ WRONG = {
     ),
     "run hi --json=sumary": "error: --json has no view 'sumary'\nhint: did you mean summary?",
     "run hi there": (
-        "error: tillerman run: one word too many: 'there'\n"
-        "hint: put quotes around a text of several words"
+        "error: tillerman run: unexpected argument: 'there'\n"
+        "hint: put quotes around text with spaces"
     ),
     "run hi --max-turns 0": (
         "error: argument --max-turns: must be at least 1, not 0\n"
-        "hint: `tillerman run --help` tells how it is used"
+        "hint: `tillerman run --help` shows the usage"
     ),
     "run hi --max-cost lots": (
         "error: argument --max-cost: not a number: 'lots'\n"
-        "hint: `tillerman run --help` tells how it is used"
+        "hint: `tillerman run --help` shows the usage"
     ),
     "run hi --timeout inf": (
-        "error: argument --timeout: must be more than 0, not inf\n"
-        "hint: `tillerman run --help` tells how it is used"
+        "error: argument --timeout: must be greater than 0, not inf\n"
+        "hint: `tillerman run --help` shows the usage"
     ),
-    "run hi --fork": (
-        "error: --fork copies a session: say which\nhint: tillerman run --resume ID --fork"
-    ),
+    "run hi --fork": ("error: --fork requires --resume\nhint: tillerman run --resume ID --fork"),
     "run hi --resume x --worktree": (
-        "error: --worktree is for new sessions\nhint: leave it out with --resume"
+        "error: --worktree is for new sessions\nhint: omit it with --resume"
     ),
     "run hi -f somewhere": (
-        "error: the prompt is given twice\nhint: leave out -f FILE or the argument"
+        "error: the prompt is given twice\nhint: use either -f FILE or the argument"
     ),
     "run -f /nowhere/at/all": "error: -f /nowhere/at/all: No such file or directory",
     "run hi --attach /nowhere": "error: --attach /nowhere: No such file or directory",
@@ -83,13 +81,13 @@ WRONG = {
     "run hi --mcp-config {": "error: --mcp-config: not JSON",
     "run hi --mcp-config [1]": "error: --mcp-config [1]: No such file or directory",
     "sessions show": "error: the following arguments are required: ID",
-    "sessions follow x --since -1": "error: argument --since: must not be less than 0: -1",
+    "sessions follow x --since -1": "error: argument --since: must be at least 0, not -1",
     "sessions list -n many": "error: argument -n/--limit: not a number: 'many'",
     "sessions export x --format pdf": "error: unknown value for --format 'pdf'",
     "requests answer": "error: the following arguments are required: ID, ANSWER",
     "requests answer r allow --input [1]": "error: --input: not a JSON object",
     "requests answer r allow --input {": "error: --input: not JSON",
-    "requests answer r deny --input {}": "error: --input changes what is allowed",
+    "requests answer r deny --input {}": "error: --input is for allow",
     "completion tcsh": "error: unknown value 'tcsh'\nhint: known: bash, zsh, fish",
     "trust /nowhere": "error: /nowhere: no such folder",
     "agents --jsn": "error: tillerman agents has no option --jsn\nhint: did you mean --json",

@@ -95,7 +95,7 @@ def test_what_an_agent_would_not_take_is_not_offered() -> None:
     assert "[e] edit" in drawn(PermissionDialog(REQUEST))
     assert "[e] edit" not in drawn(fixed)
     assert typed(fixed, "e") is None
-    assert "takes no changed input" in drawn(fixed)
+    assert "does not accept changed input" in drawn(fixed)
 
 
 def test_what_comes_back_from_the_editor_is_checked() -> None:
@@ -152,8 +152,8 @@ def test_a_write_over_a_file_shows_what_it_replaces(tmp_path: Path) -> None:
         assert words in old
     assert "+ kept" not in old
     assert "a file of 3.0 MB, too large to compare" in asked("large")
-    assert "there is a file that cannot be shown" in asked("binary")
-    assert "there is something else than a file already" in asked("pipe")
+    assert "the existing file cannot be shown" in asked("binary")
+    assert "the path exists and is not a regular file" in asked("pipe")
     assert "+kept" in asked("large")
     assert "replaces" not in asked("new")
 
@@ -190,8 +190,10 @@ def test_a_question_can_have_an_answer_of_ones_own_or_none() -> None:
 
 def test_a_default_request_offers_allow_and_deny() -> None:
     assert REQUEST.options == (ALLOW, DENY)
-    keys = "[y] allow  [n] deny  [a] always…  [r] deny, and why  [e] edit  [?] all of it"
-    assert keys in drawn(PermissionDialog(REQUEST))
+    assert lines(PermissionDialog(REQUEST))[-2:] == [
+        "[y] allow  [n] deny  [a] always…  [r] deny with a reason  [e] edit",
+        "[?] details",
+    ]
 
 
 def test_pasted_text_is_one_key_so_it_answers_nothing_by_chance() -> None:
@@ -207,7 +209,7 @@ def test_pasted_text_is_one_key_so_it_answers_nothing_by_chance() -> None:
 def test_always_is_not_offered_for_what_says_too_little() -> None:
     dialog = PermissionDialog(PermissionRequested(request_id="r", tool="Write", title="Write"))
     assert typed(dialog, "a") is None
-    assert "does not say enough to be remembered" in drawn(dialog)
+    assert "not specific enough to be remembered" in drawn(dialog)
     assert typed(dialog, "s") is None
     assert typed(dialog, "y") == Answer("allow")
 
@@ -237,7 +239,7 @@ def test_an_edit_that_does_not_fit_the_file_is_shown_without_numbers(tmp_path: P
     (tmp_path / "a.py").write_text("a\n")
     dialog = PermissionDialog(request("Edit", path="a.py", old_str="b\n", new_str="c\n"), tmp_path)
     assert lines(dialog)[1:4] == [
-        "it does not fit the file as it stands: the text is not there",
+        "does not match the current file: the text was not found",
         "-b",
         "+c",
     ]
@@ -263,13 +265,13 @@ def test_a_plan_is_shown_as_markdown_with_the_mode_that_follows() -> None:
         "",
         "1. Use Vec<u8>",
         "2. Type <Tab>",
-        "Then it works in mode agent: each edit and command is asked about (approve",
-        "ask).",
-        "[y] allow  [n] deny  [w] allow, and all edits of this session  [a] always…",
-        "[r] deny, and why  [e] edit  [?] all of it",
+        "Then it continues in agent mode: every edit and command needs approval",
+        "(approve ask).",
+        "[y] allow  [n] deny  [w] allow this and all edits in this session",
+        "[a] always…  [r] deny with a reason  [e] edit  [?] details",
     ]
     auto = " ".join(lines(PermissionDialog(PLAN, None, "auto")))
-    assert "edits and commands go on unasked (approve auto)" in auto
+    assert "edits and commands run unasked (approve auto)" in auto
 
 
 def test_all_edits_are_allowed_where_that_spares_a_question() -> None:
@@ -285,14 +287,14 @@ def test_what_does_not_fit_is_scrolled_to() -> None:
     plan = "\n\n".join(f"paragraph {number}" for number in range(30))
     dialog = PermissionDialog(request("ExitPlanMode", plan=plan))
     assert lines(dialog, 12)[0] == "ExitPlanMode"
-    assert "… lines 1 to 7 of 60: ↑ ↓ show the others" in lines(dialog, 12)
+    assert "… lines 1 to 7 of 60: ↑ ↓ to scroll" in lines(dialog, 12)
     dialog.press(DOWN)
     assert lines(dialog, 12)[0] == "paragraph 0"
     for _ in range(9):
         dialog.press(PAGE_DOWN)
     assert "paragraph 29" in lines(dialog, 12)
     dialog.press(UP)
-    assert "… lines 53 to 59 of 60: ↑ ↓ show the others" in lines(dialog, 12)
+    assert "… lines 53 to 59 of 60: ↑ ↓ to scroll" in lines(dialog, 12)
     assert len(lines(dialog, 12)) == 12
 
 

@@ -189,9 +189,9 @@ async def test_the_twelve_statuses_have_label_color_and_an_action_that_is_confir
             words = screen.words
             assert f"{action} · {BRANCH}" in words
             if label in BY_AGENT:
-                assert "send it to the agent" in words
+                assert "send to the agent" in words
             else:
-                assert "run this" in words
+                assert "y run" in words
                 assert "$ g" in words
             await screen.answer("n")
             seen.append(label)
@@ -327,8 +327,8 @@ async def test_a_missing_or_signed_out_gh_is_told_with_what_to_do(
         await screen.pilot.resize_terminal(70, 24)
         await screen.shows("LOCAL [Create PR]  gh auth login")
         await screen.pilot.press("f2")
-        await screen.until(lambda: "It did not work" in screen.words)
-        assert "gh auth login" in screen.words.partition("It did not work")[2]
+        await screen.until(lambda: "Error" in screen.words)
+        assert "gh auth login" in screen.words.partition("Error")[2]
         await screen.pilot.resize_terminal(100, 24)
         (gh.folder / "gh").unlink()
         change(branch, git, "commit")
@@ -365,7 +365,7 @@ async def test_a_slow_gh_holds_up_nothing(
     gh.answer("pr", "view", seconds=60, stdout="{}")
     began = time.monotonic()
     async with opened(branch, (120, 30)) as screen:
-        await screen.shows("LOCAL [Create PR]  asking GitHub…")
+        await screen.shows("LOCAL [Create PR]  querying GitHub…")
         change(branch, git, "dirty")
         await screen.shows("DIRTY")
         git("switch", "--quiet", "-c", "other")
@@ -383,7 +383,7 @@ async def test_a_pull_request_stays_while_gh_is_at_a_loss(
         await screen.shows("APPROVED (PR #42)")
         gh.fails("rate limited")
         change(branch, git, "commit")
-        await screen.shows("APPROVED (PR #42) [Merge PR]  GitHub's rate limit is used up")
+        await screen.shows("APPROVED (PR #42) [Merge PR]  GitHub's rate limit is exceeded")
         gh.fails("no pull request")
 
 
@@ -533,7 +533,7 @@ async def test_the_first_failure_ends_it_with_what_was_said(
         await screen.until(lambda: "Not run: gh pr create --fill" in screen.words)
         assert "✗ git push" in screen.words
         assert "does not appear to be a git repository" in screen.words
-        assert "It ended with 128." in screen.words
+        assert "Exited with 128." in screen.words
         await screen.shows("AHEAD [Push & Create PR]")
     assert not any(words[:2] == ["pr", "create"] for words in gh.asked)
 

@@ -95,7 +95,7 @@ def test_words_and_questions_of_an_agent_are_shown_and_not_obeyed(bench: Bench) 
         {"say": "that is all"},
     ]
     terminal = played(bench, steps)
-    terminal.wait_for("do not answer")
+    terminal.wait_for("skip")
     for kind in ("message", "thought", "notice", "plan"):
         assert f"a {kind} <" in terminal.text
     time.sleep(GRACE)

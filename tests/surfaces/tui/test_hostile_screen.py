@@ -173,7 +173,7 @@ async def test_what_nobody_foresaw_is_told_and_the_screen_goes_on(
     async with desk(machine.home, machine.project, monkeypatch) as who:
         who.app.command("/broken")
         await who.sees("ZeroDivisionError: by nought")
-        await who.sees("this is a bug of tillerman, at test_hostile_screen.py, line")
+        await who.sees("this is a bug in tillerman, at test_hostile_screen.py, line")
         await who.write("go")
         await who.press("enter")
         await who.rests(1)
@@ -196,7 +196,7 @@ async def test_a_session_whose_agent_starts_is_not_cleared_away(
     async with desk(machine.home, machine.project, monkeypatch) as who:
         await _starting(who)
         who.app.command("/clear")
-        await who.sees("the agent still works")
+        await who.sees("The agent is still working")
         await who.rests(1)
         assert who.pane.channel
         assert who.pane.channel.ours
@@ -294,7 +294,7 @@ async def test_a_title_is_no_markup_where_its_input_is_changed(
         await who.press("enter")
         await who.asked("[y] allow")
         await who.press("e")
-        await who.sees("Allow as changed")
+        await who.sees("Allow with changes")
         await who.sees(f"Bash make '{MARKUP}'")
         await who.press("escape", "n")
         await who.rests(1)
@@ -322,7 +322,7 @@ async def test_who_changes_an_input_is_told_that_somebody_else_has_answered(
         await who.press("enter")
         await who.asked("[y] allow")
         await who.press("e")
-        await who.sees("Allow as changed")
+        await who.sees("Allow with changes")
         (asked,) = who.pane.transcript.requests
         assert who.pane.channel
         await who.pane.channel.answer(asked, Answer("deny"))
@@ -351,4 +351,4 @@ async def test_what_is_pasted_answers_nothing(
 
 def test_a_clash_of_keys_is_told_once() -> None:
     told = keymap.problems({"quit": "ctrl+g"}, PLACES)
-    assert told == ["ctrl+g does agent and quit"]
+    assert told == ["ctrl+g is bound to agent and quit"]

@@ -42,14 +42,14 @@ async def test_servers_are_listed_with_their_tools_and_switched(
         panel = await _open(who, "cursor")
         await who.until(lambda: "docs" in _statuses(panel))
         await who.press("e")
-        await who.sees("cursor uses docs from its next start on")
+        await who.sees("cursor uses docs after its next start")
         assert _statuses(panel)["docs"].startswith("ready")
         await who.press("enter")
         await who.sees("Tools of docs: 2")
         assert [row.key for row in panel.tools.rows] == ["search", "fetch"]
         await who.sees("query limit")
         await who.press("d")
-        await who.sees("cursor does not use docs from its next start on")
+        await who.sees("cursor does not use docs after its next start")
         assert _statuses(panel)["docs"].startswith("disabled")
         await who.press("escape")
         await who.until(lambda: not isinstance(who.app.screen, McpPanel))
@@ -60,8 +60,8 @@ async def test_an_agent_that_lists_no_servers_says_what_it_can(
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
         await _open(who, "mock")
-        await who.sees("mock does not support listing its MCP servers")
-        await who.sees("`tillerman agents mock` tells what it can do")
+        await who.sees("mock does not support listing MCP servers")
+        await who.sees("`tillerman agents mock` lists what it supports")
         await who.press("e", "d", "enter")  # there is nothing that could be switched
         await who.press("escape")
 

@@ -132,13 +132,13 @@ async def test_what_cannot_be_chosen_tells_why() -> None:
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.press("t", "h", "r", "enter")
         assert app.chosen == []
-        assert "three cannot be chosen: because it is asleep" in _text(app)
+        assert "three cannot be selected: because it is asleep" in _text(app)
 
 
 async def test_of_very_many_rows_some_are_shown_and_letters_find_the_others() -> None:
     app = _Shown(Picker("Models", [PickerRow(f"m{n}", f"model-{n}") for n in range(5_000)]))
     async with app.run_test(size=(70, 20)) as pilot:
-        assert "(300 of 5000: letters find the others)" in _text(app)
+        assert "(300 of 5000: type to filter)" in _text(app)
         await pilot.press(*"4711", "enter")
         assert app.chosen == ["m4711"]
 
@@ -179,15 +179,15 @@ async def test_agents_tell_how_ready_they_are_and_what_to_run(
     async with desk(machine.home, machine.project, monkeypatch) as who:
         await who.press("ctrl+g")
         await who.until(lambda: _on(who, AgentPicker))
-        await who.until(lambda: "asking …" not in _states(who).values())
+        await who.until(lambda: "querying …" not in _states(who).values())
         states = _states(who)
         assert states["claude"] == "not signed in 2.1.325"
         assert states["cursor"].startswith("ready 2026")
         assert (states["mock"], states["codex"]) == ("ready", "not installed")
         await who.write("claude")
         await who.press("enter")
-        await who.sees("Claude Code is not signed in: it cannot be chosen")
-        await who.sees("or here: /login claude")
+        await who.sees("Claude Code is not signed in" + ": it cannot be selected")
+        await who.sees("or sign in here: /login claude")
         assert _on(who, AgentPicker)
         await who.press(*["backspace"] * 6)
         await who.write("codex")
@@ -206,7 +206,7 @@ async def test_before_the_first_prompt_another_agent_is_a_wish(
     machine.has_cursor()
     async with desk(machine.home, machine.project, monkeypatch) as who:
         await who.press("ctrl+g")
-        await who.until(lambda: _on(who, AgentPicker) and _states(who)["cursor"] != "asking …")
+        await who.until(lambda: _on(who, AgentPicker) and _states(who)["cursor"] != "querying …")
         await who.write("cursor")
         await who.press("enter")
         await who.until(lambda: not _on(who, AgentPicker))
@@ -222,10 +222,10 @@ async def test_in_a_session_with_a_past_another_agent_goes_on(
         await who.press("enter")
         await who.rests(1)
         await who.press("ctrl+g")
-        await who.until(lambda: _on(who, AgentPicker) and _states(who)["cursor"] != "asking …")
+        await who.until(lambda: _on(who, AgentPicker) and _states(who)["cursor"] != "querying …")
         await who.write("cursor")
         await who.press("enter")
-        await who.sees("it gets an account of what mock did")
+        await who.sees("it gets a summary of what mock did")
 
 
 # -- models and modes ------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ async def test_models_are_listed_with_where_the_list_is_from(
     async with desk(machine.home, machine.project, monkeypatch, turns) as who:
         await who.press("ctrl+o")
         await who.until(lambda: _on(who, ModelPicker) and "mock-deep" in _states(who))
-        await who.sees("as mock lists them")
+        await who.sees("as listed by mock")
         await who.write("deep")
         await who.press("enter")
         await who.until(lambda: who.pane.standing().model == "mock-deep")
@@ -282,7 +282,7 @@ async def test_a_mode_that_the_agent_has_not_is_off_and_says_so(
         await who.press("f5")
         await who.until(lambda: _on(who, ModePicker))
         await who.press("down", "enter")
-        await who.sees("Replay has no other mode than agent")
+        await who.sees("Replay supports only agent mode")
         assert _on(who, ModePicker)
         await who.press("escape")
 
@@ -330,7 +330,7 @@ async def test_an_approval_is_chosen_from_a_list_or_by_its_name(
         await who.sees("mock · approve readonly")
         await who.write("/approve editz")
         await who.press("enter")
-        await who.sees("there is no preset 'editz'")
+        await who.sees("unknown preset 'editz'")
 
 
 async def test_an_agent_that_takes_a_preset_only_when_it_starts_is_started_anew(
@@ -360,7 +360,7 @@ async def test_an_agent_that_is_not_known_is_told_in_place_of_its_modes(
         assert who.pane.channel
         who.pane.channel.wishes["agent"] = "nobody"
         await who.press("f5")
-        await who.sees("It did not work")
+        await who.sees("Error")
         await who.sees("nobody")
 
 
@@ -402,7 +402,7 @@ async def test_an_unknown_theme_in_the_config_is_told_and_the_usual_one_stays(
 ) -> None:
     machine.config('[screen]\ntheme = "pink"\n')
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        await who.sees("there is no theme 'pink'")
+        await who.sees("unknown theme 'pink'")
         assert who.app.theme == "tillerman-dark"
 
 
@@ -468,8 +468,8 @@ async def test_keys_are_those_of_the_config_and_wrong_ones_are_named(
 ) -> None:
     machine.config('[screen.keys]\nmode = "f9"\nsing = "f10"\nmodel = "ctrl+g"\n')
     async with desk(machine.home, machine.project, monkeypatch) as who:
-        await who.sees("no key does 'sing'")
-        await who.sees("ctrl+g does agent and model")
+        await who.sees("unknown key action 'sing'")
+        await who.sees("ctrl+g is bound to agent and model")
         await who.press("f9")
         await who.until(lambda: _on(who, ModePicker))
         await who.press("escape")
@@ -492,15 +492,15 @@ async def test_the_palette_offers_actions_and_slash_commands(
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
         await who.press("ctrl+p")
-        await who.sees("who works, and who is ready to")
+        await who.sees("switch agent, show which are ready")
         await who.write("theme")
-        await who.sees("other colours")
+        await who.sees("change the theme")
         await who.press("enter")
         await who.until(lambda: _on(who, ThemePicker))
         await who.press("escape")
         await who.press("ctrl+p")
         await who.write("/help")
-        await who.sees("commands and keys")
+        await who.sees("list commands and keys")
         await who.press("enter")
         await who.sees("Commands and keys")
 

@@ -25,8 +25,8 @@ class Alone(App[None]):
         self.box = PromptBox(folder)
         self.box.sources.past = PromptHistory(lambda: past)
         self.box.sources.commands = lambda: [
-            Completion("/help", "commands and keys"),
-            Completion("/model", "which model works"),
+            Completion("/help", "list commands and keys"),
+            Completion("/model", "switch model"),
             Completion("/models", "the models"),
         ]
         self.heard: list[PromptBox.Submitted] = []

@@ -64,8 +64,8 @@ def _cast(bench: Bench) -> screen_sitting.Cast:
         scene=lambda name: f"../acts/{name}.json",
         cue="",
         model="mock-deep",
-        login="mock does not support signing in by a command",
-        logout="mock does not support signing out by a command",
+        login="mock does not support signing in by command",
+        logout="mock does not support signing out by command",
         patience=8,
     )
 

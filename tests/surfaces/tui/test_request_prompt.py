@@ -29,7 +29,7 @@ async def test_what_is_typed_after_an_answer_is_no_second_one(
         await who.rests(1)
         assert not isinstance(who.app.screen, InputEditor)
         assert (machine.project / "ran.txt").read_text() == "done\n"
-        await who.sees("→ allowed from terminal")
+        await who.sees("→ allowed by you")
         assert who.box.text == "en", "it went to the box"
 
 
@@ -141,7 +141,7 @@ async def test_all_edits_of_the_session_are_allowed_with_one_answer(
     async with desk(machine.home, machine.project, monkeypatch, turns, approve="ask") as who:
         await who.write("go")
         await who.press("enter")
-        await who.asked("[w] allow, and all edits of this session")
+        await who.asked("[w] allow this and all edits in this session")
         await who.press("w")
         await who.rests(1)
         await who.sees("approve edits")
@@ -159,7 +159,7 @@ async def test_a_plan_is_read_on_the_screen_and_stays_there(
         await who.write("go")
         await who.press("enter")
         await who.asked("2. Type <Tab>")
-        await who.sees("Then it works in mode agent: each edit and command is asked about")
+        await who.sees("Then it continues in agent mode: every edit and command needs approval")
         assert '"plan"' not in who.seen()
         await who.press("y")
         await who.asked("Write a")

@@ -85,7 +85,7 @@ async def test_words_find_a_session_with_the_line_they_stand_in(
         assert below is not None
         assert "the fence" in below.plain
         await who.write("xyz")
-        await who.sees("nothing found in this folder; a looks into all")
+        await who.sees("nothing found in this folder; press a for all folders")
         await who.press("escape")
         await who.until(lambda: len(_titles(browser)) == 2)
         await who.press("slash")
@@ -114,7 +114,7 @@ async def test_a_session_is_renamed_in_place_and_found_by_its_title(
         await who.until(lambda: _titles(browser) == ["Zaun"])
         await who.press("escape", "r")
         await who.press("ctrl+u", "enter")
-        await who.sees("a title needs a letter")
+        await who.sees("the title is empty")
         await who.press("escape")
 
 
@@ -158,7 +158,7 @@ async def test_a_session_of_a_tab_is_not_deleted(
         await who.rests(1)
         browser = await _browse(who)
         await who.press("d")
-        await who.sees("it is open in a tab: close that first")
+        await who.sees("it is open in a tab: close the tab first")
         assert len(_titles(browser)) == 1
         await who.press("escape")
 
@@ -184,7 +184,7 @@ async def test_a_session_is_exported_to_a_new_file_whose_path_is_told(
         await who.press("e", "ctrl+u")
         await who.write("pdf")
         await who.press("enter")
-        await who.sees("pdf is none of markdown, html, jsonl")
+        await who.sees("unknown format pdf: use markdown, html, jsonl")
         await who.press("escape")
 
 
@@ -217,7 +217,7 @@ async def test_a_session_that_waits_for_a_person_says_so(
         who.pane.prompt("make it")
         await who.until(lambda: who.pane.transcript.requests)
         browser = await _browse(who)
-        assert [row.state for row in browser.list.rows] == ["waits"]
+        assert [row.state for row in browser.list.rows] == ["approval"]
         await who.press("escape")
         await who.asked("[n] deny")
         await who.press("n")

@@ -1,4 +1,4 @@
-"""`!cmd`: a shell line of the person's own, beside the agent."""
+"""`!cmd`: a shell command of the person's own, beside the agent."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_a_long_output_is_folded_and_can_be_unfolded(
         await at.write("!seq 1 40")
         await at.press("enter")
         await at.sees("exit code 0")
-        assert "… 25 lines before" in at.seen()
+        assert "… 25 earlier lines" in at.seen()
         at.pane.conversation.focus()
         await at.press("up", "enter")
         await at.until(lambda: "lines before" not in at.seen())
@@ -126,7 +126,7 @@ async def test_escape_ends_the_shell_line_before_the_turn(
         await at.until(lambda: at.pane.transcript.busy)
         await at.write("!sleep 1000")
         await at.press("enter")
-        await at.sees("esc ends it")
+        await at.sees("esc to stop")
         await at.press("escape")
         await at.sees("cancelled ·")
         assert at.pane.transcript.busy

@@ -222,7 +222,7 @@ async def test_what_is_asked(machine: Machine, monkeypatch: pytest.MonkeyPatch) 
         await who.write("not before the review")
         await who.take("permission-reason")
         await who.press("escape", "e")
-        await who.sees("Allow as changed")
+        await who.sees("Allow with changes")
         await who.take("input-editor")
         await who.press("escape")
         await who.reads(stories.LONG_COMMAND)
@@ -252,7 +252,7 @@ async def test_pickers(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
         await who.reads(stories.SETTLED)
         await who.press("ctrl+g")
         await who.sees("not signed in")
-        await who.until(lambda: "asking" not in who.seen())
+        await who.until(lambda: "querying" not in who.seen())
         await who.take("agents")
         await who.write("cl")
         await who.take("agents-filtered")
@@ -260,7 +260,7 @@ async def test_pickers(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
         await who.sees("mock-deep")
         await who.take("models")
         await who.press("escape", "f5")
-        await who.sees("it reads and plans, and changes nothing")
+        await who.sees("reads and plans, without changes")
         await who.take("modes")
         await who.press("escape", "f8")
         await who.sees("tillerman-light")
@@ -275,7 +275,7 @@ async def test_servers(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Non
     machine.has_cursor()
     machine.has_servers()
     async with person(machine, monkeypatch) as who:
-        await who.says("/agent cursor", "it is ready")
+        await who.says("/agent cursor", "ready; it starts")
         await who.press("f4")
         await who.sees("docs")
         await who.take("servers")
@@ -295,7 +295,7 @@ async def test_the_browser_of_sessions(machine: Machine, monkeypatch: pytest.Mon
         await who.sees("title:")
         await who.take("sessions-rename")
         await who.press("escape", "d")
-        await who.sees("for good?")
+        await who.sees("permanently?")
         await who.take("sessions-delete")
         await who.press("escape", "slash")
         await who.write("race")
@@ -332,16 +332,16 @@ async def test_cards(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person(machine, monkeypatch, [stories.DIFF, stories.SETTLED]) as who:
         for line, seen in (
             ("/help", "Commands and keys"),
-            ("/status claude", "/login claude does it here"),
-            ("/models", "/model NAME takes one"),
+            ("/status claude", "sign in here with /login claude"),
+            ("/models", "select one with /model NAME"),
             ("/policy Bash git push", "/policy Bash git push"),
-            ("/nonsense", "It did not work"),
+            ("/nonsense", "Error"),
         ):
             await who.reads(stories.SETTLED)
             await who.says(line, seen)
             await who.take("card-" + line.split()[0][1:])
         await who.reads(stories.DIFF)
-        await who.says("/cost", "What it took")
+        await who.says("/cost", "Usage")
         await who.take("card-cost")
         await who.reads(stories.DIFF)
         await who.says("/diff", "in turn 1")

@@ -119,7 +119,7 @@ async def test_a_tab_whose_turn_runs_is_closed_only_when_that_is_meant(
         await who.until(lambda: who.pane.transcript.busy)
         session = who.pane.channel.id if who.pane.channel else ""
         await who.press("ctrl+w")
-        await who.sees("a turn runs: hang")
+        await who.sees("The agent is still working: hang")
         await who.press("n")
         await who.until(lambda: not _asked(who))
         assert who.pane.transcript.busy
@@ -197,7 +197,7 @@ async def test_leaving_with_running_turns_asks_once(
         await _say(who, "hang too")
         await who.until(lambda: _states(who) == ["running", "running"])
         await who.press("ctrl+q")
-        await who.sees("2 turns run")
+        await who.sees("2 agents are still working")
         await who.press("n")
         await who.until(lambda: not _asked(who))
         assert _states(who) == ["running", "running"]
@@ -251,7 +251,7 @@ async def test_a_session_that_somebody_deletes_stays_on_the_screen(
         await who.sees("You said: hello")
         await who.write("more")
         await who.press("enter")
-        await who.sees("It did not work")
+        await who.sees("Error")
 
 
 async def test_news_that_come_when_the_store_is_closed_are_not_shown(

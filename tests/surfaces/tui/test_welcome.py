@@ -86,14 +86,14 @@ async def test_nobody_is_ready_so_a_prompt_is_given_back_and_the_mock_is_not_ask
     async with desk(machine.home, machine.project, monkeypatch, agent=None) as who:
         await who.write("hello")
         await who.press("enter")
-        await who.sees("no agent is ready: nothing was sent")
+        await who.sees("no agent is ready: the prompt was not sent")
         assert who.box.text == "hello"
         harness = await who.app.opened()
         assert [row.id for row in harness.sessions.catalog.list()] == ["aa00000001"]
         await who.press("ctrl+u")
         await who.write("/agent mock")
         await who.press("enter")
-        await who.sees("it is ready, and begins with your first prompt")
+        await who.sees("ready; it starts with your first prompt")
         await who.write("hello")
         await who.press("enter")
         await who.sees("You said: hello")

@@ -246,7 +246,7 @@ async def test_a_skill_without_placeholders_gets_the_context_all_the_same(
     gh.shows("pr_ci_failing")
     gh.answer("run", "view", stdout="it broke\n")
     prompt = (await ready(branch, tmp_path)).prompt
-    assert prompt.startswith("Mend it.\n\nWhere the work stands:\n- branch: feature/greeting\n")
+    assert prompt.startswith("Mend it.\n\nCurrent state:\n- branch: feature/greeting\n")
     assert "The checks:\n\nbuild: " in prompt
     assert "```\nit broke\n```" in prompt
 

@@ -53,7 +53,7 @@ def test_a_projects_own_counts_only_once_it_is_trusted_and_as_it_was_then(
     before = find_skill(paths, repository, "mark-ready")
     assert before.skill.source == "comes with tillerman"
     assert before.notes == (
-        f"{file} does not count, .tillerman/ is not trusted: `tillerman trust` lets it",
+        f"{file} is ignored, .tillerman/ is not trusted: `tillerman trust` enables it",
     )
     folder = read_folder(repository)
     assert folder
@@ -84,7 +84,7 @@ def test_commands_of_other_tools_folders_are_passed_over(paths: Paths, repositor
     found = find_skill(paths, repository, "mark-ready")
     assert found.skill.source == "comes with tillerman"
     assert found.notes == (
-        f"{file} names commands, which only a trusted .tillerman/ may: passed over",
+        f"{file} defines commands, which requires a trusted .tillerman/: skipped",
     )
 
 
@@ -103,15 +103,15 @@ def test_a_skill_that_is_a_link_out_of_the_project_is_not_read(
     ("text", "said"),
     [
         ('---\ncommands:\n  - ["sh", "-c", "x"]\n---\n', "skill:3: 'sh' is neither git nor gh"),
-        ("---\ncommands:\n  - git push\n---\n", "skill:3: a command is a list of words"),
-        ('---\ncommands:\n  - ["git", 1]\n---\n', "skill:3: a command is a list of words"),
-        ('---\ncommands:\n  - ["git", "{nope}"]\n---\n', "no placeholder is called {nope}"),
-        ("---\nai: maybe\n---\nx", "`ai` is true or false, not 'maybe'"),
-        ("---\nai: false\n---\nx", "a skill has commands, or it needs an agent"),
-        ('---\nai: true\ncommands:\n  - ["git"]\n---\n', "a skill has commands, or it needs"),
+        ("---\ncommands:\n  - git push\n---\n", "skill:3: a command must be a list of strings"),
+        ('---\ncommands:\n  - ["git", 1]\n---\n', "skill:3: a command must be a list of strings"),
+        ('---\ncommands:\n  - ["git", "{nope}"]\n---\n', "unknown placeholder {nope}"),
+        ("---\nai: maybe\n---\nx", "`ai` must be true or false, not 'maybe'"),
+        ("---\nai: false\n---\nx", "a skill needs either commands or an agent"),
+        ('---\nai: true\ncommands:\n  - ["git"]\n---\n', "a skill needs either commands"),
         ("---\nname: x\n", "the front matter has no end"),
-        ("---\nname: x\n---\n", "it says nothing"),
-        ("", "it says nothing"),
+        ("---\nname: x\n---\n", "the prompt is empty"),
+        ("", "the prompt is empty"),
         ("x" * 300_000, "larger than 256 KB"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_fact_never_becomes_an_option() -> None:
     facts = {"remote": "origin", "branch": "-f", "delete": "D"}
     assert filled_command(command, facts) == ("git", "push", "origin", "refs/heads/-f", "-D")
     for bad in ("--upload-pack=evil", "a\0b"):
-        with pytest.raises(ConfigError, match="would be taken for an option"):
+        with pytest.raises(ConfigError, match="would be read as an option"):
             filled_command(command, facts | {"remote": bad})
 
 

@@ -197,7 +197,7 @@ def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
     try:
         with (
             locks.hold(folder, "a"),
-            pytest.raises(Refused, match="being written by another process"),
+            pytest.raises(Refused, match="locked by another process"),
             locks.hold(folder, "A", seconds=0.05),
         ):
             pass

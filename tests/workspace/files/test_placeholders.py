@@ -57,8 +57,8 @@ def test_a_file_that_is_read_and_written_keeps_its_secret(files: Files, root: Pa
     seen = read(files)
     assert seen.text == "key = [secret:api-key]\nport = 1"
     assert seen.notes == (
-        "1 placeholders [secret:…] stand here for secrets, which are not shown: keep each one as "
-        "it is when you write to this file, and the secret is put back; leave it out to remove the "
+        "1 placeholders [secret:…] stand for redacted secrets: keep each one "
+        "unchanged when you write this file, and the secret is restored; omit it to remove the "
         "secret",
     )
     edit = files.write_file("a", "key = [secret:api-key]\nport = 2\n", seen.hash)
@@ -101,7 +101,7 @@ def test_a_secret_that_came_meanwhile_does_not_take_the_place_of_another(
     (root / "a").write_text(f"{KEY}\n")
     untagged = read(files).text
     (root / "a").write_text(f"{KEY}\n{OTHER}\n")
-    with pytest.raises(Refused, match="which secret of this file") as caught:
+    with pytest.raises(Refused, match="does not identify a secret of this file") as caught:
         files.write_file("a", untagged)
     assert read(files).text.split("\n")[0] in caught.value.hint
 
@@ -112,7 +112,7 @@ def test_a_text_of_the_files_own_stays_what_it_is(files: Files, root: Path) -> N
     assert shown.startswith("write [secret:api-key] for [secret:api-key ")
     files.write_file("a", f"{shown}!\n")
     assert (root / "a").read_text() == f"write [secret:api-key] for {KEY}!\n"
-    with pytest.raises(Refused, match="which secret"):
+    with pytest.raises(Refused, match="does not identify a secret"):
         files.write_file("a", f"{shown} [secret:api-key]\n")
 
 
@@ -144,10 +144,10 @@ def test_a_part_of_a_secret_that_would_be_shown_is_not_written(files: Files, roo
     data = "\n".join(rows)
     (root / "a").write_text(data)
     for new in ("[secret:private-key 2/4]\n", "x [secret:private-key 3/4]\n"):
-        with pytest.raises(Refused, match="no longer be recognised"):
+        with pytest.raises(Refused, match="no longer be recognized"):
             files.write_file("a", new)
     (root / "b").write_text(f"{KEY}\n")
-    with pytest.raises(Refused, match="no longer be recognised"):
+    with pytest.raises(Refused, match="no longer be recognized"):
         files.write_file("b", "word[secret:api-key]\n")
     assert (root / "a").read_text() == data and (root / "b").read_text() == f"{KEY}\n"
 
@@ -159,7 +159,7 @@ def test_a_placeholder_of_another_file_is_not_written(
     if there is not None:
         (root / "a").write_text(there)
     for name in ("api-key", "SERVICE_TOKEN", "UNKNOWN_NAME", "private-key 1/9", "x 0a1b2c"):
-        with pytest.raises(Refused, match="does not have") as caught:
+        with pytest.raises(Refused, match="does not contain") as caught:
             files.write_file("a", f"key = [secret:{name}]\n")
         assert "move_file" in caught.value.hint
     files.write_file("b", "data[secret:end]\n")  # a slice of Python's
@@ -200,7 +200,7 @@ def test_a_large_file_is_read_without_its_secrets_and_not_changed(files: Files, 
     for offset in (1, last, last + 5, last + 12):
         seen = files.read_file("a", offset=offset, limit=5)
         assert "MIIE" not in str(seen) and KEY not in str(seen)
-    with pytest.raises(Refused, match="does not have"):
+    with pytest.raises(Refused, match="does not contain"):
         files.write_file("a", "[secret:api-key]\n")
 
 

@@ -128,7 +128,7 @@ def test_all_that_a_crowded_folder_leaves_out_is_counted(
     for number in range(97):
         (root / f"{number:03}").touch()
     found = search(root, "0", kind="name", limit=1000)
-    assert found.notes == ("87 left out: in a crowded folder",) and found.files == 10
+    assert found.notes == ("87 left out: in a folder with too many entries",) and found.files == 10
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_hostile_archives_stay_inside_and_say_what_they_left(
         assert done.files <= len(everything(root))
         if b"evil" in data and number == 0:
             why = {skipped.name: skipped.why for skipped in done.skipped}
-            assert why["../evil"] == "a path that leads upward"
+            assert why["../evil"] == "a path that contains `..`"
             assert why["/tmp/evil-absolute"] == "an absolute path"
             assert done.more_skipped > 0
     assert {path.name for path in tmp_path.iterdir()} == {"work", "outside", "home"}
@@ -195,7 +195,7 @@ def test_too_much_is_stopped_and_told(
 
 
 def test_what_is_no_archive_is_refused(files: Files, root: Path, outside: Path) -> None:
-    with pytest.raises(Refused, match="no archive"):
+    with pytest.raises(Refused, match="unknown archive format"):
         files.import_file(str(outside / "secret"), "in", unpack=True)
     assert everything(root) == set()
 

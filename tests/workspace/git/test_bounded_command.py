@@ -36,7 +36,7 @@ async def test_what_it_says_and_how_it_ends_are_told(tmp_path: Path) -> None:
         3, b"out\n", b"no\nwhy\n"
     )
     assert (await sh("echo no >&2; echo why >&2; exit 3", tmp_path)).complaint == "why"
-    assert (await sh("exit 3", tmp_path)).complaint == "it ended with 3"
+    assert (await sh("exit 3", tmp_path)).complaint == "it exited with 3"
 
 
 async def test_it_hears_nothing_and_has_no_variables_but_those_given(tmp_path: Path) -> None:

@@ -296,7 +296,8 @@ async def test_a_folder_too_large_to_know_says_so_and_still_tells_what_is_new(ro
     (root / "new").write_text("y\n")
     assert await changed_since(before) == Changes(
         (FileChange("new", "added", 1, 0),),
-        note="only 10 files of this folder were looked at; of the rest only new ones are seen",
+        note="only 10 files of this folder were checked; of the others, only new files are "
+        "detected",
     )
 
 
@@ -318,7 +319,7 @@ async def test_a_git_that_hangs_is_given_up_with_a_word(
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
     before = await snapshot(repository, seconds=0.2)
-    why = "changes of this turn are not known: git rev-parse took longer than 0.2 s"
+    why = "cannot determine the changes of this turn: git rev-parse took longer than 0.2 s"
     assert before == UnreadableWorkspace(why)
     assert await changed_since(before) == Changes(note=why)
 
@@ -360,7 +361,7 @@ async def test_a_repository_with_too_many_loose_files_says_so_and_still_tells_wh
             FileChange("old01", "modified", 1, 0),
         ),
         note="more than 10 files are new or changed against git; "
-        "of the rest only new ones are seen",
+        "of the others, only new files are detected",
     )
 
 

@@ -67,8 +67,8 @@ async def test_a_name_that_is_taken_is_refused(repository: Path, git: Git, tmp_p
         with pytest.raises(UsageError) as refused:
             await create(repository, tmp_path / "trees", name)
         assert (refused.value.message, refused.value.hint) == (
-            f"a worktree or branch called 'tillerman/{name}' is there already",
-            f"choose another name, or go on in {path}",
+            f"a worktree or branch named 'tillerman/{name}' already exists",
+            f"choose another name, or continue in {path}",
         )
 
 
@@ -76,7 +76,7 @@ async def test_a_name_that_is_taken_is_refused(repository: Path, git: Git, tmp_p
 async def test_names_that_could_leave_the_folder_are_refused(
     repository: Path, tmp_path: Path, name: str
 ) -> None:
-    with pytest.raises(UsageError, match="cannot name a worktree"):
+    with pytest.raises(UsageError, match="not a valid worktree name"):
         await create(repository, tmp_path / "trees", name)
     assert not (tmp_path / "trees").exists()
 
@@ -86,7 +86,7 @@ async def test_outside_a_repository_the_error_says_what_to_do(root: Path, tmp_pa
         await create(root, tmp_path / "trees", "fix")
     assert (refused.value.message, refused.value.hint) == (
         f"{root} is not in a git repository, so it has no worktrees",
-        "run `git init` there, or leave --worktree out",
+        "run `git init` there, or omit --worktree",
     )
 
 
@@ -102,7 +102,9 @@ async def test_what_git_refuses_is_told_in_its_own_words(
     repository: Path, git: Git, tmp_path: Path
 ) -> None:
     git("branch", "tillerman")  # a branch of this name leaves no room for tillerman/fix
-    with pytest.raises(UsageError, match=r"git made no worktree of .*refs/heads/tillerman"):
+    with pytest.raises(
+        UsageError, match=r"git could not create a worktree of .*refs/heads/tillerman"
+    ):
         await create(repository, tmp_path / "trees", "fix")
 
 

@@ -178,7 +178,7 @@ async def test_no_more_than_twenty_run_at_once(processes: Processes, token: str)
     refused = [one for one in started if isinstance(one, Refused)]
     running = [one for one in started if isinstance(one, WorkspaceProcess)]
     assert (len(running), len(refused)) == (MOST, 5)
-    assert refused[0].message == "20 processes of this session run already"
+    assert refused[0].message == "20 processes of this session are already running"
     assert "kill_process" in refused[0].hint
     await processes.kill(running[0].id)
     assert (await start(processes, "true")).id
@@ -187,10 +187,10 @@ async def test_no_more_than_twenty_run_at_once(processes: Processes, token: str)
 @pytest.mark.parametrize(
     ("command", "how", "words"),
     [
-        ("true", {"cwd": Path("/no/such/folder")}, "/no/such/folder is not there"),
-        ("true", {"cwd": Path("/etc/passwd")}, "no folder"),
+        ("true", {"cwd": Path("/no/such/folder")}, "/no/such/folder does not exist"),
+        ("true", {"cwd": Path("/etc/passwd")}, "not a folder"),
         ("echo \0", {}, "NUL"),
-        ("true", {"stdin": b"x" * (1 << 20) + b"x"}, "too much input"),
+        ("true", {"stdin": b"x" * (1 << 20) + b"x"}, "exceed the input limit"),
         ("x" * 3_000_000, {}, "Argument list too long"),
     ],
 )
@@ -310,7 +310,7 @@ async def test_a_signal_may_be_heeded(processes: Processes) -> None:
 async def test_no_number_but_a_signals_is_sent(processes: Processes) -> None:
     process = await start(processes, "sleep 60")
     for number in (0, -9, 4711):
-        with pytest.raises(Refused, match="is no signal"):
+        with pytest.raises(Refused, match="is not a signal"):
             await processes.kill(process.id, number)
     assert (await processes.get(process.id)).status == "running"
 
@@ -431,7 +431,7 @@ def test_what_nobody_came_back_for_has_ended_with_its_lease(
     assert second.ask("another", "list") == []
     (row,) = table.list()
     assert row.id == process["id"]
-    assert (row.status, row.why) == ("killed", "no server came back for it in time")
+    assert (row.status, row.why) == ("killed", "no server reclaimed it in time")
     second.stop("close")
 
 

@@ -47,7 +47,9 @@ async def test_what_could_not_be_restored_is_restored_once_it_can_be(
     hold = await watch.begin()
     shutil.rmtree(root / "a")
     await until(lambda: any(not one.restored for one in hold.found))
-    assert [(one.path, one.why) for one in hold.found] == [("a/pkg/.env", "its folder is gone")]
+    assert [(one.path, one.why) for one in hold.found] == [
+        ("a/pkg/.env", "its folder no longer exists")
+    ]
     (root / "a/pkg").mkdir(parents=True)
     await until((root / "a/pkg/.env").exists)
     assert (root / "a/pkg/.env").read_bytes() == GOOD

@@ -331,7 +331,7 @@ async def test_git_keeps_working_and_its_config_is_restored(
     assert (repository / ".git/config").read_bytes().startswith(before)
     assert {key for one in found for key in one.settings} == {"remote.evil.url", "core.pager"}
     assert "It names programs that git runs" in found[0].text
-    assert f"`tillerman protected take-back {found[0].id}` brings the change back" in found[0].text
+    assert f"`tillerman protected take-back {found[0].id}` reapplies the change" in found[0].text
     assert "ext::" not in git("config", "--list", "--local")
     assert git("branch", "--show-current") == "other"
 

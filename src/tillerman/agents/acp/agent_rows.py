@@ -60,8 +60,8 @@ def _asks(name: str, words: object) -> frozenset[ToolClass]:
         told = [told]
     if wrong := [word for word in told if word not in known]:
         raise ConfigError(
-            f"agent {name!r} cannot ask before {wrong[0]!r} calls",
-            hint=f"asks lists some of: {', '.join(known)}",
+            f"agent {name!r}: unknown class in asks: {wrong[0]!r}",
+            hint=f"use some of: {', '.join(known)}",
         )
     return frozenset(told)
 
@@ -72,9 +72,7 @@ def _words(name: str, line: object) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(line)) if isinstance(line, str) else ()
     except ValueError as error:
-        raise ConfigError(f"the command of agent {name!r} is no command line: {error}") from None
+        raise ConfigError(f"the command of agent {name!r} is not a command line: {error}") from None
     if not words:
-        raise ConfigError(
-            f"agent {name!r} has no command", hint='give it one: acp = "PROGRAM --acp"'
-        )
+        raise ConfigError(f"agent {name!r} has no command", hint='set one: acp = "PROGRAM --acp"')
     return words

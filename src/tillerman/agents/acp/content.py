@@ -85,7 +85,7 @@ def _block(block: Table) -> Iterator[Content | AttachmentBytes]:
         case "resource_link":
             yield Text(text(block, "uri") or text(block, "name"))
         case "resource":
-            yield Text(text(table(block, "resource"), "text") or "(a resource that is no text)")
+            yield Text(text(table(block, "resource"), "text") or "(a resource that is not text)")
         case _:
             yield Text(json.dumps(storable(block), ensure_ascii=False))
 
@@ -95,7 +95,7 @@ def _image(block: Table) -> Iterator[Content | AttachmentBytes]:
     if found:
         yield from found
     else:
-        yield Text(text(block, "uri") or "(an image that does not decode)")
+        yield Text(text(block, "uri") or "(an image that cannot be decoded)")
 
 
 def _diff(one: Table) -> Diff:

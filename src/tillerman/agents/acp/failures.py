@@ -56,9 +56,9 @@ _BY_NAME: dict[str, FailureKind] = {
 _API_ERROR = "APIError"
 _SIGN_IN_FIRST = "auth_required"  # error code AUTH_REQUIRED
 _BY_STOP: dict[str, tuple[FailureKind, str]] = {
-    "max_tokens": ("output_limit", "the answer is longer than the model may write"),
-    "max_turn_requests": ("turn_limit", "the agent asked its model as often as it may in one turn"),
-    "refusal": ("refused", "the model refuses to go on"),
+    "max_tokens": ("output_limit", "the answer exceeds the model's output limit"),
+    "max_turn_requests": ("turn_limit", "the agent reached its limit of model calls in one turn"),
+    "refusal": ("refused", "the model refused to continue"),
 }
 TABLE = FailureTable(
     rules=(
@@ -72,7 +72,7 @@ TABLE = FailureTable(
     ),
     hints={
         "context_overflow": "start a new session",
-        "turn_limit": "prompt again to go on",
+        "turn_limit": "prompt again to continue",
     },
     status_in_text=r"(?:^|\bstatus(?: code)?:? |\bHTTP )([45]\d\d)\b",
     retry_after_in_text=r"retry (?:after|in) (\d+(?:\.\d+)?) ?s",
@@ -86,7 +86,7 @@ def failure(error: RpcError, row: AcpAgentRow) -> Failure:
     found = TABLE.read(message, name=_name(error), status=_status(error, message))
     if found.kind != "not_signed_in":
         return found
-    sign_in = f"sign in with `{row.command[0]}` itself, or pass its key on: --env NAME"
+    sign_in = f"sign in with `{row.command[0]}` itself, or pass its key with --env NAME"
     return replace(found, hint=row.login or sign_in)
 
 
@@ -103,8 +103,8 @@ def lacking(what: str, row: AcpAgentRow) -> Failure:
     """The failure for a feature that the agent does not declare in its capabilities."""
     return Failure(
         kind="agent_failed",
-        message=f"{row.title or row.name} offers no {what}",
-        hint="ask for a session without it, or use another agent",
+        message=f"{row.title or row.name} does not support {what}",
+        hint="start a session without it, or use another agent",
     )
 
 

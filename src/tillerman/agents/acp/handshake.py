@@ -64,8 +64,8 @@ def wrong_version(result: Any) -> Failure | None:
         return None
     return Failure(
         kind="agent_failed",
-        message=f"the agent speaks version {version!r} of ACP, and tillerman version {PROTOCOL}",
-        hint="use a version of the agent that speaks it",
+        message=f"the agent uses ACP version {version!r}, but tillerman supports {PROTOCOL}",
+        hint="install a compatible version of the agent",
     )
 
 
@@ -81,7 +81,7 @@ def session(
     params: Table = {"cwd": str(spec.cwd), "mcpServers": servers}
     if spec.folders and not dialect.row.folder_flag:
         if "additionalDirectories" not in can.sessions:
-            return failures.lacking("extra folders", dialect.row)
+            return failures.lacking("additional folders", dialect.row)
         params["additionalDirectories"] = [str(folder) for folder in spec.folders]
     if "systemPrompt" in can.sessions and (words := dialect.preamble(spec)):
         content = [{"type": "text", "text": words}]
@@ -91,7 +91,7 @@ def session(
         return HandshakeStep("session/new", params)
     method = _return(spec, can)
     if method is None:
-        what = "copies of a conversation" if spec.fork else "way back to a conversation"
+        what = "forking a conversation" if spec.fork else "resuming a conversation"
         return failures.lacking(what, dialect.row)
     return HandshakeStep(method, {"sessionId": spec.resume, **params})
 

@@ -26,7 +26,7 @@ def refuse_files(agent: str, prompt: Prompt) -> None:
             raise Unsupported(
                 agent,
                 f"attachments of type {file.mime} ({file.name})",
-                hint="it takes text, PNG, JPEG, GIF and WebP; name other files by their path",
+                hint="it accepts text, PNG, JPEG, GIF and WebP; refer to other files by path",
             )
 
 

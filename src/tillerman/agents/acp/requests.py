@@ -142,10 +142,10 @@ class AcpRequests:
     def _outcome(self, request: _Open, answer: Answer) -> Table:
         id, option = request.options.get(answer.option, ("", None))
         if answer.input is not None and (option is None or option.kind != "deny"):
-            self._refuse("takes no changed input: the call was denied")
+            self._refuse("does not accept changed input: the call was denied")
             id, option = request.options.get("deny", ("", None))
         elif option is None and answer.option != "deny":
-            self._refuse("offers no way to allow this once: the call was denied")
+            self._refuse("has no option to allow this once: the call was denied")
         if option is None or option.kind == "deny":
             self._calls.deny(request.call_id)
             if self._dialect.row.stops:
@@ -160,7 +160,7 @@ class AcpRequests:
 
 
 def _denial(title: str, note: str | None) -> str:
-    return f"This was not allowed: {title}" + (f" ({note})" if note else "")
+    return f"This was denied: {title}" + (f" ({note})" if note else "")
 
 
 def _options(told: list[Table]) -> dict[str, tuple[str, Option]]:

@@ -62,8 +62,10 @@ class SessionSetup:
         """Applies the settings now, or during the setup."""
         row = self._dialect.row
         if model and row.model_stays:
-            hint = f"it would be {row.title}'s model from then on: resume the session with it"
-            raise Unsupported(row.name, "another model in a session that runs", hint=hint)
+            hint = (
+                f"it would become {row.title}'s default model: resume the session with it instead"
+            )
+            raise Unsupported(row.name, "changing the model during a session", hint=hint)
         self.settings.want(model, mode)
         if self.ready:
             yield from self._set()
@@ -122,7 +124,7 @@ class SessionSetup:
                 then = self._changed(change)
                 yield WireReply(self._peer.request(change.method, change.params, then))
                 return
-            why = failures.lacking(f"choice of {what}", self._dialect.row)
+            why = failures.lacking(f"choosing a {what}", self._dialect.row)
             if offered := self.settings.offered(what):
                 wanted = f"{what} {self.settings.wanted(what)!r}"
                 why = replace(
@@ -164,6 +166,6 @@ class SessionSetup:
 def _refused(change: AcpSettingChange, why: Failure) -> Failure:
     message = f"{change.what} {change.value!r} was refused: {why.message}"
     if change.what == "model" and why.kind == "agent_failed":
-        hint = "name another model with -m"
+        hint = "choose another model with -m"
         return Failure(kind="model_not_found", message=message, hint=hint)
     return Failure(kind=why.kind, message=message, status=why.status, hint=why.hint)

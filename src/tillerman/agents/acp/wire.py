@@ -46,7 +46,7 @@ _HISTORY = frozenset(
     {"agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "tool_call",
      "tool_call_update", "plan"}
 )  # fmt: skip
-_TOLD_WHY = "the agent stopped at a denial: it is told why, and goes on"
+_TOLD_WHY = "the agent stopped after a denial: it is told the reason and continues"
 
 
 class AcpWire:
@@ -273,7 +273,7 @@ class AcpWire:
     def _nobody_asks(self) -> str:
         """Why a request is denied at once; a call started outside a turn would never end."""
         if self._turn is None and not self._dialect.row.turn_over:
-            return "the agent asked for it outside of a turn"
+            return "the agent asked outside of a turn"
         return "the turn was cancelled" if self._turn and self._cancelled else ""
 
     # -- a turn ------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class AcpWire:
         """Checks a prompt against the capabilities of the agent."""
         images = any(map(prompt_blocks.is_image, prompt.files))
         if images and self._opening.abilities and not self._opening.abilities.images:
-            return failures.lacking("place for images in a prompt", self._dialect.row)
+            return failures.lacking("images in a prompt", self._dialect.row)
         return None
 
     def _send_prompt(self) -> Table:
@@ -338,7 +338,7 @@ class AcpWire:
             end = TurnEnded(reason="failed", failure=why)
         else:
             if reason != "end_turn":
-                stop = f"the agent stopped for a reason that is not known: {reason or 'none'}"
+                stop = f"the agent stopped for an unknown reason: {reason or 'none'}"
                 yield Notice(level="warning", kind="session", text=stop)
             end = TurnEnded(reason="completed")
         yield from self._end(end, told)
@@ -357,7 +357,7 @@ class AcpWire:
             failure=Failure(
                 kind="denied",
                 message="the agent ended its turn after a call was denied",
-                hint="prompt again to go on",
+                hint="prompt again to continue",
             ),
         )
 

@@ -173,7 +173,7 @@ def account(stdout: bytes) -> Account:
     """Parses `claude auth status`, which exits with 1 and prints on stdout if not signed in."""
     said = parse(stdout)
     if isinstance(said, str):
-        raise AgentError("claude", f"`claude auth status` said something unexpected: {said}")
+        raise AgentError("claude", f"cannot parse the output of `claude auth status`: {said}")
     if said.get("loggedIn") is not True:
         hint = "run `claude auth login` or set ANTHROPIC_API_KEY"
         return Account(signed_in=False, hint=hint)
@@ -194,7 +194,7 @@ def models(hello: Table) -> list[Model]:
     """The models in the response to `initialize`."""
     if listed := tables(hello, "models"):
         return [_model(model) for model in listed]
-    raise AgentError("claude", "claude listed no models", hint="`tillerman doctor` checks it")
+    raise AgentError("claude", "claude listed no models", hint="run `tillerman doctor`")
 
 
 def mcp_servers(stdout: bytes) -> list[McpServer]:
@@ -212,7 +212,7 @@ def mcp_tools(status: Table, name: str) -> list[McpTool]:
     for server in tables(status, "mcpServers"):
         if text(server, "name") == name:
             if (state := text(server, "status")) != "connected":
-                raise AgentError("claude", f"the MCP server {name!r} is {state or 'not there'}")
+                raise AgentError("claude", f"the MCP server {name!r} is {state or 'missing'}")
             return [
                 McpTool(text(tool, "name"), text(tool, "description"))
                 for tool in tables(server, "tools")

@@ -46,10 +46,10 @@ _OTHER = "other"  # an `ApiError` whose word is not known
 _OVERFLOW = "prompt is too long|exceed context limit|context window|too many tokens"
 _HINTS: dict[FailureKind, str] = {
     "not_signed_in": "run `claude auth login` or set ANTHROPIC_API_KEY",
-    "model_not_found": "`tillerman models -a claude` lists the models; name one with -m",
-    "output_limit": "ask for less at once, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS",
-    "turn_limit": "raise --max-turns, or prompt again to go on",
-    "cost_limit": "raise --max-cost, or prompt again to go on",
+    "model_not_found": "`tillerman models -a claude` lists the models; choose one with -m",
+    "output_limit": "ask for less in one prompt, or raise CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+    "turn_limit": "raise --max-turns, or prompt again to continue",
+    "cost_limit": "raise --max-cost, or prompt again to continue",
     "schema_mismatch": "prompt again, or relax the output schema",
 }
 _API_ERRORS = (
@@ -102,8 +102,8 @@ def taken_for_whole(said: str) -> Failure:
     """2.1.197: after a broken stream it retries without streaming, and counts no output tokens."""
     return Failure(
         kind="stream_broken",
-        message=f"the answer broke off after {len(said)} characters, "
-        "and the agent took what there was for the whole",
+        message=f"the answer was cut off after {len(said)} characters, "
+        "and the agent reported it as complete",
         hint=COMMON_HINTS["stream_broken"],
     )
 

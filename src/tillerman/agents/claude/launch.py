@@ -20,7 +20,7 @@ _PERMISSION_MODES: dict[Mode, str] = {
 # denies; with a hook callback it would ignore an unreadable answer.
 ASKED = ("Bash", "Glob", "Grep", "ListMcpResourcesTool", "LSP", "Read", "ReadMcpResourceTool")
 _SETTINGS = json.dumps({"permissions": {"ask": ASKED}}, separators=(",", ":"))
-_TAKES = "it takes text, PDF, PNG, JPEG, GIF and WebP; name other files by their path"
+_TAKES = "it accepts text, PDF, PNG, JPEG, GIF and WebP; refer to other files by path"
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 

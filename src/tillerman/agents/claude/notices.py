@@ -64,12 +64,15 @@ def retry(line: Table) -> ClaudeWaitNotice:
     status = count(line, "error_status")
     delay = number(line, "retry_delay_ms")
     after = None if delay is None else delay / 1000
-    why = f"{text(line, 'error') or 'an error'}" + (f" ({status})" if status else "")
+    error = text(line, "error")
+    why = f"model API error: {error or 'unknown'}" + (f" ({status})" if status else "")
+    if error == "unknown" and not status:
+        why = "Lost the connection to the model"
     wait = "" if after is None else f" in {after:.1f} s"
     attempt = f"attempt {count(line, 'attempt')} of {count(line, 'max_retries')}"
-    said = f"the model's API failed with {why}: trying again{wait}, {attempt}"
+    said = f"{why}; retrying{wait}, {attempt}"
     limited = after if status == 429 else None
-    failure = failures.of_retry(text(line, "error"), status, f"the model's API failed with {why}")
+    failure = failures.of_retry(error, status, why)
     failure = replace(failure, retry_after=limited)
     return ClaudeWaitNotice(
         Notice(level="warning", kind="retry", text=said, failure=failure), limited

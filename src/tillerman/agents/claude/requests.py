@@ -80,9 +80,9 @@ class ClaudeRequests:
             yield WireReply(success(request_id, {}))
         elif not name:
             yield WireReply(
-                success(request_id, _decision("deny", "the host cannot read this call"))
+                success(request_id, _decision("deny", "tillerman cannot decode this call"))
             )
-            yield unrecognized(raw, "a callback that names no tool was denied")
+            yield unrecognized(raw, "a callback without a tool was denied")
         elif name in _ASKED_ANYWAY | _INWARD or self._is_own_plan(name, input):
             yield WireReply(success(request_id, {}))
         else:

@@ -10,7 +10,7 @@ from tillerman.agents.decoding.fields import Table, strings, table, text
 from tillerman.core.agent import Mode
 from tillerman.core.events import AgentReady, Event, Notice, SettingsChanged
 
-_UNSEEN = "the agent took no callback: only the calls it asks about by itself can be decided here"
+_UNSEEN = "the agent did not accept a callback: only calls that it asks about can be decided here"
 
 
 class ClaudeSettings:

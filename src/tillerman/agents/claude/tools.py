@@ -177,7 +177,7 @@ def _block(block: Table) -> Content:
             return Text(text(block, "text"))
         case "image":
             found = _picture(block)
-            return found.image if found else Text("(an image that does not decode)")
+            return found.image if found else Text("(an image that cannot be decoded)")
         case "tool_reference":
             return Text(text(block, "tool_name"))
     return Text(json.dumps(storable(block), ensure_ascii=False))

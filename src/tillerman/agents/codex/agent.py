@@ -187,7 +187,7 @@ class CodexAgent(_Program):
         names = [server.name for server in await self.mcp_servers(run)]
         if name not in names:
             hint = f"there are: {', '.join(names)}" if names else "there are none"
-            raise AgentError("codex", f"codex has no MCP server called {name!r}", hint=hint)
+            raise AgentError("codex", f"codex has no MCP server {name!r}", hint=hint)
 
     async def _write(self, run: RunCommand, key: str, value: Any) -> None:
         """Writes a config value over the app-server's stdin: arguments would expose secrets."""
@@ -215,8 +215,8 @@ class CodexExec(_Program):
 
 def _key(name: str) -> str:
     if not _SERVER_NAME.fullmatch(name):
-        hint = "letters, digits and _ : @ / . - only"
-        raise AgentError("codex", f"codex takes no MCP server called {name!r}", hint=hint)
+        hint = "use only letters, digits and _ : @ / . -"
+        raise AgentError("codex", f"codex does not accept an MCP server named {name!r}", hint=hint)
     return f'"{name}"'
 
 

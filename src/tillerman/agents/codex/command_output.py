@@ -9,7 +9,7 @@ from tillerman.core.agent_admin import Account, McpServer, McpTool, Model, Nativ
 from tillerman.core.errors import AgentError
 from tillerman.core.timestamps import rfc3339
 
-SIGN_IN = "run `codex login`, or give `codex login --with-api-key` a key"
+SIGN_IN = "run `codex login`, or pass a key to `codex login --with-api-key`"
 
 
 def account(answer: Table) -> Account:
@@ -39,7 +39,7 @@ def models(stdout: bytes) -> list[Model]:
     """Parses `codex debug models`; the first by priority is the default."""
     said = parse(stdout)
     if isinstance(said, str):
-        raise AgentError("codex", f"`codex debug models` said something unexpected: {said}")
+        raise AgentError("codex", f"cannot parse the output of `codex debug models`: {said}")
     shown = [model for model in tables(said, "models") if text(model, "visibility") == "list"]
     shown.sort(key=lambda model: count(model, "priority"))
     return [_model(model, default=number == 0) for number, model in enumerate(shown)]
@@ -49,7 +49,7 @@ def mcp_servers(stdout: bytes) -> list[McpServer]:
     """Parses `codex mcp list --json`."""
     said = parse(b'{"servers":' + stdout + b"}")
     if isinstance(said, str):
-        raise AgentError("codex", f"`codex mcp list` said something unexpected: {said}")
+        raise AgentError("codex", f"cannot parse the output of `codex mcp list`: {said}")
     return [_mcp_server(each) for each in tables(said, "servers")]
 
 
@@ -59,7 +59,7 @@ def mcp_tools(answer: Table, name: str) -> list[McpTool]:
         if text(status, "name") != name:
             continue
         if why := text(status, "toolsError"):
-            raise AgentError("codex", f"MCP server {name!r} gave no tools: {why}")
+            raise AgentError("codex", f"MCP server {name!r} returned no tools: {why}")
         found = table(status, "tools")
         return [
             McpTool(
@@ -69,7 +69,7 @@ def mcp_tools(answer: Table, name: str) -> list[McpTool]:
             )
             for tool in found
         ]
-    raise AgentError("codex", f"codex has no MCP server called {name!r}")
+    raise AgentError("codex", f"codex has no MCP server {name!r}")
 
 
 def session(thread: Table) -> NativeSession:

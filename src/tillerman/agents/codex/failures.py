@@ -55,13 +55,13 @@ TABLE = FailureTable(
     ),
     hints={
         "not_signed_in": "run `codex login`, or set the key that its provider reads",
-        "model_not_found": "`tillerman models -a codex` lists the models; name one with -m",
+        "model_not_found": "`tillerman models -a codex` lists the models; choose one with -m",
         "cost_limit": "start a new session",
-        "denied": "allow what it asks for, or ask for something else",
+        "denied": "approve its request, or change the prompt",
     },
     status_in_text=r"\bstatus:? (\d{3})\b",
 )
-TOO_OLD = "a version without threads needs an update, or `-a codex-exec`"
+TOO_OLD = "update codex, or use `-a codex-exec`"
 
 _NO_SUCH_THREAD = ("no rollout found", "invalid session id")
 

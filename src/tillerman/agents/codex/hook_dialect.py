@@ -41,7 +41,7 @@ class CodexHooks(CommonHookDialect):
         project=".codex/hooks.json",
         user=".codex/hooks.json",
         moved=("CODEX_HOME", ".codex"),
-        trust="start `codex` once and trust them under `/hooks`: it runs no others",
+        trust="start `codex` once and trust them under `/hooks`; it runs only trusted hooks",
     )
 
     def allow(self, event: HookEvent, *, input: Table | None = None) -> HookReply:

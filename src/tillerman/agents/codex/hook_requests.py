@@ -36,7 +36,7 @@ _INWARD = frozenset(
      "close_agent", "resume_agent", "list_agents", "followup_task", "interrupt_agent",
      "tool_search", "get_goal", "create_goal", "update_goal"}
 )  # fmt: skip
-_DENIED = "The user did not allow this."
+_DENIED = "The user denied this."
 # Codex ignores a hook that was killed and continues, unless it wrote to stderr.
 _ALOUD = "( {} ) || {{ echo 'denied by the gate' >&2; exit 2; }}"
 
@@ -82,7 +82,7 @@ class CodexHookRequests:
         event = dialect.read(EVENT, payload)
         request = dialect.request_of(event, ask)
         if request is None:
-            return refusal("the hook did not tell of a call")
+            return refusal("the hook reported no call")
         told = parse(payload)
         given = told if isinstance(told, dict) else {}
         name = text(given, "tool_name")

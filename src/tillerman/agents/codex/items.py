@@ -141,7 +141,7 @@ class Items:
                 outcome: Outcome = "cancelled"
                 if run_on and one.kind == "commandExecution":
                     outcome = "completed"
-                    shown.append(Text("(it runs on in the background)"))
+                    shown.append(Text("(it continues in the background)"))
                     self._left[item_id] = call.title
                 yield ToolFinished(
                     call_id=call.call_id, outcome=outcome, content=tuple(shown), parent=parent

@@ -66,7 +66,7 @@ def sandbox(spec: SessionSpec) -> str:
     chosen = spec.native.options.get("sandbox", "workspace-write")
     if chosen not in SANDBOXES:
         raise ConfigError(
-            f"no sandbox of codex is called {chosen!r}", hint=f"one of {', '.join(SANDBOXES)}"
+            f"unknown codex sandbox {chosen!r}", hint=f"one of {', '.join(SANDBOXES)}"
         )
     return str(chosen)
 
@@ -116,7 +116,7 @@ def _block(file: File) -> Table:
 
 
 def file_text(file: File) -> str:
-    hint = "it takes text, PNG, JPEG, GIF and WebP; name other files by their path"
+    hint = "it accepts text, PNG, JPEG, GIF and WebP; refer to other files by path"
     return in_words("codex", file, hint=hint)
 
 

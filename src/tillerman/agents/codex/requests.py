@@ -168,7 +168,7 @@ class CodexRequests:
         else:
             yield WireReply(self._peer.result(asked, _elicited("decline")))
             said = " ".join(filter(None, (text(params, "message"), text(params, "url"))))
-            text_ = f"MCP server {server!r} was refused what it asked of the user: {said}"
+            text_ = f"MCP server {server!r} was refused a request to the user: {said}"
             yield Notice(level="warning", kind="session", text=text_, parent=parent)
 
     def _mcp(

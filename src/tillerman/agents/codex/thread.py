@@ -19,7 +19,7 @@ Input = list[Table]
 End = Callable[[TurnEnded], Said]
 Then = Callable[[Any, RpcError | None], Said]
 
-_UNHOOKED = "Codex does not run our hook: only what it asks about by itself can be decided here"
+_UNHOOKED = "Codex does not run tillerman's hook: only calls that it asks about can be decided here"
 
 
 class Thread:
@@ -145,7 +145,7 @@ class Thread:
         thread = table(answer, "thread")
         self.id = text(thread, "id")
         if not self.id:
-            why = error.message if error else "it named no thread"
+            why = error.message if error else "it returned no thread"
             yield from self._refused("opening the conversation", why)
             return
         self._settings.opened(answer)
@@ -176,7 +176,7 @@ class Thread:
                 yield from self.wake()
                 yield WireReply(self._start(input))
             elif error:
-                said = f"words within the turn were refused: {error.message}"
+                said = f"a message during the turn was rejected: {error.message}"
                 yield Notice(level="warning", kind="session", text=said)
 
         return self._peer.request("turn/steer", params, then)

@@ -44,7 +44,7 @@ def image(data: str, mime: str) -> Iterator[Content | AttachmentBytes]:
     except (binascii.Error, ValueError):
         decoded = b""
     if not decoded:
-        yield Text("(an image that does not decode)")
+        yield Text("(an image that cannot be decoded)")
         return
     yield AttachmentBytes(decoded)
     yield Image(mime or "application/octet-stream", hashlib.sha256(decoded).hexdigest())

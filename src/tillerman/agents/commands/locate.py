@@ -56,9 +56,9 @@ def checked(info: AgentInfo, ran: CommandResult, what: str) -> bytes:
     if ran.exit.code == 124:
         raise AgentError(info.name, f"{command} did not end in time", hint="`tillerman doctor`")
     if ran.exit.signal:
-        raise AgentError(info.name, f"{command} was ended by signal {ran.exit.signal}")
+        raise AgentError(info.name, f"{command} was terminated by signal {ran.exit.signal}")
     last = (plain(ran.stderr) or plain(ran.stdout)).strip()
-    raise AgentError(info.name, f"{command} failed: {last[-_TOLD:] or 'it said nothing'}")
+    raise AgentError(info.name, f"{command} failed: {last[-_TOLD:] or 'no output'}")
 
 
 def said(ran: CommandResult) -> str:

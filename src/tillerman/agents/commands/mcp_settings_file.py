@@ -58,11 +58,11 @@ def edit(agent: str, path: Path, change: Callable[[Table], Table]) -> None:
     except ValueError as error:
         raise AgentError(
             agent,
-            f"{path} is not plain JSON, and would lose its comments: {error}",
+            f"{path} is not plain JSON; rewriting it would lose its comments: {error}",
             hint="change its mcpServers by hand",
         ) from None
     if not isinstance(settings, dict):
-        raise AgentError(agent, f"{path} holds no JSON object", hint="mend it by hand")
+        raise AgentError(agent, f"{path} does not contain a JSON object", hint="fix it by hand")
     after = json.dumps(change(settings), indent=2, ensure_ascii=False).encode()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600

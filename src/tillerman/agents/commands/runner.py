@@ -30,7 +30,7 @@ class SecretInArguments(AgentError):
     def __init__(self, agent: str, name: str) -> None:
         super().__init__(
             agent,
-            f"{agent} takes the value of {name} on its command line only, "
+            f"{agent} accepts the value of {name} only on its command line, "
             "which every user of this machine can read",
         )
 
@@ -113,7 +113,7 @@ class CommandRunner:
                     return await _held(program, dialog)
             except (TimeoutError, EOFError) as error:
                 late = isinstance(error, TimeoutError)
-                why = f"did not answer within {limit:g} s" if late else "ended before it answered"
+                why = f"did not answer within {limit:g} s" if late else "exited before it answered"
                 await program.child.kill()
                 program.finish()
                 last = (await stderr).decode("utf-8", "replace").strip()[-TOLD:]
@@ -140,7 +140,7 @@ class CommandRunner:
             raise AgentError(
                 name,
                 f"{argv[0]} cannot be run: {error.strerror}",
-                hint="reinstall it, or name another `binary` in the config",
+                hint="reinstall it, or set another `binary` in the config",
             ) from None
         program = _Program.of(child)
         try:

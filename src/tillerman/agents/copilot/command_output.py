@@ -18,7 +18,7 @@ def models(stdout: bytes) -> list[Model]:
     found = _LISTED.search(plain(stdout))
     ids = re.findall(r'^    - "([^"]+)"', found[1], re.M) if found else []
     if not ids:
-        raise AgentError("copilot", "copilot listed no models", hint="`tillerman doctor` checks it")
+        raise AgentError("copilot", "copilot listed no models", hint="run `tillerman doctor`")
     return [Model(id, id, _PROVIDERS.get(id.partition("-")[0])) for id in ids]
 
 
@@ -26,7 +26,7 @@ def servers(stdout: bytes) -> list[McpServer]:
     """Parses `copilot mcp list --json`: configured servers, without connecting to them."""
     told = parse(stdout)
     if isinstance(told, str):
-        raise AgentError("copilot", f"`copilot mcp list` said something unexpected: {told}")
+        raise AgentError("copilot", f"cannot parse the output of `copilot mcp list`: {told}")
     found = table(told, "mcpServers")
     return [_server(name, table(found, name)) for name in found]
 

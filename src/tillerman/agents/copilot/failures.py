@@ -40,9 +40,9 @@ TABLE = FailureTable(
             "run `copilot login`, or set COPILOT_GITHUB_TOKEN or COPILOT_PROVIDER_API_KEY"
         ),
         "billing": (
-            "wait for the next period, or use a provider of your own (`copilot help providers`)"
+            "wait for the next period, or use your own provider (`copilot help providers`)"
         ),
-        "denied": "a policy of the account forbids it",
+        "denied": "a policy of the account does not allow it",
     },
     status_in_text=r"\(HTTP ([45]\d\d)\)|Last error: ([45]\d\d)\b|^([45]\d\d) ",
     retry_client_errors=True,

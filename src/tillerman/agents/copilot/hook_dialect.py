@@ -47,7 +47,7 @@ class CopilotHooks(CommonHookDialect):
         user=".copilot/hooks/tillerman.json",
         frame={"version": 1},
         moved=("COPILOT_HOME", ".copilot"),
-        trust="those of a project count once `copilot` was told to trust the folder",
+        trust="project hooks apply once you trust the folder in `copilot`",
     )
 
     def plain(self, given: Table) -> Table:

@@ -47,7 +47,7 @@ class CopilotHookRequests:
         event = dialect.read(EVENT, payload)
         request = dialect.request_of(event, ask)
         if request is None:
-            return refusal("the hook did not tell of a call")
+            return refusal("the hook reported no call")
         request = self._name(request)
         calls = [call for call in self._calls.values() if call.tool == request.tool]
         call = next((call for call in calls if _is_like(call, request.input)), None)
@@ -66,7 +66,7 @@ class CopilotHookRequests:
             return None
         event, request = self._open.pop(ask)
         if answer.option == "deny":
-            return dialect.deny(event, answer.note or "the user did not allow this")
+            return dialect.deny(event, answer.note or "the user denied this")
         self._allowed[request.call_id or ask] = request.input
         return dialect.allow(event, input=answer.input)
 

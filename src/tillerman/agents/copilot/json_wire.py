@@ -139,7 +139,7 @@ class CopilotJsonWire(OneWayWire):
                 self._trouble = f"{status or ''} {why or text(data, 'errorMessage')}".strip()
             case "assistant.turn_retry":
                 said = self._trouble or text(data, "reason")
-                yield Notice(level="warning", kind="retry", text=f"asks the model again: {said}")
+                yield Notice(level="warning", kind="retry", text=f"retrying the model call: {said}")
             case "session.info":
                 if text(data, "infoType") not in _TOLD_ELSEWHERE:
                     yield Notice(level="info", kind="session", text=text(data, "message"))
@@ -214,6 +214,6 @@ def _prompt(spec: SessionSpec, prompt: Prompt) -> str:
     if spec.system and not spec.resume:
         said.append(f"<instructions>\n{spec.system}\n</instructions>\n")
     where = " on its `json` surface"
-    hint = "leave out `surface` in [agents.copilot]: over ACP it takes images"
+    hint = "remove `surface` from [agents.copilot]: over ACP it accepts images"
     said += [in_words("copilot", file, where=where, hint=hint) + "\n" for file in prompt.files]
     return "".join(said) + prompt.text

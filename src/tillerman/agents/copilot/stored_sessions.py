@@ -26,7 +26,7 @@ Variable = Callable[[str], str | None]
 
 _TOKENS = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN")  # in order of precedence
 _HINT = (
-    "run `copilot login`, set COPILOT_GITHUB_TOKEN, or name a provider of your own "
+    "run `copilot login`, set COPILOT_GITHUB_TOKEN, or configure your own provider "
     "(`copilot help providers`)"
 )
 _ID = re.compile(r"[\w.-]+")
@@ -102,5 +102,5 @@ def _gone(session: NativeSession) -> AgentError:
     return AgentError(
         "copilot",
         f"copilot has no session {session.native_id!r}",
-        hint="`copilot --resume` shows those it has",
+        hint="`copilot --resume` lists them",
     )

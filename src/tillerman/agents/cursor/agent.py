@@ -71,8 +71,8 @@ class Cursor(StdioAgent):
         if spec.resume and stored_sessions.lacks(config.home(host.variable), spec.resume):
             raise AgentError(
                 self.info.name,
-                f"Cursor keeps no conversation {spec.resume}, and would begin an empty one",
-                hint="one that was begun by ACP goes on with -a cursor-acp",
+                f"Cursor has no conversation {spec.resume}, and would start an empty one",
+                hint="resume a conversation started over ACP with -a cursor-acp",
             )
         from tillerman.agents.cursor import hook_plugin
 

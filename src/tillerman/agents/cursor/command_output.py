@@ -67,7 +67,7 @@ def chat(stdout: bytes) -> str:
     """Parses `create-chat`."""
     found = _UUID.search(plain(stdout))
     if found is None:
-        raise AgentError("cursor", "`cursor-agent create-chat` told no id")
+        raise AgentError("cursor", "`cursor-agent create-chat` returned no id")
     return found[0]
 
 
@@ -102,7 +102,7 @@ def _object(stdout: bytes, command: str) -> Table:
     if isinstance(said, str):
         raise AgentError(
             "cursor",
-            f"`cursor-agent {command}` said something unexpected: {said}",
+            f"cannot parse the output of `cursor-agent {command}`: {said}",
             hint="run `cursor-agent update`",
         )
     return said

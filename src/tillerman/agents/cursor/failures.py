@@ -13,7 +13,7 @@ SIGN_IN = "run `cursor-agent login` or set CURSOR_API_KEY"
 _MODELS = "`tillerman models -a cursor` lists the models"
 _NEXT_CYCLE = "wait for the next cycle, or use another agent or model"
 _RAISE_LIMIT = "raise the limit, or use another agent or model"
-_ASK_CLI = "`cursor-agent` in a terminal tells what to do"
+_ASK_CLI = "run `cursor-agent` in a terminal for details"
 _TOO_OLD = "this version is too old: run `cursor-agent update`"
 
 TABLE = FailureTable(
@@ -38,7 +38,7 @@ TABLE = FailureTable(
         FailureRule(
             "agent_failed",
             text="workspace directory does not exist",
-            hint="name a folder that exists",
+            hint="use an existing folder",
         ),
         FailureRule("agent_failed", text="unknown option", hint=_TOO_OLD),
     ),
@@ -66,9 +66,7 @@ def of_exit(exit: Exit, stderr: str, complaint: str) -> Failure | None:
 
 
 def other_conversation(asked: str, opened: str) -> Failure:
-    return history_lost(
-        f"Cursor was to go on with conversation {asked}, and opened {opened} instead"
-    )
+    return history_lost(f"Cursor was asked to resume conversation {asked}, but opened {opened}")
 
 
 def _known(said: str) -> Failure | None:

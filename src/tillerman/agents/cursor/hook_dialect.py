@@ -80,7 +80,7 @@ PLACE = HookConfigPaths(
     project=".cursor/hooks.json",
     user=".cursor/hooks.json",
     frame={"version": 1},
-    trust="those of a project count in a folder that Cursor trusts",
+    trust="project hooks apply in folders that Cursor trusts",
 )
 
 
@@ -98,9 +98,7 @@ def read(event: str, payload: bytes) -> HookEvent:
     name = text(given, "hook_event_name")
     name = name if name in EVENTS else event
     if name not in EVENTS:
-        return UnreadablePayload(
-            event=name, rest=given, why=f"Cursor has no event {name!r} that we know"
-        )
+        return UnreadablePayload(event=name, rest=given, why=f"unknown Cursor event {name!r}")
     return typed(EVENTS[name].told, name, given)
 
 

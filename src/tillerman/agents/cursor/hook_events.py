@@ -45,12 +45,12 @@ class HookEvents:
                 self._thoughts += 1
                 yield ThoughtChunk(message_id=f"hook-thought-{self._thoughts}", text=words)
             case CursorSubagentStart(task=task):
-                yield _of_subagent(f"a subagent begins: {task}")
+                yield _of_subagent(f"a subagent started: {task}")
             case CursorSubagentStop(status=status, summary=summary):
-                said = f"a subagent ended ({status or 'nobody knows how'})"
+                said = f"a subagent ended ({status or 'unknown status'})"
                 yield _of_subagent(f"{said}: {summary}" if summary else said)
             case PreCompact(context_usage_percent=percent):
-                said = f"Cursor shortens the conversation: {percent:g} % of its context is used"
+                said = f"Cursor compacts the conversation: {percent:g} % of its context is used"
                 yield Notice(level="info", kind="compaction", text=said)
 
     def _unseen(

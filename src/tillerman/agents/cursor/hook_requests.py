@@ -44,7 +44,9 @@ from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 
 Key = tuple[str, ...]
 
-_UNSEEN = "What a subagent of Cursor does cannot be asked about, so this session has none."
+_UNSEEN = (
+    "Calls of Cursor's subagents cannot be approved, so this session does not allow subagents."
+)
 _DENIED = "This was denied."
 
 
@@ -100,10 +102,12 @@ class CursorHookRequests:
         told = cursor.read(event, payload)
         if isinstance(told, UnreadablePayload) or told.event != event:
             why = (
-                told.why if isinstance(told, UnreadablePayload) else f"{told.event} came as {event}"
+                told.why
+                if isinstance(told, UnreadablePayload)
+                else f"{told.event} arrived as {event}"
             )
             yield HookDecision(
-                ask, cursor.deny(told, f"tillerman cannot tell what is asked: {why}")
+                ask, cursor.deny(told, f"tillerman cannot decode the request: {why}")
             )
             yield unrecognized(payload, why)
             return
@@ -169,7 +173,7 @@ class CursorHookRequests:
     def _request(self, ask: str, event: HookEvent) -> Iterator[Said]:
         """Emits a request with details from the stream: the server of a tool, the edit."""
         request = cursor.request_of(event, ask)
-        assert request, f"{event.event} is a gate of no call"
+        assert request, f"{event.event} does not belong to a call"
         call = self._calls.get(request.call_id or "")
         if call and class_of(call.tool) == class_of(request.tool):
             paths = dict.fromkeys((*request.paths, *call.paths))

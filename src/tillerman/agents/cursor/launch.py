@@ -49,7 +49,7 @@ def _argv(spec: SessionSpec, approval: WithheldTools) -> list[Word]:
         argv.append(f"--mode={spec.mode}")
     if spec.resume:
         if spec.resume.startswith("-"):  # -1 would be the last conversation of any session
-            raise UsageError(f"no conversation of Cursor is called {spec.resume!r}")
+            raise UsageError(f"Cursor has no conversation {spec.resume!r}")
         argv.append(f"--resume={spec.resume}")
     if "sandbox" in spec.native.options:
         argv.append(f"--sandbox={_sandbox(spec)}")
@@ -63,7 +63,7 @@ def _sandbox(spec: SessionSpec) -> str:
     wanted = spec.native.options["sandbox"]
     if not isinstance(wanted, bool | str) or wanted not in _SANDBOX:
         raise UsageError(
-            f"agents.cursor.sandbox cannot be {wanted!r}", hint="say enabled or disabled"
+            f"agents.cursor.sandbox cannot be {wanted!r}", hint="use enabled or disabled"
         )
     return _SANDBOX[wanted]
 
@@ -86,4 +86,4 @@ def _words(prompt: Prompt) -> str:
 
 
 def _inline(file: File) -> str:
-    return in_words("cursor", file, hint="it takes text; name other files by their path")
+    return in_words("cursor", file, hint="it accepts text; refer to other files by path")

@@ -91,18 +91,18 @@ class WithheldTools(NamedTuple):
         """Text for users; "" if there is nothing to report."""
         if asked:
             names = " and ".join(self.withheld)
-            told = f"no hook of Cursor's asks about {names}: withheld (approve = {preset})"
+            told = f"Cursor has no hook for {names}: disabled (approve = {preset})"
             return told if names else ""
         if not self.withheld:
             return (
-                "Cursor does not ask in this channel: all but writes to protected files is allowed,"
-                " also outside of the workspace"
+                "Cursor does not ask for approval here: everything but writes to protected files is"
+                " allowed, also outside the workspace"
             )
         *others, last = self.withheld
         names = f"{', '.join(others)} and {last}"
         reads = last != _THE_REST.title
-        return f"Cursor cannot ask in this channel: {names} are withheld (approve = {preset})" + (
-            "; reads outside of the workspace are not" if reads else ""
+        return f"Cursor cannot ask for approval here: {names} are disabled (approve = {preset})" + (
+            "; reads outside the workspace are not" if reads else ""
         )
 
 

@@ -16,10 +16,10 @@ NO_REASON = "the agent gave no reason"
 
 COMMON_HINTS: Mapping[FailureKind, str] = {
     "billing": "add credit to the account, or sign in with another",
-    "model_not_found": "name another model with -m",
+    "model_not_found": "choose another model with -m",
     "rate_limited": "wait, or use another agent or model",
     "context_overflow": "start a new session, or let the agent /compact this one",
-    "output_limit": "ask for less at once",
+    "output_limit": "ask for less in one prompt",
     "refused": "rephrase the request, or use another model",
     "api_error": "try again in a moment",
     "stream_broken": "try again",

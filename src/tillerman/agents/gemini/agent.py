@@ -131,7 +131,7 @@ _TRUSTED = {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "tru
 def _untrusted(spec: SessionSpec) -> Unsupported:
     return Unsupported(
         "gemini",
-        f"MCP servers in a folder that it does not trust: {spec.cwd}",
+        f"MCP servers in an untrusted folder: {spec.cwd}",
         hint="trust it in Gemini CLI, or set `agents.gemini.trust = true` to trust its "
         "projects, whose settings may start programs",
     )
@@ -143,8 +143,8 @@ def _refuse_trusted_servers(spec: SessionSpec, host: Host) -> None:
     if names := sorted(trusted_servers(host.variable, spec.cwd) - spec.tools.servers.keys()):
         raise Unsupported(
             "gemini",
-            f"MCP servers that its settings trust, of which it asks nothing: {', '.join(names)}",
-            hint="take `trust` off them in Gemini CLI's settings: tillerman's policy judges them",
+            f"MCP servers that its settings trust, as it never asks about them: {', '.join(names)}",
+            hint="remove `trust` in Gemini CLI's settings: tillerman's policy checks them",
         )
 
 

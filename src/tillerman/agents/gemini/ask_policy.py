@@ -35,8 +35,8 @@ def refuse_administrators(variable: Variable) -> None:
         if place.suffix == ".toml" or any(place.glob("*.toml")):
             raise Unsupported(
                 "gemini",
-                f"policies of an administrator, beside which it would not ask: {place}",
-                hint='set `agents.gemini.surface = "stream-json"`, where they hold alone',
+                f"administrator policies, because it would not ask: {place}",
+                hint='set `agents.gemini.surface = "stream-json"`, where only they apply',
             )
 
 

@@ -50,7 +50,7 @@ def of_result(error: Table, complaint: str) -> Failure:
     """
     words = text(error, "message") or complaint or NO_REASON
     if text(error, "type") == "FatalTurnLimitedError":
-        return Failure(kind="turn_limit", message=words, hint="prompt again to go on")
+        return Failure(kind="turn_limit", message=words, hint="prompt again to continue")
     if words.startswith(_API_ERROR):
         words = words.removeprefix(_API_ERROR).rpartition("]")[0] or words
     api = parse(words.encode())

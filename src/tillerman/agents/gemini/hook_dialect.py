@@ -38,7 +38,7 @@ class GeminiHooks(CommonHookDialect):
         user=".gemini/settings.json",
         comments=True,
         moved=("GEMINI_CLI_HOME", ""),
-        trust="those of a project count once `gemini` was told to trust the folder",
+        trust="project hooks apply once you trust the folder in `gemini`",
     )
 
     def plain(self, given: Table) -> Table:

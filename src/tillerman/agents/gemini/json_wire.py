@@ -34,9 +34,9 @@ from tillerman.core.failure import Failure
 from tillerman.core.wire import Launch
 
 _WITHHELD = {  # by approval mode
-    "default": "Gemini CLI can ask nobody over stream-json: changes and commands are withheld",
-    "auto_edit": "Gemini CLI can ask nobody over stream-json: commands are withheld",
-    "yolo": "Gemini CLI can ask nobody over stream-json: all its tools run unasked",
+    "default": "Gemini CLI cannot request approval over stream-json: edits and commands disabled",
+    "auto_edit": "Gemini CLI cannot request approval over stream-json: commands disabled",
+    "yolo": "Gemini CLI cannot request approval over stream-json: all its tools run unasked",
 }
 _DENIED = frozenset({"policy_violation", "stop_execution"})
 _PLANNING = "Access denied: plan path"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _LONGEST = 256 * 1024  # bytes
-_CUT = "\n\n(The plan goes on: {} of {} bytes are shown. All of it is in {}.)"
+_CUT = "\n\n(The plan is truncated: {} of {} bytes are shown. The complete plan is in {}.)"
 
 
 def presented(home: Path, native_id: str, path: str) -> str:

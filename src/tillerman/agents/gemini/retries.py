@@ -49,6 +49,6 @@ def _notice(told: str, after: float | None) -> Notice:
     return Notice(
         level="warning",
         kind="retry",
-        text=f"the model's API failed with {words}: trying again{wait}, attempt {attempt[1]}",
+        text=f"model API error: {words}; retrying{wait}, attempt {attempt[1]}",
         failure=replace(failure, retry_after=after if failure.kind == "rate_limited" else None),
     )

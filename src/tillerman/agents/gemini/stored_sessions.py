@@ -36,8 +36,8 @@ from tillerman.core.events import (
 )
 
 _WAITS = (
-    "waiting {} s to resume: Gemini CLI loses a conversation that is resumed in the minute in "
-    "which it began"
+    "waiting {} s to resume: Gemini CLI loses a conversation that is resumed within a minute of "
+    "its start"
 )
 _END = 1024 * 1024  # bytes read at the end of a file
 

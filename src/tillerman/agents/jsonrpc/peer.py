@@ -102,7 +102,7 @@ class RpcPeer:
     def understand(self, message: Table) -> Message:
         id, method = message.get("id"), text(message, "method")
         if "id" in message and not _is_id(id):
-            return RpcInvalid(f"an id that is neither text nor number: {id!r}")
+            return RpcInvalid(f"an id that is neither a string nor a number: {id!r}")
         if method:
             params = table(message, "params")
             if "id" not in message:

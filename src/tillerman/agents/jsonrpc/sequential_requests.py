@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 class RpcRefused(TillermanError):
     def __init__(self, method: str, error: RpcError) -> None:
-        super().__init__(f"the agent refused {method!r}: {error.message}")
+        super().__init__(f"the agent rejected {method!r}: {error.message}")
         self.error = error
 
 

@@ -78,7 +78,7 @@ class MockWire:
         except (MsgspecError, ValueError, RecursionError) as error:
             yield unrecognized(line, str(error))
             if line.startswith(b'{"type":"end"'):  # no other end will follow
-                why = Failure(kind="agent_failed", message=f"mock: an odd end of its turn: {error}")
+                why = Failure(kind="agent_failed", message=f"mock: invalid end of a turn: {error}")
                 yield ev.TurnEnded(reason="failed", failure=why)
 
     def _event(self, message: Any) -> ev.Event:

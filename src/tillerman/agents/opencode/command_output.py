@@ -55,9 +55,7 @@ def models(stdout: bytes) -> list[Model]:
             continue
         found.append(_model(match[1], details))
     if not found:
-        raise AgentError(
-            "opencode", "opencode listed no models", hint="`tillerman doctor` checks it"
-        )
+        raise AgentError("opencode", "opencode listed no models", hint="run `tillerman doctor`")
     return found
 
 
@@ -77,7 +75,7 @@ def history(stdout: bytes, cwd: str) -> list[Event]:
     """Parses `opencode export SESSION`."""
     exported = parse(stdout)
     if isinstance(exported, str):
-        raise AgentError("opencode", f"`opencode export` said something unexpected: {exported}")
+        raise AgentError("opencode", f"cannot parse the output of `opencode export`: {exported}")
     parts = Parts(cwd or text(table(exported, "info"), "directory"), ())
     return [event for message in tables(exported, "messages") for event in _said(message, parts)]
 

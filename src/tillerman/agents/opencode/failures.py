@@ -44,13 +44,13 @@ TABLE = FailureTable(
     ),
     hints={
         "not_signed_in": "run `opencode auth login`, or set the key of the model's provider",
-        "billing": "add credit to the provider's account, or use a model of another",
-        "model_not_found": "`tillerman models -a opencode` lists the models; name one with -m",
+        "billing": "add credit to the provider's account, or use another provider's model",
+        "model_not_found": "`tillerman models -a opencode` lists the models; choose one with -m",
     },
     retry_client_errors=True,
 )
 _HIDDEN = "Unexpected server error."
-_HIDDEN_HINT = "OpenCode hides the reason here; most often the model is unknown: name one with -m"
+_HIDDEN_HINT = "OpenCode gives no reason; the model is probably unknown: choose one with -m"
 
 
 def failure(error: Table) -> Failure:

@@ -21,7 +21,7 @@ from tillerman.hooks.protocol import HookReply, refusal
 
 EVENT = "tool.execute.before"
 _PLUGIN = """\
-// Written by tillerman. `tillerman hooks remove opencode` takes it away.
+// Written by tillerman. `tillerman hooks remove opencode` removes it.
 import {{ spawn }} from "node:child_process"
 
 const ask = (payload) =>

@@ -24,5 +24,5 @@ def retry(line: str) -> Notice | None:
     failure = failures.failure({"name": "APIError", "data": {"message": words}})
     if failure.kind not in _TRIED_AGAIN:
         return None
-    said = f"the model's API failed with {words}: OpenCode tries again where that may help"
+    said = f"model API error: {words}; OpenCode retries if that may help"
     return Notice(level="warning", kind="retry", text=said, failure=failure)

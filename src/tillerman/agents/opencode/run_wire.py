@@ -123,6 +123,6 @@ def _rejected(part: Table) -> bool:
 
 def _words(prompt: Prompt) -> str:
     where = " on its `run` surface"
-    hint = "leave out `surface` in [agents.opencode]: over ACP it takes images"
+    hint = "remove `surface` from [agents.opencode]: over ACP it accepts images"
     files = [in_words("opencode", file, where=where, hint=hint) + "\n" for file in prompt.files]
     return "".join(files) + prompt.text

@@ -42,8 +42,8 @@ def refuse_other_deciders(variable: Variable, cwd: Path) -> None:
         if at(settings(file), "hooks", "PermissionRequest"):
             raise Unsupported(
                 "qwen",
-                f"a hook that answers permission requests by itself: {file}",
-                hint="take `hooks.PermissionRequest` out of it: tillerman's policy answers them",
+                f"a hook that answers permission requests itself: {file}",
+                hint="remove `hooks.PermissionRequest` from it: tillerman's policy answers them",
             )
 
 
@@ -56,7 +56,7 @@ def _with_ours(file: Path) -> str:
         raise Unsupported(
             "qwen",
             f"system settings that cannot be read: {file}: {theirs}",
-            hint="mend the file: tillerman adds its rules to it, and hides none",
+            hint="fix the file: tillerman adds its rules to it",
         )
     rules, ours = (table(one, "permissions") for one in (theirs, settings(Path(GATE))))
     both = {key: list(dict.fromkeys(strings(rules, key) + strings(ours, key))) for key in ours}

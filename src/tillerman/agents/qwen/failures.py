@@ -11,7 +11,7 @@ from tillerman.core.failure import Failure
 _LIMIT = FailureRule("turn_limit", message="the agent reached a limit")
 TABLE = FailureTable(
     rules=(FailureRule("not_signed_in", text="^No auth type is selected"),),
-    hints={"not_signed_in": ROW.login, "turn_limit": "raise it, or prompt again"},
+    hints={"not_signed_in": ROW.login, "turn_limit": "raise the limit, or prompt again"},
     exits={53: _LIMIT, 55: _LIMIT},
 )
 

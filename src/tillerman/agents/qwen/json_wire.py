@@ -81,7 +81,7 @@ class QwenStreamWire:
             return []
         note = answer.note or "The user denied this."
         if answer.option != "deny" and answer.input is not None:
-            note = f"The user wants this call with another input: {storable(answer.input)}"
+            note = f"The user wants this call with different input: {storable(answer.input)}"
         elif answer.option != "deny":
             return [_response(request_id, {"behavior": "allow"})]
         self._denied.add(call_id)

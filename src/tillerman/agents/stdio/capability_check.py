@@ -21,9 +21,9 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
         "modes": (spec.mode != "agent", f"{spec.mode} mode"),
         "resume": (spec.resume, "resuming a conversation"),
         "fork": (spec.fork, "forking a conversation"),
-        "effort": (spec.effort, "levels of effort"),
+        "effort": (spec.effort, "reasoning effort"),
         "system": (spec.system, "a system prompt"),
-        "folders": (spec.folders, "extra folders"),
+        "folders": (spec.folders, "additional folders"),
         "mcp": (spec.tools.servers, "MCP servers"),
         "tools": (spec.tools.allowed or spec.tools.denied, "lists of tools"),
         "schema": (spec.output_schema, "an output schema"),
@@ -35,13 +35,13 @@ def refuse_unsupported(info: AgentInfo, spec: SessionSpec) -> None:
     for word, (wanted, feature) in asked.items():
         if wanted and word not in info.can:
             raise Unsupported(
-                info.name, feature, hint=f"`tillerman agents {info.name}` tells what it can do"
+                info.name, feature, hint=f"`tillerman agents {info.name}` lists what it supports"
             )
     if spec.effort and info.efforts and spec.effort not in info.efforts:
-        hint = f"it knows {', '.join(info.efforts)}"
+        hint = f"it supports {', '.join(info.efforts)}"
         raise Unsupported(info.name, f"an effort of {spec.effort!r}", hint=hint)
     if spec.tools.only and info.can.isdisjoint({"tools", "permissions"}):
-        hint = "it does not ask before it acts either: use another agent, or no such profile"
+        hint = "it does not request approval either: use another agent, or another profile"
         raise Unsupported(info.name, "a list of tools", hint=hint)
 
 

@@ -161,7 +161,7 @@ class StdioConversation(BaseConversation):
     def prompt(self, prompt: Prompt) -> Coroutine[Any, Any, None]:
         """Not a coroutine, so that it can raise before a new turn is reported."""
         if self._turn_open:
-            raise SessionBusy("the agent has just begun a turn by itself", hint="send it later")
+            raise SessionBusy("the agent has just started a turn by itself", hint="send it later")
         messages = list(self._wire.prompt(prompt))  # may reject a file
         self._opened()
         self._unheard = True
@@ -171,7 +171,7 @@ class StdioConversation(BaseConversation):
         if "steer" not in self._info.can:
             raise Unsupported(self._info.name, "steering", hint="queue the prompt instead")
         if not self._turn_open:
-            raise SessionBusy("the turn is just over", hint="send the words as a prompt")
+            raise SessionBusy("the turn has just ended", hint="send the text as a prompt")
         await self._send(self._wire.prompt(prompt))
 
     async def close(self) -> None:
@@ -268,8 +268,8 @@ def reconcile(
             failure=why
             or Failure(
                 kind="stream_broken" if exit.clean else "agent_crashed",
-                message=f"the agent ended without a result ({how})" + (last and f": {last}"),
-                hint="try again; `tillerman sessions show ID --json` has all of its last words",
+                message=f"the agent exited without a result ({how})" + (last and f": {last}"),
+                hint="try again; `tillerman sessions show ID --json` shows its last output",
             ),
         )
     if said.reason == "completed" and not exit.clean:
@@ -277,7 +277,7 @@ def reconcile(
             reason="failed",
             failure=why
             or Failure(
-                kind="agent_crashed", message=f"the agent reported success, then ended with {how}"
+                kind="agent_crashed", message=f"the agent reported success, then exited with {how}"
             ),
         )
     return said

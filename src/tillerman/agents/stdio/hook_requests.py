@@ -70,7 +70,7 @@ class HookRequests(BaseConversation):
 
     def _came(self, asked: HookAsked) -> None:
         if not self._may_ask():
-            asked.reply(refusal("no turn is under way"))
+            asked.reply(refusal("no turn is running"))
             return
         self._asking[asked.id] = asked
         asked.gone.add_done_callback(partial(self._left, asked.id))
@@ -96,9 +96,9 @@ class HookRequests(BaseConversation):
         who = f"process {pid}" if pid else "a process"
         self._stuck = Failure(
             kind="gate_bypassed",
-            message=f"a hook of {self._info.name} ({who}) neither waits for its answer nor ends:"
-            " the agent was ended before it could go on without one",
-            hint=f"something stops processes here; `tillerman doctor --gate {self._info.name}`",
+            message=f"a hook of {self._info.name} ({who}) neither waits for its answer nor exits:"
+            " the agent was terminated before it could continue without one",
+            hint=f"check what stops processes; run `tillerman doctor --gate {self._info.name}`",
         )
         self._ending_it = asyncio.create_task(self._process.kill())
 

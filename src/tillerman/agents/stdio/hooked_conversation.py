@@ -48,7 +48,7 @@ class HookedConversation(HookRequests, StdioConversation):
         await super().cancel()
 
     async def close(self) -> None:
-        self._dismiss("the session is over")
+        self._dismiss("the session has ended")
         await super().close()
         await self._stop_listening()
 

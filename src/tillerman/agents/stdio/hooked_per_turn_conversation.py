@@ -81,7 +81,7 @@ class HookedPerTurnConversation(HookRequests, PerTurnConversation):
 
     def _closed(self) -> None:
         self._in_turn = False
-        self._dismiss("the turn is over")
+        self._dismiss("the turn has ended")
         super()._closed()
 
     def _may_ask(self) -> bool:

@@ -44,7 +44,7 @@ class LineDecoder:
                 case OverlongLine():
                     heard.append(DecodedLine(line.head, [self._overlong(line)]))
                 case PartialLine(data) if data.strip() and not _looks_whole(data):
-                    cut = unrecognized(data, "cut off: the agent ended within this line")
+                    cut = unrecognized(data, "truncated: the agent exited during this line")
                     heard.append(DecodedLine(data, [cut]))
                 case PartialLine(data) if data.strip():
                     heard.append(self._decode(data, replies))
@@ -54,7 +54,7 @@ class LineDecoder:
         if len(raw) > MAX_DEPTH and _brackets(raw) > MAX_DEPTH and deeper_than(MAX_DEPTH, raw):
             return DecodedLine(raw, [unrecognized(raw, f"nested deeper than {MAX_DEPTH} levels")])
         if len(raw) > LONG and (size := decoded_size(raw)) > MOST_DECODED:
-            return DecodedLine(raw, [unrecognized(raw, f"would take {size >> 20} MB to decode")])
+            return DecodedLine(raw, [unrecognized(raw, f"would need {size >> 20} MB to decode")])
         try:
             said = list(self._wire.decode(raw))
         except Exception as error:  # an error in a wire must not end the turn

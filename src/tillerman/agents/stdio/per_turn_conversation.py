@@ -36,8 +36,8 @@ class PerTurnConversation(BaseConversation):
             if place.instead is None and os.path.lexists(place.path):
                 raise AgentError(
                     self._info.name,
-                    f"{self._info.name} needs a file of its own where there is one: {place.path}",
-                    hint="move it away, or add to it what the session needs",
+                    f"{self._info.name} needs to create a file that already exists: {place.path}",
+                    hint="move it away, or add the session's content to it",
                 )
         return self._begin(launch)
 
@@ -65,7 +65,7 @@ class PerTurnConversation(BaseConversation):
             if self._host.place_file(place.path, place.content):
                 continue
             if place.instead is None:
-                raise FileExistsError(0, "there is a file already, or none can be put", place.path)
+                raise FileExistsError(0, "a file already exists, or cannot be created", place.path)
             before += place.instead
         return before + (launch.stdin or b"") if before else launch.stdin
 
@@ -122,7 +122,7 @@ async def _feed(process: LineProcess, stdin: bytes) -> None:
 
 
 def _not_started(error: OSError | TillermanError) -> TurnEnded:
-    what, hint = str(error), "`tillerman doctor` checks it"
+    what, hint = str(error), "run `tillerman doctor`"
     if isinstance(error, TillermanError):
         hint = error.hint
     elif error.strerror:

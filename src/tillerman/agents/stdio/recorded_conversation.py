@@ -32,7 +32,7 @@ _BROKEN = TurnEnded(
     reason="failed",
     failure=Failure(
         kind="stream_broken",
-        message="the answer broke off: the agent reported it as complete, and did not store it",
+        message="the answer was cut off: the agent reported it as complete, and did not store it",
         hint="try again",
     ),
 )

@@ -149,14 +149,14 @@ def _unread(
     hidden = hidden_characters(line)
     reasons = script.unread
     if not line.strip():
-        reasons = ("there is no command that can be read",)
+        reasons = ("no readable command",)
     if not reasons and not hidden:
         return
     if hidden:
         found = ", ".join(f"{visible(c)} {_times(count)}" for c, count in hidden.items())
         told = f"{found} in `{visible(line)}`"
         spots = (PathLocation(told, frozenset({HIDDEN})),)
-        whole = ParsedCommand((), line, doubts=(f"characters that cannot be seen: {found}",))
+        whole = ParsedCommand((), line, doubts=(f"invisible characters: {found}",))
         yield PolicyAction("command", "Bash", _SHELL, _SHELL, visible(line), spots, whole, line)
     if reasons:
         whole = ParsedCommand((), line, doubts=reasons)

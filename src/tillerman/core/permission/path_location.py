@@ -212,10 +212,10 @@ def holding(found: PathLocation, tree: Tree | None, context: DecisionContext) ->
         return found
     name, complete = tree.protected(lambda path: seen_from_workspace(path, context))
     if name:
-        told = f"{found.told}, with {name} in it"
+        told = f"{found.told}, which contains {name}"
         return replace(found, told=told, places=found.places | {"protected"})
     if not complete:
-        told = f"{found.told}, with more files in it than were looked at"
+        told = f"{found.told}, which contains more files than were checked"
         return replace(found, told=told, places=found.places | {"unnamed"})
     return found
 

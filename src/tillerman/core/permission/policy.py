@@ -35,7 +35,7 @@ class Decision(Struct, frozen=True):
     input: dict[str, Any] | None = None  # with "rewrite": the complete new input
 
 
-_DEFAULT = Decision("ask", "default", "no rule speaks of this")
+_DEFAULT = Decision("ask", "default", "no rule matches")
 
 
 class Step(Struct, frozen=True):
@@ -185,8 +185,8 @@ def _oversteps(rule: Rule, act: PolicyAction) -> bool:
 
 def _says(rule: Rule, act: PolicyAction, match: RuleMatch) -> Decision:
     if match.certainty == "maybe":
-        why = match.why or "not all is known"
-        note = f"{why}: it may be what {rule.name} forbids"
+        why = match.why or "not all details are known"
+        note = f"{why}: rule {rule.name} may apply"
         return Decision("ask", rule.name, note, rule.source)
     note = rule.note
     if match.why:
@@ -196,7 +196,7 @@ def _says(rule: Rule, act: PolicyAction, match: RuleMatch) -> Decision:
     elif rule.source == "tillerman" and rule.paths and act.spots and act.spots[0].told:
         note = f"{note}: {_meant(rule, act)}"
     if rule.verdict == "ask" and act.command and act.command.doubts and not rule.paths:
-        note = f"{note}; not clear: {act.command.doubts[0]}"
+        note = f"{note}; unclear: {act.command.doubts[0]}"
     return Decision(rule.verdict, rule.name, note, rule.source)
 
 
@@ -207,7 +207,7 @@ def _meant(rule: Rule, act: PolicyAction) -> str:
 
 
 _DOES = {
-    "none": "prints or sets something of the shell's own",
+    "none": "only prints, or sets shell state",
     "reads": "only reads",
     "writes": "only reads and writes the files that it names",
     "runs": "runs",

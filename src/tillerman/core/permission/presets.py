@@ -27,7 +27,9 @@ def guards(name: str, only: Collection[str] = ()) -> tuple[Rule, ...]:
     rules: tuple[Rule, ...] = _MODES if name != "none" else ()
     if only:
         tools = frozenset(only) | OF_THE_LOOP
-        rules += (Rule("profile.tools", "deny", "this profile has no such tool", besides=tools),)
+        rules += (
+            Rule("profile.tools", "deny", "this profile does not allow this tool", besides=tools),
+        )
     return (*rules, *_CAPS.get(name, ()), _HIDDEN)
 
 
@@ -35,7 +37,7 @@ def preset(name: str) -> tuple[Rule, ...]:
     rules = _PRESETS.get(name)
     if rules is None:
         known = ", ".join(get_args(Preset))
-        raise UsageError(f"no preset is called {name!r}", hint=f"presets: {known}")
+        raise UsageError(f"unknown preset: {name!r}", hint=f"presets: {known}")
     return rules
 
 
@@ -43,14 +45,14 @@ _MODES = (
     Rule(
         "mode.writes",
         "deny",
-        "this mode changes no files",
+        "this mode may not change files",
         tools=frozenset({"write"}),
         modes=_PLANNING,
     ),
     Rule(
         "mode.commands",
         "deny",
-        "this mode runs no commands but those that only read",
+        "this mode runs only commands that read",
         tools=frozenset({"shell"}),
         modes=_PLANNING,
         spares=_READING,
@@ -58,21 +60,21 @@ _MODES = (
     Rule(
         "mode.network",
         "deny",
-        "this mode reads in the workspace alone",
+        "this mode may not use the network",
         tools=frozenset({"network"}),
         modes=_PLANNING,
     ),
     Rule(
         "mode.servers",
         "deny",
-        "this mode uses no tools that may change something",
+        "this mode may not use tools that may change something",
         tools=frozenset({"mcp"}),
         modes=_PLANNING,
     ),
     Rule(
         "mode.leave",
         "ask",
-        "a person decides when planning ends",
+        "leaving plan mode needs approval",
         tools=frozenset({"ExitPlanMode"}),
         modes=_PLANNING,
     ),
@@ -89,9 +91,7 @@ _CAPS: dict[str, tuple[Rule, ...]] = {
     ),
     "none": (Rule("none.all", "deny", "no tool is allowed"),),
 }
-_HIDDEN = Rule(
-    "guard.hidden", "ask", "characters that cannot be seen, or look like others", paths=(HIDDEN,)
-)
+_HIDDEN = Rule("guard.hidden", "ask", "invisible or look-alike characters", paths=(HIDDEN,))
 NEVER_REWRITTEN = frozenset({"guard.hidden", "guard.unread"})
 _OUTSIDE = Rule(
     "guard.outside", "deny", "writes outside the workspace", tools=WRITES, paths=("outside",)
@@ -106,7 +106,7 @@ _PROTECTED = Rule(
 _UNREAD = Rule(
     "guard.unread",
     "ask",
-    "not all of the line could be read: it may run and write anything",
+    "the command line could not be fully parsed: it may run and write anything",
     tools=WRITES,
     paths=(UNREAD,),
 )
@@ -115,9 +115,12 @@ _UNNAMED = Rule(
 )
 _READS = Rule("reads", "allow", "reads inside the workspace", tools=READS, paths=("inside",))
 _HARMLESS = Rule("harmless", "allow", "changes nothing", tools=frozenset({"TodoWrite", "Question"}))
-_SUBAGENTS = Rule("subagents", "allow", "its own calls are judged one by one", tools=_SUBAGENT)
+_SUBAGENTS = Rule("subagents", "allow", "its calls are checked one by one", tools=_SUBAGENT)
 WORKSPACE = Rule(
-    "workspace", "allow", "tillerman's own tools are judged one by one", servers=("tillerman.*",)
+    "workspace",
+    "allow",
+    "its calls are checked one by one",
+    servers=("tillerman.*",),
 )
 _READING_COMMANDS = Rule(
     "reads.commands",
@@ -156,7 +159,7 @@ _PRESETS: dict[str, tuple[Rule, ...]] = {
         replace(_OUTSIDE, verdict="ask"),
         _UNREAD,
         _UNNAMED,
-        Rule("auto.rest", "allow", "everything that no guard denies"),
+        Rule("auto.rest", "allow", "allowed unless a guard denies it"),
     ),
     "readonly": (
         *_FREE,

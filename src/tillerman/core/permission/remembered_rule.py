@@ -29,7 +29,7 @@ def rule_for(
     rule = _rule_for(request)
     if verdict == "allow" or rule is None:
         return rule
-    note = "a person said never to this"
+    note = "you denied this permanently"
     return replace(rule, name=NEVER, verdict="deny", note=note, directory=None)
 
 

@@ -152,9 +152,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         elif self.servers and match is not _NO:
             match = min(match, self._server(act), key=_certainty)
         if act.possible and match.certainty == "yes":
-            match = RuleMatch(
-                "maybe", f"it names {act.told}, and nobody can tell what it does with it"
-            )
+            match = RuleMatch("maybe", f"it names {act.told}, and how it uses it is unknown")
         return _NO if match.certainty == "maybe" and self.verdict == "allow" else match
 
     def names(self, command: ParsedCommand) -> bool:
@@ -214,7 +212,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         if any(not spot.possible for spot in matched):
             return _YES
         if matched:
-            return RuleMatch("maybe", f"which files it changes is not told: {matched[0].told}")
+            return RuleMatch("maybe", f"it is unknown which files it changes: {matched[0].told}")
         for spot in act.spots:
             if spot.tree and (match := self._below(spot, context)) is not _NO:
                 return match
@@ -238,14 +236,14 @@ class Rule(Struct, frozen=True, omit_defaults=True):
         for pattern in patterns:
             found = tuple(islice(forbidden_below(pattern, spot.tree, context), MOST_LEFT_OUT + 1))
             if found:
-                why = f"{seen_from_workspace(found[0], context)} lies in {spot.told}"
+                why = f"{seen_from_workspace(found[0], context)} is in {spot.told}"
                 if spot.possible:
                     return RuleMatch("maybe", why)
                 return (
                     RuleMatch("maybe", why, found) if spot.tree.is_read else RuleMatch("yes", why)
                 )
         if patterns and not spot.tree.complete:
-            return RuleMatch("maybe", f"{spot.told} holds more files than were looked at")
+            return RuleMatch("maybe", f"{spot.told} contains more files than were checked")
         return _NO
 
     def _host(self, act: PolicyAction) -> RuleMatch:

@@ -26,7 +26,7 @@ def load(agent: str) -> HookDialect:
     module = load_module(agent, _MODULE)
     if module is None:
         hint = f"those that have: {', '.join(agents_with_hooks())}"
-        raise UsageError(f"{agent} has no hooks that tillerman knows", hint=hint)
+        raise UsageError(f"tillerman does not support hooks of {agent}", hint=hint)
     dialect: HookDialect = getattr(module, "dialect", module)  # a module may be the dialect itself
     return dialect
 

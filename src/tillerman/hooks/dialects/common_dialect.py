@@ -63,7 +63,7 @@ class CommonHookDialect:
         if isinstance(given, str):
             return UnreadablePayload(event=event, why=given)
         if event not in self.EVENTS:
-            return UnreadablePayload(event=event, rest=given, why=f"no hook {event!r} is known")
+            return UnreadablePayload(event=event, rest=given, why=f"unknown hook {event!r}")
         return typed(self.EVENTS[event].told, event, self.plain(given))
 
     def plain(self, given: Table) -> Table:

@@ -45,7 +45,7 @@ def typed(kind: type[E], event: str, given: Table) -> E | UnreadablePayload:
     for name, key, type_, required in _fields(kind):
         if key not in given:
             if required:
-                return UnreadablePayload(event=event, rest=given, why=f"{event} tells no {key}")
+                return UnreadablePayload(event=event, rest=given, why=f"{event} has no {key}")
             continue
         try:
             known[name] = msgspec.convert(given[key], type_)

@@ -16,7 +16,7 @@ from tillerman.core.failure import Failure
 from tillerman.core.session_options import with_options
 from tillerman.sessions.run_settings import LaunchPlan, RunSettings
 
-_LONG = "a system prompt or MCP config is longer than a command line may be"
+_LONG = "a system prompt or MCP config exceeds the maximum command line length"
 
 
 class AgentConnection:
@@ -119,7 +119,7 @@ class AgentConnection:
             raise AgentError(
                 self.agent.info.name,
                 f"{self.agent.info.name} cannot be started: {error.strerror or error}",
-                hint=_LONG if error.errno == errno.E2BIG else "`tillerman doctor` checks it",
+                hint=_LONG if error.errno == errno.E2BIG else "run `tillerman doctor`",
             ) from error
         self._opened(self.agent, spec)
         self._listening = asyncio.create_task(self._listen(self.conversation))
@@ -134,7 +134,7 @@ class AgentConnection:
             await conversation.close()
             await self._end(conversation, f"{type(error).__name__}: {error}")
             raise
-        await self._end(conversation, "the agent ended without a result")
+        await self._end(conversation, "the agent exited without a result")
 
     async def _end(self, conversation: Conversation, message: str) -> None:
         if self.conversation is conversation:

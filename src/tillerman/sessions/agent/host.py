@@ -142,7 +142,7 @@ class SpillFile:
     def close(self) -> str:
         self._keep(self._redactor.flush())
         if self._dropped:
-            self._write(f"\n[{self._dropped} bytes past the cap were dropped]\n".encode())
+            self._write(f"\n[{self._dropped} bytes over the size limit were dropped]\n".encode())
         if self._fd is not None:
             os.close(self._fd)
         return self._name

@@ -70,7 +70,9 @@ class LiveSettings:
         asks = not undeclared_asks(info) and "surface" not in spec.native.options
         if self._connection.begun and (info.preset_at_launch or not asks):
             raise Unsupported(
-                info.title, "another preset while it runs", hint="resume the session with --approve"
+                info.title,
+                "changing the preset during a session",
+                hint="resume the session with --approve",
             )
         self._connection.approve(preset)
         self._log.write_own(SettingsChanged(approve=preset))

@@ -107,7 +107,7 @@ class ExecRules:
         if isinstance(report, ExecRefused):
             self._refused(report)
         elif not report.enforced:
-            text = f"rules that deny commands are only advice: {report.reason}"
+            text = f"rules that deny commands are not enforced: {report.reason}"
             self._session().broker.record(Notice(level="warning", kind="policy", text=text))
 
     def _refused(self, refused: ExecRefused) -> None:
@@ -117,5 +117,5 @@ class ExecRules:
             self._counts.clear()
         count = self._counts[text] = self._counts.get(text, 0) + 1
         if str(count).strip("0") == "1":
-            times = f" ({count} times by now)" if count > 1 else ""
+            times = f" ({count} times so far)" if count > 1 else ""
             self._session().broker.record(Notice(level="warning", kind="policy", text=text + times))

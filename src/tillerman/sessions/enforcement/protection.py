@@ -302,7 +302,7 @@ class Protection:
             found.append(Enforced("protected names", "enforced", "mounted read-only", named))
         found.append(Enforced("protected names", "restored", self._why_restored()))
         if self._skipped:
-            why = "the workspace holds the home folder, where agents keep their own state"
+            why = "the workspace contains the home folder, where agents store their state"
             found.append(
                 Enforced(
                     "protected names", "advisory", why, tuple(sorted(self._skipped)[:_MOST_NAMED])
@@ -315,7 +315,7 @@ class Protection:
             return 'watched: enforcement.protected is "watch"'
         if not self._has_mounts:
             return f"watched: supervision level {self._level} has no mount namespace"
-        return "watched: all other names, which are absent, tracked by git, or further down"
+        return "watched: all other names (absent, tracked by git, or in subfolders)"
 
     def _denied_states(self) -> list[Enforced]:
         patterns = tuple(one for rule in self._denials for one in rule.paths)[:_MOST_NAMED]

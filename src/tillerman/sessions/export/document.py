@@ -85,7 +85,7 @@ def answered(request: RequestBlock) -> str:
 def cut(text: Text) -> str:
     if text.cut is None:
         return ""
-    where = f", kept in {text.cut.spill}" if text.cut.spill else ""
+    where = f", stored in {text.cut.spill}" if text.cut.spill else ""
     return f"… {text.cut.left_out} bytes left out{where}"
 
 

@@ -47,7 +47,7 @@ def _turn(turn: Turn) -> Iterator[str]:
     if turn.prompt:
         yield _quote(turn.prompt)
     elif turn.origin == "agent":
-        yield "_The agent woke by itself._"
+        yield "_The agent started this turn itself._"
     if turn.attachments:
         names = ", ".join(_plain(f"{file.name} ({file.size} bytes)") for file in turn.attachments)
         yield f"Attached: {names}"

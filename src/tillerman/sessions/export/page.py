@@ -78,7 +78,7 @@ def _turn(turn: Turn) -> Iterator[str]:
     if turn.prompt:
         yield f'<div class="say you">{_e(turn.prompt)}</div>'
     elif turn.origin == "agent":
-        yield '<p class="dim">The agent woke by itself.</p>'
+        yield '<p class="dim">The agent started this turn itself.</p>'
     for file in turn.attachments:
         yield f'<p class="dim">Attached: {_e(file.name)} ({file.size} bytes)</p>'
     yield from _blocks(turn.blocks, 0)

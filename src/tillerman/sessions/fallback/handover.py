@@ -28,7 +28,7 @@ from tillerman.sessions.log.event_writer import EventWriter
 from tillerman.sessions.output_check import Repair
 from tillerman.sessions.run_settings import LaunchPlan
 
-GO_ON = Prompt("Go on where you stopped: the rate limit is over.")
+GO_ON = Prompt("Continue where you stopped: the rate limit is over.")
 LEAST_COST = 0.01  # US dollars; an agent with a zero limit would not start
 
 
@@ -138,7 +138,7 @@ class Handover:
                 await asyncio.sleep(seconds)
                 return GO_ON if progress.begun else asked
             case Repair(text):
-                self._log.write_own(_warning("retry", f"{why}: it is asked once more"), raw)
+                self._log.write_own(_warning("retry", f"{why}: retrying once"), raw)
                 self._log.write_own(UserMessage(text=text, how="repair"))
                 return Prompt(text)
             case Replay():
@@ -166,22 +166,22 @@ class Handover:
 
     def _takes_over(self, why: str, found: Candidate) -> list[Notice]:
         """Notices of the switch, or of why no agent is left."""
-        passed_over = "passed over" if found.order else "nobody goes on"
+        passed_over = "skipped" if found.order else "no agent left to continue"
         notices = [_warning("fallback", f"{passed_over}: {one}") for one in found.passed_over]
         if found.order:
             names = self._connection.agent.info.name, found.order.agent.info.name
-            text = f"{names[0]} cannot go on ({why}): {names[1]} takes over"
+            text = f"{names[0]} cannot continue ({why}): {names[1]} takes over"
             notices.insert(0, _warning("fallback", text))
         return notices
 
     def _replays(self, why: str) -> Notice:
         title = self._connection.agent.info.title
-        text = f"{title} cannot resume its own conversation ({why}): it starts anew, with an "
-        return _warning("handoff", text + "account of what was said so far")
+        text = f"{title} cannot resume its conversation ({why}): it starts a new one with a "
+        return _warning("handoff", text + "summary of the session so far")
 
     def _waits(self, seconds: float) -> Notice:
         name = self._connection.agent.info.name
-        return _warning("retry", f"{name} is rate limited: it is asked again in {seconds:g} s")
+        return _warning("retry", f"{name} is rate limited: retrying in {seconds:g} s")
 
 
 def as_failure(error: AgentError) -> Failure:

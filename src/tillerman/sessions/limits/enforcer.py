@@ -110,7 +110,7 @@ class LimitEnforcer:
             return ()
         if not self._limits.accept_unpriced:
             return self._exceeded(failure)
-        return self._warn(f"{failure.message}: {agent.name} goes on without that limit")
+        return self._warn(f"{failure.message}: {agent.name} continues without that limit")
 
     def count(self, event: Event, agent: str) -> LimitEffects:
         exceeded = self._exceeded(self._meter.count(event))
@@ -121,7 +121,7 @@ class LimitEnforcer:
         return self._exceeded(
             Failure(
                 kind="timed_out",
-                message=f"{what} lasted longer than {limit:g} s",
+                message=f"{what} exceeded its limit of {limit:g} s",
                 hint="raise the limit with --timeout, or [limits] in the config",
             )
         )

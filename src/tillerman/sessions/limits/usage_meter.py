@@ -60,8 +60,8 @@ class UsageMeter:
         if (cost or tokens) and self._rounds.untold > 1:
             flags = " and ".join(["--max-cost"] * cost + ["--max-tokens"] * tokens)
             return (
-                f"{agent} has not told yet what it uses: {flags} cannot stop it until it does, "
-                "--max-turns and --timeout can"
+                f"{agent} has reported no usage yet: {flags} cannot be enforced until it does, "
+                "but --max-turns and --timeout can"
             )
         if cost and self._unpriced and not self._limits.accept_unpriced:
             return f"no price is known for {self._unpriced}: --max-cost cannot stop {agent} yet"
@@ -110,14 +110,14 @@ class UsageMeter:
         limits, least = self._limits, "at least " if self._open_tokens else ""
         tokens = self._open_tokens + (_tokens(self._used) if self._used else 0)
         if limits.cost is not None and self.cost > limits.cost:
-            message = f"{least}${self.cost:.4g} were spent, more than {limits.cost:g}"
+            message = f"{least}${self.cost:.4g} spent, over the limit of ${limits.cost:g}"
             return Failure(kind="cost_limit", message=message, hint=_hint("--max-cost"))
         if limits.tokens is not None and tokens > limits.tokens:
-            message = f"{least}{tokens} tokens were used, more than {limits.tokens}"
+            message = f"{least}{tokens} tokens used, over the limit of {limits.tokens}"
             return Failure(kind="token_limit", message=message, hint=_hint("--max-tokens"))
         rounds = self._rounds.count
         if limits.turns is not None and rounds > limits.turns:
-            message = f"the agent began round {rounds} of at most {limits.turns}"
+            message = f"the agent started model call {rounds}, over the limit of {limits.turns}"
             return Failure(kind="turn_limit", message=message, hint=_hint("--max-turns"))
         return None
 
@@ -155,11 +155,11 @@ def no_price(model: str | None, limit: float) -> Failure:
     name = model or _ITS_MODEL
     return Failure(
         kind="cost_limit",
-        message=f"what is spent cannot be held to {limit:g}: no price is known for {name}",
-        hint="give its price under [models] in the config, limit it by --max-tokens, or go on "
+        message=f"a cost limit of ${limit:g} cannot be enforced: no price is known for {name}",
+        hint="set its price under [models] in the config, use --max-tokens, or continue "
         "without the limit: --accept-unpriced",
     )
 
 
 def _hint(flag: str) -> str:
-    return f"raise {flag}, or prompt again to go on"
+    return f"raise {flag}, or prompt again to continue"

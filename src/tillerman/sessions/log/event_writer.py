@@ -16,9 +16,11 @@ from tillerman.store.group_commit import Storage
 _NO_SPACE = Notice(
     level="error",
     kind="storage",
-    text="no space left for the log: the agent is held back until some is free",
+    text="no disk space left for the log: the agent is paused until space is free",
 )
-_SPACE_AGAIN = Notice(level="info", kind="storage", text="there is space again: it goes on")
+_SPACE_AGAIN = Notice(
+    level="info", kind="storage", text="disk space is available again: the agent continues"
+)
 
 
 class EventWriter:

@@ -211,7 +211,7 @@ class EventSanitizer:
         return msgspec.json.encode(note)
 
     def _over_budget(self) -> Notice:
-        text = f"this turn's log reached {self._budget.size} bytes; the stream is dropped from here"
+        text = f"this turn's log reached {self._budget.size} bytes; further output is dropped"
         return Notice(level="warning", kind="truncated", text=text)
 
 
@@ -233,7 +233,7 @@ class _Dropped:
 
     def notice(self) -> Notice:
         text = (
-            f"dropped {self._bytes} bytes in {self._lines} lines over the turn's cap; "
+            f"dropped {self._bytes} bytes in {self._lines} lines over the turn's size limit; "
             f"sha256 {self._hash.hexdigest()}"
         )
         return Notice(level="warning", kind="truncated", text=text)

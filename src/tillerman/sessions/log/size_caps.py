@@ -76,7 +76,7 @@ class SizeCaps:
         fitting = {"input": self._value(event.input, room), "title": self._short(event.title)}
         if room.crowded:
             cut = self._whole(event.input)
-            fitting["input"] = {"…": f"[{cut.left_out} bytes left out; whole in {cut.spill}]"}
+            fitting["input"] = {"…": f"[{cut.left_out} bytes left out; complete in {cut.spill}]"}
         if isinstance(event, PermissionRequested):
             fitting["reason"] = self._short(event.reason)
         if all(value is getattr(event, name) for name, value in fitting.items()):
@@ -156,7 +156,7 @@ class SizeCaps:
     def _noted(self, text: str, room: int) -> str:
         """Cuts a text without a `Cut` field; adds a note about the cut to the text."""
         ends = self._cut(text, room)
-        return f"{ends.text}\n[{ends.left_out} bytes left out; whole in {ends.spill}]"
+        return f"{ends.text}\n[{ends.left_out} bytes left out; complete in {ends.spill}]"
 
     def _cut(self, text: str, room: int, tail: int | None = None) -> _Ends:
         """Cuts the middle and spills the whole text; two fifths are for the end with its errors."""

@@ -117,11 +117,11 @@ class BypassDetector:
         return False
 
     def _failure(self, title: str, *, denied: bool) -> Failure:
-        how = "though that was denied" if denied else "without asking"
+        how = "although it was denied" if denied else "without approval"
         return Failure(
             kind="gate_bypassed",
             message=f"{self._agent} ran {title} {how}",
-            hint="its processes were ended; check what it changed, run `tillerman doctor --gate`",
+            hint="its processes were terminated; check its changes, run `tillerman doctor --gate`",
         )
 
 

@@ -33,7 +33,7 @@ from tillerman.sessions.permissions.session_rules import (
 By = Literal["policy", "person", "timeout", "withdrawn"]
 Answered = Callable[[Request, RequestAnswered], None]
 
-_TOO_MANY = Answer("deny", note="Too many requests are open already.")
+_TOO_MANY = Answer("deny", note="Too many open requests.")
 REQUEST_TIMER = "request "  # begins the names of the timers of requests
 MOST_OPEN = 1_000  # no user answers that many, and each is stored until then
 
@@ -218,7 +218,7 @@ def checked(request: Request, answer: Answer) -> Answer:
         if answer.option not in ("allow", "deny"):
             raise UsageError(
                 f"question {request.request_id} has no option {answer.option!r}",
-                hint="`allow` goes with the answers, `deny` answers none",
+                hint="use `allow` with the answers, or `deny`",
             )
         return answer
     offered = {option.id: option.kind for option in request.options}
@@ -232,18 +232,18 @@ def checked(request: Request, answer: Answer) -> Answer:
         answer = replace(answer, option=once, remember=answer.remember or "session")
     if answer.input is not None and not request.changeable:
         raise UsageError(
-            "the agent takes no changed input",
-            hint="deny it, and say what to do instead",
+            "the agent does not accept changed input",
+            hint="deny it with a note that says what to do instead",
         )
     if answer.remember and remembered_rule(request, answer) is None:
         raise UsageError(
-            f"request {request.request_id} does not say enough to be remembered",
-            hint="answer it once, or write a rule of your own: `tillerman policy`",
+            f"request {request.request_id} is not specific enough to be remembered",
+            hint="answer it once, or write a rule: see `tillerman policy`",
         )
     if answer.remember and answer.input is not None:
         raise UsageError(
             "changed input cannot be remembered",
-            hint="allow it once, or write a rule that rewrites it: `tillerman policy`",
+            hint="allow it once, or write a rule that rewrites it: see `tillerman policy`",
         )
     return answer
 
@@ -254,13 +254,13 @@ def _refuse_malformed(answer: Answer) -> None:
     try:
         convert(to_builtins(answer), Answer)
     except (MsgspecError, TypeError) as error:
-        raise UsageError(f"this is no answer: {error}", hint="Answer(option, note=…)") from None
+        raise UsageError(f"invalid answer: {error}", hint="Answer(option, note=…)") from None
 
 
 def unknown_rule(told: str) -> UsageError:
     return UsageError(
-        f"the session has no rule that says: {told}",
-        hint="`tillerman requests remembered --session ID` shows them",
+        f"the session has no such rule: {told}",
+        hint="`tillerman requests remembered --session ID` lists them",
     )
 
 
@@ -288,9 +288,7 @@ def _told(decision: Decision, request: PermissionRequested) -> Answer:
 
 def _late(limit: float | None) -> Answer:
     time = f"{limit / 60:.0f} minutes" if limit and limit >= 120 else f"{limit:g} seconds"
-    return Answer(
-        "deny", note=f"Nobody answered within {time}, so this was denied. Go on without it."
-    )
+    return Answer("deny", note=f"No answer within {time}, so this was denied. Continue without it.")
 
 
 def _timer_of(request_id: str) -> str:

@@ -22,8 +22,8 @@ from tillerman.core.timestamps import rfc3339
 from tillerman.paths import Paths, private_folder, write_whole
 
 _HEAD = """\
-# What was answered with "always" in this project, newest first.
-# `tillerman requests remembered` shows it, `tillerman requests forget` takes a rule away.
+# Rules from requests answered with "always" in this project, newest first.
+# `tillerman requests remembered` lists them, `tillerman requests forget` removes one.
 """
 _KEYS = {"at", *(field.name for field in fields(Rule))}
 _TRIES, _PAUSE = 500, 0.01  # seconds between tries; a holder keeps the lock for milliseconds
@@ -87,8 +87,8 @@ class ProjectRules:
             tables = self._read()
             if not 1 <= number <= len(tables):
                 raise UsageError(
-                    f"no remembered rule of this project has the number {number}",
-                    hint="`tillerman requests remembered` shows them",
+                    f"this project has no remembered rule {number}",
+                    hint="`tillerman requests remembered` lists them",
                 )
             forgotten = self._rule(tables.pop(number - 1))
             self._write(tables)
@@ -104,7 +104,7 @@ class ProjectRules:
         except (OSError, ValueError) as error:
             raise self._damaged(str(error)) from None
         if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
-            raise self._damaged("`rules` are no tables")
+            raise self._damaged("`rules` must be tables")
         return tables
 
     def _rule(self, table: dict[str, Any]) -> StoredRule:
@@ -118,7 +118,7 @@ class ProjectRules:
 
     def _damaged(self, why: str) -> ConfigError:
         return ConfigError(
-            f"{self.path} cannot be used: {why}", hint="mend it, or delete it to be asked again"
+            f"{self.path} cannot be used: {why}", hint="fix it, or delete it to be asked again"
         )
 
     def _write(self, tables: list[dict[str, Any]]) -> None:
@@ -142,7 +142,7 @@ class ProjectRules:
                     break
                 sleep(_PAUSE)
             else:
-                raise ConfigError(f"another process holds {path}", hint="try again")
+                raise ConfigError(f"another process has locked {path}", hint="try again")
             yield
         finally:
             os.close(fd)

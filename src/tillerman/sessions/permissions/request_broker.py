@@ -143,7 +143,7 @@ class RequestBroker:
         if name := self.requests.forget(event.request_id):
             self._log.write(of_itself(event, name), raw)
         else:
-            text = f"the agent says of request {event.request_id} that it was settled already"
+            text = f"the agent resolved request {event.request_id}, which was already resolved"
             self._log.write(Notice(level="info", kind="stray", text=text), raw)
 
     def _answered(self, request: Request, event: RequestAnswered) -> None:

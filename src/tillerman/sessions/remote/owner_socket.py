@@ -133,9 +133,7 @@ class OwnerServer:
         except TillermanError as error:
             return OwnerResponse(error=type(error).__name__, message=error.message, hint=error.hint)
         except msgspec.MsgspecError as error:
-            return OwnerResponse(
-                error="UsageError", message=f"not a call this session knows: {error}"
-            )
+            return OwnerResponse(error="UsageError", message=f"unknown call: {error}")
         return OwnerResponse(ok=True)
 
     async def _feed(self, since: int, writer: asyncio.StreamWriter) -> None:
@@ -207,7 +205,9 @@ class OwnerClient:
                 raise _rebuilt(said)
             if said.ok:
                 return
-        raise SessionBusy("the session's owner went away", hint="try again to take it over")
+        raise SessionBusy(
+            "the process that ran the session ended", hint="try again to take over the session"
+        )
 
     async def news(self) -> AsyncIterator[int]:
         """Yields numbers of the last durable entry; ends with the owner."""

@@ -31,7 +31,7 @@ class PromptCheck:
             host = self._connection.host
             ran = await run(host, self._command, cwd=self._cwd, limit=LONGEST, input=input)
         except TimeoutError:
-            raise PromptRefused(self._command, f"it took longer than {LONGEST:g} s") from None
+            raise PromptRefused(self._command, f"it exceeded {LONGEST:g} s") from None
         except OSError as error:
             raise PromptRefused(self._command, f"it could not be run: {error}") from None
         if not ran.exit.clean:
@@ -46,5 +46,5 @@ def _refuse_what_is_no_text(prompt: Prompt) -> None:
         except UnicodeEncodeError as error:
             raise UsageError(
                 f"the prompt is not Unicode text at character {error.start}",
-                hint="write it in UTF-8",
+                hint="encode it as UTF-8",
             ) from None

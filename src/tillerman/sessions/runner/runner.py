@@ -122,7 +122,7 @@ class Runner:
         if not info.prompted:
             raise Unsupported(
                 info.title,
-                "prompts: it works in this session by itself",
+                "prompts: this session belongs to an external MCP client",
                 hint="`tillerman run` starts a session with an agent",
             )
         await self._parts.prompt_check.check(prompt)
@@ -239,13 +239,13 @@ class Runner:
                     self._turn.start(event, raw)  # from here on no prompt starts another turn
                     await self._parts.snapshot.capture()
                 else:
-                    self._warn_stray("the agent says that a turn began within a turn", raw)
+                    self._warn_stray("the agent reported the start of a turn during a turn", raw)
             case TurnEnded():
                 action = self._machine.on(TurnInput.AGENT_ENDED)
                 if action is TurnAction.DECIDE:
                     await self._turn.decide(event, raw)
                 elif action is TurnAction.WARN and raw:  # it is being replaced
-                    self._warn_stray("the agent says once more that its turn is over", raw)
+                    self._warn_stray("the agent reported the end of its turn twice", raw)
             case UsageReported():
                 usage = self._parts.meter.priced(event, self._connection.model)
                 self._log.write(usage, raw)

@@ -151,8 +151,8 @@ class TurnLifecycle:
             sending.close()
             failure = Failure(
                 kind="agent_crashed",
-                message="the agent ended before it took the prompt",
-                hint="its last words are in the agent_exited event",
+                message="the agent exited before it received the prompt",
+                hint="its last output is in the agent_exited event",
             )
             await self.decide(TurnEnded(reason="failed", failure=failure))
             return
@@ -274,7 +274,7 @@ class TurnLifecycle:
         if verdict := self._limits.violation:
             self._queue.clear()
             if event.reason == "completed" and verdict.kind != "gate_bypassed":
-                self._warn(f"{verdict.message}: the turn was over by then")
+                self._warn(f"{verdict.message}: the turn had already ended")
             else:
                 event = TurnEnded(reason="failed", failure=verdict)
         self._log.write_own(event, raw)
@@ -337,7 +337,7 @@ class TurnLifecycle:
 
     def _stop_agent(self, why: Failure) -> None:
         if not self.machine.open:
-            text = f"background work was ended: {why.message}"
+            text = f"background work was stopped: {why.message}"
             self._log.write_own(Notice(level="error", kind="limit", text=text))
         self._parts.tasks.start(self.cancel())
 
@@ -360,6 +360,6 @@ def _told(error: Exception) -> str:
 
 def _busy() -> SessionBusy:
     return SessionBusy(
-        "a turn is under way in this session",
-        hint="wait for it, cancel it, or queue the prompt",
+        "the agent is still working on a turn in this session",
+        hint="wait, cancel the turn, or queue the prompt",
     )

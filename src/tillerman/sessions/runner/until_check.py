@@ -66,19 +66,19 @@ class UntilCheck:
         try:
             ran = await run(self._connection.host, command, cwd=self._cwd, limit=LONGEST)
         except TimeoutError:
-            return _over("warning", f"`{command}` took longer than {LONGEST:g} s and was ended")
+            return _over("warning", f"`{command}` exceeded {LONGEST:g} s and was terminated")
         except OSError as error:
             return _over("error", f"`{command}` could not be run: {error}")
         if ran.exit.clean:
-            return _over("info", f"`{command}` succeeds")
+            return _over("info", f"`{command}` succeeded")
         how = ran.how
         if self._round >= rounds:
             return _over("warning", f"`{command}` still fails ({how}) after {rounds} more turns")
         self._round += 1
-        text = f"`{command}` fails ({how}): the agent is told, {self._round} of {rounds}"
-        prompt = f"`{command}` fails ({how}). Go on until it succeeds."
+        text = f"`{command}` failed ({how}): the agent tries again, {self._round} of {rounds}"
+        prompt = f"`{command}` failed ({how}). Continue until it succeeds."
         if ran.said:
-            prompt += f" It says:\n\n{ran.said}"
+            prompt += f" Its output:\n\n{ran.said}"
         return UntilOutcome(Notice(level="info", kind="session", text=text), prompt)
 
 

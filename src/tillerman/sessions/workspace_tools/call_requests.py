@@ -130,10 +130,10 @@ def check_placeholders(call: ToolCallArguments, secrets: Secrets) -> None:
             return
     for found in (one for text in texts for one in placeholders_in(text, secrets)):
         raise Refused(
-            f"{found} stands for a secret that was not shown: a command gets these letters, and "
+            f"{found} is a placeholder for a redacted secret: a command gets the placeholder, "
             "not the secret",
-            hint="change files that hold secrets with write_file, replace_text_in_file or "
-            "replace_lines_in_file, which put them back; copy them with cp",
+            hint="change files that contain secrets with write_file, replace_text_in_file or "
+            "replace_lines_in_file, which restore them; copy them with cp",
         )
 
 
@@ -142,6 +142,6 @@ def _check_names(call: ToolCallArguments, secrets: Secrets) -> None:
         name = getattr(call, field, None)
         for found in placeholders_in(name, secrets) if isinstance(name, str) else ():
             raise Refused(
-                f"{field}: {found} stands for a secret in the name of a file, which was not shown",
-                hint="name the file by a command with a glob, such as mv dir/*.txt new.txt",
+                f"{field}: {found} is a placeholder for a redacted secret in a file name",
+                hint="name the file with a glob in a command, such as mv dir/*.txt new.txt",
             )

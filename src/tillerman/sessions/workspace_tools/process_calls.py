@@ -216,7 +216,7 @@ class ProcessCalls:
             return least
         if LEVELS.index(call.isolation) < LEVELS.index(least):
             raise Refused(
-                f"isolation {call.isolation} is less than this session asks for",
+                f"isolation {call.isolation} is weaker than this session requires",
                 hint=f"leave it out: commands run at {least}",
             )
         return call.isolation
@@ -312,7 +312,7 @@ def _lost(process: WorkspaceProcess) -> Refused:
     """The error for a process of an earlier server in the same folder."""
     why = f": {process.why}" if process.why else ""
     return Refused(
-        f"process {process.id} was lost with the server that ran it; it is {process.status}{why}",
+        f"process {process.id} was lost with the server that ran it; status: {process.status}{why}",
         hint=f"session {process.session} has it: `tillerman mcp serve --resume {process.session}` "
-        f"serves that again, with what it wrote; `tillerman logs {process.id}` shows it",
+        f"serves it again, with its output; `tillerman logs {process.id}` shows it",
     )

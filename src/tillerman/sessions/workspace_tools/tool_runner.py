@@ -57,8 +57,8 @@ SHOWN = 20  # processes in the overview
 QUOTED = 2_000  # characters of a refusal, which may quote the input
 DEEPEST = 64  # nested dicts and lists in the arguments of a call
 EVERYBODY = Caller()
-ASK_USER = "go on without it, or ask the user, whose `[[rules]]` can allow it"
-WAITING = "waits for approval: `tillerman requests list` shows it to the user"
+ASK_USER = "continue without it, or ask the user to allow it in `[[rules]]`"
+WAITING = "needs approval: the user sees it with `tillerman requests list`"
 
 _logger = logging.getLogger(__name__)
 
@@ -164,9 +164,9 @@ class ToolRunner:
         running = self.processes(caller, "live")[:SHOWN]
         parts = [
             f"workspace: {self._cwd}",
-            f"commands run at isolation {self._bench.isolation}, or stricter if asked",
+            f"commands run at isolation {self._bench.isolation}, or stricter if requested",
             file_results.tree(listing).text,
-            tool_results.listing(running).text if running else "nothing runs",
+            tool_results.listing(running).text if running else "no processes are running",
         ]
         return self.clean("\n".join(parts))
 
@@ -226,7 +226,7 @@ class ToolRunner:
             return self._end(call_id, parent, ToolCallResult.refused(error))
         except Exception as error:
             _logger.exception("%s failed", tool)
-            text = f"tillerman failed at this, by a bug of its own: {type(error).__name__}: {error}"
+            text = f"internal error in tillerman: {type(error).__name__}: {error}"
             return self._end(call_id, parent, ToolCallResult("failed", text, {"error": text}))
         outcome: Outcome = "failed" if told.failed else "completed"
         done = ToolCallResult(outcome, told.text, told.data, told.diff, told.image)

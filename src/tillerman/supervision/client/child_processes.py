@@ -112,7 +112,7 @@ class _Supervised:
             case "exited", [status]:
                 self._exit.set_result(exit_of(status))
             case "gone", [left]:
-                self.fail_start(_not_started("it was killed first"))
+                self.fail_start(_not_started("it was killed before it started"))
                 self._gone.set_result(tuple(left))
                 return True
         return False
@@ -162,8 +162,8 @@ class _Supervised:
             left = (self.pid,)
         if left:
             raise SupervisionUnavailable(
-                f"would not end: process {', '.join(map(str, left))}",
-                hint="it runs as another user or hangs in the kernel; end it by hand",
+                f"could not be terminated: process {', '.join(map(str, left))}",
+                hint="it runs as another user or hangs in the kernel; terminate it manually",
             )
 
     def lose(self, left: tuple[int, ...]) -> None:
@@ -300,7 +300,7 @@ class FileBackedProcess(_Supervised):
 def _not_started(reason: str) -> SupervisionUnavailable:
     return SupervisionUnavailable(
         f"the program could not be started: {reason}",
-        hint="`tillerman doctor` shows what supervision works here",
+        hint="`tillerman doctor` shows which supervision levels work",
     )
 
 

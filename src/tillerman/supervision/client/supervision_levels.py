@@ -26,10 +26,10 @@ async def probe() -> dict[Level, str | None]:
 
 
 HINTS = {
-    "auto": "`tillerman doctor` shows what each level needs",
+    "auto": "`tillerman doctor` shows the requirements of each level",
     "namespace": "run as root, allow user namespaces (sysctl user.max_user_namespaces),"
-    ' or choose supervision = "auto"',
+    ' or set supervision = "auto"',
     "cgroup": "start inside a delegated group (systemd-run --user --scope -p Delegate=yes),"
-    ' or choose supervision = "auto"',
-    "subreaper": 'only Linux has it; choose supervision = "auto"',
+    ' or set supervision = "auto"',
+    "subreaper": 'only available on Linux; set supervision = "auto"',
 }

@@ -104,8 +104,8 @@ class WardenClient:
                 return await cls.attach(launched)
         except TimeoutError:
             raise SupervisionUnavailable(
-                f"another harness holds the warden in {folder}",
-                hint="end it, or use the session there",
+                f"another process controls the warden in {folder}",
+                hint="stop that process, or use the session there",
             ) from None
         except SupervisionUnavailable:
             return None  # the warden was just ending
@@ -276,7 +276,7 @@ class WardenClient:
             async with asyncio.timeout(_MOUNTED_WITHIN):
                 reports = await asyncio.gather(*waiting)
         except TimeoutError:
-            return {"": "a keeper did not answer"}
+            return {"": "a supervising process did not respond"}
         return {path: why for found in reports for path, why in found.items()}
 
     def _abandon(self, child: ChildProcess) -> None:
@@ -354,7 +354,7 @@ class WardenClient:
             case ("refused", level, reason) if not self._hello.done():
                 self._hello.set_exception(
                     SupervisionUnavailable(
-                        f"supervision level {level} is not to be had here: {reason}",
+                        f"supervision level {level} is not available here: {reason}",
                         hint=HINTS.get(level, HINTS["auto"]),
                     )
                 )
@@ -404,7 +404,7 @@ class WardenClient:
         code = self._process.returncode if self._process else "unknown"
         return SupervisionUnavailable(
             f"the warden has ended (exit {code}) {self._last_error}".strip(),
-            hint="start the session again; `tillerman doctor` shows what supervision works here",
+            hint="restart the session; `tillerman doctor` shows which supervision levels work",
         )
 
 

@@ -29,8 +29,8 @@ def refusal(*, no_new_privileges: bool) -> str | None:
 
 
 _REASONS = {
-    errno.EBUSY: "another program listens to the calls of this one already, as a harness does in"
-    " which this one runs",
+    errno.EBUSY: "another program already listens to the system calls of this one, as happens when"
+    " it runs inside another tillerman",
     errno.EACCES: "it needs CAP_SYS_ADMIN, or the no_new_privs flag",
     errno.ENOSYS: "the kernel has no seccomp filters",
     errno.EINVAL: "the kernel has no seccomp listeners (they came with Linux 5.0)",

@@ -61,7 +61,7 @@ class GateProcess:
             while not (messages := self.control.receive()):
                 pass
         except EOFError:
-            return "the gate process ended at its start"
+            return "the gate process exited at startup"
         return messages[0][1] or None
 
     def entry(self) -> GateEntry:

@@ -46,7 +46,7 @@ class GateEntry:
         try:
             end.sendmsg([frame(message)], rights(files))
         except OSError:
-            raise OSError(errno.EPIPE, "the gate that judges denied commands has ended") from None
+            raise OSError(errno.EPIPE, "the gate that checks denied commands has ended") from None
         finally:
             end.close()
 

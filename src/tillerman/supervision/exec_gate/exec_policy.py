@@ -24,19 +24,19 @@ class ExecPolicy(Struct, frozen=True, omit_defaults=True):
 def unenforceable(rule: Rule) -> str | None:
     """Returns why the gate cannot enforce this rule; None when it can."""
     if rule.paths:
-        return "it names files as well"
+        return "it also matches files"
     if rule.hosts:
-        return "it names hosts"
+        return "it matches hosts"
     if rule.servers:
-        return "it names tools of MCP servers"
+        return "it matches MCP tools"
     if rule.modes is not None:
-        return "it holds in some modes alone"
+        return "it applies only in some modes"
     if rule.effects is not None or rule.spares:
-        return "it names commands by what they do"
+        return "it matches commands by effect"
     if rule.line is not None:
-        return "it names a whole command line"
+        return "it matches a whole command line"
     if rule.verdict == "deny" and not rule.commands:
-        return "it names no command"
+        return "it matches no command"
     return None
 
 

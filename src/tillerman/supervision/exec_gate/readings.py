@@ -38,7 +38,7 @@ class Unnamed(Exception):
     """A file without a name, so that the program cannot be identified."""
 
     def __str__(self) -> str:
-        return "it has no file of its own any more, so nothing says which program it is"
+        return "its file no longer exists, so the program is unknown"
 
 
 class Reading:

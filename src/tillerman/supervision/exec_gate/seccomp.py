@@ -52,7 +52,7 @@ def unsupported() -> str | None:
     """Returns why this machine does not support the filter; None when it does."""
     machine = os.uname()
     if machine.sysname != "Linux":
-        return "only Linux has it"
+        return "only available on Linux"
     if machine.machine not in MACHINES:
         return f"there is no filter for {machine.machine}, only for {' and '.join(MACHINES)}"
     return None

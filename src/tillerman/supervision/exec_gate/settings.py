@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Wanted = Literal["auto", "on", "off"]
 
 BY_CHOICE = (
-    "it is by choice for an ordinary user, since sudo and other setuid programs would not work"
+    "for ordinary users it must be enabled, since sudo and other setuid programs stop working"
 )
 
 
@@ -27,7 +27,7 @@ class GateState(NamedTuple):
     """Whether execs are checked in the programs of a warden, and why not."""
 
     enforced: bool = False
-    reason: str = "no program has been started with it"
+    reason: str = "no program has been started with it yet"
 
 
 class ExecRefused(NamedTuple):
@@ -127,7 +127,7 @@ def rule_state(rule: Rule, wanted: Wanted, gate: GateState | None = None) -> Rul
 def not_enforced(reason: str) -> SupervisionUnavailable:
     return SupervisionUnavailable(
         f"denied commands cannot be enforced here: {reason}",
-        hint='set enforcement.commands = "auto" to go on without it, or "off"',
+        hint='set enforcement.commands = "auto" to continue without it, or "off"',
     )
 
 

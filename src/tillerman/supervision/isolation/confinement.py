@@ -69,9 +69,7 @@ def confine(
     folder; it must not exist.
     """
     if level not in LEVELS:
-        raise UsageError(
-            f"no isolation level is called {level!r}", hint=f"one of {', '.join(LEVELS)}"
-        )
+        raise UsageError(f"unknown isolation level {level!r}", hint=f"one of {', '.join(LEVELS)}")
     if level == "basic":
         rules: Rules = (limits("basic"), None, None, None, ())
         return ConfinedCommand(list(argv), dict(env), rules, tuple(protected))
@@ -130,11 +128,11 @@ def trial(
 
 def _missing(level: str) -> tuple[str, str] | None:
     if sys.platform != "linux":
-        return "only Linux has it", "use basic"
+        return "only available on Linux", "use basic"
     if platform.machine() not in seccomp.MACHINES:
         return (
-            f"there is no filter of system calls for {platform.machine()}",
-            f"it is there for {' and '.join(seccomp.MACHINES)}; use basic",
+            f"there is no system call filter for {platform.machine()}",
+            f"supported: {' and '.join(seccomp.MACHINES)}; use basic",
         )
     return _no_landlock() if level == "medium" else _no_bubblewrap()
 
@@ -144,8 +142,11 @@ def _no_landlock() -> tuple[str, str] | None:
         landlock.version()
     except OSError as error:
         if error.errno == errno.EOPNOTSUPP:
-            return "Landlock is switched off", "start the kernel with lsm=landlock,… and others"
-        return f"no Landlock: {error.strerror}", "it needs Linux 6.12 or newer; use high, or basic"
+            return "Landlock is disabled", "start the kernel with lsm=landlock,… and others"
+        return (
+            f"no Landlock: {error.strerror}",
+            "it requires Linux 6.12 or newer; use high, or basic",
+        )
     return None
 
 
@@ -174,8 +175,8 @@ def _check_workspace(level: str, workspace: Path) -> None:
         if holds(str(workspace), place):
             raise IsolationUnavailable(
                 level,
-                f"the workspace {workspace} holds {place}, which a command would have in hand",
-                "work in a folder further down, or use basic",
+                f"the workspace {workspace} contains {place}, which commands could access",
+                "work in a subfolder, or use basic",
             )
 
 

@@ -108,11 +108,11 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
         if _KILLED in said or victim.poll() is not None:
             came_off.append("signal a process outside")
         if _TURNED in said:
-            came_off.append("turn a switch of the kernel")
+            came_off.append("change a kernel setting")
         if came_off:
-            return f"a command under it could still {', '.join(came_off)}", _leak_fix(level)
+            return f"a confined command could still {', '.join(came_off)}", _leak_fix(level)
         if code != 0 or said != f"{_FINE}\n" or not (workspace / "made").exists():
-            why = complaint.strip().splitlines()[-1:] or [f"the canary ended with exit {code}"]
+            why = complaint.strip().splitlines()[-1:] or [f"the probe exited with {code}"]
             return why[0], _fix(level, why[0])
     return None
 
@@ -132,7 +132,7 @@ def _run(confined: ConfinedCommand, cwd: Path) -> tuple[int | None, str, str]:
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return None, "", f"the canary did not come back within {_WITHIN:.0f} s"
+        return None, "", f"the probe did not finish within {_WITHIN:.0f} s"
     return process.returncode, said.decode(errors="replace"), complaint.decode(errors="replace")
 
 
@@ -183,14 +183,14 @@ def _own_python() -> list[Path]:
 
 def _leak_fix(level: str) -> str:
     if level == "medium":
-        return "Linux 6.12 or newer keeps signals and abstract sockets in; use high, or basic"
-    return "the kernel's namespaces do not hold here; use medium"
+        return "blocking signals and abstract sockets needs Linux 6.12; use high, or basic"
+    return "the kernel's namespaces are not effective here; use medium"
 
 
 def _fix(level: str, complaint: str) -> str:
     """Suggests the system setting that is known to block the level."""
     if level == "medium":
-        return "`tillerman doctor` tells what the kernel has; use high, or basic"
+        return "`tillerman doctor` shows what the kernel supports; use high, or basic"
     if "Unknown option" in complaint:
         return "install bubblewrap 0.8 or newer; use medium"
     for name, bad, good in (

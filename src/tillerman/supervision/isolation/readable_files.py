@@ -43,7 +43,7 @@ def closed_to(level: str, workspace: Path, path: str, status: os.stat_result) ->
     if not _is_open(path, workspace):
         return f"commands at isolation {level} cannot read it"
     if level == "high" and not _is_readable(status):
-        return "commands at isolation high have no rights of root"
+        return "commands at isolation high have no root privileges"
     return ""
 
 

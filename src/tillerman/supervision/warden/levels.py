@@ -88,7 +88,7 @@ def _refused_namespace() -> tuple[str | None, bool]:
         return None, False
     inside = _namespace_canary(user=True, owners=owners)
     if inside is None and os.geteuid() == 0:
-        inside = "root could not change to another user in it"
+        inside = "root cannot switch to another user in it"
     if inside is None:
         return None, True
     return f"{plain}; in a user namespace: {inside}", True
@@ -144,7 +144,7 @@ def _check_namespace(owners: dict[str, int]) -> str:
     _, status = os.waitpid(child, 0)
     if os.getpid() == 1 and visible and os.WIFSIGNALED(status):
         return _FINE
-    return "its processes are not the ones /proc shows"
+    return "/proc does not show its processes"
 
 
 def _cgroup_canary() -> str | None:
@@ -153,7 +153,7 @@ def _cgroup_canary() -> str | None:
     except NoCgroup as error:
         return str(error)
     except OSError as error:
-        return f"cannot make a control group in {error.filename}: {error.strerror}"
+        return f"cannot create a control group in {error.filename}: {error.strerror}"
     try:
         return _try_cgroup(group)
     finally:
@@ -202,7 +202,7 @@ def _read_answer(read_end: int) -> str | None:
     ready.register(read_end, select.POLLIN)
     answer = os.read(read_end, 4096).decode() if ready.poll(_WITHIN * 1000) else ""
     os.close(read_end)
-    return None if answer == _FINE else answer or "the canary did not come back"
+    return None if answer == _FINE else answer or "the probe did not finish"
 
 
 def main() -> None:

@@ -213,7 +213,7 @@ def _mount_id(number: int) -> bytes:
                 return line
     finally:
         os.close(info)
-    raise OSError(errno.ENOSYS, "the kernel does not tell mount ids")
+    raise OSError(errno.ENOSYS, "the kernel does not report mount ids")
 
 
 def _call(number: int, *arguments: int | bytes | None) -> int:

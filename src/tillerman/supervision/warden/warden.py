@@ -272,7 +272,9 @@ class Warden:
         self._gate = None
         if self._starter.pool:
             self._starter.pool.drop()
-        self._send("exec_gate", "the process that judges commands has ended: no other can start")
+        self._send(
+            "exec_gate", "the process that checks commands has ended: no other command can start"
+        )
 
     # -- messages from keepers --------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ def _guarded(words: list[str], head: Prestart | None) -> int:
         if isinstance(error, OSError) and (told := _of_the_machine(error)):
             complain(*told)
             return 1
-        hint = "" if debug else "this is a bug: `--debug` shows where"
+        hint = "" if debug else "this is a bug in tillerman: `--debug` shows the traceback"
         complain(f"{type(error).__name__}: {error}", hint)
         return 1
 
@@ -86,7 +86,7 @@ def _of_the_machine(error: OSError) -> tuple[str, str] | None:
 
     path = Path(error.filename)
     own = any(path.is_relative_to(folder) or folder.is_relative_to(path) for folder in find_paths())
-    hint = "set TILLERMAN_HOME to a folder that can be written" if own else ""
+    hint = "set TILLERMAN_HOME to a writable folder" if own else ""
     return f"{error.filename}: {error.strerror}", hint
 
 
@@ -135,7 +135,7 @@ def _traceback() -> None:
     import logging
     import traceback
 
-    logging.getLogger("tillerman").debug("it ended with an error", exc_info=True)
+    logging.getLogger("tillerman").debug("command failed", exc_info=True)
     traceback.print_exc()
 
 

@@ -100,6 +100,6 @@ def _tell_withheld(config: Config) -> None:
 
     keys = ", ".join(held.key for held in config.withheld)
     warn(
-        f"settings of this project do not count: {keys[:200]}",
-        hint="`tillerman config show` tells why, `tillerman trust` lets them count",
+        f"settings of this project are ignored: {keys[:200]}",
+        hint="`tillerman config show` shows why, `tillerman trust` enables them",
     )

@@ -17,7 +17,7 @@ def check_arguments(words: Sequence[str]) -> None:
             shown = os.fsencode(word).decode("utf-8", "backslashreplace")
             raise UsageError(
                 f"argument {place} is not UTF-8: {shown}",
-                hint="tillerman takes UTF-8 alone: rename the file, or convert the text with iconv",
+                hint="only UTF-8 is supported: rename the file, or convert the text with iconv",
             ) from None
 
 
@@ -25,10 +25,12 @@ def check_current_folder() -> None:
     try:
         Path.cwd()
     except FileNotFoundError:
-        raise UsageError("the current folder is gone", hint="`cd` to one that is there") from None
+        raise UsageError(
+            "the current folder no longer exists", hint="`cd` to an existing folder"
+        ) from None
     except OSError as error:
         raise UsageError(
-            f"the current folder cannot be used: {error.strerror}", hint="`cd` to another"
+            f"the current folder cannot be used: {error.strerror}", hint="`cd` to another folder"
         ) from None
 
 

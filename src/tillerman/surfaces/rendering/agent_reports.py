@@ -11,7 +11,7 @@ from tillerman.surfaces.rendering import formatting
 if TYPE_CHECKING:
     from tillerman.harness.agent_admin import AgentStatus
 
-STATUS = ("AGENT", "STATE", "SIGNED IN, OR HOW TO")
+STATUS = ("AGENT", "STATE", "SIGNED IN, OR NEXT STEP")
 
 
 def state(one: AgentStatus) -> str:

@@ -104,7 +104,7 @@ class _Fitted:
         if len(upper) > room:
             shown, total = max(1, room - 1), len(upper)
             top = self._scroll.top = min(max(0, self._scroll.top), total - shown)
-            where = f"… lines {top + 1} to {top + shown} of {total}: ↑ ↓ show the others"
+            where = f"… lines {top + 1} to {top + shown} of {total}: ↑ ↓ to scroll"
             told = console.render_lines(Text(where, style="dim"), options, pad=False)
             upper = upper[top : top + shown] + (told[:1] if room > 1 else [])
         for line in upper + lower:
@@ -146,13 +146,15 @@ class PermissionDialog:
             case "w" if self._offers_edits:
                 return ALL_EDITS
             case "e" if not self.request.changeable:
-                self._complaint = "this agent takes no changed input: [r] says what to do instead"
+                self._complaint = (
+                    "this agent does not accept changed input: use [r] to say what to do instead"
+                )
             case "e":
                 return EDIT
             case "r" if "n" in self._keys:
-                self._reason = TextLine("why not")
+                self._reason = TextLine("reason")
             case "a" if rule_for(self.request) is None:
-                self._complaint = "it does not say enough to be remembered: answer it once"
+                self._complaint = "not specific enough to be remembered: answer it once"
             case "a":
                 self._always = Always(self.request, self._folder)
             case _ if key in self._keys:
@@ -253,21 +255,21 @@ class PermissionDialog:
         for key, option in self._keys.items():
             keys.add(key, _LABELS.get(key) or formatting.one_line(option.label, 40))
         if self._offers_edits:
-            keys.add("w", "allow, and all edits of this session")
+            keys.add("w", "allow this and all edits in this session")
         keys.add("a", "always…")
         if "n" in self._keys:
-            keys.add("r", "deny, and why")
+            keys.add("r", "deny with a reason")
         if self.request.changeable:
             keys.add("e", "edit")
-        keys.add("?", "less" if self._whole else "all of it")
+        keys.add("?", "less" if self._whole else "details")
         return keys
 
 
 _LABELS = {"y": "allow", "n": "deny"}
 _AFTER_PLAN = {
-    "ask": "Then it works in mode agent: each edit and command is asked about (approve ask).",
-    "edits": "Then it works in mode agent: edits go on, commands are asked about (approve edits).",
-    "auto": "Then it works in mode agent: edits and commands go on unasked (approve auto).",
+    "ask": "Then it continues in agent mode: every edit and command needs approval (approve ask).",
+    "edits": "Then it continues in agent mode: edits run, commands need approval (approve edits).",
+    "auto": "Then it continues in agent mode: edits and commands run unasked (approve auto).",
 }
 
 
@@ -346,7 +348,7 @@ class QuestionDialog:
             self._scroll.top += _SCROLLS[key]
             return None
         if key == ESCAPE and (now.line is None or not now.question.choices):
-            return Answer("deny", note="The user did not want to answer.")
+            return Answer("deny", note="The user declined to answer.")
         if now.line is not None:
             return self._type(now, now.line, key)
         count = len(now.question.choices)
@@ -376,7 +378,7 @@ class QuestionDialog:
                 line.append(f"  {formatting.one_line(choice.description)}", style="not bold dim")
             parts.append(line)
         lower = now.line.draw() if now.line else self._keys(question)
-        title = formatting.one_line(question.header) or "it asks"
+        title = formatting.one_line(question.header) or "question"
         return _framed(title, _Fitted(parts, lower, most, self._scroll))
 
     def _keys(self, question: Question) -> Keys:
@@ -384,7 +386,7 @@ class QuestionDialog:
         if question.many:
             keys.add("enter", "done")
         keys.add("t", "type an answer")
-        keys.add("esc", "do not answer")
+        keys.add("esc", "skip")
         return keys
 
     def _type(self, now: _Asking, line: TextLine, key: str) -> Answer | None:

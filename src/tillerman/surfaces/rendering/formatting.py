@@ -129,11 +129,11 @@ def failure(outcome: TurnOutcome) -> list[str]:
 
 
 def strange(lines: int) -> str:
-    return f"{lines} line{'s' if lines != 1 else ''} of the agent not understood"
+    return f"{lines} line{'s' if lines != 1 else ''} of agent output not recognized"
 
 
 def how_to_resume(session: str) -> str:
-    return f'session {session} · to go on: tillerman run --resume {session} "…"'
+    return f'session {session} · to continue: tillerman run --resume {session} "…"'
 
 
 def how_to_answer(session: str, request: PermissionRequested | QuestionAsked) -> str:
@@ -147,7 +147,9 @@ def how_to_answer(session: str, request: PermissionRequested | QuestionAsked) ->
 
 
 def left_open(session: str) -> str:
-    return f'left open; its session rests, to go on: tillerman run --resume {session} "…"'
+    return (
+        f'left open; its session is not running, to continue: tillerman run --resume {session} "…"'
+    )
 
 
 def always(rule: Rule, where: str = "") -> str:
@@ -166,21 +168,22 @@ def asked(request: PermissionRequested | QuestionAsked) -> str:
 def answered(event: RequestAnswered) -> str:
     """Describes how a request was resolved, and by whom."""
     words = {"allow": "allowed", "deny": "denied"}.get(event.answer.option, event.answer.option)
+    you = "by you"
     if event.answer.answers:
-        words = ", ".join(event.answer.answers.values())
+        words, you = f"answer: {', '.join(event.answer.answers.values())}", ""
     by = {
         "policy": f"by policy ({event.surface})" if event.surface else "by policy",
-        "person": f"from {event.surface}" if event.surface else "by a person",
-        "timeout": "because nobody answered in time",
+        "person": you if event.surface in (None, "terminal") else f"via {event.surface}",
+        "timeout": "because there was no answer in time",
         "withdrawn": "",
     }[event.by]
     if event.by == "withdrawn":
-        words = "no longer asked"
+        words = "withdrawn"
     note = f": {event.answer.note}" if event.answer.note else ""
     if event.answer.input is not None:
-        words = f"{words} as changed"
+        words = f"{words} with changes"
     if event.answer.remember:
         words = f"{words} always in this {event.answer.remember}"
     if event.waits:
-        by += ", for when it is asked again"
-    return one_line(f"{words} {by}{note}")
+        by += ", applied when the agent asks again"
+    return one_line(f"{words} {by}".strip() + note)

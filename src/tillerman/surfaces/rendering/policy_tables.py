@@ -13,7 +13,7 @@ from tillerman.surfaces.rendering.formatting import one_line
 Style = Callable[[str, str], str]  # (color, text) -> colored text
 
 ADVICE = (
-    "Rules judge a call before it runs. Unless a rule is enforced, a program can do the same in"
+    "Rules check a call before it runs. Unless a rule is enforced, a program can do the same in"
     " another way: use isolation to confine it."
 )
 RULES = ("RULE", "SAYS", "NOTE", "FROM")
@@ -63,9 +63,8 @@ def _step(step: Step, style: Style, verbose: bool) -> Iterator[str]:
         yield f"  {verdict}{what} {told}  {style('dim', by)}"
     if step.act.command:
         yield from (
-            style("dim", f"          not clear: {clean(doubt)}")
-            for doubt in step.act.command.doubts
+            style("dim", f"          unclear: {clean(doubt)}") for doubt in step.act.command.doubts
         )
     if verbose:
         for rule in step.passed:
-            yield style("dim", f"          passed {one_line(rule.name)}: {clean(rule.told)}")
+            yield style("dim", f"          no match: {one_line(rule.name)}: {clean(rule.told)}")

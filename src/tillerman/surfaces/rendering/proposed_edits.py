@@ -167,12 +167,12 @@ def _applied(step: Step, text: str | None) -> str | None:
             if not old and not text:
                 return new
             if not old or text is None or old not in text:
-                raise ValueError("the text is not there")
+                raise ValueError("the text was not found")
             return text.replace(old, new) if everywhere else text.replace(old, new, 1)
         case Insertion(line=line, text=inserted):
             lines = _lines(text or "")
             if not 0 <= line <= len(lines):
-                raise ValueError("the line is not there")
+                raise ValueError("the line does not exist")
             return "".join([*lines[:line], inserted.rstrip("\n") + "\n", *lines[line:]])
         case Hunk():
             return _with_hunk(step, text or "")
@@ -190,7 +190,7 @@ def _with_hunk(hunk: Hunk, text: str) -> str:
         if places:
             at = min(places, key=lambda place: abs(place + 1 - hunk.line) if hunk.line else place)
             return "\n".join([*lines[:at], *new, *lines[at + len(old) :]])
-    raise ValueError("the lines are not there")
+    raise ValueError("the lines were not found")
 
 
 def _blanks(hunk: Hunk) -> int:

@@ -71,7 +71,7 @@ class _File:
             except _Unreadable as error:
                 self._note = str(error)
             except ValueError as error:
-                self._note = f"it does not fit the file as it stands: {error}"
+                self._note = f"does not match the current file: {error}"
 
     def _compare(self, before: str | None) -> None:
         try:
@@ -85,7 +85,7 @@ class _File:
             count = len(before.splitlines())
             self._note = f"replaces a file of {count} line{'s' if count != 1 else ''}"
         if after is None:
-            self._note = "deletes the file" if before is not None else "there is no such file"
+            self._note = "deletes the file" if before is not None else "the file does not exist"
         self._hunks = hunks(Diff(self._edit.path, old=before or "", new=after or ""), CONTEXT)
         if before is not None and after is not None and before != after and not self._hunks:
             self._note = "changes only the newline at the end"
@@ -137,11 +137,11 @@ def _standing(path: Path) -> str | None:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):  # reading a pipe could block forever
-            raise _Unreadable("there is something else than a file already")
+            raise _Unreadable("the path exists and is not a regular file")
         if found.st_size > READ_CAP:
             raise _Unreadable(f"a file of {formatting.size(found.st_size)}, too large to compare")
         return path.read_bytes().decode()
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
-        raise _Unreadable("there is a file that cannot be shown") from None
+        raise _Unreadable("the existing file cannot be shown") from None

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tillerman.store.session_row import SessionRow
 
 MODELS = ("AGENT", "MODEL", "CONTEXT", "EFFORT", "WHAT")
-SHIPPED = "* from tillerman's own table: the agent does not list its models"
+SHIPPED = "* from tillerman's model table: the agent does not list its models"
 SERVERS = ("AGENT", "SERVER", "STATUS", "COMMAND")
 TOOLS = ("TOOL", "ARGUMENTS", "WHAT")
 MODES: dict[Mode, str] = {
-    "agent": "it does what it is asked, as far as the rules allow",
-    "plan": "it reads and plans, and changes nothing",
-    "ask": "it reads and answers, and changes nothing",
+    "agent": "works on the task, as far as the rules allow",
+    "plan": "reads and plans, without changes",
+    "ask": "reads and answers, without changes",
 }
 SESSIONS = ("SESSION", "WHEN", "AGENT", "STATE", "TURNS", "COST", "WHAT")
 
@@ -81,7 +81,7 @@ def title(text: str) -> str:
         secrets.register(name, value)
     line = formatting.one_line(secrets.redact_text(text))
     if not line:
-        raise UsageError("a title needs a letter")
+        raise UsageError("the title is empty")
     return line
 
 

@@ -167,7 +167,7 @@ def prompt(text: str) -> RenderableType:
 def account(text: str) -> RenderableType:
     """Handoff summary, shown only as a line count: the text is for the agent."""
     lines = len(text.splitlines())
-    return Text(f"it gets an account of what was before, of {lines} lines", style="dim")
+    return Text(f"the agent gets a summary of the session so far ({lines} lines)", style="dim")
 
 
 def ending(outcome: TurnOutcome) -> RenderableType:

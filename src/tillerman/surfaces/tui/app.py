@@ -164,9 +164,7 @@ class TillermanApp(App[int]):
 
             from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
-            self.pane.tell(
-                CommandBlock("Settings of the screen", Text("\n".join(told), style="yellow"))
-            )
+            self.pane.tell(CommandBlock("Screen settings", Text("\n".join(told), style="yellow")))
 
     def _recolor(self, theme: Theme) -> None:
         for pane in self.panes:
@@ -192,7 +190,11 @@ class TillermanApp(App[int]):
         running = sum(map(self._runs_here, self.panes))
         if running and not self._asked_to_leave:
             self._asked_to_leave = True
-            what = "a turn runs" if running == 1 else f"{running} turns run"
+            what = (
+                "The agent is still working"
+                if running == 1
+                else f"{running} agents are still working"
+            )
             sure = await picker_actions.sure(self, "Quit?", what, yes="cancel and quit")
             self._asked_to_leave = False
             if not sure:
@@ -268,7 +270,7 @@ class TillermanApp(App[int]):
 
     async def _close(self, pane: SessionPane) -> None:
         if self._runs_here(pane):
-            what = f"a turn runs: {pane.titled}"
+            what = f"The agent is still working: {pane.titled}"
             if not await picker_actions.sure(self, "Close the tab?", what, yes="cancel and close"):
                 return
         if pane is self.pane:

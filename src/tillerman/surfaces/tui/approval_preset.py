@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 PLAN = "plan"  # a mode rather than a preset: no changes before the plan is approved
 WORDS = {
-    "ask": "reads go on, everything else is asked",
-    "edits": "reads and edits in the workspace go on, everything else is asked",
-    "auto": "everything goes on but what a guard or a rule stops",
-    PLAN: "it reads and plans; when you approve the plan, it asks before each change",
-    "readonly": "it reads; everything else is denied",
+    "ask": "reads run, everything else needs approval",
+    "edits": "reads and edits in the workspace run, everything else needs approval",
+    "auto": "everything runs unless a guard or a rule denies it",
+    PLAN: "reads and plans; after you approve the plan, changes need approval",
+    "readonly": "only reads are allowed",
     "none": "no tool is allowed",
 }
 ROUND = ("ask", "edits", "auto", PLAN)

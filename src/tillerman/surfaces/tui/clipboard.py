@@ -13,14 +13,14 @@ from tillerman.core.transcript.transcript import Transcript
 def last_message(transcript: Transcript) -> str:
     for text in _messages(transcript):
         return text
-    raise UsageError("the agent has said nothing yet")
+    raise UsageError("the agent has not written anything yet")
 
 
 def last_code(transcript: Transcript) -> str:
     for text in _messages(transcript):
         if blocks := _code(text):
             return blocks[-1]
-    raise UsageError("the agent has shown no code yet", hint="/copy copies its last message")
+    raise UsageError("the agent has not written any code yet", hint="/copy copies its last message")
 
 
 def _messages(transcript: Transcript) -> Iterator[str]:

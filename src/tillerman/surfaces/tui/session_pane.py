@@ -301,7 +301,7 @@ class SessionPane(Vertical):
         agent = formatting.one_line(self.transcript.agent or "the agent")
         return [
             *(Completion(one.name, one.help) for one in COMMANDS.values()),
-            *(Completion(f"/{name.lstrip('/')}", f"of {agent}") for name in its_own),
+            *(Completion(f"/{name.lstrip('/')}", f"command of {agent}") for name in its_own),
         ]
 
     def is_command(self, text: str) -> bool:
@@ -316,13 +316,20 @@ class SessionPane(Vertical):
         command = line.lstrip("!").strip()
         if self._shell and self._shell.running:
             self.box.give_back(line)
-            self.complain(UsageError("a shell line runs already", hint="escape ends it"))
+            self.complain(
+                UsageError("a shell command is already running", hint="press escape to stop it")
+            )
         elif command:
             self._attempt(self._run_line(command, self.channel, over))
         elif over and self._shell:
             self.prompt(self._shell.handed_over())
         else:
-            self.complain(UsageError("no shell line", hint="!ls runs one, !! hands over the last"))
+            self.complain(
+                UsageError(
+                    "no shell command",
+                    hint="!ls runs a command, !! sends the last output to the agent",
+                )
+            )
 
     async def _run_line(self, command: str, channel: SessionController, over: bool) -> None:
         from tillerman.surfaces.tui.prompt.shell_command import ShellLine
@@ -363,7 +370,7 @@ class SessionPane(Vertical):
         body = Text().append(formatting.one_line(message), style="red")
         if hint:
             body.append(f"\n{formatting.one_line(hint)}")
-        self.tell(CommandBlock("It did not work", body), instead)
+        self.tell(CommandBlock("Error", body), instead)
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -425,11 +432,11 @@ class SessionPane(Vertical):
         turn = transcript.turns[-1] if transcript.turns else None
         working = ""
         if turn and turn.status == "running" and channel and channel.running:
-            working = "working" if not transcript.requests else "waits for you"
+            working = "working" if not transcript.requests else "needs your approval"
         elif self._starting:
             working = "starting"
         elif transcript.background:
-            working = "works in the background"
+            working = "background work"
         begins = channel.agent if channel else None
         agent = row.agent if row else transcript.agent or begins or "no agent yet"
         told = transcript.model if agent == transcript.agent else None  # else it is another agent's

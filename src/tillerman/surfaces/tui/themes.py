@@ -137,6 +137,6 @@ def choose(app: App[Any], name: str) -> list[str]:
     """Sets the theme; returns error messages."""
     if name not in app.available_themes:
         known = ", ".join(sorted(app.available_themes))
-        return [f"there is no theme {formatting.one_line(name)!r}: {known}"]
+        return [f"unknown theme {formatting.one_line(name)!r}: {known}"]
     app.theme = name
     return []

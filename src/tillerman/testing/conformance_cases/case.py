@@ -57,7 +57,7 @@ async def check(scene: Scenario, case: ConformanceCase) -> CaseVerdict:
     except UnsupportedAction as reason:
         return CaseVerdict("unplayed", str(reason))
     except Unsupported as refusal:
-        return CaseVerdict("fails", f"it claims {', '.join(sorted(case.needs))}, yet: {refusal}")
+        return CaseVerdict("fails", f"it declares {', '.join(sorted(case.needs))}, but: {refusal}")
     except TimeoutError:
         return CaseVerdict("differs", known) if known else CaseVerdict("fails", "it took too long")
     except AssertionError as error:
@@ -67,7 +67,9 @@ async def check(scene: Scenario, case: ConformanceCase) -> CaseVerdict:
             else CaseVerdict("fails", str(error) or repr(error))
         )
     if known:
-        return CaseVerdict("fails", f"it does what most do, though {known!r} is said of it")
+        return CaseVerdict(
+            "fails", f"it passes, although a known difference is declared: {known!r}"
+        )
     return CaseVerdict("yes")
 
 

@@ -47,7 +47,7 @@ async def _until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.03)
 
 
-@case("stops in the middle of a sentence, and stays usable", "cancel")
+@case("can be cancelled during a message, and stays usable", "cancel")
 async def cancel_in_text(scene: Scenario) -> None:
     session = await scene.start()
     await session.prompt(
@@ -61,7 +61,7 @@ async def cancel_in_text(scene: Scenario) -> None:
     assert said(log) == "Still here.", said(log)
 
 
-@case("stops in the middle of a command, which is gone then", "cancel")
+@case("can be cancelled during a command, which is terminated", "cancel")
 async def cancel_in_tool(scene: Scenario) -> None:
     session = await scene.start(approve="auto")
     await session.prompt(scene.script([do("shell", BUSY)], [Say("Slept.")]))
@@ -72,7 +72,7 @@ async def cancel_in_tool(scene: Scenario) -> None:
     await _nothing_left(scene)
 
 
-@case("stops once, however often it is told to, and stays usable", "cancel")
+@case("can be cancelled twice, and stays usable", "cancel")
 async def cancel_twice(scene: Scenario) -> None:
     session = await scene.start()
     await session.prompt(
@@ -87,7 +87,7 @@ async def cancel_twice(scene: Scenario) -> None:
     assert (said(log), len(of(log, TurnEnded))) == ("Still here.", 1), log
 
 
-@case("stops while it is asked again for an answer that fits the schema", "cancel")
+@case("can be cancelled during a schema retry", "cancel")
 async def cancel_in_repair(scene: Scenario) -> None:
     session = await scene.start(answer=AnswerFormat(BIRD, repair=True))
     prose: list[Act] = [Say("It is a heron.")]
@@ -98,7 +98,7 @@ async def cancel_in_repair(scene: Scenario) -> None:
     scene.release("end")
 
 
-@case("stops while it asks its model again after a failure", "cancel")
+@case("can be cancelled while it retries a model call", "cancel")
 async def cancel_in_retry(scene: Scenario) -> None:
     session = await scene.start()
     await session.prompt(scene.script(_overloaded(529)))
@@ -138,7 +138,7 @@ async def _runs_out_of_time(
     raise AssertionError("it did not begin to work in time")
 
 
-@case("is out of time in the middle of a sentence", "cancel")
+@case("times out during a message", "cancel")
 async def timeout_in_text(scene: Scenario) -> None:
     words: list[Act] = [
         Say("It goes on", chunks=1),
@@ -148,12 +148,12 @@ async def timeout_in_text(scene: Scenario) -> None:
     await _runs_out_of_time(scene, lambda session: until(session, MessageChunk), words)
 
 
-@case("is out of time while it asks its model again after a failure", "cancel")
+@case("times out while it retries a model call", "cancel")
 async def timeout_in_retry(scene: Scenario) -> None:
     await _runs_out_of_time(scene, lambda _: scene.requested(), _overloaded(500))
 
 
-@case("is out of time in the middle of a command, which is gone then", "cancel")
+@case("times out during a command, which is terminated", "cancel")
 async def timeout_in_tool(scene: Scenario) -> None:
     busy = [do("shell", BUSY)], [Say("Slept.")]
     await _runs_out_of_time(
@@ -162,7 +162,7 @@ async def timeout_in_tool(scene: Scenario) -> None:
     await _nothing_left(scene)
 
 
-@case("a limit on cost ends the turn, or a warning says that it is reported too late for that")
+@case("a cost limit ends the turn, or a warning says that usage was reported too late")
 async def cost_limit(scene: Scenario) -> None:
     session = await scene.start(limits=TurnLimits(cost=0.000_001), approve="auto")
     log = await play(session, scene.script([do("shell", "true")], [Say("Done.")]))
@@ -171,10 +171,10 @@ async def cost_limit(scene: Scenario) -> None:
         assert ended.failure.kind == "cost_limit", ended
     else:
         warnings = [notice.text for notice in of(log, Notice) if notice.kind == "limit"]
-        assert any("the turn was over by then" in text for text in warnings), (ended, warnings)
+        assert any("the turn had already ended" in text for text in warnings), (ended, warnings)
 
 
-@case("takes words in the middle of a turn", "steer")
+@case("accepts messages during a turn", "steer")
 async def steer(scene: Scenario) -> None:
     session = await scene.start(approve="auto")
     prompt = scene.script([Say("First."), do("shell", "sleep 1")], [Say("Then.")], [Say("More.")])
@@ -186,7 +186,7 @@ async def steer(scene: Scenario) -> None:
     assert "mind the heron" in scene.told(), "its model was not told"
 
 
-@case("goes on with a conversation in a new process", "resume")
+@case("resumes a conversation in a new process", "resume")
 async def resume(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
@@ -197,7 +197,7 @@ async def resume(scene: Scenario) -> None:
     assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
 
 
-@case("goes on five times, minutes apart, each time in a new process", "resume")
+@case("resumes five times, minutes apart, each time in a new process", "resume")
 async def resume_often(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
@@ -211,7 +211,7 @@ async def resume_often(scene: Scenario) -> None:
     assert "The bird is a heron." in scene.told(), "its model was not told what was said first"
 
 
-@case("goes on three times after a turn that was cancelled", "resume", "cancel")
+@case("resumes three times after a cancelled turn", "resume", "cancel")
 async def resume_after_cancel(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
@@ -232,7 +232,7 @@ async def resume_after_cancel(scene: Scenario) -> None:
     assert "The bird is a heron." in scene.told(), "its model was not told what was said first"
 
 
-@case("goes on with tillerman's own history when its own is gone", "resume")
+@case("continues with tillerman's history if its own is lost", "resume")
 async def history_lost(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
@@ -248,7 +248,7 @@ async def history_lost(scene: Scenario) -> None:
     assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
 
 
-@case("goes on in a copy, and leaves the original as it is", "fork")
+@case("continues in a fork, and leaves the original unchanged", "fork")
 async def fork(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
@@ -261,7 +261,7 @@ async def fork(scene: Scenario) -> None:
     assert "In the copy." not in scene.told(), "the copy's words are in the original"
 
 
-@case("whose program is killed has failed, and nothing of it is left")
+@case("a killed agent fails the turn and leaves no processes")
 async def killed(scene: Scenario) -> None:
     session = await scene.start(approve="auto")
     await session.prompt(scene.script([do("shell", BUSY)], [Say("Slept.")]))

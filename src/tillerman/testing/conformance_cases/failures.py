@@ -38,43 +38,43 @@ async def _failure(scene: Scenario, fail: Fail) -> Failure:
     return ended.failure
 
 
-@case("a key that is refused is told as not signed in")
+@case("a rejected key is reported as not signed in")
 async def error_401(scene: Scenario) -> None:
     failure = await _failure(scene, Fail(401, message="Incorrect API key provided"))
     assert failure.kind == "not_signed_in", failure
 
 
-@case("too many requests are told as a rate limit")
+@case("HTTP 429 is reported as a rate limit")
 async def error_429(scene: Scenario) -> None:
     failure = await _failure(scene, Fail(429, message="Rate limit reached", retry_after=1))
     assert failure.kind == "rate_limited", failure
 
 
-@case("a quota that is used up is told")
+@case("an exceeded quota is reported")
 async def error_quota(scene: Scenario) -> None:
     failure = await _failure(scene, quota("You exceeded your quota: see your billing details"))
     assert failure.kind in ("billing", "rate_limited"), failure
 
 
-@case("a failure of the API is told")
+@case("an API error is reported")
 async def error_500(scene: Scenario) -> None:
     failure = await _failure(scene, Fail(500, message="Internal server error"))
     assert failure.kind == "api_error", failure
 
 
-@case("a model that is not there is told")
+@case("an unknown model is reported")
 async def error_404(scene: Scenario) -> None:
     failure = await _failure(scene, Fail(404, message="The model no-such-model does not exist"))
     assert failure.kind == "model_not_found", failure
 
 
-@case("a conversation that has grown too long is told")
+@case("a context overflow is reported")
 async def error_overflow(scene: Scenario) -> None:
     failure = await _failure(scene, overflow())
     assert failure.kind == "context_overflow", failure
 
 
-@case("an answer that breaks off is never taken for a whole one")
+@case("a truncated answer is not reported as complete")
 async def cut_stream(scene: Scenario) -> None:
     prompt = scene.script([Say("Half of it", chunks=2), Stall(0.2), ConnectionCut()])
     log = await play(await scene.start(), prompt)
@@ -82,7 +82,7 @@ async def cut_stream(scene: Scenario) -> None:
     assert ended.reason == "failed", (ended, said(log))
 
 
-@case("reports while it happens that it asks its model again", "retries")
+@case("reports retries of model calls as they happen", "retries")
 async def retry_reported(scene: Scenario) -> None:
     session = await scene.start()
     await session.prompt(scene.script(Fail(500, message="Internal server error")))
@@ -91,7 +91,7 @@ async def retry_reported(scene: Scenario) -> None:
     await session.idle()
 
 
-@case("an answer that ends without its end is never taken for a whole one, and stays")
+@case("an answer without an end marker is not reported as complete, and is kept")
 async def closed_stream(scene: Scenario) -> None:
     half: list[Act] = [Say("Half of it", chunks=2), Stall(0.2), Close()]
     log = await play(await scene.start(), scene.script(half, half))
@@ -119,17 +119,17 @@ async def _asks_again(scene: Scenario, half: str, mishap: ConnectionCut | Close)
     assert said(log) == half * kept + "All of it.", (kept, said(log))
 
 
-@case("takes back what it said of an answer that was cut, once it asks again")
+@case("withdraws a truncated answer when it retries")
 async def retry_after_cut(scene: Scenario) -> None:
     await _asks_again(scene, "What was cut. ", ConnectionCut())
 
 
-@case("takes back what it said of an answer without an end, once it asks again")
+@case("withdraws an answer without an end marker when it retries")
 async def retry_after_close(scene: Scenario) -> None:
     await _asks_again(scene, "What had no end. ", Close())
 
 
-@case("a key that is refused later on is told at once, and the conversation stays")
+@case("a key rejected later is reported at once, and the conversation is kept")
 async def error_401_later(scene: Scenario) -> None:
     session = await scene.start()
     await play(session, scene.script([Say("The bird is a heron.")]))
@@ -142,7 +142,7 @@ async def error_401_later(scene: Scenario) -> None:
     assert "The bird is a heron." in scene.told(), "its model was not told what was said before"
 
 
-@case("runs no call again when its model fails after it, and is asked again")
+@case("does not repeat a tool call when the next model call is retried")
 async def retry_after_call(scene: Scenario) -> None:
     session = await scene.start(approve="auto")
     fail = Fail(503, message="Overloaded", retry_after=0.2)

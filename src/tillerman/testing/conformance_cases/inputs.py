@@ -16,14 +16,14 @@ DOT = base64.b64decode(
 )
 
 
-@case("takes a system prompt", "system")
+@case("accepts a system prompt", "system")
 async def system_prompt(scene: Scenario) -> None:
     session = await scene.start(system="Always mind the heron of Ulm.")
     await play(session, scene.script([Say("Minded.")]))
     assert "heron of Ulm" in scene.told(), "its model was not told"
 
 
-@case("leaves no trace of a system prompt in the project", "system")
+@case("a system prompt leaves no files in the project", "system")
 async def no_trace(scene: Scenario) -> None:
     before = sorted(path.name for path in scene.project.iterdir())
     session = await scene.start(system="Always mind the heron of Ulm.")
@@ -31,7 +31,7 @@ async def no_trace(scene: Scenario) -> None:
     assert sorted(path.name for path in scene.project.iterdir()) == before
 
 
-@case("takes an image", "images")
+@case("accepts an image", "images")
 async def image(scene: Scenario) -> None:
     prompt = scene.script([Say("A dot.")])
     files = [File("dot.png", "image/png", DOT)]
@@ -41,7 +41,7 @@ async def image(scene: Scenario) -> None:
     assert base64.b64encode(DOT).decode()[:40] in told, "the picture did not reach its model"
 
 
-@case("works in extra folders", "folders")
+@case("works in additional folders", "folders")
 async def folders(scene: Scenario) -> None:
     more = scene.project.parent / "more"
     more.mkdir(exist_ok=True)
@@ -59,7 +59,7 @@ BIRD = {
 }
 
 
-@case("an answer that is no JSON of the schema is never taken for one")
+@case("an answer that does not match the schema is rejected")
 async def schema_checked(scene: Scenario) -> None:
     session = await scene.start(answer=AnswerFormat(BIRD))
     log = await play(session, scene.script([Say("It is a heron.")]))
@@ -68,7 +68,7 @@ async def schema_checked(scene: Scenario) -> None:
     assert failure.kind == "schema_mismatch", failure
 
 
-@case("asks again, once, for an answer that does not fit the schema")
+@case("retries once if the answer does not match the schema")
 async def schema_repaired(scene: Scenario) -> None:
     session = await scene.start(answer=AnswerFormat(BIRD, repair=True))
     prompt = scene.script([Say("It is a heron.")], [Say('{"bird": "heron"}')])
@@ -76,7 +76,7 @@ async def schema_repaired(scene: Scenario) -> None:
     assert end(log).result == {"bird": "heron"}, end(log)
 
 
-@case("answers in a given JSON schema", "schema")
+@case("answers according to a JSON schema", "schema")
 async def schema(scene: Scenario) -> None:
     session = await scene.start(output_schema=BIRD, answer=AnswerFormat(BIRD))
     log = await play(session, scene.script([do("result", '{"bird": "heron"}')], [Say("So it is.")]))

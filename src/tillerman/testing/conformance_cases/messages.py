@@ -11,14 +11,14 @@ WORDS = "One fine day in the middle of the night, two herons got up to write."
 STRANGE = "naïve – “quoted” 漢字 🪿 <b>&amp;</b> `code` \\n {json: true}"
 
 
-@case("says what its model says")
+@case("reports the model's text")
 async def text(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say(WORDS)]))
     assert said(log) == WORDS, said(log)
     assert end(log).reason == "completed", end(log)
 
 
-@case("says it as it is written, in the pieces in which it comes", "streaming")
+@case("streams the text in the chunks in which it arrives", "streaming")
 async def streams_text(scene: Scenario) -> None:
     session = await scene.start()
     log = await play(session, scene.script([Say(WORDS, chunks=6, delay=0.15)]))
@@ -26,20 +26,20 @@ async def streams_text(scene: Scenario) -> None:
     assert len(of(log, MessageChunk)) >= 3, of(log, MessageChunk)
 
 
-@case("keeps every character as it is")
+@case("preserves every character")
 async def strange_text(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say(STRANGE)]))
     assert said(log) == STRANGE, said(log)
 
 
-@case("says a long text whole")
+@case("reports a long text completely")
 async def long_text(scene: Scenario) -> None:
     words = " ".join(f"word{number}" for number in range(9000))
     log = await play(await scene.start(), scene.script([Say(words, chunks=20)]))
     assert said(log) == words, f"{len(said(log))} characters of {len(words)}"
 
 
-@case("takes one prompt after the other in one conversation")
+@case("accepts several prompts in one conversation")
 async def two_turns(scene: Scenario) -> None:
     session = await scene.start()
     first = await play(session, scene.script([Say("First.")]))
@@ -49,7 +49,7 @@ async def two_turns(scene: Scenario) -> None:
     assert turns == [1, 2], turns
 
 
-@case("tells when it has started, and which conversation this is", "resume")
+@case("reports its start and its native session id", "resume")
 async def introduces_itself(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say("Here.")]))
     assert [event.agent for event in of(log, AgentStarted)] == [scene.agent.info.name]
@@ -57,7 +57,7 @@ async def introduces_itself(scene: Scenario) -> None:
     assert of(log, AgentReady), "it did not tell its own session id"
 
 
-@case("shows its reasoning, apart from what it says", "thinking")
+@case("reports its reasoning separately from its messages", "thinking")
 async def thinking(scene: Scenario) -> None:
     log = await play(
         await scene.start(), scene.script([Think("Herons fish.", chunks=1), Say("Fish.")])
@@ -66,7 +66,7 @@ async def thinking(scene: Scenario) -> None:
     assert said(log) == "Fish.", said(log)
 
 
-@case("tells what a turn used", "usage")
+@case("reports the usage of a turn", "usage")
 async def usage(scene: Scenario) -> None:
     log = await play(await scene.start(), scene.script([Say(WORDS)]))
     used = of(log, UsageReported)
@@ -74,7 +74,7 @@ async def usage(scene: Scenario) -> None:
     assert sum(one.input_tokens + one.cached_tokens for one in used) > 0, used
 
 
-@case("counts each turn's use by itself", "usage")
+@case("counts the usage of each turn separately", "usage")
 async def usage_of_a_turn(scene: Scenario) -> None:
     session = await scene.start()
     counts = []
@@ -84,7 +84,7 @@ async def usage_of_a_turn(scene: Scenario) -> None:
     assert counts[1] < 2 * counts[0], f"the second turn is counted with the first: {counts}"
 
 
-@case("counts every call of its model in a turn, once", "usage")
+@case("counts every model call of a turn once", "usage")
 async def usage_of_calls(scene: Scenario) -> None:
     counted = [Usage(1_000, 11, 200), Usage(2_000, 23, 400), Usage(4_000, 47, 800)]
     first, second, third = counted

@@ -30,7 +30,7 @@ async def _answered(session: Session, prompt: str, kind: Literal["allow", "deny"
         return [entry async for entry in session.until_idle()]
 
 
-@case("asks before it acts, and acts when it may", "permissions")
+@case("asks before it acts, and acts if allowed", "permissions")
 async def allowed(scene: Scenario) -> None:
     file = scene.project / "allowed.txt"
     session = await scene.start(approve="ask")
@@ -42,7 +42,7 @@ async def allowed(scene: Scenario) -> None:
     assert [event.by for event in of(log, RequestAnswered)] == ["person"], of(log, RequestAnswered)
 
 
-@case("does not act when it may not, and the call is told as denied", "permissions")
+@case("does not act if denied, and the call is reported as denied", "permissions")
 async def denied(scene: Scenario) -> None:
     file = scene.project / "denied.txt"
     session = await scene.start(approve="ask")
@@ -53,7 +53,7 @@ async def denied(scene: Scenario) -> None:
     assert outcomes == ["denied"], outcomes
 
 
-@case("goes on after a denial, and its model is told", "permissions")
+@case("continues after a denial, and its model is informed", "permissions")
 async def goes_on_after_denial(scene: Scenario) -> None:
     session = await scene.start(approve="ask")
     prompt = scene.script([do("shell", "date > d")], [Say("Then not.")])
@@ -69,7 +69,7 @@ async def usable_after_denial(scene: Scenario) -> None:
     assert said(log) == "Still here.", said(log)
 
 
-@case("asks nobody where the policy decides", "permissions")
+@case("does not ask if the policy decides", "permissions")
 async def policy_decides(scene: Scenario) -> None:
     session = await scene.start(approve="readonly")
     log = await play(session, scene.script([do("shell", "touch made")], [Say("Then not.")]))
@@ -77,7 +77,7 @@ async def policy_decides(scene: Scenario) -> None:
     assert {event.by for event in of(log, RequestAnswered)} == {"policy"}, of(log, RequestAnswered)
 
 
-@case("writes nothing in plan mode, though it were allowed", "modes")
+@case("writes nothing in plan mode, even if allowed", "modes")
 async def plan_mode(scene: Scenario) -> None:
     file = scene.project / "planned.txt"
     session = await scene.start(approve="auto", mode="plan")
@@ -85,7 +85,7 @@ async def plan_mode(scene: Scenario) -> None:
     assert not file.exists()
 
 
-@case("asks the user a question, and hears the choice", "questions")
+@case("asks the user a question, and receives the choice", "questions")
 async def question(scene: Scenario) -> None:
     session = await scene.start(approve="ask")
     prompt = scene.script([do("ask", "Which bird?", "Heron", "Stork")], [Say("I see.")])

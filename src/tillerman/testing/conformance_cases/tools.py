@@ -18,7 +18,7 @@ from tillerman.testing.scenario import (
 )
 
 
-@case("runs a command, and shows what it printed")
+@case("runs a command, and reports its output")
 async def shell(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto"),
@@ -31,7 +31,7 @@ async def shell(scene: Scenario) -> None:
     assert said(log).endswith("Ran."), said(log)
 
 
-@case("tells a command that failed from one that did not")
+@case("distinguishes failed commands from successful ones")
 async def failing_command(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto"),
@@ -42,7 +42,7 @@ async def failing_command(scene: Scenario) -> None:
     assert end(log).reason == "completed", end(log)
 
 
-@case("writes a file, and shows what it wrote")
+@case("writes a file, and reports the content")
 async def writes(scene: Scenario) -> None:
     file = scene.project / "heron.txt"
     log = await play(
@@ -55,7 +55,7 @@ async def writes(scene: Scenario) -> None:
     assert done.outcome == "completed", done
 
 
-@case("shows a change as a diff")
+@case("reports a change as a diff")
 async def diff(scene: Scenario) -> None:
     file = scene.project / "diff.txt"
     log = await play(
@@ -94,7 +94,7 @@ async def reads(scene: Scenario) -> None:
     assert (str(file) in begun.paths, done.outcome) == (True, "completed"), (begun, done)
 
 
-@case("ends every call that it began together with others")
+@case("ends every one of several parallel calls")
 async def parallel_calls(scene: Scenario) -> None:
     calls = [do("shell", f"echo bird-{number}") for number in (1, 2)]
     log = await play(await scene.start(approve="auto"), scene.script(calls, [Say("Both.")]))
@@ -106,7 +106,7 @@ async def parallel_calls(scene: Scenario) -> None:
         assert bird in done[event.call_id], (event, done)
 
 
-@case("keeps a long output bounded, and says so")
+@case("truncates long output, and says so")
 async def long_output(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto", output_cap=10_000),
@@ -118,7 +118,7 @@ async def long_output(scene: Scenario) -> None:
     assert "line-" in shown(done), shown(done)[:200]
 
 
-@case("tells its plan")
+@case("reports its plan")
 async def plan(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto"),
@@ -129,7 +129,7 @@ async def plan(scene: Scenario) -> None:
     assert [step.text for step in plans[-1].steps] == ["look for herons", "count them"], plans[-1]
 
 
-@case("what a turn changed on disk is told, whoever did it")
+@case("reports all files that changed on disk during a turn")
 async def files_changed(scene: Scenario) -> None:
     log = await play(
         await scene.start(approve="auto"),

@@ -49,7 +49,7 @@ _QUIET = {
 
 NO_GH = PullRequestUnavailable(
     "no_gh",
-    "gh is not installed, so nothing is known of pull requests",
+    "gh is not installed, so pull requests cannot be shown",
     hint="install it from https://cli.github.com, then run `gh auth login`",
 )
 
@@ -108,11 +108,11 @@ class GitHub:
             return NO_GH
         except CommandTimeout as slow:
             return PullRequestUnavailable(
-                "slow", f"{slow}", hint="is the network there? `gh pr view` shows more"
+                "slow", f"{slow}", hint="check the network; `gh pr view` shows details"
             )
         if said.cut:
             return PullRequestUnavailable(
-                "failed", "gh said more than is read", hint="`gh pr view` by hand"
+                "failed", "the output of gh is too large", hint="run `gh pr view` by hand"
             )
         if said.code == 0:
             return parse_view(said.out)

@@ -75,7 +75,7 @@ class Unsafe(TillermanError):
     def __init__(self, key: str) -> None:
         super().__init__(
             f"this repository's config names a program in {shown(key)}",
-            hint=f"look at it; `git config --unset-all {shown(key)}` takes it away",
+            hint=f"check it; `git config --unset-all {shown(key)}` removes it",
         )
 
 
@@ -129,7 +129,7 @@ async def run_command(
     except CommandMissing as error:
         raise TillermanError(str(error)) from None
     except CommandTimeout as error:
-        raise TillermanError(str(error), hint="run it by hand to see where it hangs") from None
+        raise TillermanError(str(error), hint="run it by hand to see why") from None
 
 
 # -- obstacles -------------------------------------------------------------------------------------
@@ -141,20 +141,22 @@ async def _obstacle(crumb: Breadcrumb, github: GitHub) -> TillermanError | None:
         return None
     if state.branch is None:
         return UsageError(
-            "no branch is checked out: what is committed now would belong to none",
+            "no branch is checked out: commits would not belong to a branch",
             hint="git switch -c NAME",
         )
     if status is DIRTY:
         return None
     if state.commit is None:
-        return TillermanError("nothing to do: there is no commit yet", hint="write something first")
+        return TillermanError(
+            "nothing to do: there is no commit yet", hint="commit something first"
+        )
     if crumb.unavailable is not None:
         return _unknown(crumb.unavailable)
     default = await _default_branch(crumb, github)
     if default == state.branch and status in (LOCAL, AHEAD):
         ahead = f", and it is {state.ahead} ahead of its remote" if state.ahead else ""
         return TillermanError(
-            f"nothing to propose: {shown(state.branch)} is the default branch{ahead}",
+            f"no pull request possible: {shown(state.branch)} is the default branch{ahead}",
             hint="git switch -c NAME starts a branch for a pull request",
         )
     if status is LOCAL and state.upstream in (None, f"{crumb.repository.remote}/{default}"):
@@ -172,7 +174,7 @@ def _unknown(news: PullRequestUnavailable) -> TillermanError:
     if news.why in ("no_remote", "not_github", "no_branch"):
         return UsageError(news.text, hint=news.hint)
     return TillermanError(
-        f"whether there is a pull request is not known: {news.text}", hint=news.hint
+        f"cannot determine whether there is a pull request: {news.text}", hint=news.hint
     )
 
 
@@ -257,7 +259,7 @@ async def _prompt(
     if skill.names:
         return text
     known = [f"- {name}: {lines[name]}" for name in ("branch", "remote", "number", "title", "url")]
-    parts = [text, "Where the work stands:\n" + "\n".join(known)]
+    parts = [text, "Current state:\n" + "\n".join(known)]
     parts += [f"The {name}:\n\n{pieces[name]}" for name in added]
     return "\n\n".join(parts)
 
@@ -274,14 +276,14 @@ def _find_git(environment: Mapping[str, str]) -> str | None:
 
 
 _MISSING = {
-    "remote": "it is not known where to push to",
-    "default_branch": "it is not known which branch is the default one",
+    "remote": "no remote to push to is configured",
+    "default_branch": "the default branch is unknown",
     "number": "there is no pull request",
 }
 _MENDS = {
-    "remote": "git remote add origin URL, or say which: git config remote.pushDefault NAME",
+    "remote": "git remote add origin URL, or choose one: git config remote.pushDefault NAME",
     "default_branch": "git remote set-head origin --auto",
-    "number": "`tillerman repo status` tells what there is",
+    "number": "`tillerman repo status` shows the current state",
 }
 _INSTALL = {
     "git": "install it: https://git-scm.com/downloads",

@@ -97,7 +97,7 @@ def parse_view(told: bytes) -> PullRequest | PullRequestUnavailable:
         view = msgspec.json.decode(told, type=_View)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return PullRequestUnavailable(
-            "failed", f"gh said what cannot be read: {error}", hint="`gh pr view`"
+            "failed", f"cannot parse the output of gh: {error}", hint="`gh pr view`"
         )
     return PullRequest(
         number=view.number,
@@ -140,7 +140,7 @@ def parse_refusal(code: int, err: str) -> PullRequestUnavailable | None:
         )
     if "rate limit" in small or "abuse detection" in small:
         return PullRequestUnavailable(
-            "rate_limited", "GitHub's rate limit is used up", hint="try again later"
+            "rate_limited", "GitHub's rate limit is exceeded", hint="try again later"
         )
     if "no git remotes" in small:
         return NO_REMOTE
@@ -150,9 +150,9 @@ def parse_refusal(code: int, err: str) -> PullRequestUnavailable | None:
         )
     if "not on any branch" in small:
         return NO_BRANCH
-    last = said.splitlines()[-1] if said else f"it ended with {code}"
+    last = said.splitlines()[-1] if said else f"it exited with {code}"
     return PullRequestUnavailable(
-        "failed", f"gh failed: {last[:300]}", hint="`gh pr view` by hand shows more"
+        "failed", f"gh failed: {last[:300]}", hint="run `gh pr view` by hand for details"
     )
 
 

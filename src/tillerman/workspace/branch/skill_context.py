@@ -182,7 +182,7 @@ class _Context:
     async def _log(self, check: PullRequestCheck) -> str:
         head = f"{check.name}: {check.url}"
         if not (job := _JOB.fullmatch(check.url)):
-            return f"{head}\n(no log that gh could fetch: see there)"
+            return f"{head}\n(gh could not fetch the log)"
         text = await self._gh("run", "view", "--job", job[1], "--log-failed")
         return f"{head}\n{quoted(_tail(text.strip(), PIECE))}" if text else f"{head}\n(no log)"
 

@@ -66,7 +66,7 @@ def find_skill(paths: Paths, top: Path, id: str) -> FoundSkill:
         skill = parse_skill(data, id, source)
         if skill.commands and not own:
             notes.append(
-                f"{source} names commands, which only a trusted .tillerman/ may: passed over"
+                f"{source} defines commands, which requires a trusted .tillerman/: skipped"
             )
             continue
         return FoundSkill(skill, tuple(notes))
@@ -76,7 +76,7 @@ def find_skill(paths: Paths, top: Path, id: str) -> FoundSkill:
             parse_skill(shipped.read_bytes(), id, "comes with tillerman"), tuple(notes)
         )
     except FileNotFoundError:
-        raise ConfigError(f"no skill is called {id!r}") from None
+        raise ConfigError(f"unknown skill {id!r}") from None
 
 
 def _files(paths: Paths, top: Path, id: str, notes: list[str]) -> Iterator[tuple[bytes, str, bool]]:
@@ -88,9 +88,7 @@ def _files(paths: Paths, top: Path, id: str, notes: list[str]) -> Iterator[tuple
             yield folder.files[name], source, True
         else:
             why = "changed since it was trusted" if state == "changed" else "not trusted"
-            notes.append(
-                f"{source} does not count, .tillerman/ is {why}: `tillerman trust` lets it"
-            )
+            notes.append(f"{source} is ignored, .tillerman/ is {why}: `tillerman trust` enables it")
     with ConfinedRoot(top, guarded=False) as root:
         for tool in FOREIGN:
             try:
@@ -115,15 +113,15 @@ def parse_skill(data: bytes, id: str, source: str) -> Skill:
     values, commands, body = _front_matter(lines, source)
     ai = values.get("ai", "false" if commands else "true")
     if ai not in ("true", "false"):
-        raise ConfigError(f"{source}: `ai` is true or false, not {ai!r}")
+        raise ConfigError(f"{source}: `ai` must be true or false, not {ai!r}")
     if (ai == "false") != bool(commands):
         raise ConfigError(
-            f"{source}: a skill has commands, or it needs an agent",
+            f"{source}: a skill needs either commands or an agent",
             hint="write `ai: false` and `commands:`, or neither",
         )
     prompt = "\n".join(lines[body:]).strip()
     if not prompt and not commands:
-        raise ConfigError(f"{source}: it says nothing", hint="write a prompt below the `---`")
+        raise ConfigError(f"{source}: the prompt is empty", hint="write a prompt below the `---`")
     return Skill(id, source, values.get("description", ""), commands, prompt)
 
 
@@ -154,16 +152,17 @@ def _command(text: str, where: str) -> tuple[str, ...]:
     except ValueError:
         words = None
     if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
-        raise ConfigError(f"{where}: a command is a list of words", hint=example)
+        raise ConfigError(f"{where}: a command must be a list of strings", hint=example)
     if words[0] not in PROGRAMS:
         raise ConfigError(
-            f"{where}: {words[0]!r} is neither git nor gh", hint="a skill with a prompt can do more"
+            f"{where}: {words[0]!r} is neither git nor gh",
+            hint="use a skill with a prompt for other commands",
         )
     for word in words:
         for name in _PLACEHOLDER.findall(word):
             if name not in FACTS:
                 raise ConfigError(
-                    f"{where}: no placeholder is called {{{name}}}",
+                    f"{where}: unknown placeholder {{{name}}}",
                     hint=f"known: {', '.join(FACTS)}",
                 )
     return tuple(words)
@@ -185,7 +184,7 @@ def filled_command(command: Sequence[str], facts: Mapping[str, str]) -> tuple[st
         filled = _PLACEHOLDER.sub(lambda match: facts[match[1]], word)
         if "\0" in filled or (filled.startswith("-") and not word.startswith("-")):
             raise ConfigError(
-                f"{filled!r} would be taken for an option of {command[0]}",
+                f"{filled!r} would be read as an option of {command[0]}",
                 hint="rename the branch or remote",
             )
         words.append(filled)

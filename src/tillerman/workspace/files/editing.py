@@ -103,8 +103,8 @@ def replace_lines_in_file(
         lines = lines_of(before)
         if start < 1 or end < start - 1 or end > len(lines):
             raise Refused(
-                f"{shown_path} has {len(lines)} lines: {start} to {end} are none of them",
-                hint=f"to add at its end, start is {len(lines) + 1} and end {len(lines)}",
+                f"{shown_path} has {len(lines)} lines: {start} to {end} is out of range",
+                hint=f"to append, use start={len(lines) + 1} and end={len(lines)}",
             )
         if not is_passage(lines[start - 1 : end], expected_old_text):
             passage = line_passage(shown_path, lines, start, end)
@@ -127,16 +127,15 @@ def replace_text_in_file(
             numbers = line_numbers(before, places)
             raise Refused(
                 f"{shown_path} has old_text {len(places)} times, not {count}: in lines {numbers}",
-                hint="take in more of what stands around it, or say "
-                f"count={len(places)} for all of them",
+                hint=f"include more context in old_text, or use count={len(places)} to replace all",
             )
         raise Refused(
-            f"{shown_path} does not have old_text{nearest_passage(before, old_text)}",
-            hint="old_text must be what stands there, letter for letter, with its blanks",
+            f"{shown_path} does not contain old_text{nearest_passage(before, old_text)}",
+            hint="old_text must match the file exactly, including whitespace",
         )
 
     if not old_text:
-        raise Refused("old_text is empty", hint="write_file makes new files")
+        raise Refused("old_text is empty", hint="use write_file to create files")
     return _change(root, secrets, path, changed)
 
 
@@ -145,15 +144,15 @@ def _change(
 ) -> AppliedEdit:
     shown_path = shown("/".join(root.parts(path)))
     if root.status(path) is None:
-        raise Refused(f"{shown_path} is not there", hint="write_file makes new files")
+        raise Refused(f"{shown_path} does not exist", hint="use write_file to create files")
     with root.slot(path) as slot:
         old = _read_old(slot, secrets)
         if old is None:
-            raise Refused(f"{shown_path} is not there", hint="write_file makes new files")
+            raise Refused(f"{shown_path} does not exist", hint="use write_file to create files")
         if old.redacted is None:
             raise Refused(
-                f"{shown_path} is no text, or has more than {MOST_EDITED} bytes",
-                hint="change it by a command",
+                f"{shown_path} is not text, or larger than {MOST_EDITED} bytes",
+                hint="change it with a command",
             )
         content = changed(shown_path, old.redacted.text)
         _check_size(content)
@@ -163,8 +162,8 @@ def _change(
         except UnicodeEncodeError as error:
             character = error.object[error.start]
             raise Refused(
-                f"{shown_path} seems to be {old.encoding.name}, which has no {character!r}",
-                hint="leave it out, or write the whole file anew as UTF-8",
+                f"{shown_path} seems to be {old.encoding.name}, which cannot encode {character!r}",
+                hint="remove it, or rewrite the whole file as UTF-8",
             ) from None
         return _put(slot, shown_path, old, data, content, [])
 
@@ -173,17 +172,19 @@ def _check_size(content: str) -> None:
     try:
         size = len(content.encode())
     except UnicodeEncodeError:
-        raise Refused("the content is no UTF-8 text", hint="leave lone surrogates out") from None
+        raise Refused(
+            "the content is not valid UTF-8 text", hint="remove lone surrogates"
+        ) from None
     if size > MOST_WRITTEN:
         raise Refused(
-            f"the content has {size} bytes, at most {MOST_WRITTEN} are written at once",
-            hint="write several files, or make it by a command",
+            f"the content has {size} bytes; at most {MOST_WRITTEN} can be written at once",
+            hint="write several files, or create it with a command",
         )
 
 
 def _stale(shown_path: str, old: OldFile | None) -> Refused:
-    now = "is not there any more" if old is None else f"is another now, its hash is {old.hash}"
-    return Refused(f"{shown_path} {now}", hint="read it again, then write what should be in it")
+    now = "no longer exists" if old is None else f"has changed, its hash is now {old.hash}"
+    return Refused(f"{shown_path} {now}", hint="read it again, then repeat the change")
 
 
 def _encoded(raw: str, old: OldFile | None) -> tuple[bytes, list[str]]:
@@ -193,7 +194,7 @@ def _encoded(raw: str, old: OldFile | None) -> tuple[bytes, list[str]]:
     try:
         return old.encoding.encode(raw), []
     except UnicodeEncodeError:
-        return raw.encode(), [f"the file was {old.encoding.name} before, and is UTF-8 now"]
+        return raw.encode(), [f"the file was converted from {old.encoding.name} to UTF-8"]
 
 
 def _put(
@@ -212,9 +213,9 @@ def _put(
         before = old.redacted.text if old and old.redacted else None
         diff = difference(shown_path, before, content) if changed else UnifiedDiff()
     else:
-        notes.append(f"what was there is not compared: no text, or over {MOST_EDITED} bytes")
+        notes.append(f"no diff: the old content is not text, or larger than {MOST_EDITED} bytes")
     if diff and diff.left_out:
-        notes.append(f"{diff.left_out} lines of the difference are not shown")
+        notes.append(f"{diff.left_out} lines of the diff are not shown")
     return AppliedEdit(
         shown_path,
         written.created,

@@ -81,20 +81,24 @@ def archive_members(source: str, closed: Closed) -> list[str]:
 
 def _open_source(source: str, closed: Closed) -> int:
     if not posixpath.isabs(source) or "\0" in source:
-        raise Refused(f"{source!r} is no absolute path", hint="give the whole path of the file")
+        raise Refused(
+            f"{source!r} is not an absolute path", hint="use the absolute path of the file"
+        )
     if ".." in source.split("/"):  # after a link, `..` leads elsewhere than the text suggests
-        raise Refused(f"{shown(source)} leads upward", hint="give the path without `..`")
+        raise Refused(f"{shown(source)} contains `..`", hint="use a path without `..`")
     file = open_outside(source)
     try:
         status = os.fstat(file)
         if why := closed(posixpath.normpath(source), status):
             raise Refused(
-                f"{source} is not brought in: {why}", hint="ask the user for a copy of it"
+                f"{source} cannot be imported: {why}", hint="ask the user for a copy of it"
             )
         if status.st_dev in _kernel_devices():
-            raise Refused(f"{source} is made by the kernel, and no file", hint="use a command: cat")
+            raise Refused(
+                f"{source} is a kernel file, not a regular file", hint="use a command: cat"
+            )
         if status.st_size > MOST_BYTES:
-            size = f"{status.st_size} bytes, at most {MOST_BYTES} are brought in"
+            size = f"{status.st_size} bytes; at most {MOST_BYTES} can be imported"
             raise Refused(f"{source} has {size}")
     except BaseException:
         os.close(file)
@@ -122,7 +126,7 @@ def export_file(root: ConfinedRoot, exports: Path, path: str, name: str | None =
 
 def export_zip(root: ConfinedRoot, exports: Path, paths: Sequence[str], name: str) -> Exported:
     if not paths:
-        raise Refused("no path is named", hint="`.` is the whole workspace")
+        raise Refused("no path given", hint="`.` is the whole workspace")
     chosen = _chosen(name if name.endswith(".zip") else f"{name}.zip")
     packing = _Packing(root, paths)
     copy, size = _put(exports, chosen, packing.chunks)
@@ -138,7 +142,7 @@ def _bounded(file: int, digest: hashlib._Hash) -> Iterator[bytes]:
 
 def _chosen(name: str) -> str:
     if "/" in name or name in ("", ".", ".."):
-        raise Refused(f"{name!r} is no file's name", hint="give a name without folders")
+        raise Refused(f"{name!r} is not a file name", hint="use a name without folders")
     return name
 
 
@@ -146,7 +150,7 @@ def _put(exports: Path, name: str, chunks: Callable[[], Iterator[bytes]]) -> tup
     try:
         exports.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise Refused(f"{exports} cannot be made: {error.strerror}") from None
+        raise Refused(f"{exports} cannot be created: {error.strerror}") from None
     plain = PurePosixPath(name)
     with ConfinedRoot(exports, guarded=False) as root:
         for number in range(1, _MOST_NAMES):
@@ -154,7 +158,7 @@ def _put(exports: Path, name: str, chunks: Callable[[], Iterator[bytes]]) -> tup
             if root.status(f"./{tried}") is None:
                 written = root.write(f"./{tried}", chunks(), over=False)
                 return exports / tried, written.size
-    raise Refused(f"there are {_MOST_NAMES} exports called {name}", hint="use another name")
+    raise Refused(f"there are already {_MOST_NAMES} exports named {name}", hint="use another name")
 
 
 class _Drain(io.RawIOBase):
@@ -202,7 +206,7 @@ class _Packing:
                 for why, count in walk.left_out.items():
                     self._skip(why, count)
                 if walk.late:
-                    raise Refused(f"{path} takes too long to be packed", hint="pack less of it")
+                    raise Refused(f"{path} takes too long to pack", hint="export fewer files")
         yield drain.pop()
 
     def _add(self, archive: zipfile.ZipFile, found: WalkEntry) -> Iterator[None]:
@@ -211,11 +215,11 @@ class _Packing:
             return
         opened = found.open() if found.kind == "file" else None
         if opened is None:
-            self._skip("links, pipes and what could not be read", 1)
+            self._skip("links, pipes and unreadable files", 1)
             return
         try:
             if len(self._names) >= MOST_FILES:
-                raise Refused(f"there are more than {MOST_FILES} files", hint="pack less of it")
+                raise Refused(f"there are more than {MOST_FILES} files", hint="export fewer files")
             self._names.add(name)
             info = zipfile.ZipInfo(name)
             info.compress_type = zipfile.ZIP_DEFLATED
@@ -225,7 +229,7 @@ class _Packing:
                     self._room -= len(chunk)
                     if self._room < 0:
                         raise Refused(
-                            f"there are more than {MOST_BYTES} bytes", hint="pack less of it"
+                            f"there are more than {MOST_BYTES} bytes", hint="export fewer files"
                         )
                     member.write(chunk)
                     yield

@@ -46,8 +46,8 @@ def list_directory(
     """
     if not 1 <= limit <= MOST or not 1 <= depth <= DEEPEST:
         raise Refused(
-            f"depth {depth} and limit {limit} are not what a listing takes",
-            hint=f"depth is 1 to {DEEPEST}, limit 1 to {MOST}",
+            f"depth {depth} or limit {limit} is out of range",
+            hint=f"use depth 1 to {DEEPEST}, limit 1 to {MOST}",
         )
     walk = DirectoryWalk(root, path, depth=depth, ignored=ignored)
     if at_once:  # by CPU time: on a busy machine it may wait for longer
@@ -84,7 +84,7 @@ def _entry(found: WalkEntry) -> DirectoryEntry | None:
 def _notes(walk: DirectoryWalk, limit: int, full: bool) -> tuple[str, ...]:
     notes = [f"{count} left out: {why}" for why, count in walk.left_out.items() if count]
     if full:
-        notes.append(f"there is more than {limit}: raise the limit, or list a folder in it")
+        notes.append(f"more than {limit} entries: raise the limit, or list a subfolder")
     if walk.late:
-        notes.append("it took too long: list a folder in it, or less deep")
+        notes.append("it took too long: list a subfolder, or use a lower depth")
     return tuple(notes)

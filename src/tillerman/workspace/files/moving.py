@@ -61,11 +61,11 @@ def move(root: ConfinedRoot, source: str, destination: str) -> Moved:
     shown_path, shown_destination = shown("/".join(old)), shown("/".join(new))
     if new[: len(old)] == old:
         raise Refused(
-            f"{shown_destination} is {shown_path} itself, or lies in it",
+            f"{shown_destination} is {shown_path} itself, or inside it",
             hint="name another destination",
         )
     if root.status("/".join(old)) is None:
-        raise Refused(f"{shown_path} is not there", hint="`list_directory` shows what is")
+        raise Refused(f"{shown_path} does not exist", hint="`list_directory` lists what exists")
     with root.explained(source), root.parent(old, False) as folder:
         status = os.stat(old[-1], dir_fd=folder, follow_symlinks=False)
         _check(root, folder, old, status)
@@ -86,7 +86,7 @@ def _move(root: ConfinedRoot, folder: int, old: tuple[str, ...], new: tuple[str,
             rename(folder, old[-1], new_folder, new[-1])
         except FileExistsError:
             raise Refused(
-                f"{shown_destination} is there already", hint="name another, or delete it first"
+                f"{shown_destination} already exists", hint="use another name, or delete it first"
             ) from None
         except OSError as error:
             if error.errno != errno.EXDEV:
@@ -104,7 +104,7 @@ def remove(root: ConfinedRoot, secrets: Secrets, path: str, recursive: bool = Fa
     parts = root.new_parts(path.rstrip("/"))
     shown_path = shown("/".join(parts))
     if root.status("/".join(parts)) is None:
-        raise Refused(f"{shown_path} is not there", hint="`list_directory` shows what is")
+        raise Refused(f"{shown_path} does not exist", hint="`list_directory` lists what exists")
     with (
         root.explained(path),
         root.parent(parts, False) as folder,
@@ -132,8 +132,8 @@ def _remove_empty(folder: int, name: str, shown_path: str) -> Removed:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         raise Refused(
-            f"{shown_path} is a folder with something in it",
-            hint="recursive=true deletes it with all that is in it",
+            f"{shown_path} is a folder that is not empty",
+            hint="recursive=true deletes it with its content",
         ) from None
     os.fsync(folder)
     return Removed(shown_path, "folder")
@@ -178,9 +178,7 @@ def _below(
     for name, is_folder in listed:
         room[0] -= 1
         if room[0] < 0 or time.monotonic() > until or len(parts) > _DEEPEST:
-            raise Refused(
-                "the folder holds too much to be looked through", hint="use a command instead"
-            )
+            raise Refused("the folder is too large to check", hint="use a command instead")
         inner = (*parts, name)
         yield name, inner
         if is_folder and name not in GENERATED:
@@ -207,7 +205,7 @@ class _Removal:
         if self.stopped:
             return
         if time.monotonic() > self._until or depth > _DEEPEST:
-            self.stopped = "it took too long, or goes too deep: the rest is still there"
+            self.stopped = "it took too long, or is nested too deeply: the rest still exists"
             return
         status = status_of(folder, name)
         if status is None:
@@ -216,7 +214,7 @@ class _Removal:
             if not stat.S_ISDIR(status.st_mode):
                 os.unlink(name, dir_fd=folder)
             elif status.st_dev != self._device:
-                self.stopped = f"{shown(name)} is another file system"
+                self.stopped = f"{shown(name)} is on another file system"
                 return
             else:
                 if not self._emptied(folder, name, depth):
@@ -258,8 +256,8 @@ def _last_text(folder: int, name: str, shown_path: str, secrets: Secrets) -> str
 
 
 def _protected(path: str, name: str) -> Refused:
-    inside = "" if path.endswith(name) else f", with {name} in it,"
+    inside = "" if path.endswith(name) else f", which contains {name},"
     return Refused(
-        f"{path}{inside} starts programs or configures agents: no tool moves or deletes it",
-        hint="tell the user what should become of it, and let them do it",
+        f"{path}{inside} starts programs or configures agents: tools may not move or delete it",
+        hint="tell the user what should be done, so that they can do it",
     )

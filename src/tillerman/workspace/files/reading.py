@@ -61,8 +61,8 @@ def read_file(
 ) -> FileText | ImageFile:
     if offset < 1 or not 1 <= limit <= MOST_LINES:
         raise Refused(
-            f"offset {offset} and limit {limit} are not what a reader takes",
-            hint=f"lines are counted from 1, limit is 1 to {MOST_LINES}",
+            f"offset {offset} or limit {limit} is out of range",
+            hint=f"use offset from 1, limit 1 to {MOST_LINES}",
         )
     file = root.open_file(path)
     try:
@@ -91,20 +91,22 @@ def _lines(
         redacted, window = _of_a_large_file(file, encoding, offset, limit, secrets)
     if not window.lines and offset > 1:
         there = f"{seen.lines} lines" if seen.lines is not None else "fewer lines"
-        raise Refused(f"{path} has {there}, none is number {offset}", hint="use a lower offset")
+        raise Refused(
+            f"{path} has {there}: offset {offset} is out of range", hint="use a lower offset"
+        )
     last = offset + len(window.lines) - 1
     notes = []
     if encoding.guessed:
-        notes.append("this is no UTF-8: it was taken for latin-1, which may be wrong")
+        notes.append("not UTF-8: it was decoded as latin-1, which may be wrong")
     if window.cut:
-        notes.append(f"{window.cut} lines are cut off after {text.LONGEST_LINE} characters")
+        notes.append(f"{window.cut} lines are truncated after {text.LONGEST_LINE} characters")
     if seen.line_ends == "mixed":
         notes.append("some lines end in CRLF, some in LF")
     if hidden := redacted.hidden_in("\n".join(window.lines)):
         notes.append(_hidden(hidden, writable=seen.size <= MOST_EDITED))
     if window.more:
         of = f" of {seen.lines}" if seen.lines is not None else ""
-        notes.append(f"lines {offset} to {last}{of} are shown: go on with offset {last + 1}")
+        notes.append(f"lines {offset} to {last}{of} are shown: continue with offset {last + 1}")
     return FileText(
         path,
         "\n".join(window.lines),
@@ -121,12 +123,12 @@ def _lines(
 
 
 def _hidden(count: int, *, writable: bool) -> str:
-    what = f"{count} placeholders [secret:…] stand here for secrets, which are not shown"
+    what = f"{count} placeholders [secret:…] stand for redacted secrets"
     if not writable:
-        return f"{what}: the file is too large for the tools that write"
+        return f"{what}: the file is too large to be edited by tools"
     return (
-        f"{what}: keep each one as it is when you write to this file, and the secret is put back; "
-        "leave it out to remove the secret"
+        f"{what}: keep each one unchanged when you write this file, and the secret is restored; "
+        "omit it to remove the secret"
     )
 
 
@@ -153,8 +155,8 @@ def _binary(
         return _image(file, path, seen, secrets)
     if seen.size > MOST_BINARY:
         raise Refused(
-            f"{path} has {seen.size} bytes: at most {MOST_BINARY} are given as base64",
-            hint="export it, or look into it with a command",
+            f"{path} has {seen.size} bytes: at most {MOST_BINARY} can be returned as base64",
+            hint="export it, or inspect it with a command",
         )
     data = b"".join(text.chunks(file, end=MOST_BINARY))
     encoded = base64.b64encode(data).decode()
@@ -167,16 +169,16 @@ def _image(file: int, path: str, seen: Survey, secrets: Secrets) -> ImageFile:
     if kind is None:
         large = f" (images up to {images.MOST_BYTES} bytes are shown)"
         raise Refused(
-            f"{path} is no text, {seen.size} bytes{large if seen.size > len(data) else ''}",
-            hint="binary=base64 gives it as it is; export_file hands it to the user",
+            f"{path} is not text, {seen.size} bytes{large if seen.size > len(data) else ''}",
+            hint="binary=base64 returns the raw bytes; export_file gives it to the user",
         )
     if max(kind.width, kind.height) > images.MOST_PIXELS:
         raise Refused(
             f"{path} is an image of {kind.width} x {kind.height} pixels: at most "
-            f"{images.MOST_PIXELS} on a side are shown",
-            hint="make it smaller with a command, or export it",
+            f"{images.MOST_PIXELS} per side can be shown",
+            hint="resize it with a command, or export it",
         )
     if secrets.finds(data):
-        raise Refused(f"{path} is an image that holds a secret", hint="export it for the user")
+        raise Refused(f"{path} is an image that contains a secret", hint="export it for the user")
     encoded = base64.b64encode(data).decode()
     return ImageFile(path, len(data), kind.mime, kind.width, kind.height, encoded)

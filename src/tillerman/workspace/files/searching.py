@@ -84,7 +84,7 @@ def search_files(
         stopped = f"the search was stopped after {seconds:.0f} s at {slow}: use a simpler pattern"
     notes = [f"{count} left out: {why}" for why, count in (search.skipped + walk.left_out).items()]
     if search.full:
-        notes.append(f"there are more than {len(search.matches)}: narrow the pattern or the path")
+        notes.append(f"more than {len(search.matches)} matches: narrow the pattern or the path")
     if walk.late and not stopped:
         stopped = f"the search was stopped after {seconds:.0f} s: narrow the path"
     return FileMatches(
@@ -94,16 +94,16 @@ def search_files(
 
 def _check(pattern: str, kind: str, limit: int, context: int) -> None:
     if kind not in get_args(SearchKind):
-        raise Refused(f"no search is called {kind!r}", hint="use text, name or regex")
+        raise Refused(f"unknown search kind {kind!r}", hint="use text, name or regex")
     if not pattern or len(pattern) > _MOST_PATTERN or _NO_LINE.search(pattern):
         raise Refused(
-            f"a pattern is one line of text, of at most {_MOST_PATTERN} characters",
+            f"a pattern must be one line of at most {_MOST_PATTERN} characters",
             hint="search for a part of it",
         )
     if not 1 <= limit <= MOST or not 0 <= context <= MOST_CONTEXT:
         raise Refused(
-            f"limit {limit} and context {context} are not what a search takes",
-            hint=f"limit is 1 to {MOST}, context 0 to {MOST_CONTEXT}",
+            f"limit {limit} or context {context} is out of range",
+            hint=f"use limit 1 to {MOST}, context 0 to {MOST_CONTEXT}",
         )
 
 
@@ -164,11 +164,11 @@ class _Expression:
             hello = self._line(time.monotonic() + 10.0)
         except _Slow:
             self.__exit__()
-            raise Refused("the pattern takes too long to be read", hint="simplify it") from None
+            raise Refused("the pattern takes too long to compile", hint="simplify it") from None
         if hello != "ready":
             self.__exit__()
             raise Refused(
-                f"the pattern is no regular expression: {hello or 'it is too large'}",
+                f"the pattern is not a valid regular expression: {hello or 'it is too large'}",
                 hint="use Python's `re`, or kind=text for plain text",
             )
         return self

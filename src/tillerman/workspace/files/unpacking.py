@@ -74,7 +74,7 @@ def unpack(
     try:
         for count, member in enumerate(inside):
             if count >= MOST_FILES:
-                return work.result(f"it holds more than {MOST_FILES} members")
+                return work.result(f"it contains more than {MOST_FILES} members")
             work.unpack(member)
     except Damaged as error:
         return work.result(f"the archive is damaged: {error}")
@@ -125,9 +125,9 @@ class _Work:
             self._root.make_folder(path)
             return
         if name in self._made:
-            raise Refused("the same name once more")
+            raise Refused("duplicate name")
         if self._allowed is not None and name not in self._allowed:
-            raise Refused("no rule was asked about it: the archive changed meanwhile")
+            raise Refused("the archive changed after it was checked")
         written = self._root.write(
             path, self._chunks(member), over=False, executable=member.executable, durable=False
         )
@@ -166,5 +166,5 @@ def inner_name(name: str) -> str:
         raise Refused("a name with a backslash or a NUL")
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise Refused("a path that leads upward")
+        raise Refused("a path that contains `..`")
     return "/".join(parts)

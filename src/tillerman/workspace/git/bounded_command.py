@@ -34,7 +34,7 @@ class CommandOutput:
     def complaint(self) -> str:
         """Returns the last line of stderr."""
         lines = self.err.decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else f"it ended with {self.code}"
+        return lines[-1] if lines else f"it exited with {self.code}"
 
 
 async def query(

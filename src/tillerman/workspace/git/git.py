@@ -90,7 +90,7 @@ def git(
         raise GitFailed(f"git cannot be started: {error}") from None
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise GitFailed(said[-1] if said else f"git {words[0]} ended with {done.returncode}")
+        raise GitFailed(said[-1] if said else f"git {words[0]} exited with {done.returncode}")
     return done.stdout or b""
 
 

@@ -84,8 +84,8 @@ async def read_repository(folder: Path, *, seconds: float = SECONDS) -> Reposito
     said = await _git(top, *_STATUS, seconds=seconds, pairs=pairs, most=MOST_STATUS)
     if said.code and not said.cut:
         raise TillermanError(
-            f"git cannot tell how {top} stands: {said.complaint}",
-            hint=f"`git -C {top} status` tells more",
+            f"git cannot report the status of {top}: {said.complaint}",
+            hint=f"`git -C {top} status` shows details",
         )
     state = parse_status(said.out, cut=said.cut)
     if state.branch == _DETACHED:  # which may also be the name of a branch
@@ -104,11 +104,11 @@ async def read_config(top: Path, *, seconds: float = SECONDS) -> list[GitSetting
     config = settings(listed.out)
     if listed.cut or len(overrides(config)) > MOST_OVERRIDES:
         raise TillermanError(
-            f"the config of {top} is larger than is read", hint="`git config --list` shows it"
+            f"the git config of {top} is too large", hint="`git config --list` shows it"
         )
     if listed.code:
         raise TillermanError(
-            f"git does not read the config of {top}: {listed.complaint}", hint="mend it there"
+            f"git cannot read the config of {top}: {listed.complaint}", hint="fix the config file"
         )
     return config
 
@@ -169,8 +169,8 @@ async def _place(folder: Path, seconds: float) -> tuple[Path, str]:
     top = Path(os.fsdecode(said.out).partition("\n")[2].removesuffix("\n"))
     if lies_in(folder.resolve()) != top:  # a repository must not choose the folder
         raise NoRepository(
-            f"the config of this repository makes {top} its work tree, which is not where it lies",
-            hint="`git config --show-origin core.worktree` tells where that is said",
+            f"the git config sets {top} as the work tree, which is a different folder",
+            hint="`git config --show-origin core.worktree` shows where it is set",
         )
     common = await _git(folder, *words, "--git-common-dir", seconds=seconds)
     git_folder = Path(os.fsdecode(common.out).removesuffix("\n"))
@@ -182,24 +182,24 @@ async def _place(folder: Path, seconds: float) -> tuple[Path, str]:
 def _nowhere(folder: Path, said: CommandOutput) -> NoRepository:
     if said.out.startswith(b"true"):
         return NoRepository(
-            f"{folder} is a bare repository: nobody works in it",
-            hint="`git worktree add DIR` makes a folder to work in",
+            f"{folder} is a bare repository without a work tree",
+            hint="`git worktree add DIR` creates a work tree",
         )
     if b"dubious ownership" in said.err:
         return NoRepository(
             f"{folder} belongs to another user, so git does not trust it",
-            hint=f"if you do: git config --global --add safe.directory {folder}",
+            hint=f"to trust it: git config --global --add safe.directory {folder}",
         )
     if b"must be run in a work tree" in said.err:
         return NoRepository(
-            f"{folder} is inside a repository's own files", hint="go to the folder you work in"
+            f"{folder} is inside a repository's own files", hint="change to the work tree"
         )
     if b"not a git repository" in said.err:
         return NoRepository(
             f"{folder} is not in a git repository",
-            hint="go to one, name it with --cwd DIR, or make one: `git init`",
+            hint="change to one, use --cwd DIR, or create one with `git init`",
         )
-    return NoRepository(f"git does not read {folder}: {said.complaint}", hint="`git status` there")
+    return NoRepository(f"git cannot read {folder}: {said.complaint}", hint="`git status` there")
 
 
 def _remote(config: list[GitSetting], known: Mapping[str, str], branch: str | None) -> str | None:
@@ -236,11 +236,11 @@ async def _git(
         if not where.is_dir():
             raise NoRepository(f"{where}: no such folder") from None
         raise TillermanError(
-            str(error), hint="is it installed? https://git-scm.com/downloads"
+            str(error), hint="install it from https://git-scm.com/downloads"
         ) from None
     except CommandTimeout as error:
         raise TillermanError(
-            str(error), hint="`git status` by hand shows whether it is the disk or the size"
+            str(error), hint="run `git status` by hand to see whether it is slow too"
         ) from None
 
 

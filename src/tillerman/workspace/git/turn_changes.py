@@ -57,7 +57,7 @@ def _capture(root: Path, seconds: float) -> Snapshot:
             root, seconds
         )
     except (GitFailed, OSError) as error:
-        return UnreadableWorkspace(f"changes of this turn are not known: {error}")
+        return UnreadableWorkspace(f"cannot determine the changes of this turn: {error}")
 
 
 def _compare(before: Snapshot, seconds: float) -> Changes:
@@ -71,16 +71,16 @@ def _compare(before: Snapshot, seconds: float) -> Changes:
                 if crowded:
                     note = (
                         f"more than {before.most} files are new or changed against git; "
-                        "of the rest only new ones are seen"
+                        "of the others, only new files are detected"
                     )
             case FolderSnapshot():
                 found = list(file_signatures.compare(before, seconds))
                 if not before.whole:
                     note = (
-                        f"only {len(before.files)} files of this folder were looked at; "
-                        "of the rest only new ones are seen"
+                        f"only {len(before.files)} files of this folder were checked; "
+                        "of the others, only new files are detected"
                     )
     except (GitFailed, OSError) as error:
-        return Changes(note=f"changes of this turn are not known: {error}")
+        return Changes(note=f"cannot determine the changes of this turn: {error}")
     found.sort(key=lambda change: change.path)
     return Changes(tuple(found[:MOST_CHANGES]), max(0, len(found) - MOST_CHANGES), note)

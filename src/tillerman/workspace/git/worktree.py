@@ -45,7 +45,7 @@ async def create(folder: Path, under: Path, name: str | None = None) -> Worktree
 def _create(folder: Path, under: Path, name: str) -> Worktree:
     if not _NAME.fullmatch(name) or name.endswith(".lock"):
         raise UsageError(
-            f"{name!r} cannot name a worktree",
+            f"{name!r} is not a valid worktree name",
             hint="use letters, digits, `-`, `_` and single dots between them",
         )
     deadline = Deadline(_SECONDS)
@@ -53,14 +53,14 @@ def _create(folder: Path, under: Path, name: str) -> Worktree:
     if tree is None:
         raise UsageError(
             f"{folder} is not in a git repository, so it has no worktrees",
-            hint="run `git init` there, or leave --worktree out",
+            hint="run `git init` there, or omit --worktree",
         )
     branch, path = f"tillerman/{name}", under / _label(tree.top) / name
     base = _head(tree.top, deadline)
     if path.exists() or _exists(tree.top, f"refs/heads/{branch}", deadline):
         raise UsageError(
-            f"a worktree or branch called {branch!r} is there already",
-            hint=f"choose another name, or go on in {path}",
+            f"a worktree or branch named {branch!r} already exists",
+            hint=f"choose another name, or continue in {path}",
         )
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
@@ -69,7 +69,7 @@ def _create(folder: Path, under: Path, name: str) -> Worktree:
         words = ("worktree", "add", "--quiet", "-b", branch, str(path), base)
         git(tree.top, *words, deadline=deadline, config=config, helpers=True)
     except GitFailed as error:
-        raise UsageError(f"git made no worktree of {tree.top}: {error}") from None
+        raise UsageError(f"git could not create a worktree of {tree.top}: {error}") from None
     inside = path / folder.resolve().relative_to(tree.top.resolve())
     return Worktree(path, inside if inside.is_dir() else path, branch, base, tree.top, notes)
 
@@ -90,7 +90,7 @@ def _head(top: Path, deadline: Deadline) -> str:
     except GitFailed:
         raise UsageError(
             f"{top} has no commit yet, so a worktree would be empty",
-            hint="commit first, or leave --worktree out",
+            hint="commit first, or omit --worktree",
         ) from None
 
 

@@ -65,14 +65,14 @@ def opened(path: Path, secrets: Secrets | None) -> Iterator[tuple[OutputFile, in
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise Refused(
-            "this output is not there", hint="it may have been removed: list the processes"
+            "this output does not exist", hint="it may have been removed: list the processes"
         ) from None
     except OSError as error:
         raise Refused(f"this output cannot be read: {error.strerror}") from None
     try:
         status = os.fstat(number)
         if not stat.S_ISREG(status.st_mode):
-            raise Refused("this output is no file")
+            raise Refused("this output is not a file")
         yield OutputFile(number, secrets), status.st_size
     except OSError as error:
         raise Refused(f"this output cannot be read: {error.strerror}") from None

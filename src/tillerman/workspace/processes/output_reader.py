@@ -145,7 +145,7 @@ def search(
     """Searches lines as they are shown, by text or regex; `next` is where to continue."""
     if not pattern or len(pattern) > LONGEST_PATTERN or "\0" in pattern or "\n" in pattern:
         raise Refused(
-            f"a pattern is one line of 1 to {LONGEST_PATTERN} characters",
+            f"a pattern must be one line of 1 to {LONGEST_PATTERN} characters",
             hint="search for a shorter part of the line",
         )
     limit = max(1, min(limit, MOST_MATCHES))
@@ -368,12 +368,12 @@ def _find_regex(
                 return _Places(places, int(following), why)  # type: ignore[arg-type]
             case ["bad", *why]:
                 raise Refused(
-                    f"{pattern!r} is no regular expression: {' '.join(why).strip(chr(39))}",
-                    hint='kind="text" takes every character as it is',
+                    f"{pattern!r} is not a regular expression: {' '.join(why).strip(chr(39))}",
+                    hint='use kind="text" to search for literal text',
                 )
             case [line, position]:
                 places.append((int(line), int(position)))
-    raise Refused("this expression takes too much memory or time", hint='try kind="text"')
+    raise Refused("this expression needs too much memory or time", hint='try kind="text"')
 
 
 @contextmanager
@@ -400,12 +400,12 @@ def _masked(file: OutputFile, start: int, size: int, seconds: float) -> Iterator
 def _check_offset(offset: int, size: int) -> None:
     if not 0 <= offset <= size:
         raise Refused(
-            f"byte {offset} is not in this output, which has {size}",
-            hint="go on from the `next` of an earlier answer, or begin at 0",
+            f"byte {offset} is beyond this output, which has {size} bytes",
+            hint="continue from the `next` of an earlier result, or start at 0",
         )
 
 
 def _count(n: int) -> int:
     if n < 1:
-        raise Refused("at least one line", hint=f"ask for 1 to {MOST_LINES}")
+        raise Refused("the number of lines is too small", hint=f"ask for 1 to {MOST_LINES}")
     return min(n, MOST_LINES)

@@ -28,11 +28,11 @@ STORED_FOR = timedelta(hours=24)  # after its end
 PREFIX = "p"  # of an id
 
 WHY = {
-    exit_file.LEASE: "no server came back for it in time",
+    exit_file.LEASE: "no server reclaimed it in time",
     exit_file.HARNESS: "its server ended",
     exit_file.WARDEN: "its warden was killed",
     exit_file.KEEPER: "its keeper was killed",
-    exit_file.REQUESTED: "it was told to end",
+    exit_file.REQUESTED: "it was asked to end",
 }
 
 
@@ -119,7 +119,7 @@ async def resolve_lost(row: WorkspaceProcess, registry: ProcessRecords, folder: 
             "ended_at": now(),
             "why": "the machine was restarted"
             if row.boot != boot_id()
-            else "nobody looked after it when it ended",
+            else "it was not supervised when it ended",
         }
     await asyncio.wrap_future(registry.change(row.id, **fields))
 

@@ -121,15 +121,15 @@ class Processes:
             raise Refused("the session has ended", hint="start another session")
         if self._live.running + len(self._starting) >= MOST:
             raise Refused(
-                f"{MOST} processes of this session run already",
+                f"{MOST} processes of this session are already running",
                 hint="`list_processes` shows them; end one with `kill_process`, or wait for one",
             )
         if "\0" in command:
-            raise Refused("a command cannot hold a NUL character", hint="leave it out")
+            raise Refused("a command cannot contain a NUL character", hint="remove it")
         if isinstance(stdin, bytes) and len(stdin) > INPUT_CAP:
             raise Refused(
-                f"{len(stdin)} bytes are too much input for one call",
-                hint="put them into a file, and let the command read it",
+                f"{len(stdin)} bytes exceed the input limit of one call",
+                hint="write them to a file that the command reads",
             )
         task = asyncio.create_task(
             self._start(command, cwd, env, mode, isolation, stdin, protected, owner)
@@ -352,7 +352,7 @@ class Processes:
         if number is None or number == signal.SIGKILL:
             return await self._live.kill(live, why or "it was killed on request")
         if number not in set(signal.valid_signals()) - {0}:
-            raise Refused(f"{number} is no signal", hint="15 asks it to end, 2 interrupts it")
+            raise Refused(f"{number} is not a signal", hint="15 terminates it, 2 interrupts it")
         live.job.signal(number)
         return await self.wait(process, ANSWER_WITHIN)
 
@@ -363,13 +363,13 @@ class Processes:
         answer = await live.job.write(data, eof=eof) if live else "closed"
         if answer == "full":
             raise Refused(
-                f"process {process} does not read its input, and no more of it fits",
-                hint="some of this text may have been taken; look at its output, or kill it",
+                f"process {process} does not read its input, and the pipe is full",
+                hint="part of this text may have been received; check its output, or kill it",
             )
         if answer == "closed":
             raise Refused(
                 f"the input of process {process} is closed",
-                hint="start it with its input left open, if it is to be written to",
+                hint="start it with its input left open to write to it",
             )
         return await self.get(process)
 

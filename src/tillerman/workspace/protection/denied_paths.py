@@ -52,13 +52,13 @@ def find_denied(root: Path, rules: Sequence[Rule], is_denied: Callable[[str], bo
     outside = _outside(root, patterns, beside)
     found, whole = _walk(root, [_folded(one) for one in patterns])
     if not whole:
-        beside.append((", ".join(patterns), f"only the first {MOST_ENTRIES} files were looked at"))
+        beside.append((", ".join(patterns), f"only the first {MOST_ENTRIES} files were checked"))
     denied = [path for path in found if is_denied(f"{root}/{path}")]
     known = tracked(str(root / ".git"), denied)
     hidden: list[str] = []
     for path in denied:
         if known is None or path in known:
-            beside.append((path, "git tracks it, and would show its content anyway"))
+            beside.append((path, "it is tracked by git, which would reveal its content anyway"))
         elif len(hidden) < MOST_HIDDEN:
             hidden.append(f"{root}/{path}")
         else:
@@ -85,11 +85,11 @@ def _outside(root: Path, patterns: Iterable[str], beside: list[tuple[str, str]])
         if not path.startswith("/") or path.startswith(f"{root}/"):
             continue
         if is_pattern(path):
-            beside.append((pattern, "a pattern outside the workspace is not searched for"))
+            beside.append((pattern, "patterns outside the workspace are not searched"))
         elif f"{root}/".startswith(f"{path}/") or f"{home}/".startswith(f"{path}/"):
-            beside.append((pattern, "it holds the workspace, or the home folder"))
+            beside.append((pattern, "it contains the workspace or the home folder"))
         elif any(f"{path}/".startswith(f"{one}/") for one in own):
-            beside.append((pattern, "an agent keeps its own state there"))
+            beside.append((pattern, "an agent stores its state there"))
         elif os.path.lexists(path):
             found.append(path)
     return found

@@ -36,7 +36,7 @@ def file(read: FileText | ImageFile) -> ToolResult:
 
 
 def edit(edited: AppliedEdit) -> ToolResult:
-    what = "created" if edited.created else "changed" if edited.changed else "left as it was"
+    what = "created" if edited.created else "changed" if edited.changed else "unchanged"
     counted = "" if edited.added is None else f" +{edited.added} -{edited.removed},"
     text = f"{edited.path} {what}:{counted} {edited.size} bytes, hash {edited.hash}"
     if edited.diff:
@@ -66,7 +66,7 @@ def tree(listing: DirectoryListing) -> ToolResult:
                 lines.append(f"{path} -> {one.target}")
             case _:
                 others.append(path)
-                lines.append(f"{path}  (no regular file)")
+                lines.append(f"{path}  (not a regular file)")
     if not listing.entries:
         lines.append("(nothing)")
     data: dict[str, Any] = {"path": listing.path, "files": files, "folders": folders}
@@ -78,7 +78,7 @@ def tree(listing: DirectoryListing) -> ToolResult:
 
 
 def matches(found: FileMatches) -> ToolResult:
-    lines = [f"{len(found.matches)} matches, {found.files} files looked into"]
+    lines = [f"{len(found.matches)} matches, {found.files} files searched"]
     for one in found.matches:
         if not one.line:
             lines.append(one.path)
@@ -120,12 +120,12 @@ def removed(done: Removed) -> ToolResult:
     data = msgspec.to_builtins(done)
     diff = Diff(path=done.path, patch=done.diff) if done.diff else None
     if done.stopped:
-        text = f"{done.path} was not deleted whole, {done.entries} entries were: {done.stopped}"
+        text = f"{done.path} was only partly deleted ({done.entries} entries): {done.stopped}"
         return ToolResult(text, data, failed=True)
     inside = f", {done.entries} entries" if done.entries > 1 else ""
     return ToolResult(f"{done.path} deleted ({done.kind}{inside})", data, diff)
 
 
 def made_folder(done: MadeFolder) -> ToolResult:
-    what = "created" if done.created else "was there already"
+    what = "created" if done.created else "already existed"
     return ToolResult(f"{done.path}/ {what}", msgspec.to_builtins(done))

@@ -14,8 +14,8 @@ from tillerman.workspace.processes.output_reader import ends
 LEVELS: Sequence[str] = ("basic", "medium", "high")
 _SETTING = '`isolation = "basic"` under `[workspace]`, or `tillerman mcp serve --isolation basic`'
 _HAS = {
-    "medium": "it has no network, and no files but the workspace's and the system's",
-    "high": "it has a network of its own, and no files but the workspace's and the system's",
+    "medium": "it has no network, and only files of the workspace and the system",
+    "high": "it has an isolated network, and only files of the workspace and the system",
 }
 _READ = 8_000  # bytes of each end of a stream
 _REFUSED = re.compile(
@@ -41,7 +41,7 @@ _REFUSED = re.compile(
 def setting(process: WorkspaceProcess, least: str) -> str:
     """Returns the setting that allows more; `least` is the level that the session requires."""
     if LEVELS.index(process.isolation) > LEVELS.index(least):
-        return f'this call asked for it: `isolation: "{least}"` has more'
+        return f'this call requested it: `isolation: "{least}"` allows more'
     return f"{_SETTING}, allows more"
 
 
@@ -49,7 +49,11 @@ def on_start(process: WorkspaceProcess, least: str) -> list[str]:
     """Returns notes for a background command such as a server: which processes reach its ports."""
     if process.isolation == "basic":
         return []
-    ports = "it cannot listen" if process.isolation == "medium" else "only it reaches its ports"
+    ports = (
+        "it cannot listen"
+        if process.isolation == "medium"
+        else "its ports are not reachable from outside"
+    )
     return [f"at isolation {process.isolation} {ports}; {setting(process, least)}"]
 
 

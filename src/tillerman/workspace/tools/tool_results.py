@@ -43,14 +43,14 @@ def run(process: WorkspaceProcess, folder: Path, secrets: Secrets | None = None)
         if written.size:
             parts.append(f"--- {stream} ---\n{_shown(written, process.id, stream, dropped)}")
     head = status(process) if cut or process.live else _in_short(process)
-    text = "\n".join([head, *(parts or ["it wrote nothing"])])
+    text = "\n".join([head, *(parts or ["no output"])])
     return ToolResult(text, data, failed=process.status not in ("finished", "running"))
 
 
 def began(process: WorkspaceProcess) -> ToolResult:
     text = (
         f"process_id: {process.id}\nstatus: {process.status}\n"
-        f'poll_process(process_id="{process.id}", wait_ms=10000) waits for news of it'
+        f'poll_process(process_id="{process.id}", wait_ms=10000) waits for new output'
     )
     return ToolResult(text, values(process))
 
@@ -66,7 +66,7 @@ def stands(process: WorkspaceProcess, lines: OutputLines | None, stream: str) ->
 
 def page(process: WorkspaceProcess, stream: str, lines: OutputLines) -> ToolResult:
     said = "\n".join(line.text for line in lines.lines)
-    more = f"next_offset: {lines.next}" if lines.more else f"that is all, up to byte {lines.size}"
+    more = f"next_offset: {lines.next}" if lines.more else f"end of output at byte {lines.size}"
     if not lines.lines:
         said = "(nothing)"
     head = f"{stream} of {process.id}, bytes {lines.start} to {lines.next} of {lines.size}; {more}"
@@ -84,9 +84,9 @@ def page(process: WorkspaceProcess, stream: str, lines: OutputLines) -> ToolResu
 
 _ENDED = {
     "end": "searched to the end",
-    "limit": "there may be more: search on from next_offset",
-    "time": "the time was over: search on from next_offset",
-    "slow": "a line took this expression too long and was passed over: search on from next_offset",
+    "limit": "there may be more: continue from next_offset",
+    "time": "timed out: continue from next_offset",
+    "slow": "a line took too long to match and was skipped: continue from next_offset",
 }
 
 
@@ -172,7 +172,7 @@ def _shown(written: OutputEnds, process: str, stream: str, dropped: int) -> str:
             f"reads them]\n{written.tail}"
         )
     if dropped > 0:
-        text += f"\n[{dropped} bytes past the cap of the file were dropped]"
+        text += f"\n[{dropped} bytes over the size limit of the file were dropped]"
     return text.rstrip("\n")
 
 

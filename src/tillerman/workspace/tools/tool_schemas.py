@@ -338,13 +338,13 @@ def read_call(name: str, arguments: Mapping[str, Any]) -> ToolCallArguments:
     """Decodes a call. `Refused` says what is wrong with it."""
     call = CALLS.get(name)
     if call is None:
-        raise Refused(f"there is no tool {name!r}", hint=f"tools: {', '.join(CALLS)}")
+        raise Refused(f"unknown tool {name!r}", hint=f"tools: {', '.join(CALLS)}")
     given = {key: value for key, value in arguments.items() if value is not None}
     try:
         found = msgspec.convert(_cut(given, call), call)
     except msgspec.ValidationError as error:
         fields = ", ".join(field.name for field in msgspec.structs.fields(call))
-        raise Refused(f"{name}: {error}", hint=f"it takes: {fields}") from None
+        raise Refused(f"{name}: {error}", hint=f"arguments: {fields}") from None
     _check_variables(found)
     return found
 
@@ -382,7 +382,7 @@ def _check_variables(call: ToolCallArguments) -> None:
     """Checks variable names: each becomes a word of the command that the policy checks."""
     for name in (call.env or ()) if isinstance(call, ExecuteShell) else ():
         if not (name.isascii() and name.isidentifier()):
-            raise Refused(f"env: {name!r} is no name of a variable", hint="use letters, digits, _")
+            raise Refused(f"env: {name!r} is not a variable name", hint="use letters, digits, _")
 
 
 def description_of(call: type[ToolCallArguments]) -> str:

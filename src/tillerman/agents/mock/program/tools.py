@@ -50,7 +50,7 @@ def touch(tool: str, input: Input) -> dict[str, Any]:
     elif before is not None and input["old"] in before:
         after = before.replace(input["old"], input["new"], 1)
     else:
-        raise ValueError(f"{path}: the text to replace is not there")
+        raise ValueError(f"{path}: the text to replace was not found")
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.write(after)

@@ -48,7 +48,7 @@ def source(call: BuiltinCall) -> EvaluationOutcome:
             state.stdin.text, inside, computed=not state.stdin.certain or call.context.computed
         )
     if is_open(path) or stdin or may_be_device(path, state.directories):
-        doubts = ("commands read from what is not known",)
+        doubts = ("commands read from an unknown source",)
         execution.note(call, "runs", (FileAccess(path, "read"),), doubts)
         if call.context.computed or (path != PROCESS_FILE and not is_open(path)):
             execution.shell.unread(doubts[0])
@@ -57,7 +57,7 @@ def source(call: BuiltinCall) -> EvaluationOutcome:
     index = execution.note(call, "runs", tuple(FileAccess(one, "read") for one in paths))
     for one in paths:
         if is_open(one):
-            execution.shell.unread("commands read from what is not known")
+            execution.shell.unread("commands read from an unknown source")
         execution.source_file(one, state, index)
     return either(state)
 
@@ -109,7 +109,7 @@ def alias(call: BuiltinCall) -> EvaluationOutcome:
             execution.shell.unread("an alias that changes how a line is read")
         else:
             found[match[1]] = match[2]
-    doubts = ("a name is given another meaning",) if defined else ()
+    doubts = ("a name is redefined",) if defined else ()
     execution.note(call, doubts=doubts)
     return either(state.changed(aliases=found))
 
@@ -122,7 +122,7 @@ def command(call: BuiltinCall) -> EvaluationOutcome:
         if word == "--":
             break
         if is_open(word):
-            call.execution.shell.unread("arguments of command that are not known")
+            call.execution.shell.unread("unknown arguments of command")
         if "v" in word or "V" in word:
             call.execution.note(call)
             return either(call.state)
@@ -169,7 +169,7 @@ def execute(call: BuiltinCall) -> EvaluationOutcome:
         if word == "--":
             break
         if is_open(word) or word[1:].strip("cla"):
-            call.execution.shell.unread("arguments of exec that are not known")
+            call.execution.shell.unread("unknown arguments of exec")
         at += word.endswith("a")
     words = call.words[at:]
     if not words:

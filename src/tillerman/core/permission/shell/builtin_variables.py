@@ -34,7 +34,7 @@ def declare(call: BuiltinCall) -> EvaluationOutcome:
             if match[3].startswith("(") and (is_code(match[3]) or is_open(match[3])):
                 execution.shell.unread(f"{name} expands a list once more")
         elif match is None and is_open(word):
-            execution.shell.unread(f"{name} assigns to a name that is not known")
+            execution.shell.unread(f"{name} assigns to an unknown name")
         elif match is None and _NAME.fullmatch(word):
             if "i" in flags:
                 execution.shell.arithmetic.count(word)
@@ -82,7 +82,7 @@ def unset(call: BuiltinCall) -> EvaluationOutcome:
         if word.startswith("-"):
             continue
         if is_open(word):
-            call.execution.shell.unread("unset of a name that is not known")
+            call.execution.shell.unread("unset of an unknown name")
         if word in functions:
             functions[word] = (functions[word][0], False)
         if _NAME.fullmatch(word) and "-f" not in call.words:
@@ -157,7 +157,7 @@ def _unknown(call: BuiltinCall, names: list[str]) -> ShellState:
     for word in names:
         name = word.partition("[")[0]
         if is_open(word):
-            call.execution.shell.unread(f"{call.words[0]} assigns to a name that is not known")
+            call.execution.shell.unread(f"{call.words[0]} assigns to an unknown name")
         elif _NAME.fullmatch(name):
             made_up = call.words[0] != "getopts" and call.state.stdin.text is not None
             state = call.execution.assign(state, name, HOLE, made_up=made_up)

@@ -160,14 +160,14 @@ def _hash(call: BuiltinCall) -> EvaluationOutcome:
     if any("p" in word or is_open(word) for word in call.words[1:] if word[:1] != "/"):
         flags = [word for word in call.words[1:] if word.startswith("-") or is_open(word)]
         if any("p" in flag or is_open(flag) for flag in flags):
-            call.execution.shell.unread("hash changes what programs are")
+            call.execution.shell.unread("hash changes which program runs")
     return either(call.state)
 
 
 def _enable(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
     if any(word not in _LISTS for word in call.words[1:]):
-        call.execution.shell.unread("enable changes what commands are")
+        call.execution.shell.unread("enable changes which command runs")
     return either(call.state)
 
 

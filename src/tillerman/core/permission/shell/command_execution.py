@@ -131,7 +131,7 @@ class CommandExecution(ProgramExecution):
             return EvaluationOutcome(found, None)
         running = redirect(self.shell, node.redirections, before) if node.redirections else before
         if expansion.unsure:
-            running = running.doubted("arguments of the shell that are not known")
+            running = running.doubted("unknown arguments of the shell")
         outcome = self._prefixed(words, running, assigned, computed, first_computed, span, declared)
         if not node.redirections:
             return outcome
@@ -344,11 +344,11 @@ class CommandExecution(ProgramExecution):
             made_up = made_up and HOLE in plain
             self.shell.arithmetic.assign(name, plain, made_up=made_up)
         if is_lookup_table(name) and not prefix:
-            self.shell.unread(f"{name} changes what commands are")
+            self.shell.unread(f"{name} changes which command runs")
         elif is_prompt(name) and text:
             self.script(text, state.lost())
             if is_open(text) or _CODE.search(text):
-                self.shell.unread(f"{name} holds what the shell itself runs")
+                self.shell.unread(f"{name} contains commands that the shell runs")
         elif name in STARTING and is_code(text):
             self.shell.unread(f"{name} is expanded by the shells that are started")
         elif name == "HISTFILE":
@@ -366,7 +366,7 @@ class CommandExecution(ProgramExecution):
         elif name == "path" and isinstance(value, tuple):
             name = "PATH"  # zsh
         if not prefix and steers(name):
-            reason = f"{name} changes what programs are or do"
+            reason = f"{name} changes which program runs, or what it does"
             changes["doubts"] = tuple(dict.fromkeys((*state.doubts, reason)))
         elif not prefix and configures(name):
             changes["environment"] = tuple(dict.fromkeys((*state.environment, f"{name}={text}")))
@@ -441,7 +441,9 @@ def _restored(
     if not stays:
         return restored
     doubts = tuple(
-        f"{name} changes what programs are or do" for name, _ in assigned if steers(name)
+        f"{name} changes which program runs, or what it does"
+        for name, _ in assigned
+        if steers(name)
     )
     kept = found.doubted(*doubts) if doubts else found
     return join(restored, kept)

@@ -178,7 +178,7 @@ class ProgramExecution:
             self._reads_first(call, state, index)
             return True
         if call.script is None:
-            doubt = call.doubts or ("a shell that runs what it is given",)
+            doubt = call.doubts or ("a shell that runs its input",)
             found = describe(words, NO_STDIN)
             plain = replace(found, runs=(), effect="runs", doubts=doubt)
             index = self.add(words, plain, state, context)
@@ -234,7 +234,7 @@ class ProgramExecution:
             if is_code(file):
                 self.shell.unread("a shell that expands the name of the file it reads first")
             if is_open(file) or may_be_device(file, state.directories):
-                self.shell.unread("a shell that first reads commands which are not known")
+                self.shell.unread("a shell that first reads unknown commands")
             self.findings.access(FileAccess(file, "read", directories=state.directories))
             self._runs_file(file, state, index, in_shell=False)
 
@@ -309,7 +309,7 @@ class ProgramExecution:
             text = " ".join((joined(prefix), text))
             effect = "runs" if not builtin else effect
         if _hides_subcommand(words):
-            doubts = (*doubts, f"options of {words[0]} that are not known")
+            doubts = (*doubts, f"unknown options of {words[0]}")
         if is_open(words[0]) and not doubts:
             doubts = ("the program is only known at run time",)
         others = (*others, *shell.readings)

@@ -16,7 +16,7 @@ from tillerman.core.permission.shell.program_execution import CommandContext
 from tillerman.core.permission.shell.shell_state import ShellState
 
 LONGEST = 100_000
-FAULT = "the reader failed"
+FAULT = "the parser failed"
 _ODD = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"})
 _FINE = frozenset(" \t\n")
 
@@ -27,7 +27,7 @@ def read(line: str, start: str = "") -> ParsedScript:
     `start` is the absolute path of its working directory, if known.
     """
     odd = _odd(line)
-    reasons = [f"a character that is not what it looks like: {odd!a}"] if odd else []
+    reasons = [f"a misleading character: {odd!a}"] if odd else []
     if len(line) > LONGEST:
         reasons.append(f"longer than {LONGEST} characters")
     text = line[:LONGEST]
@@ -46,7 +46,7 @@ def read_words(words: Sequence[str]) -> ParsedScript:
     findings = Findings()
     odd = _odd("".join(words))
     if odd or "\0" in "".join(words):
-        findings.unread(f"a character that is not what it looks like: {odd or chr(0)!a}")
+        findings.unread(f"a misleading character: {odd or chr(0)!a}")
     shell = Evaluator("bash", findings)
     if words:
         _guarded(

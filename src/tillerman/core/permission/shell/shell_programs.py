@@ -54,23 +54,23 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
         word = words[at]
         at += 1
         if is_open(word):
-            return ShellCall(doubts=("options of a shell that are not known",))
+            return ShellCall(doubts=("unknown options of a shell",))
         if word.startswith("--") or word.lstrip("-") in _LONG:
             if word.lstrip("-") in ("rcfile", "init-file"):
                 first += words[at : at + 1]
                 at += 1
                 doubts.append("a shell that reads a file first")
             elif word.lstrip("-") not in _LONG:
-                return ShellCall(doubts=("an option of a shell that is not known",))
+                return ShellCall(doubts=("an unknown option of a shell",))
             continue
         letters += word[1:]
         takes = word.count("o") + word.count("O")
         if (takes and (takes > 1 or word[-1] not in "oO")) or (word[0] == "+" and "c" in word):
-            doubts.append("options of a shell that shells read in different ways")
+            doubts.append("options that shells interpret differently")
         names.update(words[at : at + takes])
         at += takes
     if any(map(is_open, names)):
-        doubts.append("options of a shell that are not known")
+        doubts.append("unknown options of a shell")
         names |= {"dotglob", "extglob", "globstar"}
     if "i" in letters or "l" in letters:
         names.add("expand_aliases")
@@ -86,7 +86,7 @@ def shell_call(words: list[str], state: ShellState) -> ShellCall:
         startup=_startup_files(words, letters, state),
     )
     if posixpath.basename(words[0]) == "fish":
-        found = found._replace(doubts=(*found.doubts, "fish reads commands in its own way"))
+        found = found._replace(doubts=(*found.doubts, "fish has its own syntax"))
     if "c" in letters:
         if not rest:
             return found._replace(doubts=("a shell without its -c",))
@@ -118,18 +118,18 @@ def _value(state: ShellState, name: str) -> str:
 def _file(rest: list[str], found: ShellCall, state: ShellState) -> ShellCall:
     path = rest[0]
     if is_open(path):
-        return found._replace(doubts=(*found.doubts, "a shell that runs what is not known"))
+        return found._replace(doubts=(*found.doubts, "a shell that runs unknown commands"))
     if is_stdin(path, state.directories):
         return _stdin(found._replace(positional=_arguments(rest[1:])), state)
     if may_be_device(path, state.directories):
-        return found._replace(doubts=(*found.doubts, "a shell that runs what it is given"))
+        return found._replace(doubts=(*found.doubts, "a shell that runs its input"))
     return found._replace(file=path)
 
 
 def _stdin(found: ShellCall, state: ShellState) -> ShellCall:
     text = state.stdin.text
     if text is None:
-        return found._replace(doubts=(*found.doubts, "a shell that runs what it is given"))
+        return found._replace(doubts=(*found.doubts, "a shell that runs its input"))
     doubts = found.doubts
     if not state.stdin.certain:
         doubts = (*doubts, "commands computed at run time")

@@ -39,7 +39,9 @@ async def agents(management: AgentAdmin, config: Config, patience: float) -> lis
         findings += _beside(one, node)
     if absent:
         text = f"not installed: {', '.join(absent)}"
-        findings.append(Finding("agents", "note", text, "`tillerman agents` tells how"))
+        findings.append(
+            Finding("agents", "note", text, "`tillerman agents` shows how to install them")
+        )
     return findings
 
 
@@ -47,7 +49,7 @@ def _finding(one: AgentStatus, needed: bool) -> Finding:
     """Level bad if the agent is configured and none of the configured agents works."""
     parts = [f"{one.name}: {state(one)}"]
     if one.installed and one.installed.path:
-        parts.append(f"{one.installed.version or 'of unknown version'} at {one.installed.path}")
+        parts.append(f"{one.installed.version or 'unknown version'} at {one.installed.path}")
     if who := signed_in(one):
         parts.append(f"signed in {who}")
     if one.problem:
@@ -62,23 +64,23 @@ def _mend(one: AgentStatus) -> str:
         return one.install
     if one.account and not one.account.signed_in:
         return one.account.hint
-    again = f"; to install it again: {one.install}" if one.install else ""
+    again = f"; to reinstall it: {one.install}" if one.install else ""
     path = one.installed and one.installed.path
-    return f"see what `{path or one.name} --version` says{again}"
+    return f"check the output of `{path or one.name} --version`{again}"
 
 
 def _beside(one: AgentStatus, node: str | None) -> Iterator[Finding]:
     if one.notice:
-        step = "tillerman works with it as far as it has not changed; report what does not"
+        step = "it may work; report any problems"
         newer = one.installed and standing(one.tested, one.installed.version) == "newer"
-        mend = step if newer else f"newer ones were tested ({tested(one)}): {one.install}"
+        mend = step if newer else f"update to a tested version ({tested(one)}): {one.install}"
         yield Finding("agents", "note", one.notice, mend)
     needs = _engine(one)
     if needs and node is None:
-        text = f"{one.name} needs Node {needs}, and there is no `node` on PATH"
+        text = f"{one.name} requires Node {needs}, but there is no `node` on PATH"
         yield Finding("agents", "note", text, f"install Node {needs} or newer")
     elif needs and node and standing((needs, "9999"), node) == "older":
-        text = f"{one.name} needs Node {needs}, and `node` is {node}"
+        text = f"{one.name} requires Node {needs}, but `node` is {node}"
         yield Finding("agents", "note", text, f"install Node {needs} or newer")
 
 
@@ -105,14 +107,14 @@ def _engine(one: AgentStatus) -> str | None:
 async def environment(management: AgentAdmin) -> list[Finding]:
     """Lists variable names only, never values."""
     usual = child_environment(dict.fromkeys(os.environ, ""), (), ()).variables
-    findings = [Finding("environment", "ok", f"every agent gets: {_listed(usual)}")]
+    findings = [Finding("environment", "ok", f"passed to every agent: {_listed(usual)}")]
     for name in management.names():
         try:
             agent = management.agent(name)
         except Exception:  # reported by the check of agents
             continue
         if own := management.environment(agent).keys() - usual.keys():
-            findings.append(Finding("environment", "ok", f"{name} also gets: {_listed(own)}"))
+            findings.append(Finding("environment", "ok", f"also passed to {name}: {_listed(own)}"))
     return findings
 
 

@@ -16,7 +16,7 @@ from tillerman.surfaces.rendering import formatting
 CHECKED_BY_ITSELF = 256 * 10**6  # bytes; a larger store is verified only with --full
 SCARCE = 10**9  # bytes of free disk space
 LARGE = 10**9  # bytes of files per folder
-ELSEWHERE = "make it writable, or set TILLERMAN_HOME to a folder that is"
+ELSEWHERE = "make it writable, or set TILLERMAN_HOME to a writable folder"
 
 
 def store(paths: Paths, full: bool) -> Iterator[Finding]:
@@ -25,13 +25,13 @@ def store(paths: Paths, full: bool) -> Iterator[Finding]:
     yield Finding("store", "ok", f"SQLite {apsw.sqlite_lib_version()}")
     if not paths.store.exists():
         if reason := unwritable(paths.store):
-            yield Finding("store", "bad", f"{paths.store} cannot be made: {reason}", ELSEWHERE)
+            yield Finding("store", "bad", f"{paths.store} cannot be created: {reason}", ELSEWHERE)
         else:
-            yield Finding("store", "ok", f"{paths.store}: not there yet")
+            yield Finding("store", "ok", f"{paths.store}: not created yet")
         return
     try:
         if reason := unwritable(paths.store):
-            yield Finding("store", "bad", f"{paths.store} cannot be written: {reason}", ELSEWHERE)
+            yield Finding("store", "bad", f"{paths.store} is not writable: {reason}", ELSEWHERE)
         yield _health(paths.store, full)
     except TillermanError as error:
         yield Finding("store", "bad", error.message, error.hint)
@@ -46,11 +46,11 @@ def _health(path: Path, full: bool) -> Finding:
         sessions = database.query("SELECT count(*) FROM sessions")[0][0]
         text = f"{path}: {formatting.size(size)}, {sessions} sessions"
         if not full and size > CHECKED_BY_ITSELF:
-            return Finding("store", "ok", f"{text}, not read as a whole (--full does)")
+            return Finding("store", "ok", f"{text}, not fully checked (use --full)")
         if fault := database.check():
-            mend = "the next start saves the rest"
+            mend = "the next start recovers the readable part"
             return Finding("store", "bad", f"{text}, damaged: {fault}", mend)
-        return Finding("store", "ok", f"{text}, whole")
+        return Finding("store", "ok", f"{text}, intact")
     finally:
         database.close()
 
@@ -62,22 +62,22 @@ def leftovers(paths: Paths) -> Iterator[Finding]:
     for folder in dict.fromkeys((paths.state, paths.cache, paths.sockets)):
         yield from _folder(folder)
         if reason := unwritable(folder):
-            yield Finding("files", "bad", f"{folder} cannot be written: {reason}", ELSEWHERE)
+            yield Finding("files", "bad", f"{folder} is not writable: {reason}", ELSEWHERE)
     yield _space(paths.state)
     swept = sweep(paths.spawns)
     if killed := [pid for one in swept for pid in one.killed]:
-        text = f"ended {len(killed)} processes that sessions had left: {_listed(killed)}"
+        text = f"ended {len(killed)} leftover processes of earlier sessions: {_listed(killed)}"
         yield Finding("files", "note", text)
     if left := [pid for one in swept for pid in one.left]:
-        text = f"processes of earlier sessions would not end: {_listed(left)}"
+        text = f"processes of earlier sessions could not be ended: {_listed(left)}"
         yield Finding("files", "bad", text, f"kill -9 {_listed(left)}, as their owner")
     if not swept:
-        yield Finding("files", "ok", "no processes left by earlier sessions")
+        yield Finding("files", "ok", "no leftover processes of earlier sessions")
     yield from _orphans(paths)
     for folder in (paths.spill, paths.logs, paths.worktrees):
         if (size := _size(folder)) > LARGE:
-            mend = f"look through {folder}, and delete what you do not need"
-            yield Finding("files", "note", f"{folder} takes {formatting.size(size)}", mend)
+            mend = f"delete what you do not need from {folder}"
+            yield Finding("files", "note", f"{folder} uses {formatting.size(size)}", mend)
 
 
 def unwritable(path: Path) -> str:
@@ -90,7 +90,7 @@ def unwritable(path: Path) -> str:
         return ""
     if os.statvfs(there).f_flag & os.ST_RDONLY:
         return f"{there} is on a read-only file system"
-    return f"you may not write to {there}"
+    return f"no write permission for {there}"
 
 
 def _folder(folder: Path) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ def _folder(folder: Path) -> Iterator[Finding]:
     except FileNotFoundError:
         return
     if stat.S_IMODE(mode) & 0o077 and folder.name != "cache":
-        text = f"{folder} is open to others (mode {stat.S_IMODE(mode):o})"
+        text = f"{folder} is accessible to other users (mode {stat.S_IMODE(mode):o})"
         yield Finding("files", "note", text, f"chmod 700 {folder}")
 
 
@@ -110,7 +110,9 @@ def _space(folder: Path) -> Finding:
     text = f"{formatting.size(free)} free at {there}"
     if free > SCARCE:
         return Finding("files", "ok", text)
-    return Finding("files", "note", text, "make room: an agent is held back when the disk is full")
+    return Finding(
+        "files", "note", text, "free some space: agents are paused while the disk is full"
+    )
 
 
 def _orphans(paths: Paths) -> Iterator[Finding]:
@@ -126,7 +128,7 @@ def _orphans(paths: Paths) -> Iterator[Finding]:
         database.close()
     if lost := [folder for folder in paths.spill.iterdir() if folder.name not in known]:
         size = formatting.size(sum(map(_size, lost)))
-        text = f"{len(lost)} folders of sessions that are gone, {size}, in {paths.spill}"
+        text = f"{len(lost)} folders of deleted sessions, {size}, in {paths.spill}"
         yield Finding("files", "note", text, f"rm -r {' '.join(map(str, lost[:5]))}")
 
 
@@ -153,13 +155,13 @@ def config(paths: Paths) -> Iterator[Finding]:
     try:
         for file in files(paths, Path.cwd()):
             state = f", {file.trust}" if file.trust else ""
-            there = "" if file.exists else ", not there"
+            there = "" if file.exists else ", missing"
             untrusted = file.trust in ("untrusted", "changed")
-            mend = "read it, then: tillerman trust" if untrusted else ""
+            mend = "review it, then run: tillerman trust" if untrusted else ""
             text = f"{file.path} ({file.layer}{state}{there})"
             yield Finding("config", "note" if untrusted else "ok", text, mend)
         for held in load(Path.cwd(), paths=paths).withheld:
-            text = f"{held.key} does not count: {held.why}"
+            text = f"{held.key} is ignored: {held.why}"
             yield Finding("config", "note", text, "tillerman trust")
     except TillermanError as error:
         yield Finding("config", "bad", error.message, error.hint)

@@ -12,9 +12,9 @@ from tillerman.config import Config
 from tillerman.surfaces.cli.checks.finding import Finding
 
 _HOLDS = {
-    "basic": "clean environment, all of its processes end with it",
+    "basic": "clean environment; all processes end with the command",
     "medium": "no file, process or network outside the workspace (Landlock, seccomp)",
-    "high": "a machine of its own, read-only but for the workspace (bubblewrap)",
+    "high": "a read-only container except for the workspace (bubblewrap)",
 }
 _PROBE = 5.0  # seconds; timeout of `--version` commands
 
@@ -27,15 +27,15 @@ async def programs() -> list[Finding]:
     if git := shutil.which("git"):
         found.append(Finding("program", "ok", f"git at {git}"))
     else:
-        lost = "no git: changed files are found slowly, and there are no worktrees"
+        lost = "no git: detecting changed files is slow, and worktrees are not available"
         found.append(Finding("program", "note", lost, "install git"))
     if (node := shutil.which("node")) is None:
-        text = "no Node, which agents installed with npm need"
+        text = "no Node, which agents installed with npm require"
         found.append(Finding("program", "note", text, "install Node 22 or newer"))
     elif version := await node_version() or "":
         found.append(Finding("program", "ok", f"Node {version} at {node}"))
     else:
-        text = f"{node} does not say its version"
+        text = f"{node} does not report its version"
         found.append(Finding("program", "note", text, "install Node 22 or newer"))
     return found
 
@@ -55,7 +55,7 @@ async def supervision(config: Config) -> list[Finding]:
     taken = wanted if wanted != "auto" else next(iter(usable), None)
     found = []
     for level, reason in levels.items():
-        used = f" (taken, by supervision = {wanted!r})" if level == taken else ""
+        used = f" (used, supervision = {wanted!r})" if level == taken else ""
         if reason is None:
             found.append(Finding("supervision", "ok", f"{level}{used}"))
         elif level == taken:
@@ -64,8 +64,8 @@ async def supervision(config: Config) -> list[Finding]:
         else:
             found.append(Finding("supervision", "note", f"{level}: {reason}"))
     if taken is None:
-        text = "no level works: nothing would end an agent's programs for sure"
-        found.append(Finding("supervision", "bad", text, "the reasons are above"))
+        text = "no level works: an agent's processes could not be terminated reliably"
+        found.append(Finding("supervision", "bad", text, "see the reasons above"))
     return found
 
 

@@ -74,7 +74,7 @@ def cells(one: AgentStatus) -> tuple[str, ...]:
 def _account_of(one: AgentStatus, style: Style) -> Iterator[str]:
     yield f"{style('bold', one.name)}  {clean(one.title)}, {state(one)}"
     if one.installed and one.installed.path:
-        yield f"  {one.installed.version or 'some version'} at {clean(one.installed.path)}"
+        yield f"  {one.installed.version or 'unknown version'} at {clean(one.installed.path)}"
     if one.tested:
         yield f"  tested with {tested(one)}"
     if who := signed_in(one):

@@ -65,7 +65,7 @@ def path(options: Namespace) -> int:
         say_json([file._asdict() | {"path": str(file.path)} for file in files])
         return 0
     for file in files:
-        notes = [file.layer, file.trust or "", "" if file.exists else "not there"]
+        notes = [file.layer, file.trust or "", "" if file.exists else "missing"]
         say(f"{clean(str(file.path))}  ({', '.join(filter(None, notes))})")
     return 0
 
@@ -84,14 +84,14 @@ def trust(options: Namespace) -> int:
     if folder is None:
         raise ConfigError(f"{project} has no .tillerman/ to trust")
     if trusting.trust_state(paths, folder) == "trusted":
-        say(f"{clean(str(folder.path))} is trusted already")
+        say(f"{clean(str(folder.path))} is already trusted")
         return 0
     if not options.yes:
         _present(folder)
-        if not confirmed(f"trust {folder.path}, as it is now?"):
-            raise UsageError("nothing was trusted", hint="--yes trusts without asking")
+        if not confirmed(f"trust {folder.path} with its current content?"):
+            raise UsageError("nothing was trusted", hint="--yes trusts without confirmation")
     trusting.trust(paths, folder)
-    say(f"{clean(str(folder.path))} is trusted, as it is now")
+    say(f"{clean(str(folder.path))} is trusted with its current content")
     return 0
 
 
@@ -108,4 +108,4 @@ def _present(folder: ProjectFolder) -> None:
 def _warn_withheld(config: Config, key: str | None = None) -> None:
     for held in config.withheld:
         if key in (None, held.key):
-            warn(f"{held.key} of this project does not count: {held.why}", hint="`tillerman trust`")
+            warn(f"{held.key} of this project is ignored: {held.why}", hint="`tillerman trust`")

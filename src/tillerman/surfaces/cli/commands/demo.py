@@ -56,7 +56,7 @@ async def _demo(options: Namespace, folder: Path) -> int:
         say("", style("bold", "2. It is stored"), style("dim", "tillerman sessions list"), "")
         say(_list(harness, folder, style))
 
-        say("", style("bold", "3. It can be played back"))
+        say("", style("bold", "3. It can be replayed"))
         say(style("dim", f'tillerman run -a replay:{first.id} "again"'), "")
         second = await harness.start(
             f"replay:{first.id}",
@@ -67,9 +67,9 @@ async def _demo(options: Namespace, folder: Path) -> int:
         again = await _turn(options, second, scene, keyboard=False)
     say(
         "",
-        "Now with an agent of yours: "
+        "Next, try your own agents: "
         + style("bold", "tillerman doctor")
-        + " tells which are ready.",
+        + " shows which are ready.",
     )
     return code or again
 
@@ -122,7 +122,7 @@ class Helper:
 
         await asyncio.sleep(self._patience)
         with suppress(RequestNotOpen):  # answered by the policy or the user before
-            self._session.answer(request.request_id, Answer("allow"), surface="the demo")
+            self._session.answer(request.request_id, Answer("allow"), surface="demo")
 
 
 def _list(harness: Harness, folder: Path, style: Style) -> str:

@@ -67,7 +67,7 @@ def _print(findings: list[Finding], style: Style) -> None:
             last = finding.about
         say(f"  {marks[finding.level]} {_flat(finding.text)}")
         if finding.mend:
-            say(f"    {style('dim', 'to mend it:')} {_flat(finding.mend)}")
+            say(f"    {style('dim', 'fix:')} {_flat(finding.mend)}")
 
 
 def _flat(text: str) -> str:

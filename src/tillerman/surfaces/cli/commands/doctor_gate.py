@@ -30,19 +30,15 @@ def gate(options: Namespace) -> int:
     if options.json:
         say_json(proofs)
     elif not proofs:
-        say("no agent is installed that has a gate; `tillerman agents` tells how to install one")
+        say("no installed agent has a gate; `tillerman agents` shows how to install one")
     else:
         style = Style(colored(options, sys.stdout))
         say(table([_cells(proof, style) for proof in proofs], HEAD, style, width()))
         say(*(style("dim", line) for line in _notes(proofs)))
         for name, classes in short.items():
             if classes:
-                text = f"{name} asks before fewer calls than it should: {', '.join(classes)}"
-                say(
-                    style(
-                        "red", f"{text}; use a version that was tested (`tillerman agents {name}`)"
-                    )
-                )
+                text = f"{name} does not ask before all calls it declares: {', '.join(classes)}"
+                say(style("red", f"{text}; use a tested version (`tillerman agents {name}`)"))
     return 1 if any(short.values()) else 0
 
 
@@ -58,7 +54,7 @@ async def _proofs(management: AgentAdmin, wanted: str) -> list[GateReport]:
         raise AgentNotInstalled(wanted, binary=agent.info.binary or wanted, hint=agent.info.install)
     here = {one.name: one for one in found if one.installed and one.installed.path}
     if wanted and not here and not failed:
-        raise UsageError(f"{wanted} has no program of its own whose gate could be tried")
+        raise UsageError(f"{wanted} has no separate program to probe")
 
     async def prove_one(name: str) -> GateReport:
         installed = here[name].installed
@@ -99,10 +95,10 @@ def _cells(proof: GateReport, style: Style) -> tuple[str, ...]:
 
 
 def _notes(proofs: Iterable[GateReport]) -> Iterator[str]:
-    yield "enforced: each call waits for an answer, and a denial holds. advisory: not each does,"
-    yield "or the agent's own rules hold it back. none: calls run unasked. –: it has no such tool."
+    yield "enforced: every call waits for approval, and a denied call never runs. advisory: not"
+    yield "true of every call. none: calls run without approval. –: the agent has no such tool."
     for proof in proofs:
         if proof.problem:
-            yield f"{proof.agent}: not tried: {proof.problem}"
+            yield f"{proof.agent}: not probed: {proof.problem}"
         for call, why in proof.found.items():
             yield f"{proof.agent}, {call}: {' '.join(why.split())[:160]}"

@@ -11,7 +11,7 @@ from tillerman.surfaces.cli.commands.run import watch_session
 from tillerman.surfaces.cli.parsing import run_options
 from tillerman.surfaces.cli.views import follow
 
-GO_ON = "Go on with the task."
+GO_ON = "Continue with the task."
 
 
 def handoff(options: Namespace) -> int:

@@ -28,7 +28,7 @@ def hook(options: Namespace) -> int:
     try:
         answer = _answer(options)
     except Exception as error:
-        answer = refusal(f"the policy could not be asked: {getattr(error, 'message', error)}")
+        answer = refusal(f"the policy could not be evaluated: {getattr(error, 'message', error)}")
     sys.stderr.buffer.write(answer.stderr)
     sys.stderr.flush()
     sys.stdout.buffer.write(answer.stdout)
@@ -55,7 +55,7 @@ def _policy(project: Path, *, astray: bool) -> Policy:
     config = load(project)
     tightening = config.tightening
     if astray:
-        outside = Rule("hook.outside", "ask", "the agent works outside of the project")
+        outside = Rule("hook.outside", "ask", "the agent works outside the project")
         tightening = (*tightening, outside)
     policy = Policy.preset(config.approve, rules=config.rules, tightening=tightening)
     return policy.remembering(ProjectRules.of(config.paths, project).rules())

@@ -24,16 +24,16 @@ from tillerman.surfaces.cli.views.output import colored, say, say_json, table, w
 from tillerman.surfaces.rendering.ansi_style import Style
 
 _UNDONE: dict[Outcome, str] = {
-    "restored": "is what it was",
-    "edited": "keeps your changes, without the hooks of tillerman",
-    "gone": "is not there any more",
+    "restored": "was restored",
+    "edited": "keeps your changes; only tillerman's hooks were removed",
+    "gone": "no longer exists",
 }
 
 
 def install(options: Namespace) -> int:
     if not options.agents:
         raise UsageError(
-            "no agent is named", hint=f"those with hooks: {', '.join(agents_with_hooks())}"
+            "no agent given", hint=f"those with hooks: {', '.join(agents_with_hooks())}"
         )
     journal, project = _journal(), _project()
     for agent in options.agents:
@@ -43,10 +43,10 @@ def install(options: Namespace) -> int:
         put_in(hooks, journal)
         say(f"{agent}: {clean(str(hooks.file))} asks tillerman before each call")
         for file in switched_off(agent, project):
-            warn(f"{file} turns all hooks off: {agent} will not ask tillerman")
+            warn(f"{file} disables all hooks: {agent} will not ask tillerman")
         if trust := load(agent).PLACE.trust:
             say(f"  {trust}")
-    say("What is asked goes by your policy: `tillerman policy explain` tells what it says.")
+    say("Your policy decides; `tillerman policy explain` shows its decisions.")
     return 0
 
 
@@ -60,14 +60,14 @@ def remove(options: Namespace) -> int:
             say(f"{agent}: {clean(str(file))} {_UNDONE[outcome]}")
             done += 1
     if not done:
-        say("There are no hooks of tillerman here.")
+        say("tillerman has no hooks here.")
     return 0
 
 
 def status(options: Namespace) -> int:
     journal = _journal()
     for file, outcome in mend(journal).items():
-        warn(f"{file} still had hooks of a tillerman that was killed; it {_UNDONE[outcome]}")
+        warn(f"{file} still had hooks of a killed tillerman; it {_UNDONE[outcome]}")
     rows = [
         status_of(planned(agent, _project(), scope), scope, journal)
         for agent, scope in _chosen(options)
@@ -77,7 +77,7 @@ def status(options: Namespace) -> int:
         return 0
     shown = [row for row in rows if row.state != "absent" or row.others or row.problem]
     if not shown:
-        say("There are no hooks here, of tillerman or of anybody else.")
+        say("There are no hooks here.")
         return 0
     style = Style(colored(options, sys.stdout))
     cells = [
@@ -94,7 +94,7 @@ def _notes(row: HookStatus) -> str:
     notes = [
         row.problem,
         f"missing: {', '.join(row.missing)}" if row.missing else "",
-        f"{others} of others" if others else "",
+        f"{others} by others" if others else "",
     ]
     return "; ".join(filter(None, notes)) or "-"
 

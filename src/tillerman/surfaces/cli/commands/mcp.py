@@ -46,7 +46,7 @@ async def _list(options: Namespace) -> int:
         say_json(found)
     elif not any(found.values()):
         who = f"{options.agent} has no" if options.agent else "no agent has an"
-        say(f"{who} MCP server: `tillerman mcp add NAME -- COMMAND` gives it one")
+        say(f"{who} MCP server: `tillerman mcp add NAME -- COMMAND` adds one")
     else:
         say(table(tables.servers(found), tables.SERVERS, _style(options), width()))
     return 0
@@ -78,7 +78,7 @@ async def tools(management: AgentAdmin, agent: str, options: Namespace) -> int:
     if options.json:
         say_json(found)
     elif not found:
-        say(f"{options.server} offers no tools")
+        say(f"{options.server} has no tools")
     else:
         say(table(tables.tools(found), tables.TOOLS, _style(options), width(), wrap=True))
     return 0
@@ -90,18 +90,18 @@ async def add(management: AgentAdmin, agent: str, options: Namespace) -> int:
     try:
         await management.mcp_add(agent, options.server, config, openly=options.yes)
     except SecretInArguments as error:
-        if not confirmed(f"{error.message}, for a moment. Go on?"):
-            error.hint = "--yes does it all the same; or add it by hand"
+        if not confirmed(f"{error.message} for a moment. Continue?"):
+            error.hint = "use --yes to continue anyway, or add it by hand"
             raise
         await management.mcp_add(agent, options.server, config, openly=True)
-    say(f"{agent} has the MCP server {options.server}")
+    say(f"added MCP server {options.server} to {agent}")
     return 0
 
 
 @_command
 async def remove(management: AgentAdmin, agent: str, options: Namespace) -> int:
     await management.mcp_remove(agent, options.server)
-    say(f"{agent} has no MCP server {options.server} any more")
+    say(f"removed MCP server {options.server} from {agent}")
     return 0
 
 
@@ -126,7 +126,7 @@ def _config(options: Namespace) -> dict[str, Any]:
     given = [bool(options.words), bool(options.url), options.config is not None]
     if sum(given) != 1:
         raise UsageError(
-            "a server is a command, a --url or a --config, one of them",
+            "give exactly one of a command, --url or --config",
             hint="tillerman mcp add NAME -- COMMAND ARG …",
         )
     if options.config is not None:
@@ -136,7 +136,7 @@ def _config(options: Namespace) -> dict[str, Any]:
         headers = dict(map(_header, options.header))
         return {"type": kind, "url": options.url} | ({"headers": headers} if headers else {})
     if options.header or options.sse:
-        raise UsageError("--header and --sse go with --url")
+        raise UsageError("--header and --sse require --url")
     command, *args = options.words
     env = dict(map(_variable, options.env))
     return {"command": command, "args": args} | ({"env": env} if env else {})
@@ -153,14 +153,14 @@ def _variable(word: str) -> tuple[str, str]:
     """`NAME` alone reads the value from the environment, to keep it out of the shell history."""
     name, equals, value = word.partition("=")
     if not equals and name not in os.environ:
-        raise UsageError(f"--env {name}: no such variable here", hint="--env NAME=VALUE")
+        raise UsageError(f"--env {name}: variable not set", hint="--env NAME=VALUE")
     return name, value if equals else os.environ[name]
 
 
 def _header(word: str) -> tuple[str, str]:
     name, colon, value = word.partition(":")
     if not (colon and name.strip() and value.strip()):
-        raise UsageError(f"--header {word!r} is no header", hint="--header 'NAME: VALUE'")
+        raise UsageError(f"--header {word!r} is not a header", hint="--header 'NAME: VALUE'")
     return name.strip(), value.strip()
 
 

@@ -55,7 +55,9 @@ async def _work(options: Namespace, harness: Harness, session: Session) -> None:
     if options.http is None:
         server = workspace_server(session.bench, asks=True)
         if sys.stdin.isatty():
-            _say(f"session {session.id}: waits for an MCP client on standard input; Ctrl-C ends it")
+            _say(
+                f"session {session.id}: waiting for an MCP client on standard input; Ctrl-C to exit"
+            )
         direct = DirectCalls(session.bench, asks=True)
         await serve_lines(server, *await standard_streams(), direct)
         return
@@ -68,7 +70,7 @@ async def _work(options: Namespace, harness: Harness, session: Session) -> None:
     files |= {name: folder / "mcp-tokens" / name for name in options.client}
     tokens = {name: token(file) for name, file in files.items()}
     port = listener.getsockname()[1]
-    _say(f"session {session.id}: http://127.0.0.1:{port}{PATH}, its token is in {files.pop('')}")
+    _say(f"session {session.id}: http://127.0.0.1:{port}{PATH}, token in {files.pop('')}")
     for name, file in files.items():
         _say(f"the token of {name} is in {file}")
     clients = Clients()
@@ -85,8 +87,8 @@ def _refuse_files() -> None:
         mode = os.fstat(number).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)):
             raise UsageError(
-                f"standard {name} is neither a pipe nor a terminal: no client can be there",
-                hint="let an MCP client start `tillerman mcp serve`, or serve it over --http PORT",
+                f"standard {name} is neither a pipe nor a terminal: no client can be connected",
+                hint="start `tillerman mcp serve` from an MCP client, or use --http PORT",
             )
 
 

@@ -33,7 +33,7 @@ def check(options: Namespace) -> int:
         say_json([_rule(rule) for rule in (*tighter, *rules)])
         return 0
     if not rules and not tighter:
-        say("no rules" + (f" in {options.file}" if options.file else ": presets alone decide"))
+        say("no rules" + (f" in {options.file}" if options.file else ": only presets apply"))
         return 0
     rows = policy_tables.rows((*tighter, *rules), policy_explain.notes(rules, tighter))
     style = Style(colored(options, sys.stdout))
@@ -86,7 +86,7 @@ def test(options: Namespace) -> int:
             head = ("CASE", "EXPECTED", "DECIDED", "CALL")
             say(table(cells, head, style, width()))
         cases = f"{count} cases" if count != 1 else "1 case"
-        say(f"{cases}, {len(differing)} decided otherwise" if differing else cases)
+        say(f"{cases}, {len(differing)} with a different decision" if differing else cases)
     return 1 if differing else 0
 
 

@@ -49,7 +49,11 @@ async def ps(harness: Harness, options: Namespace) -> int:
     if options.json:
         say_json([_for_programs(harness, row) for row in rows])
     elif not rows:
-        say("no commands" if options.all else "nothing runs: --all shows what ended, for a day")
+        say(
+            "no commands"
+            if options.all
+            else "no running commands: --all includes those that ended in the last day"
+        )
     else:
         style = Style(colored(options, sys.stdout))
         say(table([_cells(row) for row in rows], HEAD, style, width()))
@@ -92,15 +96,15 @@ async def kill(harness: Harness, options: Namespace) -> int:
     else:
         heard = await foreign_warden.signal(warden, process.id, asked)
     if heard:
-        say(f"sent {asked.name} to {process.id}" if asked else f"{process.id} was ended")
+        say(f"sent {asked.name} to {process.id}" if asked else f"ended {process.id}")
         return 0
     await _resolve_lost(harness)
     process = _find(harness, process.id)
     if not process.live:
         raise _ended(process)
     raise TillermanError(
-        f"whoever looks after process {process.id} does not answer",
-        hint=f"its pid is {process.pid}; `tillerman doctor` shows what is left behind",
+        f"the supervisor of process {process.id} does not respond",
+        hint=f"its pid is {process.pid}; `tillerman doctor` shows leftover processes",
     )
 
 
@@ -117,16 +121,16 @@ def _find(harness: Harness, named: str) -> WorkspaceProcess:
     if not found:
         raise UsageError(
             f"no process matches {named!r}",
-            hint="`tillerman ps --all` shows those of the last day",
+            hint="`tillerman ps --all` lists those of the last day",
         )
     some = ", ".join(row.id for row in found[:5])
-    raise UsageError(f"{named!r} is the beginning of {len(found)} processes: {some}")
+    raise UsageError(f"{named!r} is ambiguous: it matches {len(found)} processes: {some}")
 
 
 def _ended(process: WorkspaceProcess) -> TillermanError:
     return TillermanError(
-        f"process {process.id} has ended already: {_status(process)}",
-        hint=f"`tillerman logs {process.id}` shows what it wrote",
+        f"process {process.id} has already ended: {_status(process)}",
+        hint=f"`tillerman logs {process.id}` shows its output",
     )
 
 

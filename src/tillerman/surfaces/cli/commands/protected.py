@@ -29,7 +29,7 @@ def list_undone(options: Namespace) -> int:
         say_json([_row(folder, item) for folder, item in found])
         return 0
     if not found:
-        say("no change of a protected name was undone")
+        say("no changes of protected names were undone")
         return 0
     style = Style(colored(options, sys.stdout))
     rows = [
@@ -44,7 +44,7 @@ def list_undone(options: Namespace) -> int:
         for folder, item in found
     ]
     say(table(rows, _HEAD, style, width()))
-    say("`tillerman protected take-back CHANGE` brings one back")
+    say("`tillerman protected take-back CHANGE` reapplies one")
     return 0
 
 
@@ -54,17 +54,17 @@ def take_back(options: Namespace) -> int:
     matching = [(folder, item) for folder, item in _found() if item.id.startswith(options.change)]
     if not matching:
         raise UsageError(
-            f"no change is called {options.change!r}",
-            hint="`tillerman protected list --all` shows them",
+            f"no change matches {options.change!r}",
+            hint="`tillerman protected list --all` lists them",
         )
     if len(matching) > 1:
-        raise UsageError(f"several changes begin with {options.change!r}", hint="use more letters")
+        raise UsageError(f"{options.change!r} matches several changes", hint="use more characters")
     folder, item = matching[0]
     target = take_back.take_back(folder, item, find_paths().accepted)
     if options.json:
         say_json({**_row(folder, item), "taken_back": True})
     else:
-        say(f"{clean(shown(str(target)))} is as it was changed")
+        say(f"{clean(shown(str(target)))} has the undone change again")
     return 0
 
 

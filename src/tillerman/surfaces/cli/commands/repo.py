@@ -103,8 +103,8 @@ async def _commands(options: Namespace, crumb: Breadcrumb, ready: Action) -> int
         sys.stderr.write(f"{line}\n")
     for note in ready.notes:
         sys.stderr.write(f"  ({_line(note)})\n")
-    if not options.yes and not confirmed("run this?"):
-        raise UsageError("nothing was run", hint="--yes runs it without asking")
+    if not options.yes and not confirmed("run these commands?"):
+        raise UsageError("nothing was run", hint="--yes runs without confirmation")
     for number, command in enumerate(ready.commands):
         said = await run_command(crumb.repository, command, os.environ)
         _pass_on(said.out, sys.stdout)
@@ -113,8 +113,8 @@ async def _commands(options: Namespace, crumb: Breadcrumb, ready: Action) -> int
             left = shown[number + 1 :]
             more = f"; not run: {'; '.join(left)}" if left else ""
             raise TillermanError(
-                f"`{shown[number]}` ended with {said.code}{more}",
-                hint="what it said is above; `tillerman repo status` tells where things stand",
+                f"`{shown[number]}` exited with {said.code}{more}",
+                hint="see its output above; `tillerman repo status` shows the current state",
             )
     return 0
 

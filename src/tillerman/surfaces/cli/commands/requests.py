@@ -57,7 +57,7 @@ def list_open(options: Namespace) -> int:
 def answer(options: Namespace) -> int:
     changed = json_object(options.input, "--input") if options.input is not None else None
     if changed is not None and options.option == "deny":
-        raise UsageError("--input changes what is allowed; deny takes --note")
+        raise UsageError("--input is for allow; with deny, use --note")
     return asyncio.run(_answer(options, changed))
 
 
@@ -67,7 +67,7 @@ async def _list(options: Namespace) -> int:
     if options.json:
         say_json(waiting)
     elif not waiting:
-        say("nothing waits for an answer")
+        say("no open requests")
     else:
         rows = [
             (
@@ -98,7 +98,7 @@ async def _answer(options: Namespace, changed: dict[str, Any] | None) -> int:
         session = harness.attach(found.session)
         await session.answer(found.request.request_id, given, surface="command line")
     if found.resting:
-        say(f"{formatting.left_open(found.session)}; the answer waits until then")
+        say(f"{formatting.left_open(found.session)}; the answer is applied then")
     return 0
 
 
@@ -118,7 +118,8 @@ def _confirm(harness: Harness, found: OpenRequestRow, given: Answer, options: Na
     write(sys.stderr, f"{formatting.always(rule, where)}\n")
     if not options.yes and not confirmed("remember this?"):
         raise UsageError(
-            "nothing was answered", hint="--yes remembers it unasked; allow answers once"
+            "nothing was answered",
+            hint="--yes remembers without confirmation; allow answers only once",
         )
 
 
@@ -127,7 +128,7 @@ def _composed(
 ) -> Answer:
     if isinstance(request, PermissionRequested):
         if options.choose:
-            raise UsageError("--choose answers questions; this asks for permission")
+            raise UsageError("--choose is for questions; this is a permission request")
         given = Answer(options.option, note=options.note, input=changed)
         if options.option in ALWAYS:
             given = replace(given, option="allow", remember=ALWAYS[options.option])
@@ -141,7 +142,7 @@ def _composed(
         texts = "; ".join(formatting.one_line(question.text) for question in request.questions)
         raise UsageError(
             f"{len(words)} answers for {len(request.questions)} questions: {texts}",
-            hint="--choose TEXT for each of them, in order",
+            hint="give --choose TEXT for each question, in order",
         )
     said = {one.text: word for one, word in zip(request.questions, words, strict=True)}
     return Answer("allow", note=options.note, answers=said, remember=options.remember)
@@ -169,8 +170,8 @@ def _find(waiting: list[OpenRequestRow], name: str) -> OpenRequestRow:
         raise RequestNotOpen(name)
     if len(found) > 1:
         raise SessionError(
-            f"several requests are called {name!r}",
-            hint=f"say which: {', '.join(one.name for one in found)}",
+            f"{name!r} matches several requests",
+            hint=f"use one of: {', '.join(one.name for one in found)}",
         )
     return found[0]
 
@@ -200,7 +201,7 @@ async def _remembered(options: Namespace) -> int:
         say_json([{"rule": rule, "told": rule.told, "at": at or None} for rule, at in kept])
         return 0
     if not kept:
-        say(formatting.one_line(f"nothing is remembered for {where}"))
+        say(formatting.one_line(f"no remembered answers for {where}"))
         return 0
     style = Style(colored(options, sys.stdout))
     rows = [
@@ -223,8 +224,8 @@ async def _forget(options: Namespace) -> int:
             rules = harness.sessions.remembered_by(row)
             if options.number > len(rules):
                 raise UsageError(
-                    f"session {row.id} has no remembered rule of number {options.number}",
-                    hint=f"`tillerman requests remembered --session {row.id}` shows them",
+                    f"session {row.id} has no remembered rule {options.number}",
+                    hint=f"`tillerman requests remembered --session {row.id}` lists them",
                 )
             rule = rules[options.number - 1]
             await harness.attach(row.id).forget_rule(rule.told)

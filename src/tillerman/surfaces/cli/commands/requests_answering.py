@@ -86,10 +86,10 @@ class RequestQueueView:
             return Path()
 
     def _draw(self) -> None:
-        below: RenderableType = Text("waiting for requests; Ctrl-C leaves", style="dim")
+        below: RenderableType = Text("waiting for requests; Ctrl-C to exit", style="dim")
         if self._dialog and self._at:
             more = len(self._waiting) - 1
-            about = f"session {self._at[0]}" + (f", {more} more behind it" if more else "")
+            about = f"session {self._at[0]}" + (f", {more} more waiting" if more else "")
             below = Group(Text(formatting.one_line(about), style="dim"), self._dialog.draw())
         self._live.update(below, refresh=True)
 

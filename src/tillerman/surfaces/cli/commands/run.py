@@ -24,11 +24,9 @@ GOODBYE = 5.0  # seconds for a cancelled turn to end after the output pipe broke
 
 def run(options: Namespace) -> int:
     if options.fork and options.resume is None:
-        raise UsageError(
-            "--fork copies a session: say which", hint="tillerman run --resume ID --fork"
-        )
+        raise UsageError("--fork requires --resume", hint="tillerman run --resume ID --fork")
     if options.worktree is not None and options.resume is not None:
-        raise UsageError("--worktree is for new sessions", hint="leave it out with --resume")
+        raise UsageError("--worktree is for new sessions", hint="omit it with --resume")
     folder = run_options.working_folder(options)
     wishes = run_options.wishes(options)
     files = run_options.attachments(options.attach)
@@ -139,7 +137,7 @@ def _row(harness: Harness, options: Namespace, folder: Path) -> SessionRow:
     row = open_harness.row(harness, options.resume, folder)
     if options.agent not in (None, row.agent):
         raise UsageError(
-            f"session {row.id} is with {row.agent}",
+            f"session {row.id} uses {row.agent}",
             hint=f"omit -a, or switch the agent: tillerman handoff {row.id} -a {options.agent}",
         )
     return row
@@ -154,5 +152,5 @@ async def _worktree(harness: Harness, folder: Path, name: str) -> tuple[Path, li
     return tree.folder, [
         where,
         *tree.notes,
-        f"to take it away, with all that is in it: {tree.removal}",
+        f"to remove it with all its content: {tree.removal}",
     ]

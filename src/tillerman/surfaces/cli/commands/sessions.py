@@ -77,7 +77,7 @@ async def follow(harness: Harness, options: Namespace) -> int:
     waiting = None if keyboard else watch.WaitNotice(view, session.id, None)
     try:
         await watch.watch(watch.paged(session.entries(options.since)), view, waiting)
-        await view.tell(f"nobody runs session {session.id} now")
+        await view.tell(f"session {session.id} is not running")
     finally:
         await view.close()
     return 0
@@ -153,8 +153,8 @@ async def rename(harness: Harness, options: Namespace) -> int:
 async def delete(harness: Harness, options: Namespace) -> int:
     row = _row(harness, options)
     what = f"{row.id} ({tables.what(row)}, {row.entries} entries)"
-    if not options.yes and not confirmed(f"delete session {what} for good?"):
-        raise UsageError("nothing was deleted", hint="--yes deletes without asking")
+    if not options.yes and not confirmed(f"delete session {what} permanently?"):
+        raise UsageError("nothing was deleted", hint="--yes deletes without confirmation")
     await harness.sessions.delete(row)
     return 0
 
@@ -177,7 +177,7 @@ def _none(options: Namespace) -> str:
     if options.agent:
         agent = formatting.one_line(options.agent)
         return f"no sessions with {agent}{where}: `tillerman agents` lists all agents"
-    return f'no sessions{where} yet: tillerman run "…" starts one'
+    return f'no sessions{where} yet: start one with tillerman run "…"'
 
 
 def _row(harness: Harness, options: Namespace) -> SessionRow:

@@ -42,7 +42,7 @@ async def native(harness: Harness, agent: str, options: Namespace) -> int:
     if options.json:
         say_json(found)
     elif not found:
-        say(f"{agent} keeps no session of this folder")
+        say(f"{agent} stores no sessions for this folder")
     else:
         rows = harness.sessions.catalog.list(agent=agent, limit=_MOST)
         ours = {row.native_id: row.id for row in reversed(rows)}
@@ -92,7 +92,9 @@ def _named(listed: Sequence[NativeSession], name: str, agent: str) -> NativeSess
             return one
         case []:
             raise UsageError(
-                f"{agent} keeps no session {name!r} of this folder",
+                f"{agent} stores no session {name!r} for this folder",
                 hint=f"`tillerman sessions native -a {agent}` lists them",
             )
-    raise UsageError(f"several sessions of {agent} begin with {name!r}", hint="say more of its id")
+    raise UsageError(
+        f"{name!r} matches several sessions of {agent}", hint="use more characters of its id"
+    )

@@ -14,7 +14,7 @@ def open_screen(options: Namespace) -> int:
     if not terminal():
         raise UsageError(
             "the terminal interface needs a terminal",
-            hint='in a script: tillerman run "what to do"; and set TERM if it is one',
+            hint='in a script: tillerman run "what to do"; if this is a terminal, set TERM',
         )
     folder = run_options.working_folder(options)
     wishes = {"agent": options.agent, **run_options.limits(options)}

@@ -29,7 +29,7 @@ class ArgumentParser(argparse.ArgumentParser):
         super().__init__(*args, **{**kwargs, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"`{self.prog} --help` tells how it is used")
+        raise UsageError(message, hint=f"`{self.prog} --help` shows the usage")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Raises on write errors; argparse would ignore them and exit with 0."""
@@ -108,8 +108,8 @@ def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
         hint = suggestion(name, option_strings(parser), otherwise=f"`{parser.prog} --help`")
         raise UsageError(f"{parser.prog} has no option {name}", hint=hint)
     raise UsageError(
-        f"{parser.prog}: one word too many: {word!r}",
-        hint="put quotes around a text of several words",
+        f"{parser.prog}: unexpected argument: {word!r}",
+        hint="put quotes around text with spaces",
     )
 
 

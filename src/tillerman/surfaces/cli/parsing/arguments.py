@@ -13,8 +13,8 @@ from tillerman.surfaces.cli.parsing.argparse_errors import SUMMARY, ArgumentPars
 HIDDEN = argparse.SUPPRESS
 PRESETS = ("ask", "edits", "auto", "readonly", "none")
 APPROVE = (
-    "what goes on without your word. ask: reads; edits: writes in the workspace too; auto: all "
-    "that no guard denies. And without asking: readonly: reads alone; none: nothing"
+    "what runs without asking you. ask: reads; edits: also writes in the workspace; auto: "
+    "everything that no guard denies. These never ask: readonly: only reads; none: nothing"
 )
 
 N = TypeVar("N", int, float)
@@ -55,12 +55,12 @@ def command(commands: Any, name: str, handler: str, help: str) -> argparse.Argum
 
 def one_session(commands: Any, name: str, handler: str, help: str) -> argparse.ArgumentParser:
     parser = command(commands, name, handler, help)
-    parser.add_argument("session", metavar="ID", help="its id, the beginning of it, or `last`")
+    parser.add_argument("session", metavar="ID", help="session id, its first characters, or `last`")
     return parser
 
 
 def json_option(
-    parser: argparse.ArgumentParser, help: str = "for programs", lines: bool = False
+    parser: argparse.ArgumentParser, help: str = "JSON output", lines: bool = False
 ) -> None:
     parser.add_argument("--json", action="store_const", const="entries", help=help)
     if lines:
@@ -75,22 +75,28 @@ def limit_options(run: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--accept-advisory",
         action="store_true",
-        help="run an agent though it does not ask before every write or command",
+        help="run an agent that does not ask before every write or command",
     )
-    limits.add_argument("--max-turns", type=positive_int, metavar="N", help="model calls at most")
-    limits.add_argument("--max-cost", type=positive, metavar="USD", help="US dollars at most")
+    limits.add_argument(
+        "--max-turns", type=positive_int, metavar="N", help="maximum number of model calls"
+    )
+    limits.add_argument(
+        "--max-cost", type=positive, metavar="USD", help="maximum cost in US dollars"
+    )
     limits.add_argument(
         "--accept-unpriced",
         action="store_true",
-        help="go on though --max-cost cannot be held: no price is known",
+        help="continue if no price is known and --max-cost cannot be enforced",
     )
-    limits.add_argument("--max-tokens", type=positive_int, metavar="N", help="tokens at most")
-    limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="for the whole turn")
+    limits.add_argument(
+        "--max-tokens", type=positive_int, metavar="N", help="maximum number of tokens"
+    )
+    limits.add_argument("--timeout", type=positive, metavar="SECONDS", help="time limit of a turn")
     limits.add_argument(
         "--request-timeout",
         type=positive,
         metavar="SECONDS",
-        help="then what nobody answered is denied; default: 300 without a terminal, else 3600",
+        help="deny unanswered requests after this time; default: 300 without a terminal, else 3600",
     )
 
 
@@ -101,14 +107,14 @@ def _sentence(text: str) -> str:
 def name(text: str) -> str:
     """Rejects an empty name: it is an unset shell variable, not a request for the default."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty")
+        raise argparse.ArgumentTypeError("must not be empty")
     return text
 
 
 def positive(text: str) -> float:
     number = _number(float, text)
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be more than 0, not {text}")
+        raise argparse.ArgumentTypeError(f"must be greater than 0, not {text}")
     return number
 
 
@@ -122,23 +128,25 @@ def positive_int(text: str) -> int:
 def count(text: str) -> int:
     number = _number(int, text)
     if number < 0:
-        raise argparse.ArgumentTypeError(f"must not be less than 0: {text}")
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {text}")
     if number >= 2**63:
-        raise argparse.ArgumentTypeError(f"more than can be counted: {text}")
+        raise argparse.ArgumentTypeError(f"too large: {text}")
     return number
 
 
 def port(text: str) -> int:
     number = count(text)
     if number > 65535:
-        raise argparse.ArgumentTypeError(f"ports end at 65535: {text}")
+        raise argparse.ArgumentTypeError(f"must be at most 65535, not {text}")
     return number
 
 
 def client_name(text: str) -> str:
     """Validates a client name, which is also a file name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
-        raise argparse.ArgumentTypeError(f"letters, digits, `.`, `_` and `-`: {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"must consist of letters, digits, `.`, `_` and `-`, not {text!r}"
+        )
     return text
 
 

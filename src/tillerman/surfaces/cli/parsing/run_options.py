@@ -19,7 +19,7 @@ STDIN_PATIENCE = 3.0  # seconds; an idle pipe on stdin must not block the prompt
 
 def prompt_text(options: Namespace) -> str:
     if options.file and options.prompt not in (None, "-"):
-        raise UsageError("the prompt is given twice", hint="leave out -f FILE or the argument")
+        raise UsageError("the prompt is given twice", hint="use either -f FILE or the argument")
     if options.file:
         text = _read(options.file, "-f")
     elif options.prompt in (None, "-"):
@@ -91,9 +91,9 @@ def _taken(options: Namespace) -> str:
     """Hint for a one-word prompt that was parsed as the value of the option before it."""
     if options.prompt is None and options.worktree:
         word = options.worktree
-        return f'{word!r} was taken for the name of the worktree: --worktree= "{word}" prompts it'
+        return f'{word!r} was read as the worktree name: use --worktree= "{word}"'
     if options.prompt is None and options.resume not in (None, "last"):
-        return f'{options.resume!r} was taken for a session: -c "{options.resume}" prompts the last'
+        return f'{options.resume!r} was read as a session id: use -c "{options.resume}"'
     return ""
 
 
@@ -106,7 +106,7 @@ def _piped() -> str:
     if os.isatty(0) or stat.S_ISDIR(mode):
         return ""
     if not stat.S_ISREG(mode) and not select.select([0], [], [], STDIN_PATIENCE)[0]:
-        sys.stderr.write("warning: nothing came through standard input; going on without it\n")
+        sys.stderr.write("warning: no data on standard input; continuing without it\n")
         return ""
     return _decoded(sys.stdin.buffer.read(), "standard input")
 
@@ -152,5 +152,5 @@ def _decoded(data: bytes, where: str) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise UsageError(
-            f"{where} is not UTF-8 text", hint="--attach gives the agent a file"
+            f"{where} is not UTF-8 text", hint="use --attach for other files"
         ) from None

@@ -10,12 +10,10 @@ from tillerman.surfaces.cli.parsing.arguments import command, limit_options, nam
 
 def tui(commands: Any) -> None:
     screen = command(commands, "tui", "tui:open_screen", "the terminal interface (also: tillerman)")
-    screen.add_argument("session", nargs="?", metavar="SESSION", help="open this one, or `last`")
+    screen.add_argument("session", nargs="?", metavar="SESSION", help="session to open, or `last`")
     screen.add_argument(
         "-a", "--agent", type=name, metavar="NAME", help="agent, profile, or several: one,two"
     )
-    screen.add_argument("-m", "--model", type=name, metavar="NAME", help="with this model")
-    screen.add_argument(
-        "-C", "--cwd", type=Path, default=Path(), metavar="DIR", help="in DIR, not here"
-    )
+    screen.add_argument("-m", "--model", type=name, metavar="NAME", help="model to use")
+    screen.add_argument("-C", "--cwd", type=Path, default=Path(), metavar="DIR", help="run in DIR")
     limit_options(screen)

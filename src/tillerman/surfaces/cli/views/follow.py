@@ -132,7 +132,7 @@ def interruptible(
 
 
 async def _cancel(cancel: Callable[[], Coroutine[Any, Any, None]], view: View) -> None:
-    await view.tell("cancelling; Ctrl-C again leaves at once")
+    await view.tell("cancelling; press Ctrl-C again to exit immediately")
     try:
         await cancel()
     except TillermanError as error:

@@ -266,7 +266,7 @@ class LiveScreen:
         self._rest()
         self._busy = "working"
         if event.origin == "agent":
-            self.finished.append(Text("● the agent goes on by itself", style="cyan"))
+            self.finished.append(Text("● the agent continues by itself", style="cyan"))
         elif self._prompts and event.prompt:
             self.finished.append(pieces.prompt(event.prompt))
 
@@ -282,7 +282,7 @@ class LiveScreen:
                 ("model", event.model),
                 ("mode", event.mode),
                 ("approve", event.approve),
-                ("asks again:", event.forgotten),
+                ("forgot rule:", event.forgotten),
             )
             if value
         ]

@@ -21,7 +21,7 @@ def found(config: Config, cwd: Path, agents: Sequence[str]) -> list[Profile | In
 
 def cells(one: Profile | InvalidProfile) -> tuple[str, ...]:
     if isinstance(one, InvalidProfile):
-        return (one.name, "", "", f"does not count: {clean(one.problem)}")
+        return (one.name, "", "", f"ignored: {clean(one.problem)}")
     return (one.name, ", ".join(one.agents), one.model or "", clean(one.description))
 
 
@@ -46,4 +46,4 @@ def account_of(one: Profile | InvalidProfile, style: Style) -> Iterator[str]:
 def _shadowed(one: Profile | InvalidProfile, agents: Sequence[str]) -> Profile | InvalidProfile:
     if one.name not in agents:
         return one
-    return InvalidProfile(one.name, one.path, "an agent has this name", "give the file another")
+    return InvalidProfile(one.name, one.path, "an agent already has this name", "rename the file")

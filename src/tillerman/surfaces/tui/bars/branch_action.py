@@ -71,13 +71,13 @@ class RepositoryAction:
         source = f"skill {skill.id}: {skill.source}"
         notes = [*ready.notes, *found.notes]
         what: RenderableType = Group(*(_command(one) for one in ready.commands))
-        yes = "run this"
+        yes = "run"
         if ready.prompt:
             first = Text(f"{formatting.one_line(source)}\n", style="dim")  # source of the prompt
-            what, yes = Group(first, _shown_prompt(ready.prompt)), "send it to the agent"
+            what, yes = Group(first, _shown_prompt(ready.prompt)), "send to the agent"
         else:
             notes.append(source)
-        asked = Confirmation(title, what, notes=notes, yes=yes, no="do nothing")
+        asked = Confirmation(title, what, notes=notes, yes=yes, no="cancel")
         confirmed: bool | None = await self._bar.app.push_screen_wait(asked)
         return bool(confirmed)
 
@@ -86,8 +86,8 @@ class RepositoryAction:
         before, now = crumb.repository, await read_repository(crumb.repository.top)
         if (before.branch, before.state.commit) != (now.branch, now.state.commit):
             raise TillermanError(
-                f"nothing was run: {formatting.one_line(crumb.branch)} is no longer where it was",
-                hint="look at it again",
+                f"nothing was run: {formatting.one_line(crumb.branch)} has changed",
+                hint="check the branch again",
             )
 
     async def _commands(self, crumb: Breadcrumb, ready: Action) -> None:
@@ -96,7 +96,7 @@ class RepositoryAction:
             said = await run_command(crumb.repository, command, os.environ)
             body: list[RenderableType] = [_output(said)]
             if said.code:
-                body.append(Text(f"It ended with {said.code}.", style="red"))
+                body.append(Text(f"Exited with {said.code}.", style="red"))
                 body += [Text(f"Not run: {_shown(one)}") for one in ready.commands[number + 1 :]]
             self._pane.tell(
                 CommandBlock(f"{'✗' if said.code else '✓'} {_shown(command)}", Group(*body))
@@ -125,9 +125,9 @@ def _output(said: CommandOutput) -> Text:
     """Combines stdout and stderr, since git reports its progress on stderr."""
     text = b"\n".join(part.strip() for part in (said.out, said.err) if part.strip())
     lines = text.decode("utf-8", "replace").splitlines()
-    shown = colored("\n".join(lines[-SHOWN_OUTPUT:])) if lines else Text("(it said nothing)")
+    shown = colored("\n".join(lines[-SHOWN_OUTPUT:])) if lines else Text("(no output)")
     if len(lines) > SHOWN_OUTPUT:
-        left = Text(f"… {len(lines) - SHOWN_OUTPUT} lines before\n")
+        left = Text(f"… {len(lines) - SHOWN_OUTPUT} earlier lines\n")
         shown = left.append_text(shown)
     shown.style = "dim"
     return shown

@@ -218,7 +218,7 @@ class BreadcrumbBar(Widget):
             self.app.copy_to_clipboard(url)
             self.notify(url, title="Copied", markup=False, timeout=SHORTLY)
         else:
-            told = "The branch has no pull request that is known."
+            told = "The branch has no known pull request."
             self.notify(told, severity="warning", timeout=SHORTLY)
 
     # -- mouse -------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def notes(seen: RepositorySnapshot) -> list[str]:
     if news is None or news.why in _USUAL:
         return []
     if news is ASKING:
-        return ["asking GitHub…"]
+        return ["querying GitHub…"]
     return [formatting.one_line(note) for note in _told(news) if note]
 
 

@@ -26,7 +26,7 @@ REST = 4  # minimum pause between refreshes, as a multiple of the refresh time
 KEPT = 600.0  # seconds an unconfirmed pull request is shown
 REMEMBERED = 32  # branches
 _PASSING = ("slow", "rate_limited", "failed")  # temporary errors
-ASKING = PullRequestUnavailable("slow", "GitHub is being asked")
+ASKING = PullRequestUnavailable("slow", "querying GitHub")
 
 News = PullRequest | PullRequestUnavailable | None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -70,6 +71,8 @@ class KeyLine(Widget):
     def _shown(self) -> tuple[Sequence[Binding], Binding | None]:
         known = {binding.id or "": binding for binding in self._bindings_now()}
         right = known.pop(PALETTE, None)
+        if "steer" in known and "send" in known:  # a turn is running
+            known["send"] = replace(known["send"], description="Queue")
         order = {id: number for number, id in enumerate(ORDER)}
         left = sorted(known.values(), key=lambda key: order.get(key.id or "", len(ORDER)))
         room = self.size.width - (self._drawn(right).cell_len if right else 0)

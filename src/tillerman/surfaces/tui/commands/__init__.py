@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "Command", "carry_out", "is_command"]
 
 _ROWS = (
-    Command("/login", "[AGENT]", "sign in, by the agent's own command", agent.login),
-    Command("/logout", "[AGENT]", "sign out, by the agent's own command", agent.logout),
-    Command("/status", "[AGENT|all]", "who is signed in, and how to", agent.status),
-    Command("/models", "[AGENT]", "the models that the agent has", agent.models),
-    Command("/model", "[NAME]", "which model works", agent.model),
+    Command("/login", "[AGENT]", "sign in with the agent's own command", agent.login),
+    Command("/logout", "[AGENT]", "sign out with the agent's own command", agent.logout),
+    Command("/status", "[AGENT|all]", "show who is signed in, and how to sign in", agent.status),
+    Command("/models", "[AGENT]", "list the agent's models", agent.models),
+    Command("/model", "[NAME]", "switch model", agent.model),
     Command("/mcp", "[enable|disable NAME]", "MCP servers; also: list, tools NAME", servers.mcp),
-    Command("/agent", "[NAME]", "which agent works, or goes on", agent.agent),
+    Command("/agent", "[NAME]", "switch agent", agent.agent),
     Command("/mode", "[agent|plan|ask]", "act, plan only, or answer only", agent.mode),
-    Command("/approve", "[PRESET|plan]", "what goes on without asking you", rules.approve),
-    Command("/new", "[AGENT]", "a new session in a tab of its own", sessions.new),
-    Command("/clear", "", "a new session in this tab", sessions.clear),
-    Command("/sessions", "[WORDS]", "all sessions, or those with the words", sessions.browse),
+    Command("/approve", "[PRESET|plan]", "what runs without asking you", rules.approve),
+    Command("/new", "[AGENT]", "start a new session in a new tab", sessions.new),
+    Command("/clear", "", "start a new session in this tab", sessions.clear),
+    Command("/sessions", "[WORDS]", "list all sessions, or search them", sessions.browse),
     Command("/resume", "[ID]", "open an earlier session in a tab", sessions.resume),
-    Command("/fork", "", "a copy of this session, in a tab of its own", sessions.fork),
-    Command("/diff", "[TURN|all]", "what the last turn changed", conversation.diff),
-    Command("/cost", "", "what each turn took", conversation.cost),
-    Command("/policy", "[TOOL INPUT]", "the rules, or what they say to a call", rules.policy),
-    Command("/theme", "[NAME]", "other colours, from now on", screen.theme),
+    Command("/fork", "", "copy this session into a new tab", sessions.fork),
+    Command("/diff", "[TURN|all]", "show the changes of the last turn", conversation.diff),
+    Command("/cost", "", "tokens and cost per turn", conversation.cost),
+    Command("/policy", "[TOOL INPUT]", "list the rules, or explain a decision", rules.policy),
+    Command("/theme", "[NAME]", "change the theme", screen.theme),
     Command("/copy", "[code]", "copy the last message, or its code", conversation.copy),
-    Command("/export", "[FILE] [FORMAT]", "write it: markdown, html or jsonl", sessions.export),
-    Command("/help", "[COMMAND]", "commands and keys", screen.help),
-    Command("/quit", "", "leave; sessions can be resumed", screen.leave),
+    Command("/export", "[FILE] [FORMAT]", "export as markdown, html or jsonl", sessions.export),
+    Command("/help", "[COMMAND]", "list commands and keys", screen.help),
+    Command("/quit", "", "quit; sessions can be resumed", screen.leave),
 )  # fmt: skip
 COMMANDS: dict[str, Command] = {command.name: command for command in _ROWS}
 
@@ -62,13 +62,15 @@ async def carry_out(app: TillermanApp, text: str) -> None:
     try:
         if (command := COMMANDS.get(name)) is None:
             raise UsageError(
-                f"no command is called {name}",
+                f"unknown command: {name}",
                 hint=suggestion(name, COMMANDS, "/help lists them.")
-                + " A space before it sends it to the agent as it is.",
+                + " To send it to the agent, start with a space.",
             )
         words = text[len(name) :].strip()
         if words and not command.argument:
-            raise UsageError(f"{name} takes no words", hint="/help tells what each command takes")
+            raise UsageError(
+                f"{name} takes no arguments", hint="/help lists the arguments of each command"
+            )
         await command.run(app, words)
     except Exception as error:
         pane.complain(command_output.worded(error))

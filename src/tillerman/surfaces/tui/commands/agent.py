@@ -67,7 +67,7 @@ async def _sign(
                 failed = await _run(management, name, argv)
         except SuspendNotSupported:
             raise UsageError(
-                "this screen cannot be lent to another program",
+                "the terminal cannot be handed to another program",
                 hint=f"run it in a terminal: {sign_in.shown(management, name, argv)}",
             ) from None
         if failed:
@@ -82,7 +82,7 @@ async def _run(management: AgentAdmin, name: str, argv: Sequence[str]) -> Tiller
     except TillermanError as error:
         return error
     except KeyboardInterrupt:
-        return UsageError("it was left before its end")
+        return UsageError("interrupted")
     return None
 
 
@@ -95,7 +95,7 @@ async def status(app: TillermanApp, words: str) -> None:
     name = words or agent_of(pane)
     management.agent(name)  # raises if it is unknown
     with command_output.PendingOutput(
-        pane, f"Status of {formatting.one_line(name)}", f"asking {name}"
+        pane, f"Status of {formatting.one_line(name)}", f"querying {name}"
     ) as waiting:
         report, about = await management.full_report(name)
         style = "green" if report.ready else "yellow"
@@ -103,7 +103,7 @@ async def status(app: TillermanApp, words: str) -> None:
         told += map(Text, agent_reports.details(report, about))
         signed_out = report.account and not report.account.signed_in
         if signed_out and isinstance(management.agent(name), SignsIn):
-            told.append(command_output.lines(f"/login {name} does it here", style="dim"))
+            told.append(command_output.lines(f"sign in here with /login {name}", style="dim"))
         waiting.tell(Group(*told))
 
 
@@ -112,7 +112,7 @@ async def _status_of_all(app: TillermanApp, management: AgentAdmin) -> None:
     from tillerman.surfaces.query_agents import ask_all
 
     with command_output.PendingOutput(
-        app.pane, "Status of all agents", "asking them all"
+        app.pane, "Status of all agents", "querying all agents"
     ) as waiting:
         answers = (await ask_all(management.names(), management.report)).values()
         found = [agent_reports.status(one) for one in answers if isinstance(one, AgentStatus)]
@@ -123,12 +123,14 @@ async def models(app: TillermanApp, words: str) -> None:
     pane = app.pane
     name = words or agent_of(pane)
     with command_output.PendingOutput(
-        pane, f"Models of {formatting.one_line(name)}", f"asking {name}"
+        pane, f"Models of {formatting.one_line(name)}", f"querying {name}"
     ) as waiting:
         listed = {name: await channel_of(pane).harness.models(name)}
         body = command_output.table(tables.MODELS[1:], (row[1:] for row in tables.models(listed)))
         note = [command_output.lines(tables.SHIPPED, style="dim")] if tables.shipped(listed) else []
-        waiting.tell(Group(body, *note, command_output.lines("/model NAME takes one", style="dim")))
+        waiting.tell(
+            Group(body, *note, command_output.lines("select one with /model NAME", style="dim"))
+        )
 
 
 async def model(app: TillermanApp, words: str) -> None:
@@ -137,7 +139,7 @@ async def model(app: TillermanApp, words: str) -> None:
         return
     pane = app.pane
     if len(words.split()) > 1:
-        raise UsageError("a model's name is one word", hint="/models lists them")
+        raise UsageError("a model name has no spaces", hint="/models lists them")
     await channel_of(pane).configure(model=words)
     pane.tell(
         CommandBlock(f"Model: {formatting.one_line(words)}", command_output.lines(_from_when(pane)))
@@ -152,7 +154,7 @@ async def mode(app: TillermanApp, words: str) -> None:
     chosen = next((mode for mode in tables.MODES if mode == words), None)
     if chosen is None:
         raise UsageError(
-            f"there is no mode {formatting.one_line(words)!r}", hint=suggestion(words, tables.MODES)
+            f"unknown mode {formatting.one_line(words)!r}", hint=suggestion(words, tables.MODES)
         )
     await channel_of(pane).configure(mode=chosen)
     pane.tell(CommandBlock(f"Mode: {chosen}", command_output.lines(tables.MODES[chosen])))
@@ -173,7 +175,7 @@ async def agent(app: TillermanApp, words: str) -> None:
     shown = formatting.one_line(words)
     if channel.id is None:
         channel.choose(words)
-        with command_output.PendingOutput(pane, f"Agent: {shown}", f"asking {name}") as waiting:
+        with command_output.PendingOutput(pane, f"Agent: {shown}", f"querying {name}") as waiting:
             waiting.tell(command_output.lines(*_ready(await management.report(name))))
         return
     refuse_while_busy(pane)
@@ -183,15 +185,17 @@ async def agent(app: TillermanApp, words: str) -> None:
     ) as waiting:
         await pane.hand_over(words)
         waiting.tell(
-            command_output.lines(f"it gets an account of what {before} did with your next prompt")
+            command_output.lines(f"with your next prompt it gets a summary of what {before} did")
         )
 
 
 def _ready(report: AgentStatus) -> list[str]:
     if report.ready:
-        return ["it is ready, and begins with your first prompt"]
-    return [f"it is {agent_reports.state(report)}", *agent_reports.next_steps([report])]
+        return ["ready; it starts with your first prompt"]
+    return [agent_reports.state(report), *agent_reports.next_steps([report])]
 
 
 def _from_when(pane: SessionPane) -> str:
-    return "from the next prompt on" if channel_of(pane).id else "from the first prompt on"
+    return (
+        "applies from the next prompt" if channel_of(pane).id else "applies from the first prompt"
+    )

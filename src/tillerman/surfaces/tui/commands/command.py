@@ -35,7 +35,7 @@ def channel_of(pane: SessionPane) -> SessionController:
 def row_of(pane: SessionPane) -> SessionRow:
     row = channel_of(pane).row
     if row is None:
-        raise UsageError("the session has not begun", hint="the first prompt begins it")
+        raise UsageError("the session has not started", hint="send a prompt to start it")
     return row
 
 
@@ -58,4 +58,6 @@ def agent_of(pane: SessionPane) -> str:
 def refuse_while_busy(pane: SessionPane) -> None:
     channel = channel_of(pane)
     if channel.starting or (pane.transcript.busy and channel.running):
-        raise UsageError("the agent still works", hint="Esc ends its turn; /new leaves it alone")
+        raise UsageError(
+            "The agent is still working", hint="Esc cancels the turn; /new starts another session"
+        )

@@ -41,7 +41,7 @@ async def diff(app: TillermanApp, words: str) -> None:
     if not changes and not diffs:
         pane.tell(
             CommandBlock(
-                f"No file changed in {which}", command_output.lines("/diff all looks at every turn")
+                f"No files changed in {which}", command_output.lines("/diff all shows every turn")
             )
         )
         return
@@ -52,7 +52,7 @@ async def diff(app: TillermanApp, words: str) -> None:
 
 def _chosen(turns: Sequence[Turn], words: str) -> Sequence[Turn]:
     if not turns:
-        raise UsageError("nothing was done yet")
+        raise UsageError("there are no turns yet")
     if not words:
         return turns[-1:]
     if words == "all":
@@ -60,8 +60,8 @@ def _chosen(turns: Sequence[Turn], words: str) -> Sequence[Turn]:
     found = [turn for turn in turns if str(turn.number) == words]
     if not found:
         raise UsageError(
-            f"there is no turn {formatting.one_line(words, 30)!r} here",
-            hint=f"turns {turns[0].number} to {turns[-1].number}, or all",
+            f"unknown turn {formatting.one_line(words, 30)!r}",
+            hint=f"use {turns[0].number} to {turns[-1].number}, or all",
         )
     return found
 
@@ -120,7 +120,7 @@ async def cost(app: TillermanApp, words: str) -> None:
     pane = app.pane
     turns = [turn for turn in pane.transcript.turns if turn.usage]
     if not turns:
-        raise UsageError("no turn has told what it took")
+        raise UsageError("no usage reported yet")
     rows = [_took(turn) for turn in turns]
     parts: list[RenderableType] = [command_output.table(_COST, [*rows, _together(pane)])]
     context = pane.transcript.totals
@@ -131,9 +131,9 @@ async def cost(app: TillermanApp, words: str) -> None:
         )
     if any(turn.usage and turn.usage.priced for turn in turns):
         parts.append(
-            command_output.lines("≈ worked out from prices: the agent told none", style="dim")
+            command_output.lines("≈ estimated from prices: the agent reported no cost", style="dim")
         )
-    pane.tell(CommandBlock("What it took", Group(*parts)))
+    pane.tell(CommandBlock("Usage", Group(*parts)))
 
 
 def _took(turn: Turn) -> tuple[str, ...]:
@@ -169,16 +169,20 @@ def _together(pane: SessionPane) -> tuple[str, ...]:
 
 async def copy(app: TillermanApp, words: str) -> None:
     if words not in ("", "code"):
-        raise UsageError(f"/copy does not know {formatting.one_line(words)!r}", hint="/copy code")
+        raise UsageError(
+            f"/copy: unknown argument {formatting.one_line(words)!r}",
+            hint="use /copy or /copy code",
+        )
     pane = app.pane
     take = clipboard.last_code if words else clipboard.last_message
     text = take(pane.transcript)
     app.copy_to_clipboard(text)
     count = len(text.splitlines())
-    what = "the last code" if words else "the last message"
+    what = "the last code block" if words else "the last message"
     told = f"{what}, {count} line{'s' if count != 1 else ''}"
     pane.tell(
         CommandBlock(
-            "Copied", command_output.lines(told, "where nothing arrives, the terminal forbids it")
+            "Copied",
+            command_output.lines(told, "If nothing was copied, your terminal blocks OSC 52"),
         )
     )

@@ -37,14 +37,14 @@ def _list(pane: SessionPane) -> None:
     rules = (*config.tightening, *remembered, *config.rules)
     notes = policy_explain.notes(config.rules, config.tightening)
     told = command_output.lines(
-        f"approve: {channel.approve}" + ("" if rules else "; there are no rules beside it"),
-        "/policy rm -rf build shows what is decided of a command, and why",
+        f"approve: {channel.approve}" + ("" if rules else "; no other rules"),
+        "/policy rm -rf build shows the decision on a command and the reason",
     )
     rows = list(policy_tables.rows(rules, notes))
     listed = (
         [command_output.table(policy_tables.RULES, rows, folded=("SAYS", "NOTE"))] if rows else []
     )
-    pane.tell(CommandBlock("What is decided without you", Group(*listed, told)))
+    pane.tell(CommandBlock("Rules", Group(*listed, told)))
 
 
 def _explain(pane: SessionPane, words: str) -> None:
@@ -68,7 +68,7 @@ async def approve(app: TillermanApp, words: str) -> None:
     chosen = next((word for word in approval_preset.WORDS if word == words), None)
     if chosen is None:
         raise UsageError(
-            f"there is no preset {formatting.one_line(words)!r}",
+            f"unknown preset {formatting.one_line(words)!r}",
             hint=suggestion(words, approval_preset.WORDS),
         )
     await approval_preset.choose(app.pane, chosen)

@@ -26,11 +26,9 @@ async def theme(app: TillermanApp, words: str) -> None:
         return
     if words not in app.available_themes:
         hint = suggestion(words, app.available_themes)
-        raise UsageError(f"there is no theme {formatting.one_line(words, 40)!r}", hint=hint)
+        raise UsageError(f"unknown theme {formatting.one_line(words, 40)!r}", hint=hint)
     await picker_actions.keep_theme(app, words)
-    app.pane.tell(
-        CommandBlock(f"Theme: {words}", command_output.lines("it is kept in your config"))
-    )
+    app.pane.tell(CommandBlock(f"Theme: {words}", command_output.lines("saved in your config")))
 
 
 async def help(app: TillermanApp, words: str) -> None:
@@ -41,7 +39,7 @@ async def help(app: TillermanApp, words: str) -> None:
         name = f"/{words.lstrip('/')}"
         if name not in COMMANDS:
             hint = suggestion(name, COMMANDS, "/help lists them")
-            raise UsageError(f"no command is called {formatting.one_line(name, 40)}", hint=hint)
+            raise UsageError(f"unknown command: {formatting.one_line(name, 40)}", hint=hint)
         told = COMMANDS[name]
         pane.tell(
             CommandBlock(f"{told.name} {told.argument}".rstrip(), command_output.lines(told.help))
@@ -55,7 +53,7 @@ async def help(app: TillermanApp, words: str) -> None:
     ]
     parts.append(command_output.table(("KEY", "WHAT"), dict.fromkeys(_keys(app))))
     if own:
-        parts += [command_output.lines("", f"the agent's own: {own}")]
+        parts += [command_output.lines("", f"commands of the agent: {own}")]
     pane.tell(CommandBlock("Commands and keys", Group(*parts)))
 
 

@@ -23,10 +23,10 @@ async def mcp(app: TillermanApp, words: str) -> None:
     verb, _, server = (part.strip() for part in words.partition(" "))
     if verb not in _VERBS:
         hint = suggestion(verb, _VERBS)
-        raise UsageError(f"/mcp does not know {formatting.one_line(verb)!r}", hint=hint)
+        raise UsageError(f"/mcp: unknown argument {formatting.one_line(verb)!r}", hint=hint)
     if bool(server) is (verb == "list"):
         wanted = "/mcp list" if verb == "list" else f"/mcp {verb} NAME"
-        raise UsageError(f"it is `{wanted}`", hint="/mcp list shows the names")
+        raise UsageError(f"usage: {wanted}", hint="/mcp list shows the names")
     pane = app.pane
     management = channel_of(pane).harness.management
     agent = agent_of(pane)
@@ -37,13 +37,11 @@ async def mcp(app: TillermanApp, words: str) -> None:
             case "list":
                 found = {agent: await management.mcp_servers(agent)}
                 rows = [row[1:] for row in tables.servers(found)]
-                none = command_output.lines(
-                    "none: `tillerman mcp add NAME -- COMMAND` gives it one"
-                )
+                none = command_output.lines("none: `tillerman mcp add NAME -- COMMAND` adds one")
                 waiting.tell(command_output.table(tables.SERVERS[1:], rows) if rows else none)
             case "tools":
                 tools = await management.mcp_tools(agent, server)
-                none = command_output.lines(f"{server} offers no tools")
+                none = command_output.lines(f"{server} has no tools")
                 waiting.tell(
                     command_output.table(tables.TOOLS, tables.tools(tools)) if tools else none
                 )

@@ -56,8 +56,8 @@ async def clear(app: TillermanApp, words: str) -> None:
     wishes = {**channel.wishes, "agent": row.agent} if row else channel.wishes
     pane.renew(SessionController(channel.harness, channel.cwd, **wishes))
     if row:
-        told = command_output.lines(f"the last one is kept: /resume {row.id}")
-        pane.tell(CommandBlock("A new session", told))
+        told = command_output.lines(f"the previous session is saved: /resume {row.id}")
+        pane.tell(CommandBlock("New session", told))
     await channel.close()
 
 
@@ -88,7 +88,7 @@ def _found(harness: Harness, words: str) -> SessionRow:
     try:
         return harness.find(words)
     except SessionNotFound as error:
-        error.hint = "/sessions shows them all"
+        error.hint = "/sessions lists all sessions"
         raise
 
 
@@ -98,7 +98,9 @@ async def fork(app: TillermanApp, words: str) -> None:
     copy = await channel_of(pane).harness.sessions.fork(row)
     await app.open_pane(copy)
     app.pane.tell(
-        CommandBlock("A copy", command_output.lines(f"of {row.id}, which stays as it is"))
+        CommandBlock(
+            "Copied session", command_output.lines(f"copy of {row.id}, which is unchanged")
+        )
     )
 
 
@@ -122,8 +124,8 @@ def _target(words: str, row: SessionRow) -> tuple[Path, Format]:
     names = given[:-1] if chosen else given
     if len(names) > 1:
         raise UsageError(
-            f"one file and one format, not {len(given)} words",
-            hint=f"/export FILE {'|'.join(get_args(Format))}; a name with spaces goes in quotes",
+            f"expected one file and one format, not {len(given)} arguments",
+            hint=f"/export FILE {'|'.join(get_args(Format))}; quote a name with spaces",
         )
     if not names:
         format: Format = chosen or "markdown"

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
-from tillerman.core.events import Content, Diff, Image, Notice, RequestAnswered
+from tillerman.core.events import Content, Diff, Image, Notice, PermissionRequested, RequestAnswered
 from tillerman.core.events import Text as ToolText
 from tillerman.core.terminal_sanitizer import reveal
 from tillerman.core.transcript.blocks import (
@@ -245,9 +245,12 @@ def _output(text: str, limit: int) -> Text:
 def _request(request: RequestBlock) -> RenderableType:
     line = transcript_blocks.asked(request.asked)
     if request.by is None:
-        return Padding(line.append("  waits for you", style="bold yellow"), (0, 1, 1, INDENT))
+        asks = isinstance(request.asked, PermissionRequested)
+        needed = "needs your approval" if asks else "needs an answer"
+        line.append(f"  {needed}", style="bold yellow")
+        return Padding(line, (0, 1, 1, INDENT))
     if request.answer is None:
-        line.append("  no longer asked", style="dim")
+        line.append("  withdrawn", style="dim")
     elif is_silent(request):
         return Group()
     else:

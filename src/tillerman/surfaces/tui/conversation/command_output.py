@@ -81,4 +81,4 @@ def unforeseen(error: Exception) -> tuple[str, str]:
 
     place = extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}, line {place.lineno}"
-    return f"{type(error).__name__}: {error}", f"this is a bug of tillerman, at {where}"
+    return f"{type(error).__name__}: {error}", f"this is a bug in tillerman, at {where}"

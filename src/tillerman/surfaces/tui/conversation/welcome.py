@@ -67,8 +67,8 @@ class AgentSearch:
         await self._decided.wait()
         if self.agent is None:
             raise UsageError(
-                "no agent is ready: nothing was sent",
-                hint="/status all tells how to get one; /agent mock plays a script meanwhile",
+                "no agent is ready: the prompt was not sent",
+                hint="/status all shows how to set one up; /agent mock is a built-in demo agent",
             )
         return self.agent
 
@@ -96,12 +96,10 @@ class AgentSearch:
             return greeting(self.agent, folder, *problem)
         told = [report for name in self._names if (report := self._known.get(name))]
         if not self._decided.is_set():
-            asked = f"Asking {len(self._names)} agents who is ready: {len(told)} answered."
+            asked = f"Checking which of {len(self._names)} agents are ready: {len(told)} answered."
             return Group(_title(), Text(), Text(asked), Text(), _ways(told), Text(), _keys())
-        nobody = Text.assemble(
-            ("No agent is ready yet. ", "yellow"), "This is what to run for each:"
-        )
-        look = Text("/agent mock plays a script, to look around without one", style="dim")
+        nobody = Text.assemble(("No agent is ready yet. ", "yellow"), "To set one up:")
+        look = Text("until then, /agent mock uses the built-in demo agent", style="dim")
         return Group(_title(), Text(), nobody, Text(), _ways(told), Text(), look, _keys())
 
 
@@ -159,7 +157,7 @@ def _ways(found: Iterable[AgentStatus]) -> Table:
     for report in first[:TOLD]:
         account = report.account
         how = account.hint if report.present and account else report.install
-        how = report.problem or how or "see its own documents"
+        how = report.problem or how or "see its documentation"
         table.add_row(
             Text(formatting.one_line(report.name), style="bold"),
             Text(agent_reports.state(report), style="dim"),
@@ -169,4 +167,4 @@ def _ways(found: Iterable[AgentStatus]) -> Table:
 
 
 def _keys() -> Text:
-    return Text("ctrl+g another agent · ctrl+l earlier sessions · /help all commands", style="dim")
+    return Text("ctrl+g switch agent · ctrl+l sessions · /help commands", style="dim")

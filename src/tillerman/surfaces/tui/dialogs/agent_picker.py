@@ -42,7 +42,7 @@ class AgentPicker(Picker):
     @staticmethod
     def _row(name: str, report: AgentStatus | None, current: str) -> PickerRow:
         if report is None:
-            return PickerRow(name, name, "asking …", current=name == current)
+            return PickerRow(name, name, "querying …", current=name == current)
         state = agent_reports.state(report)
         version = report.installed.version if report.installed and report.present else None
         return PickerRow(
@@ -74,7 +74,7 @@ class AgentPicker(Picker):
             return
         steps = list(agent_reports.next_steps([report]))
         if report.present and report.account and not report.account.signed_in:
-            steps.append(f"or here: /login {report.name}")
+            steps.append(f"or sign in here: /login {report.name}")
         agent = formatting.one_line(report.title)
-        title = f"{agent} is {agent_reports.state(report)}: it cannot be chosen"
+        title = f"{agent} is {agent_reports.state(report)}: it cannot be selected"
         self.tell("\n".join([title, *steps]))

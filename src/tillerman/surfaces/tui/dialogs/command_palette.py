@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 Work = Callable[[], Any]
 LAST = ("Cancel", "Quit")  # listed last, so that enter does not trigger them by accident
 HELP = {  # additional help for actions
-    "cancel_turn": "what the agent, or a shell line, does now",
+    "cancel_turn": "stop the agent's turn or a shell command",
     "leave": "sessions can be resumed",
-    "pick_agent": "who works, and who is ready to",
-    "pick_model": "which model works",
+    "pick_agent": "switch agent, show which are ready",
+    "pick_model": "switch model",
     "pick_mode": "act, plan only, or answer only",
-    "next_approval": "ask, edits, auto, plan: what goes on without asking you",
-    "pick_theme": "other colours",
-    "browse_sessions": "find, resume, fork, rename, delete and export them",
-    "mcp_panel": "of the agent, with their tools",
-    "new_tab": "a new session beside the others",
+    "next_approval": "ask, edits, auto, plan: what runs without asking you",
+    "pick_theme": "change the theme",
+    "browse_sessions": "find, resume, fork, rename, delete and export sessions",
+    "mcp_panel": "MCP servers of the agent and their tools",
+    "new_tab": "start a new session in a new tab",
     "close_tab": "its session can be resumed",
-    "repo_action": "what the branch needs now",
-    "repo_link": "of its pull request",
+    "repo_action": "next step for this branch",
+    "repo_link": "copy the link of the pull request",
 }
 
 

@@ -27,7 +27,7 @@ def write(log: EventLog, row: SessionRow, format: Format, path: Path) -> int:
     try:
         return _write(log, row, format, path)
     except FileExistsError:
-        raise UsageError(f"{path} is there already", hint="name another file") from None
+        raise UsageError(f"{path} already exists", hint="choose another file name") from None
 
 
 def write_into(log: EventLog, row: SessionRow, format: Format, folder: Path) -> Path:

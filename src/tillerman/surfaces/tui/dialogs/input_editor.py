@@ -18,7 +18,7 @@ from tillerman.surfaces.rendering.dialogs import PermissionDialog
 
 class InputEditor(ModalScreen[Answer | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "allow", "Allow as changed", id="input-allow"),
+        Binding("ctrl+s", "allow", "Allow with changes", id="input-allow"),
         Binding("escape", "back", "Back", id="input-back"),
     ]
     DEFAULT_CSS = """
@@ -51,7 +51,7 @@ class InputEditor(ModalScreen[Answer | None]):
     def outdated(self) -> None:
         """The request was answered elsewhere; the text can still be copied."""
         self._late = True
-        self.query_one(".complaint", Static).update("it was answered elsewhere meanwhile")
+        self.query_one(".complaint", Static).update("the request was already answered elsewhere")
 
     def action_allow(self) -> None:
         if self._late:

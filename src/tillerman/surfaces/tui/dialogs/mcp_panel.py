@@ -30,7 +30,7 @@ class McpPanel(ModalScreen[None]):
         Binding("enter", "tools", "Tools", id="mcp-tools", show=False),
         Binding("e", "switch(True)", "Enable", id="mcp-enable"),
         Binding("d", "switch(False)", "Disable", id="mcp-disable"),
-        Binding("r", "reload", "Ask again", id="mcp-reload"),
+        Binding("r", "reload", "Refresh", id="mcp-reload"),
     ]
     DEFAULT_CSS = """
     McpPanel { align: center middle; background: $background 50%; }
@@ -64,7 +64,7 @@ class McpPanel(ModalScreen[None]):
             yield self.servers
             yield Static("", id="tools-of", markup=False)
             yield self.tools
-            yield Static("asking …", id="told", markup=False)
+            yield Static("querying …", id="told", markup=False)
 
     def on_mount(self) -> None:
         self.servers.focus()
@@ -77,22 +77,20 @@ class McpPanel(ModalScreen[None]):
     # -- agent queries -----------------------------------------------------------------------------
 
     def action_reload(self) -> None:
-        self._attempt("asking …", self._load())
+        self._attempt("querying …", self._load())
 
     async def _load(self) -> None:
         found = await self._management.mcp_servers(self._agent)
         self.servers.fill([_row(server) for server in found])
         if not found:
-            self.tell(
-                f"{formatting.one_line(self._agent)} has none: `tillerman mcp add` gives it one"
-            )
+            self.tell(f"{formatting.one_line(self._agent)} has none: `tillerman mcp add` adds one")
             return
         self.tell("")
 
     def action_tools(self) -> None:
         if row := self.servers.row:
             name = formatting.one_line(row.key)
-            self._attempt(f"asking {name} for its tools …", self._tools(row.key))
+            self._attempt(f"querying the tools of {name} …", self._tools(row.key))
 
     async def _tools(self, server: str) -> None:
         found = await self._management.mcp_tools(self._agent, server)
@@ -117,7 +115,7 @@ class McpPanel(ModalScreen[None]):
         await self._load()
         uses = "uses" if on else "does not use"
         agent = formatting.one_line(self._agent)
-        self.tell(f"{agent} {uses} {formatting.one_line(server)} from its next start on")
+        self.tell(f"{agent} {uses} {formatting.one_line(server)} after its next start")
 
     def _attempt(self, doing: str, work: Coroutine[Any, Any, None]) -> None:
         self.tell(doing)

@@ -19,7 +19,7 @@ class ModePicker(Picker):
 
     def __init__(self, agent: Agent, current: str) -> None:
         able = "modes" in capabilities(agent)
-        why = f"{formatting.one_line(agent.info.title)} has no other mode than agent"
+        why = f"{formatting.one_line(agent.info.title)} supports only agent mode"
         rows = [
             PickerRow(mode, mode, hint=why, off=True)
             if mode != "agent" and not able

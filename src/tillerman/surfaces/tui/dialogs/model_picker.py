@@ -10,18 +10,18 @@ from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui.dialogs.picker import Picker, PickerRow
 
-OURS = "from tillerman's own table: {} does not list its models"
-THEIRS = "as {} lists them"
-AS_TYPED = "as it is typed"
+OURS = "from tillerman's model table: {} does not list its models"
+THEIRS = "as listed by {}"
+AS_TYPED = "as typed"
 
 
 class ModelPicker(Picker):
     def __init__(self, management: AgentAdmin, agent: str, current: str | None) -> None:
-        super().__init__(f"Models of {formatting.one_line(agent)}", told="asking …")
+        super().__init__(f"Models of {formatting.one_line(agent)}", told="querying …")
         self._management = management
         self._agent = agent
         self._current = current
-        self._source = "asking …"
+        self._source = "querying …"
 
     def begin(self) -> None:
         self.run_worker(self._ask(), exclusive=True)
@@ -31,7 +31,7 @@ class ModelPicker(Picker):
         try:
             models = await self._management.models(self._agent)
         except TillermanError as error:
-            lines = [error.message, error.hint or "", "a name can be typed above"]
+            lines = [error.message, error.hint or "", "type a model name above"]
             self._source = "\n".join(formatting.one_line(line) for line in lines if line)
             self.tell(self._source)
             return

@@ -36,7 +36,7 @@ class PickerRow:
     hint: str | Content = ""
     tone: str = ""  # color of the state: good, warn, bad
     current: bool = False  # the value in use
-    off: bool = False  # cannot be chosen; the hint says why
+    off: bool = False  # cannot be selected; the hint says why
     below: Content | None = None  # a second line
 
     @property
@@ -226,7 +226,7 @@ class Picker(ModalScreen[str | None]):
         self.list.fill(shown, query=query, highlight=highlight)
         title = formatting.one_line(self._title)
         if len(fitting) > MOST:
-            title = f"{title} ({MOST} of {len(fitting)}: letters find the others)"
+            title = f"{title} ({MOST} of {len(fitting)}: type to filter)"
         self.query_one("#frame").border_title = Content(title)
 
     def fitting(self, query: str) -> list[PickerRow]:
@@ -253,7 +253,7 @@ class Picker(ModalScreen[str | None]):
 
     def chosen(self, row: PickerRow) -> None:
         if row.off:
-            self.tell(f"{formatting.one_line(row.title)} cannot be chosen: {row.told}")
+            self.tell(f"{formatting.one_line(row.title)} cannot be selected: {row.told}")
         else:
             self.dismiss(row.key)
 
@@ -265,7 +265,7 @@ class Picker(ModalScreen[str | None]):
         fitting = self.fitting(query)
         self._show(query, fitting, fitting[0].key if fitting and query else None)
         if not fitting:
-            self.tell("nothing fits")
+            self.tell("no matches")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()

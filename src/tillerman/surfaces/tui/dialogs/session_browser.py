@@ -32,7 +32,13 @@ HEAD = ("WHEN", "AGENT", "TURNS", "COST")
 WIDTHS = (6, 9, 5, 7)  # cells of each
 BRIEF = 60  # columns; below this only the first fact is shown
 STATE = 9  # cells of the longest state
-_TONES = {"waits": "warn", "running": "warn", "elsewhere": "warn", "here": "good", "failed": "bad"}
+_TONES = {
+    "approval": "warn",
+    "running": "warn",
+    "elsewhere": "warn",
+    "here": "good",
+    "failed": "bad",
+}
 
 
 class SessionBrowser(ModalScreen["SessionRow | None"]):
@@ -84,7 +90,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         with Horizontal(id="head"):
             yield Static("", id="heading", markup=False)
             yield Static("", id="count", markup=False)
-        yield quiet_input("/ searches all that was said", id="search")
+        yield quiet_input("/ to search all messages", id="search")
         yield Static("", id="columns", markup=False)
         yield self.list
         with Horizontal(id="ask"):
@@ -140,7 +146,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         self.list.fill([self._row(one) for one in found], highlight=first)
         self._count()
         if not found:
-            where = "" if self._everywhere else " in this folder; a looks into all"
+            where = "" if self._everywhere else " in this folder; press a for all folders"
             self.tell(f"nothing found{where}" if query else f"no sessions{where}")
 
     async def _grow(self) -> None:
@@ -176,7 +182,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
                 for number, part in enumerate(found.snippet)
             ]
             below = Content("").join([Content("    "), *parts])
-        title = tables.what(row) or "(nothing was said)"
+        title = tables.what(row) or "(no messages)"
         if self._everywhere:
             title = f"{formatting.one_line(Path(row.cwd).name, 16)} › {title}"
         tone = _TONES.get(state, "")
@@ -185,7 +191,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     def _state(self, found: SessionHit) -> str:
         """State of a session, if it may require an action; otherwise empty."""
         if found.waits:
-            return "waits"
+            return "approval"
         state = tables.session_state(found.row)
         if found.row.id in self._here:
             return "running" if state == "running" else "here"
@@ -229,7 +235,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         if row is None:
             return
         if row.id in self._here:
-            self.tell("it is open in a tab: close that first")
+            self.tell("it is open in a tab: close the tab first")
             return
         name = formatting.one_line(tables.what(row), 36) or row.id
 
@@ -239,12 +245,12 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             else:
                 self.tell("nothing was deleted")
 
-        self._ask(f"delete “{name}” and its {row.entries} entries for good? y or n:", sure)
+        self._ask(f"delete “{name}” and its {row.entries} entries permanently? y or n:", sure)
 
     async def _delete(self, row: SessionRow) -> None:
         at = self.list.highlighted or 0
         await self._harness.sessions.delete(row)
-        self.tell(f"{row.id} is gone")
+        self.tell(f"deleted {row.id}")
         left = [one.row.id for one in self._shown if one.row.id != row.id]
         self._load(highlight=left[min(at, len(left) - 1)] if left else None)
 
@@ -260,7 +266,9 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     async def _export(self, row: SessionRow, word: str) -> None:
         format = next((one for one in ENDINGS if word and one.startswith(word)), None)
         if format is None:
-            raise UsageError(f"{formatting.one_line(word)} is none of {', '.join(ENDINGS)}")
+            raise UsageError(
+                f"unknown format {formatting.one_line(word)}: use {', '.join(ENDINGS)}"
+            )
         file = await asyncio.to_thread(
             write_into, self._harness.sessions.log, row, format, self._folder
         )

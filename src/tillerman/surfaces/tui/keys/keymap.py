@@ -11,7 +11,7 @@ from textual.dom import DOMNode
 def problems(keys: Mapping[str, str], places: Mapping[str, tuple[type[DOMNode], ...]]) -> list[str]:
     """Error messages. `places` groups widgets whose bindings are active together."""
     known = {id for nodes in places.values() for node in nodes for id, _ in _bindings(node)}
-    told = [f"no key does {name!r}" for name in keys if name not in known]
+    told = [f"unknown key action {name!r}" for name in keys if name not in known]
     for nodes in places.values():
         told += _clashes(keys, nodes)
     return list(dict.fromkeys(told))
@@ -50,7 +50,7 @@ def _clashes(keys: Mapping[str, str], nodes: tuple[type[DOMNode], ...]) -> Itera
                 users.setdefault(one.strip(), set()).add(id)
     for key, ids in users.items():
         if len(ids) > 1 and any(id in keys for id in ids):
-            yield f"{key} does {' and '.join(sorted(ids))}"
+            yield f"{key} is bound to {' and '.join(sorted(ids))}"
 
 
 def _bindings(node: type[DOMNode]) -> Iterator[tuple[str, str]]:

@@ -79,7 +79,7 @@ class Attachments(Widget):
             chip = f" 📎 {formatting.one_line(file.name, 40)} {formatting.size(len(file.data))} ✕ "
             meta = Style(meta={"@click": f"drop({number})"})
             line.append(chip.replace(" ", "\u00a0"), Style(reverse=True) + meta).append(" ")
-        return line.append("backspace takes the last away", style="dim")
+        return line.append("backspace removes the last one", style="dim")
 
 
 # -- dropped files, which terminals paste as paths

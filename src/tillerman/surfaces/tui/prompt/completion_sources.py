@@ -75,11 +75,11 @@ class CompletionSources:
     async def find_files(self, query: str) -> AsyncGenerator[Offer, None]:
         """Files that match the query: again whenever more of the folder is known."""
         while (found := await self._files.find(query)) is not None:
-            note = "looks at the files…" if self._files.looking else ""
+            note = "listing files…" if self._files.looking else ""
             if not found and not self._files.looking:
-                note = "no file has these letters"
+                note = "no matching file"
             elif self._files.cut and not self._files.looking:
-                note = "there are more files than are known here"
+                note = "too many files: not all are listed"
             yield [Completion(path) for path in found], note
             if not self._files.looking:
                 break
@@ -87,5 +87,5 @@ class CompletionSources:
 
     async def find_prompts(self, query: str) -> Offer:
         found = matching(await self.past.read(), query)
-        note = "" if found else "nothing like it was asked here"
+        note = "" if found else "no matching prompt"
         return [Completion(one) for one in found[:_MOST_PROMPTS]], note

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 LINES = 10
 LONGEST_PASTE = 20_000  # characters; a longer paste becomes an attachment
-PLACEHOLDER = "What is to be done?   @ file   ! shell   / command"
+PLACEHOLDER = "What should I work on?   @ file   ! shell   / command"
 
 # Terminals without the extended key protocol send alt+enter as escape and return.
 _known: dict[str, Any] = ANSI_SEQUENCES_KEYS  # type: ignore[assignment]
@@ -55,12 +55,16 @@ class PromptBox(TextArea):
         Binding("shift+enter,ctrl+j,alt+enter", "new_line", "New line", id="new-line", show=False),
         Binding("ctrl+r", "search_past", "Search history", id="search-history", show=False),
         Binding("tab", "complete", "Complete", id="complete", show=False),
-        Binding("escape", "close", "Close the list", id="close-list", show=False),
-        Binding("up", "cursor_up", "Up, or the prompt before", id="previous-prompt", show=False),
-        Binding("down", "cursor_down", "Down, or the prompt after", id="next-prompt", show=False),
+        Binding("escape", "close", "Close list", id="close-list", show=False),
+        Binding("up", "cursor_up", "Up, or previous prompt", id="previous-prompt", show=False),
+        Binding("down", "cursor_down", "Down, or next prompt", id="next-prompt", show=False),
         Binding("ctrl+v", "paste", "Paste, or attach an image", id="paste", show=False),
         Binding(
-            "backspace", "delete_left", "Delete, or take a file away", id="delete-left", show=False
+            "backspace",
+            "delete_left",
+            "Delete, or remove an attachment",
+            id="delete-left",
+            show=False,
         ),
     ]
     DEFAULT_CSS = f"""
@@ -200,10 +204,10 @@ class PromptBox(TextArea):
         self.set_class(shell, "-shell")
         above, below = "", ""
         if self._searching is not None:
-            above = "search the history"
+            above = "search history"
         elif shell:
             over = self.text.startswith("!!")
-            above = "shell, its output goes to the agent" if over else "shell"
+            above = "shell, output is sent to the agent" if over else "shell"
         if self._queued:
             below = f"{len(self._queued)} queued: {formatting.one_line(self._queued[-1], 30)}"
         if (above, below) != self._titles:  # each assignment causes a redraw

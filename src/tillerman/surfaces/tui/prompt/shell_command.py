@@ -73,7 +73,7 @@ class ShellLine:
             try:
                 child = await warden.spawn(argv, cwd=self.folder, env=env, stdin=False)
             except OSError as error:
-                raise UsageError(f"the line cannot be run: {error.strerror}") from None
+                raise UsageError(f"the command cannot be run: {error.strerror}") from None
             await self._hear(child.stdout, child.stderr, asyncio.create_task(child.wait()))
             await child.kill()  # remaining child processes
         finally:
@@ -116,7 +116,7 @@ class ShellLine:
     @property
     def how(self) -> str:
         if self._seconds is None:
-            return "runs · esc ends it"
+            return "running · esc to stop"
         length = formatting.duration(self._seconds)
         if self.cancelled:
             return f"cancelled · {length}"
@@ -136,13 +136,13 @@ class ShellLine:
         lines = _lines(self._end(most * WIDE))[-most:]
         parts: list[RenderableType] = []
         if (hidden := self._breaks - most) > 0:
-            parts.append(Text(f"… {hidden} lines before", style="dim"))
+            parts.append(Text(f"… {hidden} earlier lines", style="dim"))
         if lines:
             parts.append(colored("\n".join(lines)))
         good = self.running or (self.exit is not None and self.exit.clean)
         foot = Text(self.how, style="cyan" if self.running else "green" if good else "red")
         if not self.running:
-            foot.append("   !! hands it to the agent", style="dim")
+            foot.append("   !! sends it to the agent", style="dim")
         return Group(*parts, foot)
 
     def _end(self, most: int) -> str:
@@ -162,7 +162,7 @@ class ShellLine:
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", said)), default=0))
         head = f"{OPENING}{self.folder}:\n\n{fence}sh\n{self.command}\n{fence}\n\n"
         if not said.strip():
-            return f"{head}{self.how}; it printed nothing."
+            return f"{head}{self.how}; no output."
         part = "the end of its output" if cut else "its output"
         return f"{head}{self.how}; {part}:\n\n{fence}\n{said}\n{fence}"
 

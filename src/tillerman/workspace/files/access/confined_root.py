@@ -84,7 +84,7 @@ class ConfinedRoot:
     def parts(self, path: str) -> tuple[str, ...]:
         """Splits a path into its names from the root, lexically; none for the root itself."""
         if "\0" in path:
-            raise Refused("a path holds a NUL character", hint="leave it out")
+            raise Refused("a path contains a NUL character", hint="remove it")
         try:
             length = len(os.fsencode(path))
         except UnicodeEncodeError:
@@ -94,8 +94,8 @@ class ConfinedRoot:
             raise Refused("a path is empty", hint="`.` is the workspace itself")
         if path.startswith(("~", "file://")):
             raise Refused(
-                f"{told} is not a path here: nothing is expanded",
-                hint=f"paths begin at {self.path}; put `./` before a name that begins so",
+                f"{told} is not expanded",
+                hint=f"paths are relative to {self.path}; for a literal name, write `./` before it",
             )
         if path.startswith("/"):
             path = self._inner(posixpath.normpath(path), told)
@@ -103,10 +103,12 @@ class ConfinedRoot:
         if parts[:1] == [".."]:
             raise self._outside(told)
         if length > _LONGEST or len(parts) > _DEEPEST:
-            raise Refused(f"{told[:80]}… is too long a path", hint="use a shorter one")
+            raise Refused(f"{told[:80]}… is too long for a path", hint="use a shorter one")
         for part in parts:
             if len(os.fsencode(part)) > _LONGEST_NAME:
-                raise Refused(f"{shown(part)[:80]}… is too long a name", hint="use a shorter one")
+                raise Refused(
+                    f"{shown(part)[:80]}… is too long for a name", hint="use a shorter one"
+                )
         return tuple(parts)
 
     def _inner(self, path: str, told: str) -> str:
@@ -119,7 +121,7 @@ class ConfinedRoot:
         raise self._outside(told)
 
     def _outside(self, told: str) -> Refused:
-        return Refused(f"{told} lies outside the workspace", hint=f"stay in {self.path}")
+        return Refused(f"{told} is outside the workspace", hint=f"stay in {self.path}")
 
     # reading
 
@@ -183,7 +185,7 @@ class ConfinedRoot:
         with self.slot(path, create_parents=create_parents, lock=over) as slot:
             seen = slot.open_existing()
             if seen and not over:
-                raise Refused(f"{path} is there already", hint="take another name")
+                raise Refused(f"{path} already exists", hint="use another name")
             return slot.put(chunks, seen, executable=executable, durable=durable)
 
     def make_folder(self, path: str) -> None:
@@ -211,11 +213,11 @@ class ConfinedRoot:
         if not parts or path.endswith("/"):
             raise Refused(f"{shown(path)} names a folder", hint="name a file in it")
         if "\\" in path:
-            raise Refused(f"{shown(path)} holds a backslash", hint="folders are parted by `/`")
+            raise Refused(f"{shown(path)} contains a backslash", hint="use `/` as the separator")
         if any(unicodedata.category(c) in ("Cc", "Cs") for c in path):
             raise Refused(
-                f"{shown(path)!r} holds characters that names should not have",
-                hint="leave control characters out, and write UTF-8",
+                f"{shown(path)!r} contains characters that are not allowed in names",
+                hint="remove control characters, and use UTF-8",
             )
         if self.guard:
             self.guard.check(parts)
@@ -251,7 +253,7 @@ class ConfinedRoot:
             if not os.fstat(self.fd).st_nlink:
                 raise Refused(
                     f"the workspace {self.path} was removed",
-                    hint="a folder of the same name is another one: begin a new session in it",
+                    hint="start a new session, even if the folder was created again",
                 ) from None
             raise refused(error, shown(path)) from None
 
@@ -290,7 +292,7 @@ class Slot:
         if seen.status.st_nlink > 1:
             raise Refused(
                 f"{self._path} is one of {seen.status.st_nlink} hard links to one file: the others "
-                "may lie outside the workspace",
+                "may be outside the workspace",
                 hint="write a new file, or break the link with a copy",
             )
         return seen

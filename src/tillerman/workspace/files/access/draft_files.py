@@ -211,7 +211,7 @@ def _is_file(known: os.stat_result, now: os.stat_result | None) -> bool:
 
 def _changed(name: str) -> Refused:
     return Refused(
-        f"{name} was changed by another program at this moment: nothing was written",
+        f"{name} was changed by another program at the same time: nothing was written",
         hint="read it again, then try again",
     )
 

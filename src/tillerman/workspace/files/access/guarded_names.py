@@ -90,6 +90,6 @@ class GuardedNames:
 def _refusal(path: str, name: str) -> Refused:
     also = "" if path == name else f" is {name}, which"
     return Refused(
-        f"{path}{also} starts programs or configures agents: no tool writes it",
-        hint="tell the user what should be in it, and let them write it",
+        f"{path}{also} starts programs or configures agents: tools may not write it",
+        hint="tell the user what should be in it, so that they can write it",
     )

@@ -114,7 +114,7 @@ def status_of(folder: int, name: str) -> os.stat_result | None:
 def is_link(path: str, target: str) -> Refused:
     return Refused(
         f"{shown(path)} is a link to {shown(target)}",
-        hint="use the path that it leads to",
+        hint="use the path it points to",
     )
 
 
@@ -127,5 +127,5 @@ def not_a_file(path: str, mode: int) -> Refused:
         (stat.S_ISCHR, "a device"),
         (stat.S_ISBLK, "a device"),
     )
-    kind = next((name for test, name in kinds if test(mode)), "no regular file")
+    kind = next((name for test, name in kinds if test(mode)), "not a regular file")
     return Refused(f"{shown(path)} is {kind}", hint="name a regular file")

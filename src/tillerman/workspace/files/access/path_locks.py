@@ -117,7 +117,7 @@ def _lock(file: int, until: float, name: str) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise Refused(
-                    f"{name} is being written by another process, and it takes long",
+                    f"{name} is locked by another process that is writing it",
                     hint="try again in a moment",
                 ) from None
             time.sleep(pause)

@@ -155,7 +155,7 @@ class DirectoryWalk:
                     (one.name, "file" if one.is_file(follow_symlinks=False) else _other_kind(one))
                     for one in islice(entries, CROWDED)
                 ]
-                self.left_out["in a crowded folder"] += sum(1 for _ in entries)
+                self.left_out["in a folder with too many entries"] += sum(1 for _ in entries)
         except OSError:
             self.left_out["unreadable"] += 1
             return []

@@ -67,9 +67,7 @@ def members(file: int, most: int) -> Iterator[ArchiveMember]:
     elif head[257:262] == b"ustar":
         found = _of_tar(source, _Room(most))
     else:
-        raise Refused(
-            "this is no archive of a known kind", hint="zip, tar, tar.gz, .bz2 and .xz are"
-        )
+        raise Refused("unknown archive format", hint="supported: zip, tar, tar.gz, .bz2 and .xz")
     return _guarded(found)
 
 
@@ -170,7 +168,7 @@ def _zip_kind(info: zipfile.ZipInfo, mode: int) -> MemberKind:
 
 def _inflate(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: _Room) -> Iterator[bytes]:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise Damaged("compressed by a method that is not read here")  # the others are unbounded
+        raise Damaged("unsupported compression method")  # the others are unbounded
     with archive.open(info) as member:
         while chunk := member.read(_CHUNK):
             yield room.add(chunk)
@@ -227,7 +225,7 @@ def _of_tar(source: _Reads, room: _Room) -> Iterator[ArchiveMember]:
         if letter in (b"x", b"g", b"L", b"K"):
             extras += 1
             if extras > _MOST_EXTRAS:
-                raise Damaged("it has headers and nothing else")
+                raise Damaged("it contains only headers")
             data = tar.extra(size)
             if letter == b"L":
                 told["path"] = _text(data)
@@ -236,7 +234,7 @@ def _of_tar(source: _Reads, room: _Room) -> Iterator[ArchiveMember]:
             continue
         size = int(told.get("size", size))
         if not 0 <= size < 1 << 50:
-            raise Damaged("a size cannot be")
+            raise Damaged("a size is invalid")
         name = told.get("path") or _name(header)
         kind = _KINDS.get(letter, _UNKNOWN) if "GNU.sparse" not in told else _UNKNOWN
         if kind == "file" and name.endswith("/"):
@@ -262,7 +260,7 @@ _KINDS: dict[bytes, MemberKind] = {
 def _checked(header: bytes) -> int:
     written = _number(header[148:156])
     if sum(header) - sum(header[148:156]) + 8 * 32 != written:
-        raise Damaged("a header is wrong")
+        raise Damaged("a header is invalid")
     return _number(header[124:136])
 
 
@@ -289,7 +287,7 @@ def _records(data: bytes) -> Iterator[tuple[str, str]]:
         space = data.index(b" ", at)
         end = at + int(data[at:space])
         if not space < end <= len(data):
-            raise Damaged("a record is wrong")
+            raise Damaged("a record is invalid")
         key, _, value = data[space + 1 : end - 1].partition(b"=")
         at = end
         if key in (b"path", b"size"):

@@ -73,10 +73,10 @@ def line_numbers(before: str, places: list[tuple[int, int]]) -> str:
 def line_passage(path: str, lines: list[str], start: int, end: int) -> str:
     """Describes the actual text of lines that differ from the expected text."""
     if end < start:
-        return f"{path}: nothing is replaced before line {start}, so expected_old_text is empty"
+        return f"{path}: expected_old_text must be empty to insert before line {start}"
     passage = _numbered(lines[start - 1 : end][:_MOST_LINES], start)
     cut = "" if end - start < _MOST_LINES else f"\n… and {end - start + 1 - _MOST_LINES} more"
-    return f"{path} has other text in lines {start} to {end}:\n{passage}{cut}"
+    return f"{path} has different text in lines {start} to {end}:\n{passage}{cut}"
 
 
 def nearest_passage(before: str, wanted: str) -> str:
@@ -102,7 +102,9 @@ def nearest_passage(before: str, wanted: str) -> str:
     if at < 0:
         return ""
     shown = lines[at : at + min(count, _MOST_NEAREST)]
-    return f"; most like it are lines {at + 1} to {at + len(shown)}:\n{_numbered(shown, at + 1)}"
+    return (
+        f"; the most similar lines are {at + 1} to {at + len(shown)}:\n{_numbered(shown, at + 1)}"
+    )
 
 
 def _likeness(found: list[str], target: list[str]) -> float:

@@ -88,8 +88,8 @@ class RedactedText:
                 raise self._unknown(placeholder)
         if places and (shown := _uncovered(restored, places, self._secrets)):
             raise Refused(
-                f"{shown} would no longer be recognised as a secret, and would be shown",
-                hint="leave what stands directly before and after a placeholder as it was, and "
+                f"{shown} would no longer be recognized as a secret, and would be shown",
+                hint="do not change the text directly before and after a placeholder, and "
                 "keep all lines of a secret together, or delete all of them",
             )
         return restored
@@ -167,15 +167,15 @@ class RedactedText:
     def _unknown(self, placeholder: str) -> Refused:
         if not self._found:
             return Refused(
-                f"{placeholder} stands for a secret that this file does not have: it would be "
-                "written as it is, and the secret lost",
+                f"{placeholder} stands for a secret that this file does not contain: the "
+                "placeholder itself would be written, and the secret lost",
                 hint="a placeholder can only be written to the file it was read from; to copy a "
                 "secret into another file use a command such as cp, or move_file",
             )
         there = ", ".join(dict.fromkeys(self._values)) or "none that can be written"
         return Refused(
-            f"{placeholder} does not say which secret of this file it stands for",
-            hint=f"it has: {there[:1_000]}; read it again and keep its placeholders as they are",
+            f"{placeholder} does not identify a secret of this file",
+            hint=f"it contains: {there[:1_000]}; read it again and keep its placeholders unchanged",
         )
 
 

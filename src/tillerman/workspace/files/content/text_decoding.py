@@ -174,8 +174,8 @@ def window(pieces: Iterable[str], first: int, limit: int, room: int = MOST_TEXT)
                 skipped -= there
                 if time.monotonic() > until:
                     raise Refused(
-                        f"line {first} is too far down: {_SECONDS:.0f} s did not get there",
-                        hint="search the file, or cut it with a command such as `tail -c`",
+                        f"line {first} was not reached within {_SECONDS:.0f} s",
+                        hint="search the file, or read it with a command such as `tail -c`",
                     )
                 continue
             at = 0

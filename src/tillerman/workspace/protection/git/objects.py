@@ -41,7 +41,7 @@ class GitObjects:
     def read(self, name: str) -> tuple[str, bytes]:
         assert self._git.stdin and self._git.stdout
         if time.monotonic() > self._until:
-            raise UnreadableObject("it takes too long")
+            raise UnreadableObject("it took too long")
         self._git.stdin.write(f"{name}\n".encode())
         self._git.stdin.flush()
         words = self._git.stdout.readline().split()

@@ -108,7 +108,7 @@ class HeldFolders:
             if self._root_is_lost:
                 return []
             self._root_is_lost = True
-            why = "the workspace is no longer where it was"
+            why = "the workspace was moved"
             return [Undone(called, "moved", False, "", why)]
         try:
             kept = self._quarantine.move_in(self._parent, name, ".", "moved") if now else ""

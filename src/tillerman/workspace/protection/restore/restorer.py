@@ -77,7 +77,7 @@ class Restorer:
                 else:
                     kept = self._remove(path, expected)
             except FileNotFoundError:
-                why = "its folder is gone"
+                why = "its folder no longer exists"
             except OSError as error:  # it may be something else by now
                 why = error.strerror or str(error)
             else:
@@ -108,7 +108,7 @@ class Restorer:
                 set_folder_mode(folder, name, was)
                 return kept
             if was.content is None or was.kind == "other":
-                raise OSError("it was too large, or could not be read, so that no copy was kept")
+                raise OSError("it was too large or unreadable, so there is no backup")
             placed = self._place(folder, name, path, was, None if kept else expected)
             return kept or placed
 

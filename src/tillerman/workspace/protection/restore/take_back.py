@@ -24,7 +24,7 @@ def take_back(folder: Path, item: Item, accepted: Path) -> Path:
     target = workspace / item.path
     if not target.parent.is_dir():
         raise UsageError(
-            f"{target.parent} is gone", hint=f"what was there is in {folder / CONTENT}"
+            f"{target.parent} no longer exists", hint=f"the content is in {folder / CONTENT}"
         )
     known = Accepted(accepted, workspace)
     try:
@@ -58,8 +58,8 @@ def _place(folder: Path, target: Path, item: Item, known: Accepted) -> None:
     source = folder / CONTENT
     if target.is_dir() and not target.is_symlink():
         raise UsageError(
-            f"{target} is a folder that is there already",
-            hint=f"look at it; what was undone is in {source}",
+            f"{target} already exists and is a folder",
+            hint=f"the undone change is in {source}",
         )
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

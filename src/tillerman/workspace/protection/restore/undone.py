@@ -35,7 +35,7 @@ class Undone(Struct, frozen=True):
             done = f"{self.path} was {self.act} and has been "
             done += "removed" if self.act == "created" else "restored"
         back = (
-            f" `tillerman protected take-back {self.id}` brings the change back." if self.id else ""
+            f" `tillerman protected take-back {self.id}` reapplies the change." if self.id else ""
         )
         return f"{done}. {self._reason}.{back}"
 

@@ -54,12 +54,12 @@ class ArithmeticNames:
         found = sorted(self._counted & self._codes)
         if not found and self._codes and self._counted & self._texts:
             found = sorted(self._codes)
-        reasons = [f"{name} is counted with, and may hold commands" for name in found]
-        return [*reasons, *(["a number that the line makes up"] if self._made_up else [])]
+        reasons = [f"{name} is used in arithmetic, and may contain commands" for name in found]
+        return [*reasons, *(["a number that the line computes"] if self._made_up else [])]
 
     def doubts(self) -> list[str]:
         """Values that are known only at run time."""
-        found = [f"{name} is counted with, and may be a text" for name in sorted(
+        found = [f"{name} is used in arithmetic, and may be text" for name in sorted(
             self._counted & self._texts)]  # fmt: skip
         if self._computed:
             found.append("a number that a command prints")

@@ -147,7 +147,7 @@ def _take_top(draft: InvocationDraft, top: Parsed) -> None:
     if "doubt" in top.marks:
         draft.doubt(f"an option of {program} can run any program")
     if top.unknown:
-        draft.doubt(f"an option of {program} that is not known: {top.unknown[0]}")
+        draft.doubt(f"an unknown option of {program}: {top.unknown[0]}")
     draft.parsed.marks |= top.marks & {"untracked", "dry"}
 
 

@@ -50,7 +50,7 @@ def describe_find(draft: InvocationDraft) -> None:
 
 def _unknown(draft: InvocationDraft, words: Sequence[str]) -> None:
     """One of the words may be -fprint, and the next its file."""
-    draft.doubt("words of find that are not known")
+    draft.doubt("unknown arguments of find")
     draft.mention([word for word in words if not is_open(word)])
 
 
@@ -94,7 +94,7 @@ def _actions(
             _execute(draft, expression[at:end], name, starts, only)
             at = end + 1
         elif name not in _TAKES:
-            draft.doubt(f"an expression of find that is not known: {word}")
+            draft.doubt(f"an unknown expression of find: {word}")
             draft.mention(expression[at - 1 :])
         else:
             value = expression[at] if _TAKES[name] and at < len(expression) else ""

@@ -124,7 +124,7 @@ def take(draft: InvocationDraft, role: str, value: str, what: str = "") -> None:
             if value:
                 draft.script(value.replace(HOLE, "$_"))
         case "code":
-            draft.doubt(f"{what} loads code, which is not read")
+            draft.doubt(f"{what} loads code, which is not analyzed")
             draft.mention([value])
             draft.code(value)
 
@@ -185,9 +185,9 @@ def _command(draft: InvocationDraft) -> None:
         if not is_harmless(match[1], value):
             draft.doubt(f"{match[1]!r} may change what the program does")
         environment.append((match[1], value))
-    unclear = [f"an option of {draft.program} that is not known: {word}" for word in parsed.unknown]
+    unclear = [f"an unknown option of {draft.program}: {word}" for word in parsed.unknown]
     if parsed.open:
-        unclear.append(f"words of {draft.program} that are not known")
+        unclear.append(f"unknown arguments of {draft.program}")
     if unclear:
         for why in unclear:
             draft.doubt(why)
@@ -211,7 +211,7 @@ def response_file(draft: InvocationDraft) -> None:
     for word in draft.words[1:]:
         if word.startswith("@"):
             draft.access(word[1:], "read")
-            draft.doubt(f"options of {draft.program} in a file that is not read")
+            draft.doubt(f"options of {draft.program} in a file that is not analyzed")
 
 
 def suffixes(words: Sequence[str]) -> list[str]:
@@ -230,7 +230,7 @@ def _open(draft: InvocationDraft, options: Mapping[str, ProgramOption]) -> None:
         for option in options.values()
     )
     if draft.row.command is None and any(map(is_dangerous, options.values())):
-        draft.doubt(f"words of {draft.program} that are not known")
+        draft.doubt(f"unknown arguments of {draft.program}")
     elif writes:
         draft.at_least("runs")
         draft.access(HOLE, "mention")

@@ -179,7 +179,7 @@ def _zip(draft: InvocationDraft) -> None:
         if "moves" in draft.parsed.marks:
             draft.access(path, "remove", recursive=True)
     if draft.parsed.unknown:
-        draft.doubt(f"an option of zip that is not known: {draft.parsed.unknown[0]}")
+        draft.doubt(f"an unknown option of zip: {draft.parsed.unknown[0]}")
 
 
 def _seven_zip(draft: InvocationDraft) -> None:

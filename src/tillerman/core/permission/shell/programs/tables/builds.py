@@ -11,7 +11,7 @@ _FROM_INPUT = re.compile(r"(-\w*f|--(make)?file=)?(-|/dev/.*)")
 
 def _make(draft: InvocationDraft) -> None:
     if any(map(_FROM_INPUT.fullmatch, draft.words[1:])):
-        draft.doubt("rules of make that are not read")
+        draft.doubt("rules of make that are not analyzed")
     for word in draft.parsed.operands:
         draft.code(word)
         if word.startswith(("SHELL=", ".SHELLFLAGS=", "MAKEFLAGS=", "MAKE=")):
@@ -32,7 +32,7 @@ def _compiler(draft: InvocationDraft) -> None:
         ):
             draft.doubt(f"{word} of {draft.program} can run any program")
         elif word.startswith("@"):
-            draft.doubt(f"options of {draft.program} in a file that is not read")
+            draft.doubt(f"options of {draft.program} in a file that is not analyzed")
     makes = any(not word.startswith("-") for word in words)
     if makes and not any(word.startswith(("-o", "-E", "-fsyntax")) for word in words):
         draft.access("a.out", "write")

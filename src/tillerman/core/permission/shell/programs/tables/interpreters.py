@@ -34,7 +34,7 @@ def _file_or_input(draft: InvocationDraft) -> None:
         return
     rest = draft.words[1 + draft.parsed.rest :]
     if not rest or rest[0] == "-" or is_open(rest[0]) or "input" in draft.parsed.marks:
-        draft.doubt(f"code for {draft.program}, which is not read")
+        draft.doubt(f"code for {draft.program}, which is not analyzed")
         draft.code(draft.stdin.text or "")
         draft.mention(rest[1:])
         return
@@ -49,7 +49,7 @@ def _python(draft: InvocationDraft) -> None:
         return
     arguments = _after_module(draft)
     if is_open(module) or module in _MODULES_THAT_RUN_WORDS:
-        draft.doubt(f"code for {draft.program}, which is not read")
+        draft.doubt(f"code for {draft.program}, which is not analyzed")
     if module in ("venv", "virtualenv"):
         for word in arguments:
             if not word.startswith("-"):
@@ -89,7 +89,7 @@ def _database(draft: InvocationDraft) -> None:
     else:
         scripts = [words[at + 1] for at in range(len(words) - 1) if words[at] in _SCRIPT_OPTIONS]
     if not scripts or not all(map(_HARMLESS_SQL.match, scripts)):
-        draft.doubt(f"a script of {draft.program} that is not read")
+        draft.doubt(f"a script of {draft.program} that is not analyzed")
     for script in (*scripts, draft.stdin.text or ""):
         draft.code(script)
         for rest in _CLIENT_COMMAND.findall(script):
@@ -99,14 +99,14 @@ def _database(draft: InvocationDraft) -> None:
 
 
 def _ed(draft: InvocationDraft) -> None:
-    draft.doubt("a script of ed that is not read")
+    draft.doubt("a script of ed that is not analyzed")
     for line in (draft.stdin.text or "").splitlines():
         draft.mention(re.sub("^[^a-zA-Z!]*[a-zA-Z]{1,2}", "", line).split())
 
 
 def _subcommand(draft: InvocationDraft) -> None:
     if draft.words[1:2] in (["eval"], ["repl"]):
-        draft.doubt(f"code for {draft.program}, which is not read")
+        draft.doubt(f"code for {draft.program}, which is not analyzed")
     draft.mention(draft.words[2:])
 
 

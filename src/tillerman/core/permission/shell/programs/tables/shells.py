@@ -26,7 +26,7 @@ def _shell(draft: InvocationDraft) -> None:
 
 def _other_shell(draft: InvocationDraft) -> None:
     """A shell with another language."""
-    draft.doubt(f"{draft.program} runs what cannot be read")
+    draft.doubt(f"{draft.program} runs commands that cannot be analyzed")
     for at, word in enumerate(draft.words):
         if word in ("-c", "--commands", "-e"):
             for text in draft.words[at + 1 : at + 2]:

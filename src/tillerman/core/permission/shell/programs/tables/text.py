@@ -40,7 +40,7 @@ def _sed(draft: InvocationDraft) -> None:
     if "given" not in parsed.marks:
         scripts = parsed.operands[:1]
     elif any(option.name == "--file" for option, _ in parsed.values):
-        draft.doubt("a script of sed that is not read")
+        draft.doubt("a script of sed that is not analyzed")
     if not all(map(sed_only_prints, scripts)):
         draft.doubt("a script of sed that can run a program or write a file")
         draft.mention(scripts)

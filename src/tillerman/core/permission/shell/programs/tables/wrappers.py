@@ -139,7 +139,7 @@ def _script(draft: InvocationDraft) -> None:
     for file in draft.parsed.operands[:1] or ["typescript"]:
         draft.access(file, "write")
     if not draft.runs:
-        draft.doubt("a shell that runs what it is given")
+        draft.doubt("a shell that runs its input")
     draft.others += suffixes(draft.words)
 
 
@@ -155,7 +155,7 @@ def _architecture(draft: InvocationDraft) -> None:
         draft.runs.clear()
         behind = parse(draft.words[2:], grammar(draft.row.options), "posix")
         if behind.unknown:
-            draft.doubt(f"an option of setarch that is not known: {behind.unknown[0]}")
+            draft.doubt(f"an unknown option of setarch: {behind.unknown[0]}")
             draft.others += suffixes(draft.words)
         if rest := draft.words[2 + behind.rest :]:
             draft.run(rest, "whole")
@@ -169,7 +169,7 @@ def _pid(draft: InvocationDraft) -> None:
 
 
 def _unread(draft: InvocationDraft) -> None:
-    draft.doubt(f"{draft.program} runs what cannot be read")
+    draft.doubt(f"{draft.program} runs commands that cannot be analyzed")
     _anywhere(draft)
     draft.code(" ".join(draft.words[1:]))
     draft.code(draft.stdin.text or "")
