@@ -358,19 +358,9 @@ class SessionPane(Vertical):
 
     def complain(self, error: Exception, instead: ConversationBlock | None = None) -> None:
         """Shows an error in this pane; other sessions are not affected."""
-        from rich.text import Text
+        from tillerman.surfaces.tui.conversation.command_output import error_block
 
-        from tillerman.surfaces.tui.conversation import command_output
-        from tillerman.surfaces.tui.conversation.blocks import CommandBlock
-
-        if isinstance(error, TillermanError):
-            message, hint = error.message, error.hint
-        else:
-            message, hint = command_output.unforeseen(error)
-        body = Text().append(formatting.one_line(message), style="red")
-        if hint:
-            body.append(f"\n{formatting.one_line(hint)}")
-        self.tell(CommandBlock("Error", body), instead)
+        self.tell(error_block(error), instead)
 
     # -- drawing -----------------------------------------------------------------------------------
 

@@ -74,7 +74,18 @@ def worded(error: E) -> E:
     return error
 
 
-def unforeseen(error: Exception) -> tuple[str, str]:
+def error_block(error: Exception) -> CommandBlock:
+    if isinstance(error, TillermanError):
+        message, hint = error.message, error.hint
+    else:
+        message, hint = _unexpected(error)
+    body = Text().append(formatting.one_line(message), style="red")
+    if hint:
+        body.append(f"\n{formatting.one_line(hint)}")
+    return CommandBlock("Error", body)
+
+
+def _unexpected(error: Exception) -> tuple[str, str]:
     """Message and code location of an internal error."""
     from pathlib import Path
     from traceback import extract_tb
