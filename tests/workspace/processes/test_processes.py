@@ -536,6 +536,9 @@ async def test_a_folder_that_no_row_tells_of_goes_after_a_day(
     processes: Processes, home: Path, table: ProcessTable
 ) -> None:
     done = await run(processes, "true")
+    async with asyncio.timeout(10):
+        while table.get(done.id) is None:  # noqa: ASYNC110 - recorded by the store's thread
+            await asyncio.sleep(0.01)
     old, new = home / "processes/other/p1", home / "processes/other/p2"
     for folder in (old, new):
         folder.mkdir(parents=True)
