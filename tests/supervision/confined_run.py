@@ -190,7 +190,7 @@ def _start(
 ) -> subprocess.Popen[str]:
     script = stage.source.parent / "tests/supervision/confined_run.py"
     return subprocess.Popen(
-        [*around, stage.python, str(script)],
+        [*around, stage.python, "-P", str(script)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

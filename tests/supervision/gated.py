@@ -162,7 +162,7 @@ def run_as(
         **more,
     }
     done = subprocess.run(
-        [*become, stage.python, str(script)],
+        [*become, stage.python, "-P", str(script)],
         input=json.dumps(request),
         stdout=subprocess.PIPE,
         text=True,

@@ -84,7 +84,7 @@ class Stage(NamedTuple):
     def popen(self, level: str, records: Path) -> subprocess.Popen[str]:
         script = self.source.parent / "tests/supervision/kills.py"
         return subprocess.Popen(
-            [self.python, str(script), level, str(records)],
+            [self.python, "-P", str(script), level, str(records)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -30,7 +30,7 @@ def undone(home: Path, name: str, text: str) -> Path:
     (workspace / name).write_text(text)
     paths = find_paths({"TILLERMAN_HOME": str(home / "tillerman")})
     folder = os.open(workspace, os.O_RDONLY)
-    Quarantine(paths.quarantine / "session1", workspace).take(folder, name, name)
+    Quarantine(paths.quarantine / "session1", workspace).move_in(folder, name, name)
     os.close(folder)
     return workspace / name
 
