@@ -55,7 +55,7 @@ def test_a_package_without_the_module_has_none(offer: Offer) -> None:
     offer("acme_bare", {"__init__.py": "", "agent.py": ""})
     assert load_module("acme", "hook_dialect") is None
     assert load_module("nobody", "hook_dialect") is None
-    with pytest.raises(UsageError, match="acme has no hooks"):
+    with pytest.raises(UsageError, match="does not support hooks of acme"):
         load("acme")
 
 

@@ -122,5 +122,5 @@ async def test_a_copy_made_in_the_middle_of_a_turn_says_so(paths: Paths, tmp_pat
                 break
         copy = await harness.resume(running.id, fork=True)
         (failure,) = [turn.failure for turn in copy.transcript().turns]
-        assert failure and "copy" in failure.message
+        assert failure and "forked" in failure.message
         await running.cancel()

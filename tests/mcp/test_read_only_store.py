@@ -69,5 +69,5 @@ def test_what_would_write_is_refused_with_the_reason(left: Machine) -> None:
         ("mcp", "serve", "--http", "0"),
     ):
         refused = run_read_only(left, *words)
-        assert refused.returncode == 1 and "cannot be written" in refused.stderr, refused
+        assert refused.returncode == 1 and "not writable" in refused.stderr, refused
         assert "this is a bug" not in refused.stderr

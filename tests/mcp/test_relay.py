@@ -98,7 +98,7 @@ def test_when_the_harness_is_gone_it_ends_with_words(
     with process:
         assert process.stderr
         said = process.stderr.read()
-    assert process.returncode == 1 and said.startswith(b"tillerman: the session is gone")
+    assert process.returncode == 1 and said.startswith(b"tillerman: the session is not available")
 
 
 @pytest.mark.parametrize("kind", ["nothing", "a file", "nobody listens", "too long"])
@@ -112,7 +112,7 @@ def test_where_there_is_no_harness_it_says_so(tmp_path: Path, kind: str) -> None
     done = subprocess.run([*RELAY, str(path)], input=b"", capture_output=True, timeout=20)
     assert (done.returncode, done.stdout) == (1, b"")
     assert (
-        done.stderr.startswith(b"tillerman: the session is gone") and done.stderr.count(b"\n") == 1
+        done.stderr.startswith(b"tillerman: the session is not available") and done.stderr.count(b"\n") == 1
     )
 
 
@@ -236,5 +236,5 @@ async def test_when_the_session_ends_its_relays_end(session: Session, tmp_path: 
     await session.close()
     async with asyncio.timeout(20):
         assert await process.wait() == 1
-    assert (await process.stderr.read()).startswith(b"tillerman: the session is gone")
+    assert (await process.stderr.read()).startswith(b"tillerman: the session is not available")
     assert not tools_socket(session, tmp_path).exists()

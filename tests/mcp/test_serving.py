@@ -70,7 +70,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(house: Machine) -> None:
     os.close(slave)
     assert process.stderr
     with process:
-        assert b"waits for an MCP client on standard input" in process.stderr.readline()
+        assert b"waiting for an MCP client on standard input" in process.stderr.readline()
         os.write(master, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
         said = b""
         while b'"result"' not in said:

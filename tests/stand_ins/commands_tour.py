@@ -89,7 +89,7 @@ def _of_the_agent(who: Sitting) -> None:
     who.sees("─ Mode ", "reads and plans")
     who.press("Escape")
     who.loses("─ Mode ")
-    who.command("/mode nosuch", "there is no mode 'nosuch'")
+    who.command("/mode nosuch", "unknown mode 'nosuch'")
     who.send("/agent")
     who.sees("Agents", "type to filter", f"● {agent}")
     who.press("Escape")

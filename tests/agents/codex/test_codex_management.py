@@ -237,7 +237,7 @@ async def test_a_server_that_it_does_not_have_is_named(run: CommandRunner) -> No
         assert caught.value.hint == "there are: bar, foo"
     with pytest.raises(AgentError, match="no MCP server 'nope'"):
         await CodexAgent().mcp_tools(run, "nope")
-    with pytest.raises(AgentError, match="takes no MCP server called 'a b'"):
+    with pytest.raises(AgentError, match="does not accept an MCP server named 'a b'"):
         await CodexAgent().mcp_add(run, "a b", {"command": "x"})
 
 

@@ -158,7 +158,7 @@ async def test_a_session_that_cannot_be_enforced_as_asked_is_not_started(
         for wanted in ("on", "auto", "off"):
             more = {**environment, "TILLERMAN_ENFORCEMENT_COMMANDS": wanted}
             done = await outer.run([*words, prompt], desk.project, more)
-            outcomes.append((done.code, "another program listens" in done.err + done.out))
+            outcomes.append((done.code, "another program already listens" in done.err + done.out))
     assert outcomes == [(4, True), (0, True), (0, False)]
 
 

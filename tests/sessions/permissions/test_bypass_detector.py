@@ -79,7 +79,7 @@ async def test_a_call_that_nobody_was_asked_about_ends_the_agent(desk: Desk) -> 
 
     log = await play(desk, unasked, *later)
 
-    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `touch made` without asking")]
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `touch made` without approval")]
     assert of(log, MessageChunk) == []
     assert exit_code(of(log, TurnEnded)[0].failure) == 4
 
@@ -87,7 +87,7 @@ async def test_a_call_that_nobody_was_asked_about_ends_the_agent(desk: Desk) -> 
 async def test_it_fails_the_turn_though_the_agent_was_quick_to_complete_it(desk: Desk) -> None:
     log = await play(desk, {"write": "made.txt", "text": "x", "ask": False})
 
-    assert of(log, TurnEnded) == [bypassed("Mock ran Write `made.txt` without asking")]
+    assert of(log, TurnEnded) == [bypassed("Mock ran Write `made.txt` without approval")]
 
 
 @pytest.mark.parametrize("approve", ["ask", "edits", "auto", "readonly", "none"])
@@ -97,7 +97,7 @@ async def test_the_embedded_agent_is_held_to_what_it_declares(desk: Desk, approv
 
     log = await entries(session, "go")
 
-    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `touch made` without asking")]
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `touch made` without approval")]
 
 
 @pytest.mark.parametrize("approve", ["ask", "edits", "readonly", "none"])
@@ -147,7 +147,7 @@ async def test_a_call_that_runs_against_the_answer_ends_the_agent(desk: Desk, ca
 async def test_a_call_that_runs_before_the_answer_ends_the_agent(desk: Desk) -> None:
     log = await play(desk, *asked_and_ran("c1"), approve="ask")
 
-    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` without asking")]
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` without approval")]
 
 
 async def test_a_command_that_ran_unasked_and_failed_counts(desk: Desk) -> None:
@@ -165,7 +165,7 @@ async def test_a_command_that_ran_unasked_and_failed_counts(desk: Desk) -> None:
         {"sleep": 20},
     )
 
-    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` without asking")]
+    assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` without approval")]
 
 
 async def test_no_other_agent_goes_on_with_the_turn(desk: Desk) -> None:
@@ -179,7 +179,7 @@ async def test_no_other_agent_goes_on_with_the_turn(desk: Desk) -> None:
 
     log = await entries(session, "go")
 
-    assert of(log, TurnEnded) == [bypassed("Mock ran Write `made.txt` without asking")]
+    assert of(log, TurnEnded) == [bypassed("Mock ran Write `made.txt` without approval")]
 
 
 async def test_what_wakes_unasked_is_ended_too_and_the_session_can_go_on(desk: Desk) -> None:
@@ -197,7 +197,7 @@ async def test_what_wakes_unasked_is_ended_too_and_the_session_can_go_on(desk: D
 
     assert of(log, TurnEnded) == [
         TurnEnded(reason="completed"),
-        bypassed("Mock ran Write `made.txt` without asking"),
+        bypassed("Mock ran Write `made.txt` without approval"),
     ]
     assert of(again, TurnEnded) == [TurnEnded(reason="completed")]
 
@@ -329,7 +329,7 @@ def test_the_parts_of_a_call_are_allowed_as_one() -> None:
     watched.call("p:1", "Delete")
     assert watched.alarms == []
     watched.call("q:1", "Delete")
-    assert watched.alarms == ["Mock ran Delete without asking"]
+    assert watched.alarms == ["Mock ran Delete without approval"]
 
 
 def test_an_answer_to_a_request_that_names_no_call_is_for_one_call_of_its_class() -> None:
@@ -338,7 +338,7 @@ def test_an_answer_to_a_request_that_names_no_call_is_for_one_call_of_its_class(
     watched.call("a", "MCP")
     assert watched.alarms == []
     watched.call("b", "MCP")
-    assert watched.alarms == ["Mock ran MCP without asking"]
+    assert watched.alarms == ["Mock ran MCP without approval"]
 
 
 def test_a_call_that_was_allowed_once_may_be_asked_about_again_and_denied() -> None:
@@ -374,7 +374,7 @@ def test_what_was_allowed_is_one_call_until_it_is_asked_about_again() -> None:
     watched.call("c")
     assert watched.alarms == []
     watched.call("c")
-    assert watched.alarms == ["Mock ran Bash without asking"]
+    assert watched.alarms == ["Mock ran Bash without approval"]
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_what_no_call_was_named_for_is_allowed_until_the_turn_ends() -> None:
     watched.allow(None, "MCP")
     watched.gate.turn_ended()
     watched.call("a", "MCP")
-    assert watched.alarms == ["Mock ran MCP without asking"]
+    assert watched.alarms == ["Mock ran MCP without approval"]
 
 
 @pytest.mark.parametrize(
@@ -415,7 +415,7 @@ def test_what_no_call_was_named_for_is_allowed_until_the_turn_ends() -> None:
 def test_a_command_that_tells_its_exit_code_ran(said: str) -> None:
     watched = Watched("shell")
     watched.call("c", outcome="failed", said=said)
-    assert watched.alarms == ["Mock ran Bash without asking"]
+    assert watched.alarms == ["Mock ran Bash without approval"]
 
 
 @pytest.mark.parametrize("said", ["", "a hook exited with code 2: no", "no such tool"])
@@ -429,7 +429,7 @@ def test_it_is_told_once_and_a_new_agent_is_watched_anew() -> None:
     watched = Watched("shell")
     watched.call("a")
     watched.call("b")
-    assert watched.alarms == ["Mock ran Bash without asking"]
+    assert watched.alarms == ["Mock ran Bash without approval"]
     watched.gate.opened("Other", frozenset({"shell"}))
     watched.call("a")
-    assert watched.alarms[1:] == ["Other ran Bash without asking"]
+    assert watched.alarms[1:] == ["Other ran Bash without approval"]

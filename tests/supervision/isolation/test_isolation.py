@@ -463,7 +463,7 @@ def test_a_workspace_that_holds_the_home_is_refused(
 ) -> None:
     monkeypatch.setenv("HOME", str(place.home))
     for workspace in (place.home, place.folder, Path("/")):
-        with pytest.raises(IsolationUnavailable, match="holds") as refused:
+        with pytest.raises(IsolationUnavailable, match="contains") as refused:
             confine(isolation, workspace=workspace, argv=["true"], env=place.env, cwd=workspace)  # type: ignore[arg-type]
         assert refused.value.exit_code == 4
 

@@ -281,7 +281,7 @@ async def test_later_another_agent_goes_on_with_what_was(clerk: Clerk) -> None:
     said = "".join(getattr(block, "text", "") for block in turn.blocks)
     assert turn.agent == "echo" and "a.txt" in said and "now you" in said
     assert clerk.pane.channel and clerk.pane.channel.row and clerk.pane.channel.row.agent == "echo"
-    assert "with echo already" in await clerk.command("/agent echo")
+    assert "already uses echo" in await clerk.command("/agent echo")
     await clerk.prompt("and on")
     assert clerk.pane.transcript.turns[-1].agent == "echo"
 
