@@ -112,7 +112,8 @@ def test_where_there_is_no_harness_it_says_so(tmp_path: Path, kind: str) -> None
     done = subprocess.run([*RELAY, str(path)], input=b"", capture_output=True, timeout=20)
     assert (done.returncode, done.stdout) == (1, b"")
     assert (
-        done.stderr.startswith(b"tillerman: the session is not available") and done.stderr.count(b"\n") == 1
+        done.stderr.startswith(b"tillerman: the session is not available")
+        and done.stderr.count(b"\n") == 1
     )
 
 
