@@ -148,4 +148,4 @@ async def test_a_user_who_insists_goes_on_without_that_limit(
     )
 
     assert (ran.code, ran.failure) == (5, "turn_limit"), ran
-    assert "no price is known for its model: copilot goes on without" in ran.notices
+    assert "no price is known for its model: copilot continues without" in ran.notices

@@ -76,7 +76,7 @@ def door(house: Machine) -> Iterator[Door]:
     )
     assert process.stderr
     with process:
-        said = re.search(r":(\d+)/mcp, its token", process.stderr.readline())
+        said = re.search(r":(\d+)/mcp, token in", process.stderr.readline())
         named = re.fullmatch(r".*inspector.* (/.+)\n", process.stderr.readline())
         assert said and named
         yield Door(int(said[1]), Path(named[1]).read_text().strip())
