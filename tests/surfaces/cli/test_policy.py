@@ -147,7 +147,11 @@ def test_explain_tells_the_rule_where_it_is_from_and_that_it_is_advice(
         ],
         ADVICE,
     )
-    how = "enforced: checked again" if os.geteuid() == 0 else "advisory: it is by choice"
+    how = (
+        "enforced: checked again"
+        if os.geteuid() == 0
+        else "advisory: for ordinary users it must be enabled"
+    )
     assert enforced.startswith(how)
 
 

@@ -185,6 +185,7 @@ async def test_a_turn_that_runs(machine: Machine, monkeypatch: pytest.MonkeyPatc
         await who.opens_a_tab()
         (machine.project / "go").touch()
         await who.until(lambda: not waits.transcript.busy)
+        await who.sees("● 3 Wait for it")
         await who.take("tabs")
         await who.take("tabs-narrow", sizes=NARROW)
         await who.press("ctrl+q")
