@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.core.agent import Prompt
 from tillerman.core.events import AgentReady, MessageChunk, TurnEnded
 from tillerman.core.session_options import session_spec

@@ -13,7 +13,7 @@ OURS = {"mock", "replay"}  # agents of tillerman itself
 # Each file or folder that may name an agent, and why.
 MAY_NAME = {
     "__init__.py": "the example of the Python API",
-    "agents/acp/acp_agents.toml": "an ACP adapter is an agent of its own: its row is its package",
+    "agents/acp/rows/acp_agents.toml": "an ACP adapter is an agent: its row is its package",
     "agents/acp/failures.py": "an error field of an adapter, which any ACP command may run",
     "config/model_table.toml": "generated from the models.toml of all packages",
     "config/settings.py": "the agent that is used if none is named",

@@ -94,7 +94,7 @@ def _git(root: Path, *words: str) -> None:
 
 def protected(root: Path) -> dict[str, tuple[int, bytes]]:
     """What lies at every protected name, with its mode; of the git config, what git would run."""
-    from tillerman.core.protected_names import is_protected, plain
+    from tillerman.core.permission.protected_names import is_protected, plain
 
     found: dict[str, tuple[int, bytes]] = {}
     for path in sorted(root.rglob("*")):

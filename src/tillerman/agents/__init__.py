@@ -18,7 +18,7 @@ Options = Mapping[str, Mapping[str, Any]]  # the [agents.NAME] tables of the con
 
 def available(options: Options | None = None, *, experimental: bool = False) -> dict[str, str]:
     """Maps the name of every agent to its source."""
-    from tillerman.agents.acp.agent_rows import rows
+    from tillerman.agents.acp.rows.agent_rows import rows
 
     found = {name: "config" for name, table in (options or {}).items() if "acp" in table}
     found |= {name: "ACP" for name, row in rows().items() if experimental or not row.experimental}
@@ -33,12 +33,12 @@ def is_users_own(name: str, options: Options | None = None) -> bool:
 def load(name: str, options: Options | None = None, *, experimental: bool = False) -> Agent:
     """Loads an agent by name; `acp:COMMAND ARGUMENTS` is a valid name too."""
     if is_users_own(name, options):
-        from tillerman.agents.acp.agent_rows import made
+        from tillerman.agents.acp.rows.agent_rows import made
 
         return made(name, (options or {}).get(name, {}))
     if target := entry_points().get(name):
         return _imported(name, target)
-    from tillerman.agents.acp.agent_rows import driver, rows
+    from tillerman.agents.acp.rows.agent_rows import driver, rows
 
     row = rows().get(name)
     if row is None:

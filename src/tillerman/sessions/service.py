@@ -148,7 +148,7 @@ class Sessions:
         early: Mapping[str, State] = MappingProxyType({}),
     ) -> Session:
         # lazy: most commands only read sessions
-        from tillerman.sessions.session_start import SessionStart, SessionStores
+        from tillerman.sessions.session_starter import SessionStarter, SessionStores
 
         tools: ToolOffer | None = None
         if order.terms.bench:
@@ -160,7 +160,7 @@ class Sessions:
         stores = SessionStores(
             self._paths, self._database, self.catalog, self.log, self.search, self.attachments
         )
-        start = SessionStart(
+        start = SessionStarter(
             stores, row, order, tools=tools, relay=relay, settings=settings, early=early
         )
         session = await start.run(launched, lease, self._open.discard)

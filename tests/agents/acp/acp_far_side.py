@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.dialect import AcpDialect
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Event
 from tillerman.core.session_options import session_spec, with_options

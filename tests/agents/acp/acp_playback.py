@@ -18,9 +18,9 @@ import msgspec
 from msgspec.structs import replace
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import AcpAgentRow
-from tillerman.agents.acp.agent_rows import rows
 from tillerman.agents.acp.dialect import AcpDialect
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_rows import rows
 from tillerman.agents.gemini import launch as gemini
 from tillerman.agents.gemini.dialect import GeminiDialect
 from tillerman.agents.jsonrpc.peer import RpcRequest

@@ -18,8 +18,8 @@ from tests.agents.listening import listening
 from tests.stand_ins.warm_python import run_tillerman
 from tillerman import agents
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import AcpAgentRow
-from tillerman.agents.acp.agent_rows import driver, rows
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_rows import driver, rows
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.config.settings import SETTINGS
 from tillerman.core.agent import Prompt
@@ -94,7 +94,7 @@ def test_a_name_that_is_nearly_an_agents_is_told_which() -> None:
 def test_rows_are_not_read_for_an_agent_with_an_entry_point() -> None:
     code = "import sys; from tillerman import agents; agents.load('claude'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-    assert not {b"tomllib", b"tillerman.agents.acp.agent_rows"} & set(loaded.split())
+    assert not {b"tomllib", b"tillerman.agents.acp.rows.agent_rows"} & set(loaded.split())
 
 
 def test_a_row_is_started_before_its_wire_is_loaded() -> None:

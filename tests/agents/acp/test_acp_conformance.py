@@ -18,8 +18,8 @@ from tests.agents.acp.acp_playback import (
     recordings,
 )
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import AcpAgentRow
-from tillerman.agents.acp.agent_rows import rows
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_rows import rows
 from tillerman.testing.conformance import check_agent
 
 

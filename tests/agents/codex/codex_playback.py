@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tillerman.agents.codex.exec_wire import CodexExecWire
+from tillerman.agents.codex.exec.exec_wire import CodexExecWire
 from tillerman.agents.codex.wire import CodexWire
 from tillerman.core.agent import Prompt, SessionSpec
 from tillerman.core.events import Answer, Event

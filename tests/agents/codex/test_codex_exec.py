@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tillerman.agents.codex.exec_wire import CodexExecWire
+from tillerman.agents.codex.exec.exec_wire import CodexExecWire
 from tillerman.core.agent import Exit, Prompt
 from tillerman.core.events import (
     Event,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.agents.codex.codex_says import Talk
-from tillerman.agents.codex.exec_launch import exec_launch
+from tillerman.agents.codex.exec.exec_launch import exec_launch
 from tillerman.agents.codex.launch import launch, opening, sandbox_policy, user_input
 from tillerman.core.agent import File, Mode, Prompt, SecretFile, SessionSpec
 from tillerman.core.errors import ConfigError, Unsupported

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from tillerman.agents.cursor import hook_dialect as cursor
-from tillerman.agents.cursor import hook_payloads as events
+from tillerman.agents.cursor.hooks import hook_payloads as events
 from tillerman.core.events import PermissionRequested
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply

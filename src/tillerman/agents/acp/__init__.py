@@ -1,7 +1,7 @@
 """Driver for agents that implement the Agent Client Protocol (ACP), version 1, over stdio.
 
-Most agents are a row of data (`agent_row.py`): in `acp_agents.toml`, in the user's config as
-`[agents.foo] acp = "foo --acp"`, or on the command line as `-a "acp:foo --acp"`.
+Most agents are a row of data (`rows/agent_row.py`): in `rows/acp_agents.toml`, in the user's
+config as `[agents.foo] acp = "foo --acp"`, or on the command line as `-a "acp:foo --acp"`.
 
 An agent that needs more has its own package with an entry point, which defines
 
@@ -14,7 +14,7 @@ call), `failure` (of a JSON-RPC error), `asking` (questions in a request), `asks
 (of a permission request and its answer), `told` (vendor notifications).
 
 Queries besides prompting (accounts, models, …) are methods of a subclass of `AcpAgent`; an agent
-that is only a row supports those that the protocol has a method for (`row_agent.py`).
+that is only a row supports those that the protocol has a method for (`rows/row_agent.py`).
 
 Modules: `wire` encodes and decodes messages, with `session_setup` and `handshake` (opening a
 session), `settings` (model, mode, effort), `prompt_blocks`, `messages`, `tool_calls`, `tools` and

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.dialect import AcpDialect
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.agents.stdio.agent import INTERRUPT_GRACE, StdioAgent
 from tillerman.core.agent import SessionSpec
 from tillerman.core.agent_admin import Dialog, Installed, RunCommand

@@ -10,7 +10,7 @@ import re
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.agents.decoding.failure_reader import (
     ANY_STATUS,
     KNOWN_STATUS,

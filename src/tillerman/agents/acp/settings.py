@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.core.agent import Mode, SessionSpec
 from tillerman.core.events import Event, SettingsChanged

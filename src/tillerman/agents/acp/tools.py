@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.agents.decoding.fields import Table, at, strings, table, tables, text
 from tillerman.core import tools
 from tillerman.core.events import PlanStep

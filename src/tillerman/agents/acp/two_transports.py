@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tillerman.agents.acp.agent import AcpAgent
-from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.dialect import AcpDialect
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.agents.commands.json_files import packaged_version
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.agents.stdio.capability_check import refuse

@@ -74,7 +74,7 @@ def _wire(spec: SessionSpec) -> Wire:
 
 
 def _exec_wire(spec: SessionSpec) -> Wire:
-    from tillerman.agents.codex.exec_wire import CodexExecWire
+    from tillerman.agents.codex.exec.exec_wire import CodexExecWire
 
     return CodexExecWire(spec)
 

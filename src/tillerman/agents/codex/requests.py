@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tillerman.agents.codex import mcp_elicitation
-from tillerman.agents.codex.items import Items
-from tillerman.agents.codex.shell_items import command_of
+from tillerman.agents.codex.thread_items.items import Items
+from tillerman.agents.codex.thread_items.shell_items import command_of
+from tillerman.agents.decoding import mcp_elicitation
 from tillerman.agents.decoding.fields import Table, storable, strings, table, tables, text
 from tillerman.agents.decoding.questions import question
 from tillerman.agents.jsonrpc.peer import RpcPeer, RpcRequest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tillerman.agents.codex.items import KINDS, Items
 from tillerman.agents.codex.messages import CodexMessages
+from tillerman.agents.codex.thread_items.items import KINDS, Items
 from tillerman.agents.decoding.fields import Table, tables, text
 from tillerman.core.events import Event, UserMessage
 from tillerman.core.wire import AttachmentBytes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tillerman.agents.codex import tool_results
-from tillerman.agents.codex.file_changes import changes
-from tillerman.agents.codex.shell_items import CodexCommandOutput, command_of
+from tillerman.agents.codex.thread_items import tool_results
+from tillerman.agents.codex.thread_items.file_changes import changes
+from tillerman.agents.codex.thread_items.shell_items import CodexCommandOutput, command_of
 from tillerman.agents.decoding.fields import Table, count, storable, strings, table, tables, text
 from tillerman.core.events import Content, Text
 from tillerman.core.wire import AttachmentBytes

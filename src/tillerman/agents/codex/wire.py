@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from tillerman.agents.codex import failures, notices
 from tillerman.agents.codex.fast_path import piece
 from tillerman.agents.codex.hook_requests import CodexHookRequests, config
-from tillerman.agents.codex.items import KINDS, Items
 from tillerman.agents.codex.launch import launch, user_input
 from tillerman.agents.codex.messages import CodexMessages
 from tillerman.agents.codex.requests import REFUSED, CodexRequests
 from tillerman.agents.codex.settings import CodexSettings
-from tillerman.agents.codex.subagents import Subagents
 from tillerman.agents.codex.thread import Thread, pass_over, settings_update
-from tillerman.agents.codex.todo_list import steps
+from tillerman.agents.codex.thread_items.items import KINDS, Items
+from tillerman.agents.codex.thread_items.subagents import Subagents
+from tillerman.agents.codex.thread_items.todo_list import steps
 from tillerman.agents.codex.usage import CodexUsage
 from tillerman.agents.decoding.fields import Table, parse, storable, table, text
 from tillerman.agents.jsonrpc.peer import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.dialect import AcpDialect, Outcome
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.agents.copilot.tool_names import NAMES, without_exit
 from tillerman.agents.decoding.fields import Table, table, text
 from tillerman.core.agent import SecretFile, SessionSpec, Word

@@ -74,7 +74,7 @@ class Cursor(StdioAgent):
                 f"Cursor has no conversation {spec.resume}, and would start an empty one",
                 hint="resume a conversation started over ACP with -a cursor-acp",
             )
-        from tillerman.agents.cursor import hook_plugin
+        from tillerman.agents.cursor.hooks import hook_plugin
 
         version = await hook_plugin.version_of(host.find(_program(spec)), host)
         if version and hook_plugin.runs(version):
@@ -82,8 +82,8 @@ class Cursor(StdioAgent):
         return self._open_withholding(spec, host)
 
     async def _open_gated(self, spec: SessionSpec, host: Host, version: str) -> Conversation:
-        from tillerman.agents.cursor import hook_plugin
         from tillerman.agents.cursor.hook_requests import CursorHookRequests
+        from tillerman.agents.cursor.hooks import hook_plugin
         from tillerman.agents.cursor.wire import CursorWire
         from tillerman.agents.stdio.hooked_per_turn_conversation import HookedPerTurnConversation
 

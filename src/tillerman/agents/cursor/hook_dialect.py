@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from tillerman.agents.cursor import hook_payloads as events
-from tillerman.agents.cursor.hook_payloads import CursorEvent
+from tillerman.agents.cursor.hooks import hook_payloads as events
+from tillerman.agents.cursor.hooks.hook_payloads import CursorEvent
 from tillerman.agents.cursor.tool_names import NAMES
 from tillerman.core import tools
 from tillerman.core.events import PermissionRequested

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from tillerman.agents.cursor import hook_dialect as cursor
 from tillerman.agents.cursor.hook_dialect import MCP
-from tillerman.agents.cursor.hook_events import HookEvents, call_of
-from tillerman.agents.cursor.hook_payloads import (
+from tillerman.agents.cursor.hooks.hook_events import HookEvents, call_of
+from tillerman.agents.cursor.hooks.hook_payloads import (
     BeforeMCPExecution,
     BeforeReadFile,
     BeforeShellExecution,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.core.agent import Prompt, SecretFile, SecretFolder, SessionSpec, Word
 from tillerman.core.wire import Launch
 

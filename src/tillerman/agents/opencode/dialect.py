@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tillerman.agents.acp.agent_row import AcpAgentRow
 from tillerman.agents.acp.dialect import AcpDialect, Outcome
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.agents.decoding.fields import Table, table, text
 from tillerman.agents.opencode.config import asking, environment
 from tillerman.agents.opencode.retries import LOGGED

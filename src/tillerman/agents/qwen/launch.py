@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.core.agent import Mode, SecretFile, SessionSpec, Word
 from tillerman.core.wire import Launch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tillerman.core.protected_names import (
+from tillerman.core.permission.protected_names import (
     INSTRUCTIONS,
     PROTECTED,
     PROTECTED_PREFIX,

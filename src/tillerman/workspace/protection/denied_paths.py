@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from tillerman.core.permission.path_location import PLACES
 from tillerman.core.permission.patterns import is_pattern, path_glob
+from tillerman.core.permission.protected_names import plain
 from tillerman.core.permission.rules import Rule
-from tillerman.core.protected_names import plain
 from tillerman.core.tools import READS
 from tillerman.workspace.files.file_names import SKIPPED
 from tillerman.workspace.protection.git.index import tracked

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from tillerman.core import agent_files
-from tillerman.core.protected_names import is_protected, plain
+from tillerman.core.permission.protected_names import is_protected, plain
 from tillerman.workspace.protection.git.folders import git_folder, is_folder, outer_git_folders
 from tillerman.workspace.protection.git.index import tracked
 

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
 
-from tillerman.core import protected_names as names
+from tillerman.core.permission import protected_names as names
 from tillerman.workspace.files.file_names import SKIPPED
 from tillerman.workspace.protection.protected_state import (
     DEEPEST,

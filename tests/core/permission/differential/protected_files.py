@@ -12,7 +12,7 @@ import subprocess
 from typing import NamedTuple
 
 from tests.core.permission.differential import tree
-from tillerman.core.protected_names import is_protected, plain
+from tillerman.core.permission.protected_names import is_protected, plain
 
 Contents = dict[str, tuple[str, int, bytes]]  # kind, mode and content by path
 _GIT = "/usr/bin/git"  # and not the stub that stands for it

@@ -29,7 +29,11 @@ _HERE = Path(__file__).parent
 _PACKAGE = Path(tillerman.__file__).parent
 # what decides about a line, and what generates, runs and judges it
 _SOURCES = (
-    *("core/permission/**/*.py", "core/protected_names.py", "workspace/files/policy_lookup.py"),
+    *(
+        "core/permission/**/*.py",
+        "core/permission/protected_names.py",
+        "workspace/files/policy_lookup.py",
+    ),
     "supervision/exec_gate/*.py",
 )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from tillerman.core.protected_names import plain
+from tillerman.core.permission.protected_names import plain
 from tillerman.workspace.files.refusal import Refused
 
 TEMPORARY = ".tillerman-writes-"  # prefix of every temporary name

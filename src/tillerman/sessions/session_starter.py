@@ -71,7 +71,7 @@ class SessionStores(NamedTuple):
     attachments: AttachmentStore
 
 
-class SessionStart:
+class SessionStarter:
     """The parts of one session. `run` starts them and returns the session.
 
     `settings` are stored for a resume; `early`: scans of protected files before the start.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from tillerman.agents.codex.file_changes import changes
-from tillerman.agents.codex.shell_items import CodexCommandOutput
+from tillerman.agents.codex.thread_items.file_changes import changes
+from tillerman.agents.codex.thread_items.shell_items import CodexCommandOutput
 from tillerman.agents.codex.tools import content, tool
 from tillerman.agents.decoding.fields import Table, storable, text
 from tillerman.core import tools

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec.structs import replace
 
-from tillerman.agents.acp.agent_row import AcpAgentRow
+from tillerman.agents.acp.rows.agent_row import AcpAgentRow
 from tillerman.core.errors import ConfigError
 from tillerman.core.tools import ToolClass
 
 if TYPE_CHECKING:
-    from tillerman.agents.acp.row_agent import RowAgent
+    from tillerman.agents.acp.rows.row_agent import RowAgent
 
 _PREFIX = "acp:"
 
@@ -34,7 +34,7 @@ def rows() -> Mapping[str, AcpAgentRow]:
 
 
 def driver(row: AcpAgentRow) -> RowAgent:
-    from tillerman.agents.acp.row_agent import ListingRowAgent, RowAgent
+    from tillerman.agents.acp.rows.row_agent import ListingRowAgent, RowAgent
 
     return ListingRowAgent(row) if row.lists else RowAgent(row)
 

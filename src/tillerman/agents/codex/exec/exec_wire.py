@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tillerman.agents.codex import failures, notices
-from tillerman.agents.codex.exec_launch import exec_launch
-from tillerman.agents.codex.items import Items
+from tillerman.agents.codex.exec.exec_launch import exec_launch
 from tillerman.agents.codex.messages import CodexMessages
+from tillerman.agents.codex.thread_items.items import Items
 from tillerman.agents.codex.usage import used
 from tillerman.agents.decoding.fields import Table, parse, storable, table, tables, text
 from tillerman.agents.decoding.token_meter import TokenCounts

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from tillerman.agents.cursor import hook_dialect as cursor
-from tillerman.agents.cursor.hook_payloads import (
+from tillerman.agents.cursor.hooks.hook_payloads import (
     AfterAgentThought,
     AfterFileEdit,
     CursorSubagentStart,

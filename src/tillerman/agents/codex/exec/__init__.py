@@ -1,0 +1,1 @@
+"""`codex exec`, for versions without an app-server: one process per turn."""

@@ -1,0 +1,1 @@
+"""Items of a Codex thread: commands, file changes, to-do lists, subagents and tool results."""

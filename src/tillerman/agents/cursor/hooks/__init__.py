@@ -1,0 +1,1 @@
+"""Hooks of Cursor: their payloads, the events they carry, and the plugin that registers them."""
