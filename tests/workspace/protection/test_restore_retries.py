@@ -6,7 +6,9 @@ import asyncio
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,31 @@ async def test_many_other_events_do_not_delay_a_decision_that_waits(
         (repository / "stop").touch()
         await shell.wait()
     await hold.end()
+
+
+@pytest.mark.parametrize("name", [".env", ".mcp.json", ".git/hooks/pre-commit"])
+def test_a_file_removed_while_it_is_scanned_is_restored(name: str, tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    (root / name).parent.mkdir(parents=True)
+    watch = Watcher(root, tmp_path / "aside")
+    try:
+        for _ in range(150):
+            (root / name).write_bytes(GOOD)
+            watch.accept()
+            begin = threading.Barrier(2)
+
+            def remove(begin: threading.Barrier = begin) -> None:
+                begin.wait()
+                (root / name).unlink()
+
+            with ThreadPoolExecutor(1) as pool:
+                removed = pool.submit(remove)
+                begin.wait()
+                while not removed.done():
+                    watch.check()
+                removed.result()
+            watch.check()
+            watch.check()
+            assert (root / name).read_bytes() == GOOD
+    finally:
+        asyncio.run(watch.close())

@@ -31,11 +31,16 @@ class PathNode(NamedTuple):
     mark: PathMark
 
     def same(self, other: PathNode) -> bool:
+        """Returns whether both are equal.
+
+        Content that is known on one side only is a difference: the file was removed between being
+        found and being read, and its copy must not be replaced by none.
+        """
         if self.kind != other.kind or self.mode != other.mode:
             return False
         if self.kind in ("folder", "other"):
             return True
-        if self.content is None or other.content is None:
+        if self.content is None and other.content is None:
             return self.mark == other.mark
         return self.content == other.content
 
