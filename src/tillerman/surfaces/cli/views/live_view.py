@@ -28,7 +28,22 @@ from tillerman.surfaces.rendering.turn_outcome import Outcomes
 
 INTERVAL = 0.05  # minimum seconds between refreshes
 SPIN = 0.1
+FRAME = 0.1  # seconds; a terminal that takes a frame more slowly has not shown it
 BACKLOG = 200  # finished blocks; `show` blocks above this
+
+
+class _ChangingPart:
+    """The part below the finished blocks, as it is now.
+
+    `Live.update` takes effect with the next refresh only: printing a block would redraw the
+    earlier part once more.
+    """
+
+    def __init__(self) -> None:
+        self.now: RenderableType = Text("")
+
+    def __rich__(self) -> RenderableType:
+        return self.now
 
 
 class LiveView:
@@ -48,13 +63,15 @@ class LiveView:
         self._console = Console(
             no_color=not color, highlight=False, markup=False, emoji=False, force_terminal=True
         )
+        self._changing = _ChangingPart()
         self._live = Live(
-            console=self._console, auto_refresh=False, transient=True, redirect_stdout=False,
-            redirect_stderr=False, vertical_overflow="crop",
+            self._changing, console=self._console, auto_refresh=False, transient=True,
+            redirect_stdout=False, redirect_stderr=False, vertical_overflow="crop",
         )  # fmt: skip
         self._keyboard = keyboard
         self._dialog: Dialog | None = None
-        self._seen: Dialog | None = None  # the dialog drawn on the screen
+        self._drawn: Dialog | None = None  # the dialog of the last frame, perhaps not complete yet
+        self._seen: Dialog | None = None  # the dialog of the last complete frame
         self._given: set[str] = set()  # requests answered here
         self._stirred = asyncio.Event()  # there is something to draw
         self._painted = asyncio.Event()
@@ -114,6 +131,7 @@ class LiveView:
             while not self._closing.is_set():
                 async with self._screen:
                     pieces, below, dialog = self._drawing.take(), self._below(), self._dialog
+                    self._drawn = dialog
                     await asyncio.to_thread(self._paint, pieces, below)
                     self._seen = dialog
                 self._painted.set()
@@ -134,9 +152,11 @@ class LiveView:
         return max(6, self._console.size.height - 8)
 
     def _paint(self, pieces: Sequence[RenderableType], below: RenderableType | None) -> None:
-        self._live.update(below if below is not None else Text(""), refresh=not pieces)
+        self._changing.now = below if below is not None else Text("")
         if pieces:
             self._console.print(Group(*pieces))  # also redraws the part below
+        else:
+            self._live.refresh()
 
     # -- dialogs -----------------------------------------------------------------------------------
 
@@ -157,7 +177,7 @@ class LiveView:
         while True:
             key = await keyboard.key()
             dialog = self._dialog
-            if dialog is None or dialog is not self._seen:
+            if dialog is None or not await self._is_seen(dialog):
                 continue  # ignore keys typed before the dialog was drawn
             reply = dialog.press(key)
             if reply == EDIT and isinstance(dialog, PermissionDialog):
@@ -168,6 +188,15 @@ class LiveView:
             elif isinstance(reply, Answer):
                 await self._answer(dialog.request.request_id, reply)
             self._stirred.set()
+
+    async def _is_seen(self, dialog: Dialog) -> bool:
+        """Returns whether the dialog is on the screen. Its frame may be just about complete: the
+        terminal shows it before this program knows."""
+        if dialog is self._drawn and dialog is not self._seen:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FRAME), self._screen:
+                    pass
+        return dialog is self._seen
 
     async def _edit(self, keyboard: Keyboard, dialog: PermissionDialog) -> Answer | None:
         async with self._screen:
