@@ -9,13 +9,24 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tillerman.core.agent import Mode, SessionSpec
 from tillerman.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from tillerman.core.callbacks import (
+        AfterCall,
+        AfterTurn,
+        BeforeCall,
+        BeforePrompt,
+        OnPermission,
+        OnQuestion,
+    )
+    from tillerman.core.python_tools import ToolServer
 
 Preset = Literal["ask", "edits", "auto", "readonly", "none"]
 Isolation = Literal["high", "medium", "basic"]  # strictest first
@@ -28,7 +39,18 @@ Enforced = Literal["on", "auto", "off"]  # strictest first
 Protected = Literal["mounts", "auto", "watch"]  # strictest first
 
 
-class ResumeOptions(TypedDict, total=False):
+class CallbackOptions(TypedDict, total=False):
+    """The callbacks of a session: see `tillerman.core.callbacks`."""
+
+    on_permission: OnPermission | None
+    on_question: OnQuestion | None
+    before_call: BeforeCall | None
+    after_call: AfterCall | None
+    before_prompt: BeforePrompt | None
+    after_turn: AfterTurn | None
+
+
+class ResumeOptions(CallbackOptions, total=False):
     """The options for resuming a session. None means: not given."""
 
     approve: Preset | None
@@ -39,10 +61,11 @@ class ResumeOptions(TypedDict, total=False):
     system: str | None
     env: Sequence[str]
     folders: Sequence[Path]
-    servers: Mapping[str, Mapping[str, Any]]
+    servers: Mapping[str, Mapping[str, Any] | ToolServer]
     allowed_tools: Sequence[str]
     denied_tools: Sequence[str]
     tools: Sequence[str]
+    output: type | None
     output_schema: Mapping[str, Any] | None
     repair_output: bool | None
     flags: Sequence[str]
@@ -125,6 +148,14 @@ def _is_table(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
 
+def _is_server(value: object) -> bool:
+    if _is_table(value):
+        return True
+    from tillerman.core.python_tools import ToolServer  # lazy: few programs have any
+
+    return isinstance(value, ToolServer)
+
+
 def _are(kind: type | tuple[type, ...]) -> Callable[[object], bool]:
     def include(value: object) -> bool:
         return isinstance(value, list | tuple) and all(isinstance(one, kind) for one in value)
@@ -139,10 +170,11 @@ _SECONDS = _Values("a number of seconds greater than 0", _is_number)
 _COUNT = _Values("an integer greater than 0", _is_count)
 _TEXTS = _Values("a list of strings", _are(str))
 _FOLDERS = _Values("a list of paths", _are((str, os.PathLike)))
+_CALLBACK = _Values("a function or a coroutine function", callable)
 _TABLE = _Values("a mapping with string keys", _is_table)
-_TABLES = _Values(
-    "a mapping of names to mappings",
-    lambda value: _is_table(value) and all(map(_is_table, value.values())),  # type: ignore[attr-defined]
+_SERVERS = _Values(
+    "a mapping of names to mappings or tool servers",
+    lambda value: _is_table(value) and all(map(_is_server, value.values())),  # type: ignore[attr-defined]
 )
 
 OPTIONS: Mapping[str, _Values] = {
@@ -174,9 +206,17 @@ OPTIONS: Mapping[str, _Values] = {
     "only_tools": _TEXTS,
     "flags": _TEXTS,
     "folders": _FOLDERS,
-    "servers": _TABLES,
+    "servers": _SERVERS,
     "options": _TABLE,
     "output_schema": _TABLE,
+    "output": _Values("a type", lambda value: isinstance(value, type)),
+    "on_permission": _CALLBACK,
+    "on_question": _CALLBACK,
+    "before_call": _CALLBACK,
+    "after_call": _CALLBACK,
+    "before_prompt": _CALLBACK,
+    "after_turn": _CALLBACK,
+    "callbacks": _Values("Callbacks", lambda value: isinstance(value, Struct)),
     "max_turns": _COUNT,
     "max_tokens": _COUNT,
     "max_cost": _Values("an amount in US dollars greater than 0", _is_number),

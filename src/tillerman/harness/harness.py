@@ -16,7 +16,7 @@ from tillerman import agents
 from tillerman.agents.stdio.capability_check import refuse_open_gate
 from tillerman.config import Config, Paths, check_config, find_paths, load
 from tillerman.core.agent import Agent
-from tillerman.core.errors import ConfigError, StoreDamaged, StoreReadOnly, UsageError
+from tillerman.core.errors import ConfigError, SessionBusy, StoreDamaged, StoreReadOnly, UsageError
 from tillerman.core.events import Notice
 from tillerman.core.session_options import (
     ResumeOptions,
@@ -28,6 +28,7 @@ from tillerman.core.session_options import (
 from tillerman.harness.agent_fallback import AgentFallback, refuse_missing
 from tillerman.harness.agent_selection import AgentSelection, select_agents
 from tillerman.harness.launch_plan import launch_plan
+from tillerman.harness.program_options import plan_options
 from tillerman.sessions.prestart import Prestart
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan
 from tillerman.sessions.service import Sessions
@@ -39,10 +40,14 @@ if TYPE_CHECKING:
     import asyncio
 
     from tillerman.core.agent_admin import Account, Installed, Model
+    from tillerman.core.python_tools import ToolServer
     from tillerman.harness.agent_admin import AgentAdmin
     from tillerman.harness.agent_availability import AgentAvailability
     from tillerman.sessions.workspace_tools.tool_runner import ToolRunner
     from tillerman.store.salvage import SalvageReport
+
+
+AnySession = str | Session | AttachedSession  # by id, by prefix, `last`, or a handle of it
 
 
 @asynccontextmanager
@@ -69,6 +74,7 @@ async def open_harness(
             await harness.sessions.expire(harness.config.store.keep_days)
         yield harness
     finally:
+        harness.closed = True
         await harness.sessions.close()
         database.close()
 
@@ -104,7 +110,8 @@ class Harness:
         self.cwd = cwd
         self.follows_folder = False  # whether a session in another folder uses that folder's config
         self.mended: SalvageReport | None = None  # report about a damaged store
-        self.sessions = Sessions(paths, database, serve_tools)
+        self.closed = False
+        self.sessions = Sessions(paths, database, serve_tools, serve_functions)
 
     # -- sessions --------------------------------------------------------------------------------
 
@@ -118,12 +125,14 @@ class Harness:
     ) -> Session:
         """Starts a session with an agent, a profile, or the first usable agent of `one,two`."""
         check_options({"agent": agent, "title": title, **options})
-        wishes: dict[str, Any] = {**options}
+        self._need_open()
+        wishes = plan_options(options)
         said = {"cwd": self.cwd, **wishes}
+        _need_folder(Path(said["cwd"]))
         who = select_agents(self.config, agent, wishes.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
-        if made.terms.bench:
+        if made.terms.bench or made.terms.functions:
             _need_sdk()
         return await self.sessions.start(
             *made, title=title, head=head, relay=relay, settings=_settings(who)
@@ -156,10 +165,10 @@ class Harness:
         return await self.sessions.resume(row, *made)
 
     async def resume(
-        self, session: str, *, fork: bool = False, **options: Unpack[ResumeOptions]
+        self, session: AnySession, *, fork: bool = False, **options: Unpack[ResumeOptions]
     ) -> Session:
-        """Resumes a session by id, prefix of an id, or `last`."""
-        check_required(session=session, fork=fork)
+        """Resumes a closed session, or one by id, prefix of an id, or `last`."""
+        check_required(session=_id(session), fork=fork)
         check_options(options)
         row = self._at_home(session)
         if row.settings.get("served"):
@@ -170,10 +179,11 @@ class Harness:
         if fork:
             row = await self.sessions.fork(row)
         config = self._config_of(row)
+        wishes = plan_options(options)
         kept = _kept(row)
         if "model" in self.agent(row.agent).info.can:
             kept["model"] = row.model
-        given = {name: value for name, value in options.items() if value is not None}
+        given = {name: value for name, value in wishes.items() if value is not None}
         who, notices = _roster_of(row, config)
         said = {**kept, **given, "cwd": row.cwd}
         if who.profile is None and (tools := row.settings.get("tools")):
@@ -189,13 +199,17 @@ class Harness:
         refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay)
 
-    async def handoff(self, session: str, agent: str, **options: Unpack[ResumeOptions]) -> Session:
+    async def handoff(
+        self, session: AnySession, agent: str, **options: Unpack[ResumeOptions]
+    ) -> Session:
         """Hands the session over to another agent, with a summary of its history.
 
-        `agent` is as in `start`. The next prompt says what the agent should do.
+        `agent` is as in `start`. The next prompt says what the agent should do. An open session
+        that is idle is closed first.
         """
-        check_required(session=session, agent=agent)
+        check_required(session=_id(session), agent=agent)
         check_options(options)
+        wishes = plan_options(options)
         row = self._at_home(session)
         config = self._config_of(row)
         who = select_agents(config, agent, None, Path(row.cwd))
@@ -206,7 +220,7 @@ class Harness:
             )
         kept = _kept(row)
         del kept["accept_advisory"]  # accepted for the previous agent only
-        given = {name: value for name, value in options.items() if value is not None}
+        given = {name: value for name, value in wishes.items() if value is not None}
         said = {**kept, **given, "cwd": row.cwd}
         made, relay = await self._team(config, who, said).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
@@ -214,9 +228,23 @@ class Harness:
         settings = {"profile": None, "agents": [], "tools": [], **_settings(who)}
         settings["accept_advisory"] = made.spec.approval.accept_advisory
         refuse_open_gate(made.agent.info, made.spec)
+        if isinstance(session, Session) and not session.closed:
+            if not session.rested:
+                raise SessionBusy(
+                    f"session {row.id} is working on a turn",
+                    hint="wait for `session.idle()`, or cancel the turn",
+                )
+            await session.close()
+            row = self.find(row.id)
         return await self.sessions.resume(row, *made, relay=relay, settings=settings)
 
-    def _at_home(self, session: str) -> SessionRow:
+    def _need_open(self) -> None:
+        if self.closed:
+            raise UsageError(
+                "the harness is closed", hint="use it inside `async with tillerman.open()`"
+            )
+
+    def _at_home(self, session: AnySession) -> SessionRow:
         """Finds the session; refuses it if its working directory no longer exists."""
         row = self.find(session)
         if not Path(row.cwd).is_dir():
@@ -245,13 +273,14 @@ class Harness:
 
         return AgentAvailability(self.management, self.paths.cache)
 
-    def attach(self, session: str) -> AttachedSession:
+    def attach(self, session: AnySession) -> AttachedSession:
         """Attaches to a session of another process, to follow, answer, prompt or cancel it."""
         return self.sessions.attach(self.find(session))
 
-    def find(self, session: str) -> SessionRow:
+    def find(self, session: AnySession) -> SessionRow:
         """Finds a session by id, by prefix, or `last` for the newest one in this folder."""
-        return self.sessions.catalog.get(session, cwd=str(self.cwd))
+        self._need_open()
+        return self.sessions.catalog.get(_id(session), cwd=str(self.cwd))
 
     # -- agents ----------------------------------------------------------------------------------
 
@@ -306,6 +335,23 @@ class Harness:
         if (file := Path(argument)).is_file():
             return file.resolve()
         return self.sessions.record(self.find(argument))
+
+
+def _id(session: AnySession) -> str:
+    return session.id if isinstance(session, Session | AttachedSession) else session
+
+
+def _need_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}", hint="create it, or give another `cwd`")
+
+
+async def serve_functions(
+    functions: ToolServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    from tillerman.mcp import python_functions  # lazy: takes a second to load
+
+    await python_functions.serve_functions(functions, reader, writer)
 
 
 async def serve_tools(

@@ -15,6 +15,7 @@ from tillerman.agents.stdio.capability_check import refuse_unsupported
 from tillerman.config import Config
 from tillerman.config.settings import ISOLATION
 from tillerman.core.agent import Agent, SessionSpec
+from tillerman.core.callbacks import Callbacks
 from tillerman.core.capabilities import REPORTS_COST
 from tillerman.core.errors import Unsupported, UsageError
 from tillerman.core.output_schema import AnswerFormat
@@ -37,6 +38,7 @@ from tillerman.supervision.environment import (
 
 if TYPE_CHECKING:
     from tillerman.core.events import Notice
+    from tillerman.core.python_tools import ToolServer
 
 _NAMED = 8  # variables to name in a notice
 UNATTENDED = 300.0  # seconds to wait for an answer without a terminal, unless configured
@@ -57,6 +59,8 @@ def launch_plan(
     env: Sequence[str] = (),
     tools: Sequence[str] = (),
     workspace_tools: bool | None = None,
+    servers: Mapping[str, Mapping[str, Any] | ToolServer] | None = None,
+    callbacks: Callbacks | None = None,
     alone: bool = True,
     **wishes: Any,
 ) -> LaunchPlan:
@@ -82,6 +86,8 @@ def launch_plan(
             "env": env,
             "tools": tools,
             "workspace_tools": workspace_tools,
+            "servers": servers,
+            "callbacks": callbacks,
             "alone": alone,
             **wishes,
         }
@@ -89,6 +95,7 @@ def launch_plan(
     driver = agents.load(agent, config.agents, experimental=config.experimental_agents)
     options = config.agents.get(agent, {})
     given = {name: value for name, value in wishes.items() if value not in (None, (), {})}
+    given["servers"], functions = _separate(servers or {})
     warnings = _choose_model(driver, config, options, given, alone)
     limits = replace(
         _limits(config, given, timeout, max_tokens),
@@ -120,8 +127,31 @@ def launch_plan(
         warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
         offered = "mcp" in driver.info.can
         terms = replace(terms, bench=bench(config, env) if offered else None)
-    terms = replace(terms, limits=limits, tools=tuple(tools), answer=answer)
+    if functions:
+        _refuse_functions(driver)
+    terms = replace(
+        terms,
+        limits=limits,
+        tools=tuple(tools),
+        answer=answer,
+        functions=functions,
+        callbacks=callbacks or Callbacks(),
+    )
     return LaunchPlan(driver, spec, replace(terms, notices=_notices(warnings)))
+
+
+def _separate(
+    servers: Mapping[str, Mapping[str, Any] | ToolServer],
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, ToolServer]]:
+    """MCP servers that the agent starts itself, and those of Python functions."""
+    plain = {name: server for name, server in servers.items() if isinstance(server, Mapping)}
+    rest = {name: server for name, server in servers.items() if not isinstance(server, Mapping)}
+    return plain, rest
+
+
+def _refuse_functions(agent: Agent) -> None:
+    if "mcp" not in agent.info.can:
+        raise Unsupported(agent.info.name, "MCP servers, so it cannot call Python functions")
 
 
 def guest_order(

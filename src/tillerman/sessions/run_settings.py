@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tillerman.core.agent import Agent, SessionSpec
+from tillerman.core.callbacks import Callbacks
 from tillerman.core.output_schema import AnswerFormat
-from tillerman.core.session_options import Enforced, Handoff, Protected, RateLimit
+from tillerman.core.session_options import Enforced, Handoff, Protected, RateLimit, with_options
 
 if TYPE_CHECKING:
     from tillerman.core.events import Notice
     from tillerman.core.permission import Rule
+    from tillerman.core.python_tools import ToolServer
     from tillerman.supervision.secrets import Secrets
 
 
@@ -70,6 +73,9 @@ class RunSettings(Struct, frozen=True):
     enforcement: EnforcementSettings = field(default_factory=EnforcementSettings)
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # [models] of the config
     bench: WorkspaceToolSettings | None = None  # offered besides its native tools
+    functions: Mapping[str, ToolServer] = field(default_factory=dict)  # MCP servers in Python
+    relays: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # to tillerman's servers
+    callbacks: Callbacks = Callbacks()
     notices: tuple[Notice, ...] = ()  # emitted when the next turn starts
     output_cap: int = 50_000  # bytes, like all below
     spill_cap: int = 256 * 1024 * 1024
@@ -83,6 +89,13 @@ class LaunchPlan(NamedTuple):
     agent: Agent
     spec: SessionSpec
     terms: RunSettings
+
+    def offering(self, relays: Mapping[str, Mapping[str, Any]]) -> LaunchPlan:
+        """Adds MCP servers of tillerman, if the agent can use any."""
+        if not relays or "mcp" not in self.agent.info.can:
+            return self
+        spec = with_options(self.spec, servers={**self.spec.tools.servers, **relays})
+        return self._replace(spec=spec, terms=replace(self.terms, relays=relays))
 
 
 class FallbackRules(Struct, frozen=True):

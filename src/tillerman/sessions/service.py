@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tillerman.sessions.fallback.policy import FallbackPolicy
     from tillerman.sessions.permissions.project_rules import ProjectRules
     from tillerman.sessions.permissions.session_rules import SessionRules
+    from tillerman.sessions.python_tool_servers import PythonToolServers, ServeFunctions
     from tillerman.sessions.recovery import Recovery
     from tillerman.sessions.request_watch import Change
     from tillerman.sessions.workspace_tools.tool_offer import ServeTools, ToolOffer
@@ -47,10 +48,18 @@ if TYPE_CHECKING:
 
 
 class Sessions:
-    """All sessions of the user. `serve_tools` serves a connection to a session's tools."""
+    """All sessions of the user.
+
+    `serve_tools` serves a connection to a session's workspace tools, `serve_functions` one to its
+    Python functions.
+    """
 
     def __init__(
-        self, paths: Paths, database: Database, serve_tools: ServeTools | None = None
+        self,
+        paths: Paths,
+        database: Database,
+        serve_tools: ServeTools | None = None,
+        serve_functions: ServeFunctions | None = None,
     ) -> None:
         self._paths = paths
         self._database = database
@@ -60,6 +69,7 @@ class Sessions:
         self.attachments = AttachmentStore(database)
         self.processes = ProcessTable(database)
         self._serve_tools = serve_tools
+        self._serve_functions = serve_functions
         self._open: set[Session] = set()
 
     # -- running ---------------------------------------------------------------------------------
@@ -156,12 +166,28 @@ class Sessions:
             from tillerman.sessions.workspace_tools.tool_offer import ToolOffer
 
             tools = ToolOffer(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
-            order = order._replace(spec=tools.announced(order.spec))
+        functions: PythonToolServers | None = None
+        if order.terms.functions and self._serve_functions:
+            # lazy: few sessions have them
+            from tillerman.sessions.python_tool_servers import PythonToolServers
+
+            functions = PythonToolServers(
+                row.id, self._paths, order.terms.functions, self._serve_functions
+            )
+        relays = {**(tools.relays if tools else {}), **(functions.relays if functions else {})}
+        order = order.offering(relays)
         stores = SessionStores(
             self._paths, self._database, self.catalog, self.log, self.search, self.attachments
         )
         start = SessionStarter(
-            stores, row, order, tools=tools, relay=relay, settings=settings, early=early
+            stores,
+            row,
+            order,
+            tools=tools,
+            functions=functions,
+            relay=relay,
+            settings=settings,
+            early=early,
         )
         session = await start.run(launched, lease, self._open.discard)
         self._open.add(session)

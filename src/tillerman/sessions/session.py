@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tillerman.core.agent import File, Mode, Prompt
 from tillerman.core.errors import SessionBusy, SessionError
@@ -39,7 +40,7 @@ class Idle(Protocol):
 
 
 class Session:
-    """A session that this process runs."""
+    """A session that this process runs; `async with` closes it."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Session:
         runner: Runner,
         broadcast: Broadcast,
         log: EventLog,
-        on_close: Callable[[], Awaitable[None]],
+        on_close: Callable[[], Coroutine[Any, Any, None]],
         *,
         since: int,
         bench: ToolRunner | None = None,
@@ -56,10 +57,26 @@ class Session:
         self.bench = bench  # workspace tools, if requested
         self.since = since  # number of the last entry before it was opened here
         self._prompted = False
+        self._closing: asyncio.Task[None] | None = None
         self._runner = runner
         self._broadcast = broadcast
         self._log = log
         self._on_close = on_close
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._closing is not None
+
+    @property
+    def rested(self) -> bool:
+        """Whether nothing runs, nothing is queued, and every entry is durable."""
+        return self._runner.rested()
 
     @property
     def agent(self) -> str:
@@ -80,15 +97,25 @@ class Session:
         self, text: str, *, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> None:
         """Starts a turn. While one runs: `queue`, `refuse` (SessionBusy) or `steer` it."""
+        await self._live.prompt(Prompt(text, tuple(files)), when_busy)
         self._prompted = True
-        await self._runner.prompt(Prompt(text, tuple(files)), when_busy)
 
     async def run(self, text: str, *, files: Sequence[File] = ()) -> AsyncIterator[Entry]:
-        """Prompts, and yields every new entry until the agent is idle again."""
+        """Prompts, and yields every new entry until the agent is idle again.
+
+        Leaving the loop early, or cancelling the task, cancels the turn.
+        """
         since = self.last_seq if self._prompted else self.since
-        await self.prompt(text, files=files)
-        async for entry in self.until_idle(since):
-            yield entry
+        prompt = await self._live.check(Prompt(text, tuple(files)))
+        self._prompted = True
+        sending = asyncio.ensure_future(self._live.send(prompt))
+        try:
+            await asyncio.shield(sending)
+            async for entry in self.until_idle(since):
+                yield entry
+        except (asyncio.CancelledError, GeneratorExit):
+            await self._withdraw(prompt, sending)
+            raise
 
     async def until_idle(self, since: int = 0) -> AsyncIterator[Entry]:
         async for page in self.pages_until_idle(since):
@@ -100,10 +127,28 @@ class Session:
             yield page
 
     async def ask(self, text: str, *, files: Sequence[File] = ()) -> Result:
-        """Prompts, waits until the agent is idle, and returns the last turn's result."""
-        await self.prompt(text, files=files)
-        await self.idle()
+        """Prompts, waits until the agent is idle, and returns the last turn's result.
+
+        Cancelling the task cancels the turn.
+        """
+        prompt = await self._live.check(Prompt(text, tuple(files)))
+        self._prompted = True
+        sending = asyncio.ensure_future(self._live.send(prompt))
+        try:
+            await asyncio.shield(sending)
+            await self.idle()
+        except asyncio.CancelledError:
+            await self._withdraw(prompt, sending)
+            raise
         return self.result()
+
+    async def _withdraw(self, prompt: Prompt, sending: asyncio.Future[None]) -> None:
+        """Cancels the turn of the prompt, and waits for it."""
+        if not self.closed:
+            await self._runner.withdraw(prompt)
+        await asyncio.gather(sending, return_exceptions=True)
+        if not self.closed:
+            await self._runner.idle()
 
     def entries(self, since: int = 0) -> AsyncIterator[Entry]:
         """Yields past entries, then live ones; ends when the session is closed."""
@@ -118,18 +163,18 @@ class Session:
 
         `Answer.remember` makes it a rule, for this session or for the whole project.
         """
-        self._runner.answer(request_id, answer, surface=surface)
+        self._live.answer(request_id, answer, surface=surface)
 
     def forget_rule(self, told: str) -> None:
         """Removes a remembered rule of this session, by its `Rule.told`."""
-        self._runner.forget_rule(told)
+        self._live.forget_rule(told)
 
     def waits_for(self, request_id: str) -> bool:
         """Whether the request is open: neither a rule nor a user has answered it."""
         return request_id in self._runner.open_requests
 
     async def cancel(self) -> None:
-        await self._runner.cancel()
+        await self._live.cancel()
 
     async def configure(
         self,
@@ -138,7 +183,7 @@ class Session:
         mode: Mode | None = None,
         approve: Preset | None = None,
     ) -> None:
-        await self._runner.configure(model=model, mode=mode, approve=approve)
+        await self._live.configure(model=model, mode=mode, approve=approve)
 
     async def idle(self) -> None:
         """Waits until nothing runs, nothing is queued, and every entry is durable."""
@@ -153,7 +198,19 @@ class Session:
         return last_result(self.transcript())
 
     async def close(self) -> None:
-        await self._on_close()
+        """Ends the agent and all its processes; a second call waits for the first."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._on_close())
+        await asyncio.shield(self._closing)
+
+    @property
+    def _live(self) -> Runner:
+        if self.closed:
+            raise SessionError(
+                f"session {self.id} is closed",
+                hint=f"`harness.resume({self.id!r})` continues it",
+            )
+        return self._runner
 
 
 class AttachedSession:
@@ -181,6 +238,14 @@ class AttachedSession:
     async def forget_rule(self, told: str) -> None:
         if not await self._reach(ForgetRule(told)):
             await self._at_rest.forget_rule(self.id, told)
+
+    def transcript(self) -> Transcript:
+        from tillerman.core.transcript.transcript import fold
+
+        return fold(read_all(self._log, self.id))
+
+    def result(self) -> Result:
+        return last_result(self.transcript())
 
     async def cancel(self) -> None:
         await self._call(Cancel())

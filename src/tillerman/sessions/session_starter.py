@@ -48,6 +48,7 @@ from tillerman.workspace.files.policy_lookup import DiskFiles
 
 if TYPE_CHECKING:
     from tillerman.paths import Paths
+    from tillerman.sessions.python_tool_servers import PythonToolServers
     from tillerman.sessions.workspace_tools.tool_offer import ToolOffer
     from tillerman.sessions.workspace_tools.tool_runner import ToolRunner
     from tillerman.store.attachments import AttachmentStore
@@ -84,6 +85,7 @@ class SessionStarter:
         order: LaunchPlan,
         *,
         tools: ToolOffer | None,
+        functions: PythonToolServers | None,
         relay: FallbackPolicy | None,
         settings: Mapping[str, Any] | None,
         early: Mapping[str, State],
@@ -92,6 +94,7 @@ class SessionStarter:
         self._row = row
         self._order = order
         self._tools = tools
+        self._functions = functions
         self._relay = relay or FallbackPolicy()
         spec, terms = order.spec, order.terms
         self._known = known_secrets(terms)
@@ -145,6 +148,8 @@ class SessionStarter:
         self._judged.attach(warden)
         self._protection.listen(runner.broker.record)
         bench = await self._open_tools()
+        if self._functions:
+            await self._functions.open()
         runner.warm()
         unwatch = self._watch_storage()
         server = OwnerServer(runner, self._broadcast)
@@ -274,6 +279,8 @@ class SessionStarter:
         row, catalog = self._row, self._stores.catalog
         if self._tools:
             await self._tools.close()
+        if self._functions:
+            await self._functions.close()
         self._broadcast.close()
         disowned = catalog.update(row.id, owner_socket=None, owner_pid=None)
         await asyncio.gather(self._warden.close(), asyncio.wrap_future(disowned))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,7 +25,7 @@ from tillerman.sessions.fallback.turn_snapshot import TurnSnapshot
 from tillerman.sessions.limits.usage_meter import UsageMeter
 from tillerman.sessions.log.event_writer import EventWriter
 from tillerman.sessions.output_check import Repair
-from tillerman.sessions.run_settings import LaunchPlan
+from tillerman.sessions.run_settings import LaunchPlan, RunSettings
 
 GO_ON = Prompt("Continue where you stopped: the rate limit is over.")
 LEAST_COST = 0.01  # US dollars; an agent with a zero limit would not start
@@ -48,14 +47,15 @@ class Handover:
         snapshot: TurnSnapshot,
         meter: UsageMeter,
         log: EventWriter,
-        notices: Sequence[Notice],
+        settings: RunSettings,
     ) -> None:
         self._connection = connection
         self._policy = policy
         self._snapshot = snapshot
         self._meter = meter
         self._log = log
-        self._untold = list(notices)
+        self._untold = list(settings.notices)
+        self._relays = settings.relays
         self._connecting: asyncio.Task[Conversation] | None = None
 
     def pending_notices(self) -> list[Notice]:
@@ -104,7 +104,11 @@ class Handover:
         return conversation
 
     async def pass_to(self, order: LaunchPlan) -> None:
-        """Switches to the next agent; the user's mode and the spent cost apply to it too."""
+        """Switches to the next agent.
+
+        The user's mode and the spent cost apply to it too, and it gets the session's MCP servers.
+        """
+        order = order.offering(self._relays)
         spec = replace(order.spec, mode=self._connection.spec.mode)
         if spec.limits.cost is not None:
             spec = with_options(spec, max_cost=max(LEAST_COST, spec.limits.cost - self._meter.cost))

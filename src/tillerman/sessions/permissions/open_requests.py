@@ -66,6 +66,7 @@ class OpenRequests:
         self._rules_changed = rules_changed
         self._rules: tuple[Rule, ...] = ()  # as last reported
         self.unanswered: dict[str, Request] = {}  # by public id
+        self._held: set[str] = set()  # by a check of the program, which must answer first
         self._naming = RequestIds()
 
     @property
@@ -126,6 +127,15 @@ class OpenRequests:
             return
         self._timers.start(_timer_of(request.request_id), self.limit)
 
+    def hold(self, request_id: str) -> None:
+        """Lets nobody but the timeout answer the request until it is released."""
+        self._held.add(request_id)
+        self._timers.start(_timer_of(request_id), self.limit)
+
+    def release(self, request_id: str) -> None:
+        self._held.discard(request_id)
+        self._timers.stop(_timer_of(request_id))
+
     def apply_policy(self, policy: Policy, context: DecisionContext) -> None:
         """Applies another preset from now on."""
         self._policy = policy
@@ -133,7 +143,7 @@ class OpenRequests:
 
     def decide_again(self, context: DecisionContext) -> None:
         """Applies a new rule to the other open requests."""
-        for request in list(self.unanswered.values()):
+        for request in [r for r in self.unanswered.values() if r.request_id not in self._held]:
             self._resolved_by(self.decide(request, context), request)
 
     def resolve(self, request_id: str, answer: Answer, by: By, surface: str | None = None) -> None:
@@ -141,12 +151,18 @@ class OpenRequests:
         request = self.unanswered.get(request_id)
         if request is None:
             raise RequestNotOpen(request_id)
+        if by == "person" and request_id in self._held:
+            raise UsageError(
+                f"request {request_id} is being checked by the program that runs the session",
+                hint="answer it again when that check has ended",
+            )
         answer = checked(request, answer)
         if answer.remember == "project" and self._remembered:
             assert isinstance(request, PermissionRequested)
             if rule := remembered_rule(request, answer):
                 self._remembered.add(rule)
         del self.unanswered[request_id]
+        self._held.discard(request_id)
         self._timers.stop(_timer_of(request_id))
         event = RequestAnswered(request_id=request_id, answer=answer, by=by, surface=surface)
         self._memory.answered(request, event)
@@ -162,6 +178,7 @@ class OpenRequests:
             return None
         self._naming.drop(name)
         self._timers.stop(_timer_of(name))
+        self._held.discard(name)
         del self.unanswered[name]
         return name
 

@@ -29,11 +29,13 @@ from tillerman.sessions.log.event_writer import EventWriter
 from tillerman.sessions.permissions.bypass_detector import BypassDetector
 from tillerman.sessions.permissions.open_requests import (
     Answered,
+    By,
     OpenRequests,
     ends_planning,
     of_itself,
 )
-from tillerman.sessions.permissions.session_rules import Request
+from tillerman.sessions.permissions.session_rules import Request, denies
+from tillerman.sessions.program_callbacks import CallbackOutcome, ProgramCallbacks
 
 Ask = Callable[[PermissionRequested], Awaitable[Answer | None]]
 
@@ -43,7 +45,8 @@ MOST_CALLS = 1_000  # an agent may start any number
 class RequestBroker:
     """Passes requests of the agent and of workspace tools to `OpenRequests`, and answers back.
 
-    `later` runs a task in the background; `settled` is called when a request is resolved.
+    `callbacks` are asked before the policy, and before a user. `later` runs a task in the
+    background; `settled` is called when a request is resolved.
     """
 
     def __init__(
@@ -53,8 +56,9 @@ class RequestBroker:
         connection: AgentConnection,
         log: EventWriter,
         settings: LiveSettings,
+        callbacks: ProgramCallbacks,
         *,
-        later: Callable[[Coroutine[Any, Any, None]], object],
+        later: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         settled: Callable[[], None],
     ) -> None:
         self.requests = requests(self._answered)
@@ -62,9 +66,11 @@ class RequestBroker:
         self._connection = connection
         self._log = log
         self._settings = settings
+        self._callbacks = callbacks
         self._later = later
         self._settled = settled
         self._consulted: dict[str, asyncio.Future[Answer]] = {}
+        self._asked: dict[str, asyncio.Task[None]] = {}  # running callbacks, by request
         self.mcp_calls: dict[str, ToolStarted] = {}  # running calls of MCP servers
 
     def observe(self, event: Event) -> None:
@@ -96,7 +102,7 @@ class RequestBroker:
         request, decision = self._opened(event)
         self._consulted[request.request_id] = answer
         self._log.write_own(request, more_follows=True)
-        self.requests.resolve_or_wait(request, self._settings.context, decision)
+        self._decide(request, decision)
         asking = None
         if ask and not answer.done():
             asking = asyncio.ensure_future(self._ask(ask, event, request.request_id))
@@ -130,7 +136,65 @@ class RequestBroker:
             event = replace(event, changeable=False)
         request, decision = self._opened(event)
         self._log.write(request, raw)
+        self._decide(request, decision)
+
+    def _decide(self, request: Request, decision: Decision | None) -> None:
+        """Has the request answered by the program's check, the policy, the program, or a user."""
+        if not isinstance(request, PermissionRequested) or not self._callbacks.checks_calls:
+            self._resolve_or_wait(request, decision)
+        elif decision is None or decision.verdict != "deny":
+            self.requests.hold(request.request_id)
+            self._call_back(request, self._check(request, decision))
+        else:
+            self._resolve_or_wait(request, decision)
+
+    def _resolve_or_wait(self, request: Request, decision: Decision | None) -> None:
         self.requests.resolve_or_wait(request, self._settings.context, decision)
+        if request.request_id in self.requests.ids and self._callbacks.answers(request):
+            self._call_back(request, self._answer(request))
+
+    async def _check(self, request: PermissionRequested, decision: Decision | None) -> None:
+        """`before_call`: its denial counts; its approval counts unless a rule denies the call."""
+        outcome = await self._callbacks.before_call(request)
+        if request.request_id not in self.requests.ids:
+            return
+        self.requests.release(request.request_id)
+        answer = outcome.answer
+        if answer and answer.input is not None and not denies(request, answer):
+            changed = self.decide(replace(request, input=answer.input, paths=()))
+            if changed and changed.verdict == "deny":
+                answer = Answer("deny", note=changed.note)
+        if answer is None:
+            self._resolve_or_wait(request, decision)
+        else:
+            self._resolve(request, replace(outcome, answer=answer), "policy", "before_call")
+
+    async def _answer(self, request: Request) -> None:
+        outcome = await self._callbacks.answer(request)
+        if outcome.answer and request.request_id in self.requests.ids:
+            self._resolve(request, outcome, "person", "callback")
+
+    def _resolve(self, request: Request, outcome: CallbackOutcome, by: By, surface: str) -> None:
+        """Resolves the request by the answer of a callback; an invalid answer denies it."""
+        assert outcome.answer
+        notice = outcome.notice
+        try:
+            self.requests.resolve(request.request_id, outcome.answer, by, surface)
+        except UsageError as error:
+            text = f"{surface} returned an answer that cannot be used: {error.message}"
+            notice = Notice(level="error", kind="session", text=text)
+            self.requests.resolve(request.request_id, Answer("deny", note=text), by, surface)
+        if notice:
+            self._log.write_own(notice)
+
+    def _call_back(self, request: Request, work: Coroutine[Any, Any, None]) -> None:
+        name = request.request_id
+        task = self._asked[name] = self._later(work)
+        task.add_done_callback(lambda done: self._call_ended(name, done))
+
+    def _call_ended(self, request_id: str, task: asyncio.Task[None]) -> None:
+        if self._asked.get(request_id) is task:
+            del self._asked[request_id]
 
     def _opened(self, event: Request) -> tuple[Request, Decision | None]:
         """Opens the request; returns it with the reason for asking, and the policy's decision."""
@@ -141,12 +205,20 @@ class RequestBroker:
     def agent_resolved(self, event: RequestAnswered, raw: bytes | None) -> None:
         """Resolves a request that the agent reports as answered."""
         if name := self.requests.forget(event.request_id):
+            self._cancel_callback(name)
             self._log.write(of_itself(event, name), raw)
         else:
             text = f"the agent resolved request {event.request_id}, which was already resolved"
             self._log.write(Notice(level="info", kind="stray", text=text), raw)
 
+    def _cancel_callback(self, request_id: str) -> None:
+        """Cancels the callback of a request that was answered elsewhere."""
+        task = self._asked.pop(request_id, None)
+        if task and task is not asyncio.current_task():
+            task.cancel()
+
     def _answered(self, request: Request, event: RequestAnswered) -> None:
+        self._cancel_callback(event.request_id)
         self._log.write_own(event, more_follows=event.request_id in self._consulted)
         if consulted := self._consulted.pop(event.request_id, None):
             if not consulted.done():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
@@ -31,6 +31,7 @@ from tillerman.sessions.permissions.open_requests import OpenRequests
 from tillerman.sessions.permissions.project_rules import ProjectRules
 from tillerman.sessions.permissions.request_broker import RequestBroker
 from tillerman.sessions.permissions.session_rules import SessionRules
+from tillerman.sessions.program_callbacks import ProgramCallbacks
 from tillerman.sessions.run_settings import LaunchPlan, RunSettings
 from tillerman.sessions.runner.background_tasks import BackgroundTasks
 from tillerman.sessions.runner.prompt_check import PromptCheck
@@ -38,6 +39,7 @@ from tillerman.sessions.runner.until_check import UntilCheck
 
 if TYPE_CHECKING:
     from tillerman.config.model_table import Models
+    from tillerman.core.transcript.turn_result import Result
     from tillerman.sessions.enforcement.settings import SessionEnforcement
 
 
@@ -96,6 +98,7 @@ class Collaborators:
     prompt_check: PromptCheck
     until: UntilCheck
     answer: AnswerCheck | None
+    callbacks: ProgramCallbacks
     enforcement: SessionEnforcement | None
 
     @property
@@ -133,6 +136,7 @@ def build(
     snapshot = TurnSnapshot(cwd)
     tasks = BackgroundTasks(runner.task_failed)
     bypass = BypassDetector()
+    callbacks = ProgramCallbacks(terms.callbacks, terms.limits.request)
     requests = partial(
         OpenRequests,
         permissions.policy(terms.approve),
@@ -158,6 +162,7 @@ def build(
             connection,
             writer,
             settings,
+            callbacks,
             later=tasks.start,
             settled=runner.request_resolved,
         ),
@@ -165,13 +170,33 @@ def build(
         fallback=fallback,
         retries=RetryWatch(fallback),
         snapshot=snapshot,
-        handover=Handover(connection, fallback, snapshot, meter, writer, terms.notices),
+        handover=Handover(connection, fallback, snapshot, meter, writer, terms),
         tasks=tasks,
-        prompt_check=PromptCheck(terms.vet, cwd, connection),
-        until=UntilCheck(terms.until, cwd, connection),
+        prompt_check=PromptCheck(terms.vet, callbacks, cwd, connection),
+        until=UntilCheck(
+            terms.until,
+            partial(_after_turn, callbacks.after_turn, log, writer)
+            if callbacks.after_turn
+            else None,
+            cwd,
+            connection,
+        ),
+        callbacks=callbacks,
         answer=AnswerCheck(terms.answer, writer.last_message) if terms.answer else None,
         enforcement=enforcement,
     )
+
+
+async def _after_turn(
+    callback: Callable[[Result], Awaitable[str | None]], log: LogParts, writer: EventWriter
+) -> str | None:
+    """Calls it with the result of the turn that has just ended."""
+    from tillerman.core.transcript.transcript import fold  # lazy: few programs have a callback
+    from tillerman.core.transcript.turn_result import result
+
+    await writer.appender.durable()
+    transcript = fold(log.history())
+    return await callback(result(transcript, transcript.turns[-1]))
 
 
 def _models(terms: RunSettings) -> Models:

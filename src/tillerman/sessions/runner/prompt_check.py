@@ -1,4 +1,4 @@
-"""Checks a prompt before it is sent: valid Unicode, and accepted by the user's check command.
+"""Checks a prompt before it is sent: by the program's callback and the user's check command.
 
 Some agents have a hook for this, which does not fire everywhere; this check applies to all agents.
 """
@@ -7,25 +7,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tillerman.core.agent import Prompt
 from tillerman.core.errors import PromptRefused, UsageError
 from tillerman.sessions.agent.connection import AgentConnection
+from tillerman.sessions.program_callbacks import ProgramCallbacks
 from tillerman.sessions.runner.user_command import run
 
 LONGEST = 60.0  # seconds
 
 
 class PromptCheck:
-    def __init__(self, command: str, cwd: Path, connection: AgentConnection) -> None:
+    def __init__(
+        self, command: str, callbacks: ProgramCallbacks, cwd: Path, connection: AgentConnection
+    ) -> None:
         self._command = command
+        self._callbacks = callbacks
         self._cwd = cwd
         self._connection = connection
 
-    async def check(self, prompt: Prompt) -> None:
-        """Raises `PromptRefused` unless the command runs and succeeds."""
+    async def check(self, prompt: Prompt) -> Prompt:
+        """The prompt to send; raises `PromptRefused` unless the command runs and succeeds."""
+        prompt = replace(prompt, text=await self._callbacks.prompt(prompt.text))
         _refuse_what_is_no_text(prompt)
         if not self._command:
-            return
+            return prompt
         input = prompt.text.encode("utf-8", "replace")
         try:
             host = self._connection.host
@@ -36,6 +43,7 @@ class PromptCheck:
             raise PromptRefused(self._command, f"it could not be run: {error}") from None
         if not ran.exit.clean:
             raise PromptRefused(self._command, ran.said or ran.how)
+        return prompt
 
 
 def _refuse_what_is_no_text(prompt: Prompt) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from tillerman.core.agent import Agent, DecodedLine, Host, Mode, Prompt, SessionSpec
+from tillerman.core.callbacks import ToolCall
 from tillerman.core.errors import TillermanError, Unsupported
 from tillerman.core.events import (
     AgentReady,
@@ -92,6 +93,7 @@ class Runner:
         self._broker = parts.broker
         self._requests = parts.requests
         self._enforcement = enforcement
+        self._callbacks = parts.callbacks
         self._watched = _VISIBLE | parts.meter.watches | WATCHES
 
     @property
@@ -118,6 +120,10 @@ class Runner:
 
     async def prompt(self, prompt: Prompt, when_busy: WhenBusy = "queue") -> None:
         check_required(when_busy=when_busy)
+        await self.send(await self.check(prompt), when_busy)
+
+    async def check(self, prompt: Prompt) -> Prompt:
+        """The prompt to send, as the checks of the user and the program leave it."""
         info = self._connection.agent.info
         if not info.prompted:
             raise Unsupported(
@@ -125,9 +131,15 @@ class Runner:
                 "prompts: this session belongs to an external MCP client",
                 hint="`tillerman run` starts a session with an agent",
             )
-        await self._parts.prompt_check.check(prompt)
+        return await self._parts.prompt_check.check(prompt)
+
+    async def send(self, prompt: Prompt, when_busy: WhenBusy = "queue") -> None:
         self._parts.until.renew()
         await self._turn.prompt(prompt, when_busy)
+
+    async def withdraw(self, prompt: Prompt) -> None:
+        """Cancels the turn of this prompt, or takes it out of the queue."""
+        await self._turn.withdraw(prompt)
 
     def answer(self, request_id: str, answer: Answer, *, surface: str) -> None:
         self._requests.resolve(request_id, answer, "person", surface)
@@ -303,8 +315,14 @@ class Runner:
                 self._stop_bypass(bypass)
             if isinstance(event, ToolStarted) or self._broker.mcp_calls:
                 self._broker.observe(event)
+            if self._callbacks.follows_calls and (call := self._callbacks.finished_call(event)):
+                self._parts.tasks.start(self._after_call(call))
         if type(event) in self._limits.watches:
             self._turn.enforce(self._limits.count(event, self.agent))
+
+    async def _after_call(self, call: ToolCall) -> None:
+        if notice := await self._callbacks.after_call(call):
+            self._log.write_own(notice)
 
     def _watch_retry(self, retry: Notice) -> None:
         if self._machine.state is not TurnState.WORKING:

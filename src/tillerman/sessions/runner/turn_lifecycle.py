@@ -87,10 +87,9 @@ class TurnLifecycle:
                 sending = self._sending(conversation, self._with_schema(told))
                 if sending is None and when_busy == "refuse":
                     raise _busy()
-            except BaseException as error:
+            except BaseException:
                 self.machine.on(TurnInput.CANNOT_START)
-                if isinstance(error, Exception):
-                    self.become_idle()
+                self.become_idle()
                 raise
             if sending is None:
                 self.machine.on(TurnInput.AGENT_BUSY)
@@ -253,6 +252,19 @@ class TurnLifecycle:
             if self.background and not self.machine.open:
                 await conversation.close()
 
+    async def withdraw(self, prompt: Prompt) -> None:
+        """Cancels the turn of this prompt, or takes it out of the queue."""
+        if any(queued is prompt for queued in self._queue):
+            self._queue = deque(queued for queued in self._queue if queued is not prompt)
+            self.become_idle()
+        elif self._asked is prompt or self.machine.state is TurnState.STARTING:
+            later = self._queue
+            self._queue = deque()
+            await self.cancel()
+            self._queue.extendleft(reversed(later))
+        elif self._parts.until.stop():
+            self.become_idle()
+
     def stop(self) -> None:
         """Cancels the preparation of a next step."""
         if self._continuing:
@@ -297,7 +309,8 @@ class TurnLifecycle:
 
     async def _check(self) -> None:
         notice, prompt = await self._parts.until.run()
-        self._log.write_own(notice)
+        if notice:
+            self._log.write_own(notice)
         if prompt is not None and not self.machine.open and not self._queue:
             await self._begin(Prompt(prompt))
         else:

@@ -1,11 +1,13 @@
-"""Runs the user's check command after each turn; while it fails, its output is the next prompt.
+"""Checks after each turn whether the agent must continue: the user's command, then a callback.
 
+While the command fails, its output is the next prompt; so is the text that the callback returns.
 Some agents have a hook for this, which does not fire everywhere; this check applies to all agents.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,16 +19,26 @@ from tillerman.sessions.runner.user_command import run
 LONGEST = 1800.0  # seconds per check
 
 
+AfterTurn = Callable[[], Awaitable[str | None]]
+
+
 class UntilOutcome(NamedTuple):
-    notice: Notice
+    notice: Notice | None
     prompt: str | None  # None: no further turn
 
 
 class UntilCheck:
-    """Counts rounds per prompt: `renew` resets them."""
+    """Counts rounds per prompt: `renew` resets them. `after_turn` is the program's callback."""
 
-    def __init__(self, until: UntilSettings, cwd: Path, connection: AgentConnection) -> None:
+    def __init__(
+        self,
+        until: UntilSettings,
+        after_turn: AfterTurn | None,
+        cwd: Path,
+        connection: AgentConnection,
+    ) -> None:
         self._until = until
+        self._after_turn = after_turn
         self._cwd = cwd
         self._connection = connection
         self._round = 0
@@ -38,7 +50,7 @@ class UntilCheck:
 
     @property
     def wanted(self) -> bool:
-        return bool(self._until.command)
+        return bool(self._until.command) or self._after_turn is not None
 
     def renew(self) -> None:
         self._round = 0
@@ -62,6 +74,18 @@ class UntilCheck:
         return outcome
 
     async def _run(self) -> UntilOutcome:
+        outcome = UntilOutcome(None, None)
+        if self._until.command:
+            outcome = await self._run_command()
+        if outcome.prompt is None and self._after_turn:
+            try:
+                return outcome._replace(prompt=await self._after_turn())
+            except Exception as error:  # the program's own code may raise anything
+                reason = str(error) or type(error).__name__
+                return _over("error", f"after_turn failed: {reason}")
+        return outcome
+
+    async def _run_command(self) -> UntilOutcome:
         command, rounds = self._until.command, self._until.rounds
         try:
             ran = await run(self._connection.host, command, cwd=self._cwd, limit=LONGEST)

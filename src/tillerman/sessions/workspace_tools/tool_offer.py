@@ -7,9 +7,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tillerman.core.agent import SessionSpec
-from tillerman.core.session_options import with_options
 from tillerman.paths import Paths
 from tillerman.sessions.enforcement.settings import SessionEnforcement
 from tillerman.sessions.permissions.request_broker import RequestBroker
@@ -23,6 +23,11 @@ from tillerman.supervision.secrets import Secrets
 ServeTools = Callable[[ToolRunner, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 _RELAY = Path(__file__).parents[2] / "mcp" / "stdio_relay.py"
+
+
+def relay(socket: Path) -> dict[str, Any]:
+    """The MCP server program that forwards to a socket of this process."""
+    return {"command": sys.executable, "args": ["-I", "-S", str(_RELAY), str(socket)]}
 
 
 class ToolOffer:
@@ -49,11 +54,10 @@ class ToolOffer:
         self._bench: ToolRunner | None = None
         self._reception: PrivateSocketServer | None = None
 
-    def announced(self, spec: SessionSpec) -> SessionSpec:
-        """Adds the relay as an MCP server that the agent starts."""
-        words = ["-I", "-S", str(_RELAY), str(self._socket)]
-        server = {"command": sys.executable, "args": words}
-        return with_options(spec, servers={**spec.tools.servers, SERVER: server})
+    @property
+    def relays(self) -> dict[str, dict[str, Any]]:
+        """The MCP server as the agent starts it."""
+        return {SERVER: relay(self._socket)}
 
     async def open(
         self,
