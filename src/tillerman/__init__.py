@@ -8,51 +8,131 @@ async with tillerman.open() as harness:
 
 from __future__ import annotations
 
-from tillerman._version import __version__  # noqa: F401
+from tillerman._version import __version__
 
 TYPE_CHECKING = False  # importing `typing` takes as long as the rest of the startup
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from tillerman.core.agent import File
-    from tillerman.core.errors import TillermanError
+    from tillerman.agents import register as register_agent
+    from tillerman.core.agent import Agent, File
+    from tillerman.core.callbacks import ToolCall
+    from tillerman.core.errors import (
+        AgentError,
+        AgentNotInstalled,
+        AgentUnknown,
+        ConfigError,
+        GateNotEnforced,
+        IsolationUnavailable,
+        NotUsable,
+        PromptRefused,
+        PromptWithdrawn,
+        RequestNotOpen,
+        SessionBusy,
+        SessionClosed,
+        SessionError,
+        SessionNotFound,
+        StorageFull,
+        StoreDamaged,
+        StoreError,
+        StoreNewer,
+        StoreReadOnly,
+        SupervisionUnavailable,
+        TillermanError,
+        TurnFailed,
+        Unsupported,
+        UsageError,
+    )
     from tillerman.core.events import Answer, Entry, Event
+    from tillerman.core.python_tools import ToolServer, tool_server
+    from tillerman.core.session_options import ResumeOptions, StartOptions
     from tillerman.core.transcript.transcript import Transcript, fold
     from tillerman.core.transcript.turn_result import Result
     from tillerman.harness.harness import Harness
     from tillerman.harness.harness import open_harness as open
+    from tillerman.harness.query import ask, query
     from tillerman.sessions.session import AttachedSession, Session
 
-__all__ = [
-    "Answer",
-    "AttachedSession",
-    "Entry",
-    "Event",
-    "File",
-    "Harness",
-    "Result",
-    "Session",
-    "TillermanError",
-    "Transcript",
-    "fold",
-    "open",
-]
+_ERRORS = (
+    "AgentError", "AgentNotInstalled", "AgentUnknown", "ConfigError", "GateNotEnforced",
+    "IsolationUnavailable", "NotUsable", "PromptRefused", "PromptWithdrawn", "RequestNotOpen",
+    "SessionBusy", "SessionClosed", "SessionError", "SessionNotFound", "StorageFull",
+    "StoreDamaged", "StoreError", "StoreNewer", "StoreReadOnly", "SupervisionUnavailable",
+    "TillermanError", "TurnFailed", "Unsupported", "UsageError",
+)  # fmt: skip
 
 _HOMES = {
+    **dict.fromkeys(_ERRORS, "tillerman.core.errors"),
+    "Agent": "tillerman.core.agent",
     "Answer": "tillerman.core.events",
     "AttachedSession": "tillerman.sessions.session",
-    "TillermanError": "tillerman.core.errors",
     "Entry": "tillerman.core.events",
     "Event": "tillerman.core.events",
     "File": "tillerman.core.agent",
     "Harness": "tillerman.harness.harness",
     "Result": "tillerman.core.transcript.turn_result",
+    "ResumeOptions": "tillerman.core.session_options",
     "Session": "tillerman.sessions.session",
+    "StartOptions": "tillerman.core.session_options",
+    "ToolCall": "tillerman.core.callbacks",
+    "ToolServer": "tillerman.core.python_tools",
     "Transcript": "tillerman.core.transcript.transcript",
+    "ask": "tillerman.harness.query",
     "fold": "tillerman.core.transcript.transcript",
-    "open": "tillerman.harness.harness",
+    "open": "tillerman.harness.harness:open_harness",
+    "query": "tillerman.harness.query",
+    "register_agent": "tillerman.agents:register",
+    "tool_server": "tillerman.core.python_tools",
 }
+
+__all__ = [
+    "Agent",
+    "AgentError",
+    "AgentNotInstalled",
+    "AgentUnknown",
+    "Answer",
+    "AttachedSession",
+    "ConfigError",
+    "Entry",
+    "Event",
+    "File",
+    "GateNotEnforced",
+    "Harness",
+    "IsolationUnavailable",
+    "NotUsable",
+    "PromptRefused",
+    "PromptWithdrawn",
+    "RequestNotOpen",
+    "Result",
+    "ResumeOptions",
+    "Session",
+    "SessionBusy",
+    "SessionClosed",
+    "SessionError",
+    "SessionNotFound",
+    "StartOptions",
+    "StorageFull",
+    "StoreDamaged",
+    "StoreError",
+    "StoreNewer",
+    "StoreReadOnly",
+    "SupervisionUnavailable",
+    "TillermanError",
+    "ToolCall",
+    "ToolServer",
+    "Transcript",
+    "TurnFailed",
+    "Unsupported",
+    "UsageError",
+    "__version__",
+    "ask",
+    "fold",
+    "open",
+    "query",
+    "register_agent",
+    "tool_server",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -61,4 +141,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tillerman' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), "open_harness" if name == "open" else name)
+    module, _, attribute = _HOMES[name].partition(":")
+    return getattr(import_module(module), attribute or name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

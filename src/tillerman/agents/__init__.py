@@ -1,4 +1,4 @@
-"""Finds and loads agents: entry points, rows of known ACP agents, and user-defined ACP commands."""
+"""Finds and loads agents: entry points, known ACP agents, ACP commands, a program's own."""
 
 from __future__ import annotations
 
@@ -9,11 +9,26 @@ from typing import Any
 from tillerman.agent_packages import entry_points
 from tillerman.core.agent import Agent, AgentInfo
 from tillerman.core.contract import mismatch
-from tillerman.core.errors import AgentUnknown, ConfigError
+from tillerman.core.errors import AgentUnknown, ConfigError, UsageError
 
 AD_HOC = "acp:"  # followed by a command line
 
+_registered: dict[str, Agent] = {}  # by this program
+
 Options = Mapping[str, Mapping[str, Any]]  # the [agents.NAME] tables of the config
+
+
+def register(agent: Agent) -> None:
+    """Makes an agent known to this program by the name in its `info`, before all others."""
+    if not isinstance(getattr(agent, "info", None), AgentInfo):
+        raise UsageError(f"{agent!r} is not an agent: it has no `info`")
+    name = agent.info.name
+    if not name or set(name) & set(":, "):
+        raise UsageError(f"an agent cannot be named {name!r}")
+    if found := mismatch(agent.info.built_for):
+        reason, hint = found
+        raise ConfigError(f"agent {name!r} is not compatible: {reason}", hint=hint)
+    _registered[name] = agent
 
 
 def available(options: Options | None = None, *, experimental: bool = False) -> dict[str, str]:
@@ -22,7 +37,8 @@ def available(options: Options | None = None, *, experimental: bool = False) -> 
 
     found = {name: "config" for name, table in (options or {}).items() if "acp" in table}
     found |= {name: "ACP" for name, row in rows().items() if experimental or not row.experimental}
-    return dict(sorted((found | entry_points()).items()))
+    found |= entry_points() | dict.fromkeys(_registered, "this program")
+    return dict(sorted(found.items()))
 
 
 def is_users_own(name: str, options: Options | None = None) -> bool:
@@ -32,6 +48,8 @@ def is_users_own(name: str, options: Options | None = None) -> bool:
 
 def load(name: str, options: Options | None = None, *, experimental: bool = False) -> Agent:
     """Loads an agent by name; `acp:COMMAND ARGUMENTS` is a valid name too."""
+    if agent := _registered.get(name):
+        return agent
     if is_users_own(name, options):
         from tillerman.agents.acp.rows.agent_rows import made
 

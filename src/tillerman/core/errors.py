@@ -14,7 +14,9 @@ TillermanError
 │   ├── SessionBusy            another process owns it, or a turn is running
 │   ├── PromptRefused          by the user's prompt check
 │   ├── PromptWithdrawn        cancelled before its turn began
-│   └── RequestNotOpen         already answered, or never asked
+│   ├── RequestNotOpen         already answered, or never asked
+│   ├── SessionClosed          the handle was closed
+│   └── TurnFailed             raised by `Result.check`; sessions store failures as events
 ├── StoreError
 │   ├── StoreNewer             written by a newer tillerman
 │   ├── StoreDamaged
@@ -136,6 +138,23 @@ class RequestNotOpen(SessionError):
             f"request {request_id!r} is not open: it was already answered, or does not exist",
             hint="`tillerman requests list` lists the open requests",
         )
+
+
+class SessionClosed(SessionError):
+    exit_code = 2
+
+    def __init__(self, session: str) -> None:
+        super().__init__(
+            f"session {session} is closed", hint=f"`harness.resume({session!r})` continues it"
+        )
+
+
+class TurnFailed(SessionError):
+    """`kind` is that of the turn's failure; None for a cancelled or running turn."""
+
+    def __init__(self, message: str, *, hint: str = "", kind: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
 
 
 class StoreError(TillermanError):

@@ -16,6 +16,7 @@ from tillerman import agents
 from tillerman.agents.stdio.capability_check import refuse_open_gate
 from tillerman.config import Config, Paths, check_config, find_paths, load
 from tillerman.core.agent import Agent
+from tillerman.core.agent_admin import TellsAuth
 from tillerman.core.errors import ConfigError, SessionBusy, StoreDamaged, StoreReadOnly, UsageError
 from tillerman.core.events import Notice
 from tillerman.core.session_options import (
@@ -121,9 +122,14 @@ class Harness:
         *,
         title: str | None = None,
         head: Prestart | None = None,
+        check_account: bool = True,
         **options: Unpack[StartOptions],
     ) -> Session:
-        """Starts a session with an agent, a profile, or the first usable agent of `one,two`."""
+        """Starts a session with an agent, a profile, or the first usable agent of `one,two`.
+
+        `check_account`: an agent that is not signed in raises `NotUsable`; else the first turn
+        fails. An agent that was usable within the last minute is not asked again.
+        """
         check_options({"agent": agent, "title": title, **options})
         self._need_open()
         wishes = plan_options(options)
@@ -132,6 +138,8 @@ class Harness:
         who = select_agents(self.config, agent, wishes.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
+        if check_account and head is None and isinstance(made.agent, TellsAuth):
+            await self._availability.check(made.agent.info.name)
         if made.terms.bench or made.terms.functions:
             _need_sdk()
         return await self.sessions.start(

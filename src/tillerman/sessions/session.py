@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tillerman.core.agent import File, Mode, Prompt
-from tillerman.core.errors import SessionBusy, SessionError
+from tillerman.core.errors import SessionBusy, SessionClosed, SessionError
 from tillerman.core.events import Answer, Entry
 from tillerman.core.session_options import Preset, WhenBusy, check_options, check_required
 from tillerman.sessions.log.broadcast import Broadcast
@@ -100,22 +101,15 @@ class Session:
         await self._live.prompt(Prompt(text, tuple(files)), when_busy)
         self._prompted = True
 
-    async def run(self, text: str, *, files: Sequence[File] = ()) -> AsyncIterator[Entry]:
+    async def run(self, text: str, *, files: Sequence[File] = ()) -> AsyncGenerator[Entry, None]:
         """Prompts, and yields every new entry until the agent is idle again.
 
         Leaving the loop early, or cancelling the task, cancels the turn.
         """
         since = self.last_seq if self._prompted else self.since
-        prompt = await self._live.check(Prompt(text, tuple(files)))
-        self._prompted = True
-        sending = asyncio.ensure_future(self._live.send(prompt))
-        try:
-            await asyncio.shield(sending)
+        async with self._turn_of(text, files):
             async for entry in self.until_idle(since):
                 yield entry
-        except (asyncio.CancelledError, GeneratorExit):
-            await self._withdraw(prompt, sending)
-            raise
 
     async def until_idle(self, since: int = 0) -> AsyncIterator[Entry]:
         async for page in self.pages_until_idle(since):
@@ -127,28 +121,32 @@ class Session:
             yield page
 
     async def ask(self, text: str, *, files: Sequence[File] = ()) -> Result:
-        """Prompts, waits until the agent is idle, and returns the last turn's result.
+        """Prompts, waits until the agent is idle, and returns the result of the prompt's turn.
 
         Cancelling the task cancels the turn.
         """
+        async with self._turn_of(text, files) as prompt:
+            await self.idle()
+            number = self._runner.number_of(prompt)
+        return self.result(number)
+
+    @asynccontextmanager
+    async def _turn_of(self, text: str, files: Sequence[File]) -> AsyncIterator[Prompt]:
+        """Sends a prompt, whose turn is cancelled with the block."""
         prompt = await self._live.check(Prompt(text, tuple(files)))
         self._prompted = True
+        self._live.follow(prompt)
         sending = asyncio.ensure_future(self._live.send(prompt))
         try:
             await asyncio.shield(sending)
-            await self.idle()
-        except asyncio.CancelledError:
-            await self._withdraw(prompt, sending)
+            yield prompt
+        except (asyncio.CancelledError, GeneratorExit):
+            if not self.closed and not await self._runner.withdraw(prompt):
+                sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
             raise
-        return self.result()
-
-    async def _withdraw(self, prompt: Prompt, sending: asyncio.Future[None]) -> None:
-        """Cancels the turn of the prompt, and waits for it."""
-        if not self.closed:
-            await self._runner.withdraw(prompt)
-        await asyncio.gather(sending, return_exceptions=True)
-        if not self.closed:
-            await self._runner.idle()
+        finally:
+            self._runner.number_of(prompt)
 
     def entries(self, since: int = 0) -> AsyncIterator[Entry]:
         """Yields past entries, then live ones; ends when the session is closed."""
@@ -194,8 +192,9 @@ class Session:
 
         return fold(read_all(self._log, self.id))
 
-    def result(self) -> Result:
-        return last_result(self.transcript())
+    def result(self, turn: int | None = None) -> Result:
+        """The result of a turn, by default of the last one."""
+        return turn_result(self.transcript(), turn)
 
     async def close(self) -> None:
         """Ends the agent and all its processes; a second call waits for the first."""
@@ -206,10 +205,7 @@ class Session:
     @property
     def _live(self) -> Runner:
         if self.closed:
-            raise SessionError(
-                f"session {self.id} is closed",
-                hint=f"`harness.resume({self.id!r})` continues it",
-            )
+            raise SessionClosed(self.id)
         return self._runner
 
 
@@ -244,8 +240,9 @@ class AttachedSession:
 
         return fold(read_all(self._log, self.id))
 
-    def result(self) -> Result:
-        return last_result(self.transcript())
+    def result(self, turn: int | None = None) -> Result:
+        """The result of a turn, by default of the last one."""
+        return turn_result(self.transcript(), turn)
 
     async def cancel(self) -> None:
         await self._call(Cancel())
@@ -309,12 +306,15 @@ class AttachedSession:
         return True
 
 
-def last_result(transcript: Transcript) -> Result:
-    if not transcript.turns:
-        raise SessionError("this session has no turns yet")
+def turn_result(transcript: Transcript, number: int | None = None) -> Result:
+    """The result of the turn with this number, or of the last one."""
+    turns = [turn for turn in transcript.turns if number in (None, turn.number)]
+    if not turns:
+        missing = "no turns yet" if number is None else f"no turn {number}"
+        raise SessionError(f"session {transcript.session} has {missing}")
     from tillerman.core.transcript.turn_result import result
 
-    return result(transcript, transcript.turns[-1])
+    return result(transcript, turns[-1])
 
 
 def read_all(log: EventLog, session: str, seq: int = 0) -> Iterator[Entry]:

@@ -18,10 +18,11 @@ INFO = AgentInfo(
     can=frozenset({
         "streaming", "thinking", "resume", "fork", "steer", "cancel", "permissions",
         "changed_input", "questions",
-        "modes", "model", "effort", "images", "system", "subagents", "background", "usage", "cost",
+        "modes", "model", "effort", "images", "mcp", "system", "subagents", "background", "usage",
+        "cost",
     }),
     variables=("TILLERMAN_MOCK_*",),
-    asks=frozenset({"write", "shell"}),
+    asks=frozenset({"write", "shell", "mcp"}),
 )  # fmt: skip
 
 

@@ -54,6 +54,8 @@ class MockWire:
         for name in ("script", "pace", "state"):
             if name in spec.native.options:
                 argv += [f"--{name}", str(spec.native.options[name])]
+        if spec.tools.servers:
+            argv += ["--servers", json.encode(spec.tools.servers).decode()]
         return Launch(argv)
 
     def greet(self) -> Iterable[dict[str, Any]]:
@@ -107,7 +109,7 @@ class MockWire:
         raise ValueError("no message of the mock's")
 
     def _call(self, name: str, input: dict[str, Any]) -> dict[str, Any]:
-        tool = TOOLS.get(name, name)
+        tool = "MCP" if "." in name else TOOLS.get(name, name)
         title = tools.title(tool, input, name=name, cwd=self._cwd)
         return {"tool": tool, "title": title, "input": input, "paths": tools.paths_of(input)}
 

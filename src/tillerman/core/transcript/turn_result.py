@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import msgspec
 
+from tillerman.core.errors import TurnFailed
 from tillerman.core.events import FileChange, Notice, UsageReported
-from tillerman.core.failure import Failure
+from tillerman.core.failure import Failure, exit_code
 from tillerman.core.transcript.blocks import (
     CallState,
     Message,
@@ -18,6 +19,8 @@ from tillerman.core.transcript.blocks import (
     calls_of,
 )
 from tillerman.core.transcript.transcript import Transcript
+
+T = TypeVar("T")
 
 
 class CallOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,21 +33,52 @@ class CallOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The result of a turn."""
 
-    session: str
-    turn: int
-    status: Status
-    text: str = ""
-    failure: Failure | None = None
-    output: Any = None
-    calls: tuple[CallOutcome, ...] = ()
-    files: tuple[FileChange, ...] = ()
-    files_left_out: int = 0
-    usage: UsageReported | None = None
-    cost_usd: float | None = None
+    session: str  # its id
+    turn: int  # its number in the session, from 1
+    status: Status  # "completed", "failed", "cancelled", or "running"
+    text: str = ""  # the agent's last message
+    failure: Failure | None = None  # of a failed turn: kind, message, and the next step as `hint`
+    output: Any = None  # the answer as JSON, if `output` or `output_schema` was given
+    calls: tuple[CallOutcome, ...] = ()  # tool calls, and how each ended
+    files: tuple[FileChange, ...] = ()  # changed in the workspace, whoever changed them
+    files_left_out: int = 0  # changed files beyond those in `files`
+    usage: UsageReported | None = None  # tokens of the turn
+    cost_usd: float | None = None  # by the agent, else by the price table; None: unknown
     duration: float | None = None  # seconds
-    agent: str | None = None
-    native_id: str | None = None
+    agent: str | None = None  # which did the work
+    native_id: str | None = None  # the agent's own id of the conversation
     fallback: bool = False  # another agent than the first requested one did the work
+
+    def check(self) -> Self:
+        """Returns the result of a completed turn; raises `TurnFailed` for any other."""
+        if self.status == "completed":
+            return self
+        if self.failure is None:
+            raise TurnFailed(f"the turn is {self.status}", hint="prompt again")
+        error = TurnFailed(self.failure.message, hint=self.failure.hint, kind=self.failure.kind)
+        error.exit_code = exit_code(self.failure)
+        raise error
+
+    def output_as(self, kind: type[T]) -> T:
+        """The answer as a struct, dataclass, TypedDict or pydantic model.
+
+        Raises `TurnFailed` if the turn did not complete, or has no answer of this type.
+        """
+        if self.check().output is None:
+            raise TurnFailed(
+                "the turn has no structured answer", hint="start the session with `output=…`"
+            )
+        try:
+            if callable(validate := getattr(kind, "model_validate", None)):  # pydantic
+                value: T = validate(self.output)
+                return value
+            return msgspec.convert(self.output, kind)
+        except ValueError as error:
+            raise TurnFailed(
+                f"the answer is not a {kind.__name__}: {error}",
+                hint="start the session with the same type as `output`",
+                kind="schema_mismatch",
+            ) from error
 
 
 def result(transcript: Transcript, turn: Turn) -> Result:

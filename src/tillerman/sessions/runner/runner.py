@@ -137,9 +137,17 @@ class Runner:
         self._parts.until.renew()
         await self._turn.prompt(prompt, when_busy)
 
-    async def withdraw(self, prompt: Prompt) -> None:
-        """Cancels the turn of this prompt, or takes it out of the queue."""
-        await self._turn.withdraw(prompt)
+    def follow(self, prompt: Prompt) -> None:
+        self._turn.follow(prompt)
+
+    def number_of(self, prompt: Prompt) -> int | None:
+        return self._turn.number_of(prompt)
+
+    async def withdraw(self, prompt: Prompt) -> bool:
+        """Cancels the turn of the prompt; False if it is still being sent."""
+        withdrawn = await self._turn.withdraw(prompt)
+        await self._log.appender.durable()
+        return withdrawn
 
     def answer(self, request_id: str, answer: Answer, *, surface: str) -> None:
         self._requests.resolve(request_id, answer, "person", surface)

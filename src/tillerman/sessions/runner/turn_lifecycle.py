@@ -42,6 +42,8 @@ class TurnLifecycle:
         self._queue: deque[Prompt] = deque()
         self._begin_lock = asyncio.Lock()
         self._asked: Prompt | None = None  # the prompt of the open turn
+        self._over = asyncio.Event()  # no turn is open
+        self._numbers: dict[int, int | None] = {}  # turns of followed prompts, by the object's id
         self._continuing: asyncio.Task[None] | None = None
 
     # -- begin -----------------------------------------------------------------------------------
@@ -132,6 +134,9 @@ class TurnLifecycle:
         parts = self._parts
         self._log.begin_turn()
         self.idle.clear()
+        self._over.clear()
+        if id(self._asked) in self._numbers:
+            self._numbers[id(self._asked)] = parts.turns.last
         parts.fallback.begin()
         parts.retries.begin_turn()
         if parts.answer:
@@ -233,6 +238,33 @@ class TurnLifecycle:
     async def cancel(self) -> None:
         """Cancels the turn and background tasks; closes the agent if it does not stop."""
         self._queue.clear()
+        if (conversation := await self._interrupt()) is None:
+            return
+        try:
+            await asyncio.wait_for(self.idle.wait(), CANCEL_GRACE)
+        except TimeoutError:
+            if self.background and not self.machine.open:
+                await conversation.close()
+
+    async def withdraw(self, prompt: Prompt) -> bool:
+        """Cancels the turn of this prompt, or takes it out of the queue.
+
+        False if the prompt is still being sent, and the caller has to cancel that.
+        """
+        if self._asked is prompt:
+            await self._interrupt()
+            await self._over.wait()
+        elif any(queued is prompt for queued in self._queue):
+            self._queue = deque(queued for queued in self._queue if queued is not prompt)
+            self.become_idle()
+        elif self._parts.until.stop():
+            self.become_idle()
+        else:
+            return False
+        return True
+
+    async def _interrupt(self) -> Conversation | None:
+        """Interrupts the agent, whether it starts, works or is to continue."""
         self._parts.retries.clear()
         if self.machine.state is not TurnState.CONTINUING:
             self._handover.cancel()
@@ -243,27 +275,17 @@ class TurnLifecycle:
             await self._end(TurnEnded(reason="cancelled"))
         if self._parts.until.stop():
             self.become_idle()
-        if conversation is None:
-            return
-        await conversation.cancel()
-        try:
-            await asyncio.wait_for(self.idle.wait(), CANCEL_GRACE)
-        except TimeoutError:
-            if self.background and not self.machine.open:
-                await conversation.close()
+        if conversation:
+            await conversation.cancel()
+        return conversation
 
-    async def withdraw(self, prompt: Prompt) -> None:
-        """Cancels the turn of this prompt, or takes it out of the queue."""
-        if any(queued is prompt for queued in self._queue):
-            self._queue = deque(queued for queued in self._queue if queued is not prompt)
-            self.become_idle()
-        elif self._asked is prompt or self.machine.state is TurnState.STARTING:
-            later = self._queue
-            self._queue = deque()
-            await self.cancel()
-            self._queue.extendleft(reversed(later))
-        elif self._parts.until.stop():
-            self.become_idle()
+    def follow(self, prompt: Prompt) -> None:
+        """Remembers the number of the turn that this prompt will start."""
+        self._numbers[id(prompt)] = None
+
+    def number_of(self, prompt: Prompt) -> int | None:
+        """The number of the turn of a followed prompt, once; None if there was none."""
+        return self._numbers.pop(id(prompt), None)
 
     def stop(self) -> None:
         """Cancels the preparation of a next step."""
@@ -295,6 +317,7 @@ class TurnLifecycle:
         self._asked = None
         self._log.end_turn()
         self.machine.on(TurnInput.OVER)
+        self._over.set()
         self._go_on(event)
 
     def _go_on(self, end: TurnEnded) -> None:

@@ -120,7 +120,9 @@ class SessionController:
         if self._id is None:
             wishes = {name: value for name, value in self.wishes.items() if value is not None}
             agent = wishes.pop("agent", None)
-            self._session = await self.harness.start(agent, cwd=self.cwd, **wishes)
+            self._session = await self.harness.start(
+                agent, cwd=self.cwd, check_account=False, **wishes
+            )
             self._id = self._session.id
             return self._session
         wishes = {name: value for name, value in self.wishes.items() if name != "agent"}

@@ -7,6 +7,8 @@ import os
 import select
 import time
 
+from .mcp_client import McpClient
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +25,7 @@ class StdinClosed(Exception):
 
 class StdioPeer:
     def __init__(self, settings: dict[str, str]) -> None:
+        self.servers = McpClient(json.loads(settings.pop("servers", "{}")))
         self.settings = settings
         self.prompts: list[Message] = []
         self.answers: dict[str, Message] = {}

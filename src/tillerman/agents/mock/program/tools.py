@@ -30,6 +30,8 @@ def input_of(step: dict[str, Any]) -> tuple[str, Input]:
             return "run", {"command": command}
         case {"present": plan}:
             return "present", {"plan": plan}
+        case {"call": str(name), **rest} if "." in name:
+            return name, dict(rest.get("input") or {})
     raise ValueError(f"no tool call: {step}")
 
 

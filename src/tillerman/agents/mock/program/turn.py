@@ -67,6 +67,7 @@ class MockTurn:
             "files": ", ".join(map(_describe, self._prompt.get("files", ()))) or "no files",
             "before": self._memory.before,
             "answer": "",
+            "result": "",
             "steer": "",
         }
         end: dict[str, object] = {"reason": "completed"}
@@ -99,7 +100,9 @@ class MockTurn:
                 self._utter("text", text)
             case {"think": text}:
                 self._utter("thought", text)
-            case {"read": _} | {"write": _} | {"edit": _} | {"run": _} | {"present": _}:
+            case (
+                {"read": _} | {"write": _} | {"edit": _} | {"run": _} | {"present": _} | {"call": _}
+            ):
                 self._finish(self._begin(step))
             case {"parallel": steps}:
                 for call in [self._begin(one) for one in steps]:
@@ -203,6 +206,10 @@ class MockTurn:
                     self._end(call, "failed", f"{output}\nexit code {code}")
                 else:
                     self._end(call, "completed", output)
+            elif "." in call.tool:
+                done, text = self._host.servers.call(call.tool, call.input, self._until_readable)
+                self._filled["result"] = text
+                self._end(call, "completed" if done else "failed", text)
             else:
                 self._end(call, "completed", tools.touch(call.tool, call.input))
         except (OSError, ValueError) as error:
@@ -223,10 +230,13 @@ class MockTurn:
         call.input.update(answer.get("input") or {})
         return True
 
+    def _until_readable(self, fd: int) -> None:
+        self._pause(None, also=[fd])
+
     def _run(self, call: MockToolCall) -> tuple[int, str]:
         return tools.run(
             call.input["command"],
-            wait=lambda fd: self._pause(None, also=[fd]),
+            wait=self._until_readable,
             show=lambda text: self._say("output", id=call.id, text=text),
         )
 
