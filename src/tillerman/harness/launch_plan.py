@@ -87,7 +87,6 @@ def launch_plan(
             "tools": tools,
             "workspace_tools": workspace_tools,
             "servers": servers,
-            "callbacks": callbacks,
             "alone": alone,
             **wishes,
         }
