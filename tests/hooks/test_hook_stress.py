@@ -91,7 +91,7 @@ async def test_fifty_shims_at_once_each_get_their_own_answers(
 
 
 @pytest.mark.torture
-async def test_ten_thousand_questions_from_fifty_shims_at_once(
+async def test_ten_thousand_requests_from_fifty_shims_at_once(
     opened: Open, shim: Shim, tmp_path: Path
 ) -> None:
     await stress(opened, shim, tmp_path, 200)

@@ -14,9 +14,7 @@ from tests.mcp.mcp_desk import Machine, Wire, text, tree, until
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_a_command_that_is_taken_back_is_gone_with_all_it_started(
-    house: Machine, wire: Wire
-) -> None:
+def test_a_cancelled_command_is_killed_with_its_tree(house: Machine, wire: Wire) -> None:
     mark = "61.4217"
     inner = f"sh -c 'trap \"\" TERM INT HUP; setsid sleep {mark} & sleep {mark}; wait'"
     call = wire.begin("execute_shell", command=f"{inner} & {inner} & sleep {mark}", timeout=60)
@@ -32,7 +30,7 @@ def test_a_command_that_is_taken_back_is_gone_with_all_it_started(
     assert [one["status"] for one in listed] == ["killed"]
 
 
-def test_taking_back_what_is_over_or_never_was_does_no_harm(wire: Wire) -> None:
+def test_cancelling_a_finished_or_unknown_call_does_no_harm(wire: Wire) -> None:
     for request in (9999, "nothing", None, -1, [], 10**400):
         wire.tell("notifications/cancelled", {"requestId": request})
     wire.tell("notifications/cancelled")
@@ -40,7 +38,7 @@ def test_taking_back_what_is_over_or_never_was_does_no_harm(wire: Wire) -> None:
     assert not wire.call("execute_shell", command="echo still here")["isError"]
 
 
-def test_news_come_only_to_who_asked_for_them(wire: Wire) -> None:
+def test_notifications_are_sent_only_on_request(wire: Wire) -> None:
     wire.notes.clear()
     arguments = {"command": "echo working; sleep 2.3"}
     said = {"name": "execute_shell", "arguments": arguments}
@@ -55,7 +53,7 @@ def test_news_come_only_to_who_asked_for_them(wire: Wire) -> None:
     assert 0 < params["progress"] < 30
 
 
-async def test_the_sdks_client_hears_the_news_and_can_give_up(machine: Machine) -> None:
+async def test_the_sdks_client_receives_notifications_and_can_cancel(machine: Machine) -> None:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "tillerman", "mcp", "serve", "--approve", "auto"],
@@ -95,7 +93,7 @@ async def test_the_sdks_client_hears_the_news_and_can_give_up(machine: Machine) 
     assert 60 <= total < 90 and text == "at work"
 
 
-def test_a_command_past_its_time_is_killed_or_goes_on(wire: Wire) -> None:
+def test_a_command_past_its_time_is_killed_or_continues(wire: Wire) -> None:
     mark = "63.4219"
     result = wire.call("execute_shell", command=f"echo begun; sleep {mark}", timeout=0.5)
     assert result["isError"] and "longer than 0.5 s" in text(result) and "begun" in text(result)

@@ -21,7 +21,7 @@ CALL = {"name": "execute_shell", "arguments": {"command": "touch made"}}
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_client_over_http_hears_that_its_call_waits(machine: Machine, mode: str) -> None:
+async def test_a_client_over_http_learns_that_its_call_waits(machine: Machine, mode: str) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
     heard: list[str | None] = []
     told = asyncio.Event()
@@ -47,7 +47,7 @@ async def test_a_client_over_http_hears_that_its_call_waits(machine: Machine, mo
 
 @pytest.mark.torture
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-def test_a_stream_in_which_nothing_is_said_is_kept_open(machine: Machine, era: str) -> None:
+def test_an_idle_stream_is_kept_open(machine: Machine, era: str) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
     more: dict[str, str | None] = {"Mcp_Protocol_Version": era}
     params: dict[str, Any] = dict(CALL)

@@ -73,7 +73,7 @@ async def test_no_file_of_the_project_opens_the_gate(desk: ClaudeDesk, file: str
     assert of(log, TurnEnded) == [COMPLETED]
 
 
-async def test_a_subagent_and_its_background_commands_are_asked_about(desk: ClaudeDesk) -> None:
+async def test_a_subagent_and_its_background_commands_are_requested(desk: ClaudeDesk) -> None:
     project = desk.project
     (project / "book.ipynb").write_text(json.dumps(NOTEBOOK))
 
@@ -130,7 +130,7 @@ async def test_a_subagent_and_its_background_commands_are_asked_about(desk: Clau
     assert of(log, TurnEnded)[-1] == COMPLETED
 
 
-async def test_nobody_is_asked_about_its_own_plan_and_that_is_no_bypass(desk: ClaudeDesk) -> None:
+async def test_writing_its_own_plan_is_not_requested_and_is_no_bypass(desk: ClaudeDesk) -> None:
     def script(request: ModelRequest) -> Step:
         if request.step:
             return reply(Say("Planned."))

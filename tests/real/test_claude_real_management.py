@@ -55,7 +55,7 @@ async def errand(
         yield running
 
 
-async def test_it_tells_where_it_is_and_its_version(
+async def test_it_reports_its_path_and_its_version(
     claude: RealClaude, errand: CommandRunner
 ) -> None:
     agent = load("claude")
@@ -66,7 +66,7 @@ async def test_it_tells_where_it_is_and_its_version(
     assert installed == Installed("claude", str(claude.program), claude.version, agent.info.install)
 
 
-async def test_it_tells_who_is_signed_in(
+async def test_it_reports_who_is_signed_in(
     claude: RealClaude, double: ModelDouble, errand: CommandRunner, tmp_path: Path
 ) -> None:
     agent = load("claude")
@@ -80,7 +80,7 @@ async def test_it_tells_who_is_signed_in(
     assert (without.signed_in, "claude auth login" in without.hint) == (False, True)
 
 
-async def test_it_lists_its_models_without_asking_one(
+async def test_it_lists_its_models_without_a_model_call(
     double: ModelDouble, errand: CommandRunner
 ) -> None:
     agent = load("claude")
@@ -95,7 +95,7 @@ async def test_it_lists_its_models_without_asking_one(
     assert double.turns == []
 
 
-async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
+async def test_it_lists_the_stored_sessions_of_a_folder(
     desk: ClaudeDesk, errand: CommandRunner
 ) -> None:
     agent = load("claude")
@@ -113,7 +113,7 @@ async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
     assert kept.updated.startswith("20")
 
 
-async def test_it_tells_what_was_said_and_done_in_a_session_it_keeps(
+async def test_it_reads_the_history_of_a_stored_session(
     desk: ClaudeDesk, errand: CommandRunner
 ) -> None:
     agent = load("claude")
@@ -142,7 +142,7 @@ async def test_it_tells_what_was_said_and_done_in_a_session_it_keeps(
     ]
 
 
-async def test_it_takes_lists_and_forgets_mcp_servers(errand: CommandRunner) -> None:
+async def test_it_adds_lists_and_removes_mcp_servers(errand: CommandRunner) -> None:
     agent = load("claude")
     assert isinstance(agent, ListsServers)
     assert isinstance(agent, ChangesServers)

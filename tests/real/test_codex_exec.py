@@ -73,7 +73,7 @@ async def test_it_writes_only_where_everything_is_allowed_and_trusts_no_folder(
     assert config.read_bytes() == before
 
 
-async def test_a_failure_and_a_conversation_that_is_gone_have_their_reasons(
+async def test_a_failure_and_a_missing_conversation_have_their_reasons(
     any_desk: Desk,
 ) -> None:
     desk = any_desk

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout
 COMPLETED = TurnEnded(reason="completed")
 
 
-async def test_a_turn_that_writes_leaves_the_config_as_it_was(any_desk: Desk) -> None:
+async def test_a_turn_that_writes_leaves_the_config_unchanged(any_desk: Desk) -> None:
     desk = any_desk
     config = desk.player.home / ".codex" / "config.toml"
     before = config.read_bytes()

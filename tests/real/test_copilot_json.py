@@ -77,7 +77,7 @@ async def test_turns_in_processes_of_their_own_are_one_conversation(
     assert ends(any_desk.log(session)) == [COMPLETED, COMPLETED]
 
 
-async def test_what_was_not_allowed_beforehand_is_denied_and_a_failure_has_its_kind(
+async def test_calls_not_allowed_beforehand_are_denied_and_a_failure_has_its_kind(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios |= {

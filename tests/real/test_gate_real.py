@@ -250,7 +250,7 @@ LINES: tuple[Line, ...] = (
 
 
 @pytest.mark.newest
-async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> None:
+async def test_the_answer_of_a_person_is_applied(any_desk: Desk, actor: Actor) -> None:
     if "shell" not in load(actor.agent).info.asks:
         pytest.skip("it runs commands without a question")
     session = await any_desk.start(
@@ -282,7 +282,7 @@ async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> No
 
 
 @pytest.mark.newest
-async def test_it_asks_before_every_call_of_the_classes_that_it_claims(
+async def test_it_asks_before_every_call_of_its_declared_classes(
     any_desk: Desk, actor: Actor
 ) -> None:
     aviary = GateProbes(
@@ -305,6 +305,6 @@ async def test_it_asks_before_every_call_of_the_classes_that_it_claims(
 
 @pytest.mark.newest
 @pytest.mark.agents("codex")
-async def test_doctor_finds_the_same(actor: Actor, tmp_path: Path) -> None:
+async def test_doctor_reports_the_same(actor: Actor, tmp_path: Path) -> None:
     proof = await probe_gate(load(actor.agent), str(actor.program), actor.version)
     hold_gate(actor.agent, actor.version, proof.holds)

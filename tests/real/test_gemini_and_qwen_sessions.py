@@ -35,7 +35,7 @@ RESTLESS = (".gemini/installation_id", ".qwen/installation_id", ".qwen/.openai-l
 COMPLETED = TurnEnded(reason="completed")
 
 
-async def test_a_session_goes_on_in_a_new_process(any_desk: Desk, actor: Actor) -> None:
+async def test_a_session_continues_in_a_new_process(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["two"] = [reply(Say("The word is kettle.")), reply(Say("Kettle."))]
     first = await any_desk.start()
     [ready] = of(await run(first, "@@two@@ remember"), AgentReady)
@@ -84,7 +84,7 @@ async def test_within_its_minute_a_session_is_not_lost(any_desk: Desk, actor: Ac
     assert int(time.time() // 60) > made
 
 
-async def test_a_session_that_it_does_not_have_fails_by_name(any_desk: Desk, actor: Actor) -> None:
+async def test_a_missing_session_fails_by_name(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["hello"] = [reply(Say("Hello."))]
     session = await any_desk.start(resume="00000000-0000-4000-8000-000000000000")
 
@@ -159,7 +159,7 @@ async def test_its_files_are_those_that_a_bare_run_leaves(
     assert home_tree(actor.home, restless) == bare
 
 
-async def test_what_it_tells_besides_prompting(any_desk: Desk, actor: Actor) -> None:
+async def test_capabilities_besides_prompting(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["work"] = [
         reply(actor.stage.write(actor.project / "made.txt", "x\n")),
         reply(Say("Done.")),

@@ -100,7 +100,7 @@ def settle(actor: Actor, double: ModelDouble) -> None:
         (actor.home / name).write_text(json.dumps(says(str(actor.project))))
 
 
-async def test_what_runs_is_what_the_hook_lets_through(
+async def test_only_calls_the_hook_allows_run(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     settle(actor, double)
@@ -133,7 +133,7 @@ async def test_what_runs_is_what_the_hook_lets_through(
     assert (made["deny"].exists(), made["ask"].exists()) == (True, True)
 
 
-async def test_nothing_runs_when_the_hook_cannot(
+async def test_nothing_runs_when_the_hook_fails(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     settle(actor, double)

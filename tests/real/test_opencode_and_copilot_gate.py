@@ -96,7 +96,7 @@ async def _all_is_asked(desk: Desk, actor: Actor, **wishes: object) -> None:
 
 
 @pytest.mark.agents("opencode")
-async def test_no_config_of_opencodes_loosens_what_it_asks(any_desk: Desk, actor: Actor) -> None:
+async def test_no_config_of_opencode_loosens_what_it_asks(any_desk: Desk, actor: Actor) -> None:
     own = actor.home / ".config/opencode/opencode.json"
     own.write_text(json.dumps({**json.loads(own.read_text()), **BY_PROJECT}))
     (actor.project / "opencode.json").write_text(json.dumps(BY_PROJECT))
@@ -109,7 +109,7 @@ async def test_no_config_of_opencodes_loosens_what_it_asks(any_desk: Desk, actor
 
 
 @pytest.mark.agents("opencode")
-async def test_a_patch_of_several_files_is_asked_for_with_their_paths(
+async def test_a_patch_of_several_files_is_requested_with_their_paths(
     any_desk: Desk, actor: Actor
 ) -> None:
     """Which models get as their only way to write."""
@@ -159,7 +159,7 @@ async def test_neither_approvals_nor_a_variable_loosen_what_copilot_asks(
 
 
 @pytest.mark.agents("copilot")
-async def test_the_calls_of_a_subagent_are_asked_within_its_task(
+async def test_the_calls_of_a_subagent_are_requested_within_its_task(
     any_desk: Desk, actor: Actor
 ) -> None:
     task = {

@@ -85,7 +85,7 @@ async def test_turns_in_processes_of_their_own_are_one_conversation(
     assert ends(any_desk.log(session)) == [COMPLETED, COMPLETED]
 
 
-async def test_a_session_that_may_only_answer_writes_nothing_and_a_failure_has_its_kind(
+async def test_an_answer_only_session_writes_nothing_and_a_failure_has_its_kind(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios |= {
@@ -102,7 +102,7 @@ async def test_a_session_that_may_only_answer_writes_nothing_and_a_failure_has_i
     assert (end.failure.kind, end.failure.status) == ("not_signed_in", 401)
 
 
-async def test_an_interrupt_ends_the_process_and_the_next_turn_goes_on(
+async def test_an_interrupt_ends_the_process_and_the_next_turn_continues(
     any_desk: Desk, actor: Actor
 ) -> None:
     busy = "(while :; do sleep 0.21; done) & while :; do sleep 0.2; done"

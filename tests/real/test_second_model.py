@@ -38,7 +38,7 @@ async def test_both_models_give_the_same_events(
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("name", SCENES)
-async def test_they_do_so_however_the_second_model_varies(
+async def test_the_events_are_the_same_however_the_second_model_varies(
     standing_desk: StandingDesk, second_desk: StandingDesk, name: str, seed: int
 ) -> None:
     second_desk.double.seed = seed

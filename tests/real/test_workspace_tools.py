@@ -93,7 +93,7 @@ async def test_every_tool_works_from_it(any_desk: Desk, actor: Actor) -> None:
     assert (any_desk.project / "notes/a.txt").read_text() == "one\nzwei\n"
 
 
-async def test_what_the_policy_denies_does_not_happen(any_desk: Desk, actor: Actor) -> None:
+async def test_calls_the_policy_denies_do_not_run(any_desk: Desk, actor: Actor) -> None:
     errands = [
         ("execute_shell", {"command": "touch made"}, ""),
         ("write_file", {"path": "made", "content": "x"}, ""),

@@ -29,7 +29,7 @@ def of(events: list[Any], kind: type) -> list[Any]:
 
 
 @pytest.mark.parametrize("approve", ["ask", "edits", "auto"])
-async def test_hidden_characters_are_shown_asked_about_and_never_run_unanswered(
+async def test_hidden_characters_are_shown_and_requested_and_never_run_unanswered(
     desk: Desk, approve: str
 ) -> None:
     events = await play(desk, {"run": HIDDEN}, approve=approve, rules=(CI,))
@@ -45,7 +45,7 @@ async def test_hidden_characters_are_shown_asked_about_and_never_run_unanswered(
     assert not (desk.project / "mark").exists()
 
 
-async def test_a_line_that_was_not_read_is_denied_where_nobody_answers(desk: Desk) -> None:
+async def test_a_line_that_was_not_parsed_is_denied_where_nobody_answers(desk: Desk) -> None:
     events = await play(desk, {"run": "touch made; echo 'x"}, approve="auto")
 
     (asked,) = of(events, PermissionRequested)
@@ -56,7 +56,7 @@ async def test_a_line_that_was_not_read_is_denied_where_nobody_answers(desk: Des
     assert not (desk.project / "made").exists()
 
 
-async def test_a_folder_with_a_denied_file_is_asked_about_by_the_name_of_the_file(
+async def test_a_folder_with_a_denied_file_is_requested_by_the_name_of_the_file(
     desk: Desk,
 ) -> None:
     (desk.project / ".env").write_text("KEY=1\n")
@@ -75,7 +75,7 @@ async def test_the_message_of_a_rule_that_asks_is_the_reason(desk: Desk) -> None
     assert [one.reason for one in of(events, PermissionRequested)] == ["somebody looks at this"]
 
 
-async def test_a_session_writes_to_a_temporary_folder_of_its_own_that_goes_with_it(
+async def test_a_session_writes_to_a_temporary_folder_that_is_removed_with_it(
     desk: Desk, tmp_path: Path
 ) -> None:
     environment = {**desk.terms().environment, "TMPDIR": str(tmp_path)}
@@ -97,7 +97,7 @@ async def test_a_session_writes_to_a_temporary_folder_of_its_own_that_goes_with_
     assert not own.exists()
 
 
-async def test_a_session_removes_the_folders_that_killed_ones_left(
+async def test_a_session_removes_the_folders_of_killed_ones(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tillerman.sessions.enforcement.temporary_folder._YOUNGEST", -1.0)

@@ -41,7 +41,7 @@ class TitlingWire(MockWire):
 TITLING = StdioAgent(replace(INFO, name="titling"), TitlingWire)
 
 
-async def test_a_session_is_called_after_the_words_of_its_user(desk: Desk) -> None:
+async def test_a_session_is_named_after_its_first_prompt(desk: Desk) -> None:
     session = await desk.sessions.start(
         TITLING, desk.spec(script(desk, "a", [CALLS_IT])), desk.terms()
     )
@@ -49,7 +49,9 @@ async def test_a_session_is_called_after_the_words_of_its_user(desk: Desk) -> No
     assert desk.sessions.catalog.get(session.id).title == "Mend the nest of the heron, pl"
 
 
-async def test_an_agent_that_takes_over_does_not_call_it_after_the_account(desk: Desk) -> None:
+async def test_an_agent_that_takes_over_does_not_name_it_after_the_handoff_summary(
+    desk: Desk,
+) -> None:
     work = [{"write": "one.txt", "text": "1\n"}, {"say": "Half."}, QUOTA]
     others = relay(desk, (TITLING, script(desk, "b", [CALLS_IT])))
     spec = desk.spec(script(desk, "a", work))
@@ -59,7 +61,7 @@ async def test_an_agent_that_takes_over_does_not_call_it_after_the_account(desk:
     assert (row.agent, row.title) == ("titling", None)
 
 
-async def test_a_session_is_not_called_after_an_attached_file(desk: Desk) -> None:
+async def test_a_session_is_not_named_after_an_attached_file(desk: Desk) -> None:
     spec = desk.spec(script(desk, "a", [{"notice": "The heron of Ulm sleeps at noon"}]))
     session = await desk.sessions.start(TITLING, spec, desk.terms())
     notes = File("notes.txt", "text/plain", b"The heron of Ulm\nsleeps at noon.\n")

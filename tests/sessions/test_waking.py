@@ -18,7 +18,7 @@ WAKE = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}]}, {"sa
 WAKE_AND_STAY = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}, {"sleep": 30}]}]
 
 
-async def test_a_prompt_at_the_moment_it_wakes_is_answered_in_its_turn(desk: Desk) -> None:
+async def test_a_prompt_sent_as_the_agent_wakes_is_answered_in_its_turn(desk: Desk) -> None:
     session = await desk.start()
     for round in range(12):
         await session.prompt(json.dumps(WAKE))
@@ -38,7 +38,7 @@ async def test_a_prompt_at_the_moment_it_wakes_is_answered_in_its_turn(desk: Des
         assert "".join(said) in (f"answer {round}", f"awakeanswer {round}")
 
 
-async def test_a_conversation_refuses_a_prompt_when_it_has_woken_and_nobody_heard(
+async def test_a_conversation_refuses_a_prompt_when_the_agent_woke_unnoticed(
     desk: Desk,
 ) -> None:
     async with PlainHost.open(desk.folder / "host") as host:

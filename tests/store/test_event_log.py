@@ -84,7 +84,7 @@ def test_several_entries_share_the_line_that_caused_them(log: EventLog) -> None:
     ]  # fmt: skip
 
 
-def test_raw_lines_of_any_bytes_and_length_are_kept(log: EventLog) -> None:
+def test_raw_lines_of_any_bytes_and_length_are_stored(log: EventLog) -> None:
     lines = [b"\xff\xfe\x00\x80", b"", b"x" * 1_000_000, bytes(range(256)) * 2000, b"last"]
     log.append([(raw, [chunk(seq)]) for seq, raw in enumerate(lines, 1)]).result(WAIT)
     assert [log.raw("session", seq) for seq in range(1, 6)] == lines
@@ -113,9 +113,7 @@ def test_repeating_the_tail_together_with_new_entries_adds_only_the_new(
     assert catalog.get("session").output_tokens == 7
 
 
-def test_mere_words_are_counted_in_the_row_of_their_session(
-    log: EventLog, catalog: Catalog
-) -> None:
+def test_chunks_are_counted_in_the_row_of_their_session(log: EventLog, catalog: Catalog) -> None:
     catalog.create(row("newer")).result(WAIT)
     log.append(heard(1, 3)).result(WAIT)
     later = "2026-01-01T00:00:09.000Z"
@@ -128,12 +126,12 @@ def test_mere_words_are_counted_in_the_row_of_their_session(
     assert catalog.get("session") == found
 
 
-def test_words_for_a_session_that_nobody_created_are_refused(log: EventLog) -> None:
+def test_chunks_for_a_session_that_nobody_created_are_refused(log: EventLog) -> None:
     with pytest.raises(SessionNotFound):
         log.write([chunk(1, session="nobody")]).result(WAIT)
 
 
-def test_another_entry_under_a_number_that_is_taken_is_refused(log: EventLog) -> None:
+def test_another_entry_under_a_used_number_is_refused(log: EventLog) -> None:
     log.append(heard(1, 3)).result(WAIT)
     other = entry(3, Notice(level="info", kind="session", text="another owner"))
     with pytest.raises(StoreError, match="different entries from number 3"):
@@ -189,14 +187,14 @@ def test_one_append_is_of_one_session_that_exists(log: EventLog) -> None:
         ),
     ],
 )
-def test_values_that_break_naive_code_are_kept(
+def test_values_that_break_naive_code_are_stored(
     log: EventLog, catalog: Catalog, event: Event, kept: Event
 ) -> None:
     assert stored(log, event) == kept
     assert catalog.get("session").entries == 1
 
 
-def test_an_event_of_another_version_is_kept_and_read_as_unrecognized(
+def test_an_event_of_another_version_is_stored_and_read_as_unrecognized(
     log: EventLog, database: Database
 ) -> None:
     log.append(heard(1, 2)).result(WAIT)
@@ -219,7 +217,7 @@ def test_an_event_that_cannot_be_encoded_fails_alone(log: EventLog) -> None:
     assert log.last_seq("session") == 2
 
 
-async def test_a_cancelled_waiter_does_not_tear_a_hole_in_the_log(log: EventLog) -> None:
+async def test_a_cancelled_waiter_leaves_no_gap_in_the_log(log: EventLog) -> None:
     waiter = asyncio.ensure_future(asyncio.wrap_future(log.append(heard(1, 5))))
     await asyncio.sleep(0)
     waiter.cancel()
@@ -243,7 +241,7 @@ def test_history_takes_less_room_than_its_bytes(
     assert path.stat().st_size < len(raw) * 2000
 
 
-def test_stamps_are_kept_as_given(log: EventLog, database: Database) -> None:
+def test_timestamps_are_stored_as_given(log: EventLog, database: Database) -> None:
     stamps = [AT, "1999-12-31T23:59:59Z", "2126-01-01T00:00:00.000001Z"]
     entries = [
         Entry(session="session", seq=seq, turn=1, at=at, event=chunk(seq).event)

@@ -149,6 +149,6 @@ def test_a_thousand_canaries_cut_anywhere_are_not_found(batch: int) -> None:
 @pytest.mark.torture
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("place", [place for place in PLACES if place != "text stream"])
-def test_no_other_place_keeps_what_the_stream_takes_out(place: str) -> None:
+def test_no_other_place_stores_a_redacted_secret(place: str) -> None:
     chance = random.Random(2000)
     assert _check([_canary(chance) for _ in range(50)], list(WAYS), [place]) > 50_000

@@ -39,7 +39,7 @@ def test_no_recorded_line_is_unrecognized(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_each_call_begins_and_ends_once_and_nothing_is_told_of_it_after(recording: Path) -> None:
+def test_each_call_begins_and_ends_once_and_is_not_reported_afterwards(recording: Path) -> None:
     heard = play(recording)
     begun = Counter(one.call_id for one in heard if isinstance(one, ToolStarted))
     ended = Counter(one.call_id for one in heard if isinstance(one, ToolFinished))
@@ -76,13 +76,13 @@ def test_each_answer_to_a_prompt_ends_one_turn(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_the_words_are_those_that_were_said_in_turns(recording: Path) -> None:
+def test_the_messages_are_those_sent_during_turns(recording: Path) -> None:
     words = "".join(one.text for one in play(recording) if isinstance(one, MessageChunk))
     assert words == _said_in_turns(lines(recording))
 
 
 @pytest.mark.parametrize("agent", ["claude-agent-acp", "codex-acp", "opencode"])
-def test_the_words_of_a_turn_are_those_that_the_agent_remembers_of_it(agent: str) -> None:
+def test_the_messages_of_a_turn_are_those_the_agent_replays(agent: str) -> None:
     """`session/load` tells the history again, each message whole."""
     heard = play(RECORDINGS / agent / "load_1")
     again = [one["msg"] for one in lines(RECORDINGS / agent / "load_2") if one["dir"] == "in"]
@@ -98,7 +98,7 @@ def test_the_words_of_a_turn_are_those_that_the_agent_remembers_of_it(agent: str
 
 
 @pytest.mark.parametrize("agent", ["claude-agent-acp", "codex-acp", "opencode", "gemini"])
-def test_history_that_is_told_again_is_no_event_of_a_turn(agent: str) -> None:
+def test_replayed_history_is_not_an_event_of_a_turn(agent: str) -> None:
     recording = RECORDINGS / agent / ("load_session" if agent == "gemini" else "load_2")
     history = json.dumps([one for one in lines(recording) if one["dir"] == "in"])
     assert "user_message_chunk" in history
@@ -108,7 +108,7 @@ def test_history_that_is_told_again_is_no_event_of_a_turn(agent: str) -> None:
     assert _messages(heard) == _last_turn(lines(recording))
 
 
-def test_agents_that_count_tell_what_each_turn_used() -> None:
+def test_agents_that_count_tokens_report_the_usage_of_each_turn() -> None:
     used = {
         agent: [one for one in play(RECORDINGS / agent / "shell") if isinstance(one, UsageReported)]
         for agent in ("claude-agent-acp", "codex-acp", "opencode")

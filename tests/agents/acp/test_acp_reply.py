@@ -69,7 +69,7 @@ def _standing(events: list[Event | None]) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_what_stands_is_what_was_said_last(seed: int) -> None:
+def test_the_last_value_wins(seed: int) -> None:
     random, reply = Random(seed), ModelReply()
     numbers: list[int] = []
     for _ in range(3):

@@ -58,7 +58,7 @@ def resting(heard: list[Said]) -> list[bool]:
 
 
 @pytest.mark.parametrize("name", WAKING)
-def test_a_recorded_session_with_a_wake_up_rests_only_at_its_end(name: str) -> None:
+def test_a_recorded_session_with_a_wake_up_is_idle_only_at_its_end(name: str) -> None:
     recording = Path(RECORDINGS, name)
     heard = play(lines(recording))
     assert any(isinstance(event, TurnStarted) for event in heard)
@@ -117,7 +117,7 @@ def test_of_two_tasks_that_end_together_the_second_is_listed_until_its_own_wake_
     ]
 
 
-def test_an_end_told_before_the_idle_of_the_turn_waits_for_its_notification() -> None:
+def test_an_end_reported_before_the_idle_of_the_turn_waits_for_its_notification() -> None:
     """As 2.1.197 writes it: a task may end just before the turn does, and wake the agent after."""
     claude = prompted()
     call = calls("c1", "Bash", command="sleep 1", run_in_background=True)
@@ -141,7 +141,7 @@ def test_an_end_told_before_the_idle_of_the_turn_waits_for_its_notification() ->
     assert heard[-1] == TurnEnded(reason="completed")
 
 
-def test_a_task_that_was_killed_is_let_go_when_the_agent_is_idle() -> None:
+def test_a_killed_task_is_released_when_the_agent_is_idle() -> None:
     claude = prompted()
     hear(claude, state("running"), listed(("a", "run_a")), result("started"))
     killed = [*over("a", "killed"), listed()]
@@ -149,7 +149,7 @@ def test_a_task_that_was_killed_is_let_go_when_the_agent_is_idle() -> None:
     assert hear(claude, state("idle")) == [BackgroundChanged(tasks=())]
 
 
-def test_work_in_the_foreground_is_not_in_the_background() -> None:
+def test_foreground_work_is_not_listed_as_background() -> None:
     claude = prompted()
     heard = hear(
         claude,
@@ -188,7 +188,7 @@ def test_a_prompt_that_comes_during_a_wake_up_ends_with_its_own_result() -> None
     assert sum(isinstance(event, TurnEnded) for event in heard) == 1
 
 
-def test_a_prompt_that_a_wake_up_took_in_ends_when_the_agent_is_idle() -> None:
+def test_a_prompt_merged_into_a_wake_up_ends_when_the_agent_is_idle() -> None:
     claude = prompted()
     hear(claude, state("running"), listed(("a", "r")), result("started"), state("idle"), *over("a"))
     list(claude.prompt(Prompt("meanwhile")))

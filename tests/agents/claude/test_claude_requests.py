@@ -37,7 +37,7 @@ from tillerman.core.wire import WireReply
 COMMAND = {"command": "rm x"}
 
 
-def test_the_greeting_asks_to_see_every_call_that_no_rule_asks_about() -> None:
+def test_the_handshake_subscribes_to_every_call_that_no_rule_asks_about() -> None:
     (hello,) = wire().greet()
     assert hello == {
         "type": "control_request",
@@ -149,7 +149,7 @@ def test_a_second_answer_is_not_sent() -> None:
     assert list(claude.answer("r1", Answer("allow"))) == []
 
 
-def test_a_withdrawn_request_is_answered_and_takes_no_answer_any_more() -> None:
+def test_a_withdrawn_request_is_answered_and_accepts_no_further_answer() -> None:
     claude = prompted()
     hear(claude, hook("r1", "c1", "Bash", COMMAND))
     cancel = {"type": "control_cancel_request", "request_id": "r1"}
@@ -217,7 +217,7 @@ def test_the_end_of_plan_mode_is_asked_with_the_plan_that_the_call_holds() -> No
         ("agent", "/home/u/.claude/plans/a-plan.md", False),
     ],
 )
-def test_only_the_agents_own_plan_file_is_left_to_its_own_rules(
+def test_only_the_agents_own_plan_file_is_left_to_its_native_rules(
     mode: Any, path: str, passes: bool
 ) -> None:
     claude = prompted(mode)
@@ -249,7 +249,7 @@ def test_a_callback_that_names_no_tool_is_denied() -> None:
     assert isinstance(why, Unrecognized)
 
 
-def test_a_request_nobody_knows_is_refused_and_kept() -> None:
+def test_an_unknown_request_is_refused_and_stored() -> None:
     reply, kept = hear(prompted(), asks("r1", subtype="fly"))
     error = {"subtype": "error", "request_id": "r1", "error": "'fly' is not supported"}
     assert reply == WireReply({"type": "control_response", "response": error})
@@ -265,7 +265,7 @@ def test_a_call_that_we_denied_ends_denied_whatever_its_result_says() -> None:
     ]
 
 
-def test_what_the_cli_would_remember_is_shown_and_never_taken() -> None:
+def test_rules_the_cli_would_remember_are_shown_and_never_chosen() -> None:
     """It would write it to its own files, and then ask no more."""
     claude = prompted()
     rule = {"toolName": "Bash", "ruleContent": "npm test"}

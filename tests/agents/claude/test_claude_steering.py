@@ -23,7 +23,7 @@ def kinds(events: list[object]) -> list[str]:
     return [type(event).__name__ for event in events]
 
 
-def test_words_taken_up_in_the_turn_do_not_hold_its_end() -> None:
+def test_messages_read_during_the_turn_do_not_delay_its_end() -> None:
     claude = prompted()
     hear(claude, state("running"))
     word = steered(claude)
@@ -32,7 +32,7 @@ def test_words_taken_up_in_the_turn_do_not_hold_its_end() -> None:
     assert hear(claude, state("idle")) == []
 
 
-def test_words_that_came_after_the_last_call_are_answered_in_the_same_turn() -> None:
+def test_messages_sent_after_the_last_call_are_answered_in_the_same_turn() -> None:
     claude = prompted()
     hear(claude, state("running"))
     word = steered(claude)
@@ -47,7 +47,7 @@ def test_words_that_came_after_the_last_call_are_answered_in_the_same_turn() -> 
     assert hear(claude, lifecycle(word, "completed"), state("idle")) == []
 
 
-def test_without_a_word_about_them_the_idle_agent_tells_that_they_are_answered() -> None:
+def test_without_a_report_about_them_idle_means_the_messages_are_answered() -> None:
     claude = prompted()
     hear(claude, state("running"))
     steered(claude)
@@ -60,13 +60,13 @@ def test_without_a_word_about_them_the_idle_agent_tells_that_they_are_answered()
     assert told[1:] == [COMPLETED]
 
 
-def test_an_agent_that_never_tells_when_it_is_idle_ends_its_turn_at_once() -> None:
+def test_an_agent_that_never_reports_idle_ends_its_turn_at_once() -> None:
     claude = prompted()
     steered(claude)
     assert hear(claude, result("Done."))[-1] == COMPLETED
 
 
-def test_an_interrupt_ends_the_turn_whatever_words_wait() -> None:
+def test_an_interrupt_ends_the_turn_despite_waiting_messages() -> None:
     claude = prompted()
     hear(claude, state("running"))
     steered(claude)
@@ -74,7 +74,7 @@ def test_an_interrupt_ends_the_turn_whatever_words_wait() -> None:
     assert hear(claude, cut)[-1] == TurnEnded(reason="cancelled")
 
 
-def test_a_cancel_takes_back_the_words_that_still_wait() -> None:
+def test_a_cancel_withdraws_waiting_messages() -> None:
     claude = prompted()
     taken, waiting = steered(claude), steered(claude)
     hear(claude, lifecycle(taken, "started"))

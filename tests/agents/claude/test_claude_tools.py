@@ -40,7 +40,7 @@ IMAGE = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(P
         ("Edit", {"file_path": "/proj/src/a.py"}, "Edit", "Edit `src/a.py`"),
     ],
 )
-def test_a_call_is_told_in_our_vocabulary(
+def test_a_call_is_reported_in_the_common_vocabulary(
     name: str, input: dict[str, Any], tool: str, title: str
 ) -> None:
     (started,) = hear(prompted(), assistant(calls("c1", name, **input)))
@@ -156,7 +156,7 @@ def test_an_error_is_a_failure_a_denial_or_a_cancellation(
     assert (finished.outcome, finished.content) == (outcome, (Text(said),))
 
 
-def test_a_denial_told_before_the_result_makes_it_denied() -> None:
+def test_a_denial_reported_before_the_result_makes_it_denied() -> None:
     claude = prompted()
     hear(claude, assistant(calls("c1", "Bash", command="rm")))
     hear(claude, system("permission_denied", tool_use_id="c1", message="asks"))
@@ -165,7 +165,7 @@ def test_a_denial_told_before_the_result_makes_it_denied() -> None:
     assert finished.outcome == "denied"
 
 
-def test_a_to_do_list_is_the_plan() -> None:
+def test_a_todo_list_becomes_the_plan() -> None:
     claude = prompted()
     todos = [{"content": "First", "status": "in_progress"}, {"content": "Second"}]
     hear(claude, assistant(calls("c1", "TodoWrite", todos=todos)))
@@ -173,14 +173,14 @@ def test_a_to_do_list_is_the_plan() -> None:
     assert hear(claude, tool_result("c1", "ok"))[1:] == [PlanChanged(steps=steps)]
 
 
-def test_a_to_do_list_that_was_refused_changes_no_plan() -> None:
+def test_a_refused_todo_list_changes_no_plan() -> None:
     claude = prompted()
     hear(claude, assistant(calls("c1", "TodoWrite", todos=[{"content": "First"}])))
     (finished,) = hear(claude, tool_result("c1", "No such tool", is_error=True))
     assert isinstance(finished, ToolFinished)
 
 
-def test_steps_that_are_created_and_updated_one_by_one_are_told_as_a_whole_plan() -> None:
+def test_steps_created_and_updated_one_by_one_are_reported_as_a_whole_plan() -> None:
     """As 2.1.197 writes them."""
     claude = prompted()
     changes: list[object] = []

@@ -50,7 +50,7 @@ def test_recorded_costs_of_a_resumed_conversation_are_those_of_its_turns() -> No
     assert costs == [0.000806, 0.000806]
 
 
-def test_a_total_that_begins_anew_counts_as_it_is() -> None:
+def test_a_total_that_restarts_counts_as_it_is() -> None:
     claude = prompted()
     hear(claude, result(total_cost_usd=0.3, modelUsage={"opus": model(100, 10, 0.3)}))
     anew = result(total_cost_usd=0.1, modelUsage={"opus": model(30, 3, 0.1)})
@@ -59,7 +59,7 @@ def test_a_total_that_begins_anew_counts_as_it_is() -> None:
     ]
 
 
-def test_tokens_of_all_models_count_and_the_window_is_that_of_the_agents_own() -> None:
+def test_tokens_of_all_models_count_and_the_window_is_that_of_the_main_model() -> None:
     claude = prompted()
     usage = {"input_tokens": 50, "cache_read_input_tokens": 300, "cache_creation_input_tokens": 7}
     start = stream({"type": "message_start", "message": {"id": "m1", "usage": usage}})
@@ -81,5 +81,5 @@ def test_tokens_of_all_models_count_and_the_window_is_that_of_the_agents_own() -
     ]
 
 
-def test_an_agent_that_counts_nothing_has_used_nothing() -> None:
+def test_an_agent_that_counts_nothing_reports_no_usage() -> None:
     assert usages(hear(prompted(), message_start("m1"), result("hi"))) == [UsageReported()]

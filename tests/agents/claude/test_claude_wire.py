@@ -74,7 +74,7 @@ def test_a_prompted_turn_is_not_begun_again_by_the_agent() -> None:
     ]
 
 
-def test_words_said_in_mid_turn_belong_to_that_turn() -> None:
+def test_messages_sent_in_mid_turn_belong_to_that_turn() -> None:
     claude = prompted()
     hear(claude, init())
     list(claude.prompt(Prompt("and this")))
@@ -121,7 +121,7 @@ def test_structured_output_is_the_turns_result() -> None:
 # -- words ---------------------------------------------------------------------------------------
 
 
-def test_streamed_words_are_not_said_again_in_whole() -> None:
+def test_streamed_text_is_not_repeated_by_the_whole_message() -> None:
     claude = prompted()
     heard = hear(
         claude,
@@ -134,7 +134,7 @@ def test_streamed_words_are_not_said_again_in_whole() -> None:
     assert heard == [chunk("m1:0", "Hel"), chunk("m1:0", "lo")]
 
 
-def test_two_blocks_of_one_message_do_not_blend() -> None:
+def test_two_blocks_of_one_message_stay_separate() -> None:
     claude = prompted()
     heard = hear(
         claude,
@@ -147,7 +147,7 @@ def test_two_blocks_of_one_message_do_not_blend() -> None:
     assert heard == [chunk("m1:0", "one"), chunk("m1:1", "two")]
 
 
-def test_a_subagents_words_come_whole_beside_the_agents_stream() -> None:
+def test_a_subagents_message_comes_whole_beside_the_agents_stream() -> None:
     claude = prompted()
     heard = hear(
         claude,
@@ -166,7 +166,7 @@ def test_a_subagents_words_come_whole_beside_the_agents_stream() -> None:
     ]
 
 
-def test_abandoned_blocks_are_taken_back_and_finished_ones_stay() -> None:
+def test_abandoned_blocks_are_withdrawn_and_finished_ones_stay() -> None:
     claude = prompted()
     hear(
         claude,
@@ -183,7 +183,7 @@ def test_abandoned_blocks_are_taken_back_and_finished_ones_stay() -> None:
 
 
 @pytest.mark.parametrize("failed", [True, False])
-def test_abandoned_blocks_stand_where_nothing_comes_in_their_place(failed: bool) -> None:
+def test_abandoned_blocks_stay_where_nothing_replaces_them(failed: bool) -> None:
     claude = prompted()
     hear(claude, message_start("m1"), text_delta("Half"))
     stop = message_stop(abandoned_blocks={"from_block_index": 0})
@@ -192,7 +192,7 @@ def test_abandoned_blocks_stand_where_nothing_comes_in_their_place(failed: bool)
     assert gone == ([] if failed else [MessageWithdrawn(message_id="m1:0")])
 
 
-def test_a_message_that_breaks_off_and_comes_anew_counts_once() -> None:
+def test_a_message_that_breaks_off_and_restarts_counts_once() -> None:
     claude = prompted()
     hear(claude, message_start("m1"), text_delta("Par"))
     assert hear(claude, message_start("m2"), text_delta("Whole")) == [
@@ -201,7 +201,7 @@ def test_a_message_that_breaks_off_and_comes_anew_counts_once() -> None:
     ]
 
 
-def test_words_of_an_interrupted_turn_are_not_taken_back_by_the_next() -> None:
+def test_messages_of_an_interrupted_turn_are_not_withdrawn_by_the_next() -> None:
     claude = prompted()
     hear(
         claude, message_start("m1"), text_delta("Par"), result(terminal_reason="aborted_streaming")
@@ -210,7 +210,7 @@ def test_words_of_an_interrupted_turn_are_not_taken_back_by_the_next() -> None:
     assert hear(claude, message_start("m2"), text_delta("Hi")) == [chunk("m2:0", "Hi")]
 
 
-def test_a_delta_spelled_in_another_order_is_heard_too() -> None:
+def test_a_delta_with_reordered_keys_is_decoded_too() -> None:
     claude = prompted()
     hear(claude, message_start("m1"))
     delta = {"delta": {"text": "Hi", "type": "text_delta"}, "index": 0}
@@ -221,7 +221,7 @@ def test_a_delta_spelled_in_another_order_is_heard_too() -> None:
 # -- settings ------------------------------------------------------------------------------------
 
 
-def test_the_session_is_told_once_and_again_when_its_id_or_model_is_new() -> None:
+def test_the_session_is_reported_once_and_again_when_its_id_or_model_changes() -> None:
     claude = prompted()
     commands = ["compact"]
     assert hear(
@@ -257,7 +257,7 @@ def test_a_change_counts_when_the_agent_confirms_it() -> None:
     ]
 
 
-def test_an_agent_that_takes_no_callback_is_told_of() -> None:
+def test_an_agent_that_ignores_callbacks_is_reported() -> None:
     claude = wire()
     (hello,) = claude.greet()
     taken, refused = ({"hooks_applied": applied} for applied in (True, False))
@@ -267,14 +267,14 @@ def test_an_agent_that_takes_no_callback_is_told_of() -> None:
     assert notice.level == "error"
 
 
-def test_leaving_plan_mode_is_told_and_ask_mode_is_left_alone() -> None:
+def test_leaving_plan_mode_is_reported_and_ask_mode_is_unchanged() -> None:
     planning = prompted("plan")
     told = system("status", status=None, permissionMode="default")
     assert hear(planning, told, told) == [SettingsChanged(mode="agent")]
     assert hear(prompted("ask"), told) == []
 
 
-def test_a_title_is_told() -> None:
+def test_a_title_is_reported() -> None:
     assert hear(wire(), system("session_title_changed", title="A fix")) == [
         SettingsChanged(title="A fix")
     ]
@@ -313,13 +313,13 @@ def test_a_title_is_told() -> None:
         ),
     ],
 )
-def test_what_is_said_beside_the_work_becomes_a_notice(
+def test_a_status_message_outside_the_work_becomes_a_notice(
     line: dict[str, object], notice: Notice
 ) -> None:
     assert hear(prompted(), line) == [notice]
 
 
-def test_a_reached_limit_says_how_long_to_wait() -> None:
+def test_a_reached_limit_reports_how_long_to_wait() -> None:
     claude = prompted(now=100.0)
     info = {"status": "rejected", "resetsAt": 160}
     heard = hear(
@@ -340,7 +340,7 @@ def test_a_reached_limit_says_how_long_to_wait() -> None:
     )
 
 
-def test_a_subagents_failure_is_a_notice_and_not_the_turns() -> None:
+def test_a_subagents_failure_is_a_notice_and_does_not_fail_the_turn() -> None:
     claude = prompted()
     heard = hear(
         claude,
@@ -372,7 +372,7 @@ def test_a_subagents_failure_is_a_notice_and_not_the_turns() -> None:
         (b"{}", "a line of type ''"),
     ],
 )
-def test_a_line_nobody_understands_is_kept(line: bytes, why: str) -> None:
+def test_an_unparsable_line_is_stored(line: bytes, why: str) -> None:
     (heard,) = prompted().decode(line)
     assert isinstance(heard, Unrecognized)
     assert heard.raw == line.decode("utf-8", "replace")
@@ -405,24 +405,24 @@ def test_odd_values_in_a_call_and_a_result_do_not_stop_the_turn(value: str) -> N
     assert [decode_event(encode_event(event)) for event in heard] == heard  # type: ignore[arg-type]
 
 
-def test_a_keyless_stream_line_means_nothing() -> None:
+def test_a_stream_line_without_a_key_is_ignored() -> None:
     assert hear(prompted(), stream({}), {"type": "stream_event"}) == []
 
 
-def test_an_unknown_block_is_kept_and_the_next_ones_are_heard() -> None:
+def test_an_unknown_block_is_stored_and_the_next_ones_are_decoded() -> None:
     heard = hear(prompted(), assistant({"type": "hologram"}, says("hi"), id="m1"))
     assert isinstance(heard[0], Unrecognized)
     assert heard[0].why == "a block of type 'hologram'"
     assert heard[1:] == [chunk("m1:1", "hi")]
 
 
-def test_a_tool_result_for_a_call_nobody_saw_still_ends_it() -> None:
+def test_a_tool_result_for_an_unknown_call_still_ends_it() -> None:
     assert hear(prompted(), tool_result("c9", "", parent="c1")) == [
         ToolFinished(call_id="c9", outcome="completed", parent="c1")
     ]
 
 
-def test_the_same_line_gives_the_same_event_by_the_quick_way_and_the_other() -> None:
+def test_the_fast_path_gives_the_same_event_as_the_full_decoder() -> None:
     quick, slow = prompted(), prompted()
     hear(quick, message_start("m1"))
     hear(slow, message_start("m1"))

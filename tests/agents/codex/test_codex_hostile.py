@@ -10,7 +10,7 @@ def ended(turn: str) -> dict[str, object]:
     return tell("turn/completed", turn={"id": turn, "status": "completed"})
 
 
-def test_the_end_of_the_last_turn_told_again_does_not_end_the_next() -> None:
+def test_a_repeated_end_of_the_last_turn_does_not_end_the_next() -> None:
     talk = Talk()
     talk.begin()
     assert talk.hear(ended(TURN)) == [TurnEnded(reason="completed")]

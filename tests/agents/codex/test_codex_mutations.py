@@ -62,7 +62,7 @@ def test_a_changed_line_breaks_nothing(each: int) -> None:
     assert count > 2000 // each
 
 
-def test_what_a_wire_says_can_be_stored() -> None:
+def test_events_of_a_wire_can_be_stored() -> None:
     for recording in recordings("app-server"):
         for line in encoded(Player(lines(recording)).play()).splitlines():
             if not line.startswith(('{"reply"', '{"keep"')):

@@ -41,7 +41,7 @@ def test_a_turn_of_the_app_server_ends_once(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("recording", APP_SERVER, ids=name)
-def test_reports_of_usage_add_up_to_what_the_turn_used(recording: Path) -> None:
+def test_usage_reports_add_up_to_the_usage_of_the_turn(recording: Path) -> None:
     totals = [
         line["msg"]["params"]["tokenUsage"]["total"]
         for line in lines(recording)
@@ -63,11 +63,11 @@ def test_a_turn_of_exec_ends_once_unless_it_was_cut_off(recording: Path) -> None
 
 
 @pytest.mark.parametrize("recording", ALL, ids=name)
-def test_what_was_said_is_the_text_of_the_final_messages(recording: Path) -> None:
+def test_the_text_is_that_of_the_final_messages(recording: Path) -> None:
     assert _messages(heard(recording)) == _final_texts(recording)
 
 
-def test_there_are_recordings_of_both_surfaces() -> None:
+def test_there_are_recordings_of_both_transports() -> None:
     assert (len(APP_SERVER), len(EXEC)) == (35, 35)
 
 

@@ -44,7 +44,7 @@ def answered(talk: Talk, request_id: str, answer: Answer) -> dict[str, Any]:
     ("option", "decision"),
     [("allow", "accept"), ("always", "acceptForSession"), ("deny", "decline")],
 )
-def test_a_command_is_asked_for_with_its_line(talk: Talk, option: str, decision: str) -> None:
+def test_a_command_request_has_its_command_line(talk: Talk, option: str, decision: str) -> None:
     command = "/bin/bash -lc 'make all'"
     talk.hear(begun("commandExecution", "c1", command=command))
     said = talk.hear(ask(0, COMMAND, itemId="c1", command=command, cwd="/proj", reason="to build"))
@@ -63,7 +63,7 @@ def test_a_command_is_asked_for_with_its_line(talk: Talk, option: str, decision:
     assert list(talk.wire.answer("0", Answer(option))) == []
 
 
-def test_the_network_and_the_keyboard_of_a_command_are_named(talk: Talk) -> None:
+def test_network_access_and_stdin_of_a_command_are_named(talk: Talk) -> None:
     network = {"host": "example.com", "protocol": "https"}
     [one] = talk.hear(ask(0, COMMAND, command="curl x", networkApprovalContext=network))
     [two] = talk.hear(ask(1, COMMAND, command="python", kind="writeStdin"))
@@ -74,7 +74,7 @@ def test_the_network_and_the_keyboard_of_a_command_are_named(talk: Talk) -> None
     assert two.title == "Type into Bash `python`"
 
 
-def test_a_note_with_a_deny_goes_to_the_turn_as_words(talk: Talk) -> None:
+def test_a_note_with_a_deny_is_sent_to_the_turn_as_text(talk: Talk) -> None:
     talk.hear(ask(0, COMMAND, itemId="c1", command="rm x"))
     steer, reply = talk.wire.answer("0", Answer("deny", note="keep it"))
     assert reply == {"id": 0, "result": {"decision": "decline"}}
@@ -82,7 +82,7 @@ def test_a_note_with_a_deny_goes_to_the_turn_as_words(talk: Talk) -> None:
     assert steer["params"]["input"][0]["text"] == "Denied: keep it"
 
 
-def test_a_patch_of_one_file_is_asked_for_as_what_it_does(talk: Talk) -> None:
+def test_a_patch_of_one_file_is_requested_as_its_action(talk: Talk) -> None:
     change = {"path": "/proj/a", "kind": {"type": "delete"}, "diff": "x\n"}
     talk.hear(begun("fileChange", "f1", changes=[change]))
     [request] = talk.hear(ask(0, PATCH, itemId="f1"))
@@ -90,7 +90,7 @@ def test_a_patch_of_one_file_is_asked_for_as_what_it_does(talk: Talk) -> None:
     assert (request.tool, request.title, request.paths) == ("Delete", "Delete `a`", ("/proj/a",))
 
 
-def test_a_patch_of_many_files_names_them_all_and_the_folder_it_wants(talk: Talk) -> None:
+def test_a_patch_of_many_files_names_them_all_and_its_root_folder(talk: Talk) -> None:
     changes = [
         {"path": "/proj/a", "kind": {"type": "update", "move_path": "/proj/b"}, "diff": "@@"},
         {"path": "/proj/c", "kind": {"type": "add"}, "diff": "x\n"},
@@ -102,13 +102,13 @@ def test_a_patch_of_many_files_names_them_all_and_the_folder_it_wants(talk: Talk
     assert request.paths == ("/proj/a", "/proj/b", "/proj/c", "/other")
 
 
-def test_a_patch_that_nobody_has_seen_names_no_file(talk: Talk) -> None:
+def test_a_patch_that_was_never_announced_names_no_file(talk: Talk) -> None:
     [request] = talk.hear(ask(0, PATCH, itemId="unseen"))
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.paths) == ("MultiEdit", ())
 
 
-def test_more_permissions_are_given_for_a_turn_or_the_session_or_not(talk: Talk) -> None:
+def test_extra_permissions_are_granted_for_a_turn_or_the_session_or_not(talk: Talk) -> None:
     wanted = {"network": {"enabled": True}, "fileSystem": {"read": None, "write": ["/other"]}}
     for id, option, scope in ((0, "allow", "turn"), (1, "always", "session")):
         [request] = talk.hear(ask(id, "item/permissions/requestApproval", permissions=wanted))
@@ -122,7 +122,7 @@ def test_more_permissions_are_given_for_a_turn_or_the_session_or_not(talk: Talk)
     assert answered(talk, "2", Answer("deny")) == {"permissions": {}, "scope": "turn"}
 
 
-def test_a_tool_of_a_server_is_asked_for_with_its_call(talk: Talk) -> None:
+def test_a_tool_of_a_server_is_requested_with_its_call(talk: Talk) -> None:
     arguments = {"text": "hi"}
     meta = {
         "codex_approval_kind": "mcp_tool_call",
@@ -153,7 +153,7 @@ def test_a_tool_of_a_server_is_asked_for_with_its_call(talk: Talk) -> None:
     }
 
 
-def test_a_tool_that_was_denied_ends_denied_though_it_is_called_failed(talk: Talk) -> None:
+def test_a_denied_tool_ends_denied_though_it_reports_a_failure(talk: Talk) -> None:
     meta = {"codex_approval_kind": "mcp_tool_call", "tool_params": {}}
     talk.hear(
         begun("mcpToolCall", "t1", server="tiny", tool="shout", arguments={}),
@@ -166,7 +166,7 @@ def test_a_tool_that_was_denied_ends_denied_though_it_is_called_failed(talk: Tal
     ]
 
 
-def test_a_form_of_a_server_is_asked_field_by_field(talk: Talk) -> None:
+def test_a_form_of_a_server_is_a_question_for_each_field(talk: Talk) -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -197,7 +197,7 @@ def test_a_form_of_a_server_is_asked_field_by_field(talk: Talk) -> None:
     }
 
 
-def test_a_link_that_a_server_wants_opened_is_declined_and_told(talk: Talk) -> None:
+def test_a_link_that_a_server_wants_opened_is_declined_and_reported(talk: Talk) -> None:
     said = talk.hear(
         ask(0, ELICIT, serverName="tiny", mode="url", message="Sign in:", url="https://example.com")
     )
@@ -226,7 +226,7 @@ def test_questions_are_answered_by_their_ids(talk: Talk) -> None:
     assert answered(talk, '"y"', Answer("deny")) == {"answers": {}}
 
 
-def test_what_nobody_waits_for_any_more_is_withdrawn(talk: Talk) -> None:
+def test_requests_that_are_no_longer_pending_are_withdrawn(talk: Talk) -> None:
     talk.hear(ask(0, COMMAND, command="a"), ask("0", COMMAND, command="b"))
     gone = RequestAnswered(request_id='"0"', answer=Answer("deny"), by="withdrawn")
     assert talk.hear(tell("serverRequest/resolved", requestId="0")) == [gone]

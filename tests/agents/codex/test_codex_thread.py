@@ -26,7 +26,7 @@ from tillerman.core.failure import Failure
 CANCELLED = TurnEnded(reason="cancelled")
 
 
-def test_the_thread_is_asked_for_together_with_the_greeting() -> None:
+def test_the_thread_is_requested_together_with_the_handshake() -> None:
     talk = Talk()
     assert talk.methods() == ["initialize", "initialized", "thread/start"]
     assert talk.last("thread/start")["params"] == {
@@ -45,7 +45,7 @@ def test_a_prompt_waits_for_the_thread() -> None:
     assert talk.last("turn/start")["params"]["input"][0]["text"] == "hello"
 
 
-def test_a_thread_that_does_not_open_fails_the_turn_and_is_asked_for_again() -> None:
+def test_a_thread_that_does_not_open_fails_the_turn_and_is_requested_again() -> None:
     talk = Talk(resume="gone")
     talk.prompt()
     [end] = talk.hear(refuse(talk.last("thread/resume"), "no rollout found for thread id gone"))
@@ -65,14 +65,14 @@ def test_a_thread_that_does_not_open_fails_the_turn_and_is_asked_for_again() -> 
     assert talk.methods()[-1] == "turn/start"
 
 
-def test_a_greeting_that_was_refused_is_made_again() -> None:
+def test_a_refused_handshake_is_repeated() -> None:
     talk = Talk()
     talk.hear(refuse(talk.last("initialize"), "no"), refuse(talk.last("thread/start"), "no"))
     talk.prompt()
     assert talk.methods()[3:] == ["initialize", "initialized", "thread/start"]
 
 
-def test_a_thread_that_does_not_open_is_told_when_somebody_prompts() -> None:
+def test_a_thread_that_does_not_open_is_reported_at_the_next_prompt() -> None:
     talk = Talk()
     talk.hear(answer(talk.last("initialize"), {}))
     assert talk.hear(refuse(talk.last("thread/start"), "bad config")) == []
@@ -91,7 +91,7 @@ def test_a_turn_that_is_refused_fails() -> None:
     assert end == TurnEnded(reason="failed", failure=failure)
 
 
-def test_words_within_a_turn_wait_until_it_has_begun() -> None:
+def test_messages_within_a_turn_wait_until_it_has_begun() -> None:
     talk = Talk()
     talk.prompt("one")
     talk.prompt("two")
@@ -105,7 +105,7 @@ def test_words_within_a_turn_wait_until_it_has_begun() -> None:
     assert {params["expectedTurnId"] for params in steers} == {TURN}
 
 
-def test_words_that_came_too_late_for_the_turn_begin_another() -> None:
+def test_messages_too_late_for_the_turn_start_another() -> None:
     talk = Talk()
     talk.begin()
     talk.prompt("late")
@@ -115,7 +115,7 @@ def test_words_that_came_too_late_for_the_turn_begin_another() -> None:
     assert talk.last("turn/start")["params"]["input"][0]["text"] == "late"
 
 
-def test_words_that_the_running_turn_refuses_are_told() -> None:
+def test_messages_refused_by_the_running_turn_are_reported() -> None:
     talk = Talk()
     talk.begin()
     talk.prompt("more")
@@ -179,7 +179,7 @@ def test_the_end_of_another_turn_is_not_the_end_of_this_one() -> None:
     assert talk.hear(completed()) == []
 
 
-def test_an_agent_that_works_without_a_prompt_has_woken() -> None:
+def test_an_agent_that_works_without_a_prompt_starts_its_own_turn() -> None:
     talk = Talk()
     talk.open()
     assert talk.hear(delta("m1", "By the way.")) == [
@@ -189,7 +189,7 @@ def test_an_agent_that_works_without_a_prompt_has_woken() -> None:
     assert talk.hear(completed()) == [TurnEnded(reason="completed")]
 
 
-def test_a_command_that_ends_after_its_turn_wakes_nobody() -> None:
+def test_a_command_that_ends_after_its_turn_starts_no_turn() -> None:
     talk = Talk()
     talk.begin()
     talk.hear(begun("commandExecution", "c1", command="/bin/bash -lc 'sleep 9'"), completed())

@@ -67,13 +67,13 @@ def test_every_item_of_the_schema_is_known(talk: Talk, kind: str) -> None:
 
 
 @pytest.mark.parametrize("method", KINDS["requests"])
-def test_every_request_of_the_schema_is_asked_or_answered(talk: Talk, method: str) -> None:
+def test_every_request_of_the_schema_is_forwarded_or_answered(talk: Talk, method: str) -> None:
     said = list(talk.wire.decode(encode(ask(7, method))))
     assert len(said) in (1, 2)
     assert not [one for one in said if isinstance(one, Unrecognized)]
 
 
-def test_a_request_that_nobody_knows_is_refused_and_kept(talk: Talk) -> None:
+def test_an_unknown_request_is_refused_and_stored(talk: Talk) -> None:
     reply, kept = talk.wire.decode(encode(ask(7, "item/new/thing")))
     assert isinstance(reply, WireReply)
     assert reply.message["id"] == 7
@@ -98,12 +98,12 @@ def test_unknown_message_becomes_unrecognized(talk: Talk, message: object) -> No
     assert json.loads(kept.raw) == message
 
 
-def test_a_message_is_completed_by_what_was_not_streamed(talk: Talk) -> None:
+def test_a_message_is_completed_by_the_text_that_was_not_streamed(talk: Talk) -> None:
     said = talk.hear(delta("m1", "Hel"), done("agentMessage", "m1", text="Hello"))
     assert said == [MessageChunk(message_id="m1", text=text) for text in ("Hel", "lo")]
 
 
-def test_a_message_that_turned_out_otherwise_is_said_anew(talk: Talk) -> None:
+def test_a_message_whose_final_text_differs_is_replaced(talk: Talk) -> None:
     said = talk.hear(delta("m1", "Hel"), done("agentMessage", "m1", text="Good day"))
     assert said[1:] == [
         MessageWithdrawn(message_id="m1"),
@@ -111,13 +111,13 @@ def test_a_message_that_turned_out_otherwise_is_said_anew(talk: Talk) -> None:
     ]
 
 
-def test_a_message_without_its_text_stands_as_it_was_streamed(talk: Talk) -> None:
+def test_a_message_without_its_text_keeps_the_streamed_text(talk: Talk) -> None:
     assert talk.hear(delta("m1", "Hello"), done("agentMessage", "m1")) == [
         MessageChunk(message_id="m1", text="Hello")
     ]
 
 
-def test_a_retry_takes_back_what_was_begun(talk: Talk) -> None:
+def test_a_retry_withdraws_what_had_begun(talk: Talk) -> None:
     error = {"message": "Reconnecting... 1/5", "additionalDetails": "the stream broke"}
     said = talk.hear(
         done("agentMessage", "m0", text="Whole."),
@@ -135,7 +135,7 @@ def test_a_retry_takes_back_what_was_begun(talk: Talk) -> None:
     ]
 
 
-def test_thoughts_come_by_their_parts_and_raw(talk: Talk) -> None:
+def test_reasoning_arrives_as_summaries_and_raw(talk: Talk) -> None:
     said = talk.hear(
         tell("item/reasoning/summaryTextDelta", itemId="r", delta="One.", summaryIndex=0),
         tell("item/reasoning/textDelta", itemId="r", delta="raw", contentIndex=0),
@@ -148,7 +148,7 @@ def test_thoughts_come_by_their_parts_and_raw(talk: Talk) -> None:
     ]
 
 
-def test_the_plan_and_a_proposed_plan_are_told(talk: Talk) -> None:
+def test_the_plan_and_a_proposed_plan_are_reported(talk: Talk) -> None:
     plan = [
         {"step": "look", "status": "completed"},
         {"step": "act", "status": "inProgress"},
@@ -172,7 +172,7 @@ def test_the_plan_and_a_proposed_plan_are_told(talk: Talk) -> None:
     ]
 
 
-def test_output_is_shown_as_it_comes_and_the_item_has_the_truth(talk: Talk) -> None:
+def test_output_is_streamed_and_the_item_has_the_final_text(talk: Talk) -> None:
     said = talk.hear(
         begun("commandExecution", "c1", command="/bin/bash -lc 'make all'"),
         tell("item/commandExecution/outputDelta", itemId="c1", delta="two\n"),
@@ -185,7 +185,7 @@ def test_output_is_shown_as_it_comes_and_the_item_has_the_truth(talk: Talk) -> N
     ]
 
 
-def test_long_output_is_shown_by_its_end_and_not_over_and_over(talk: Talk) -> None:
+def test_long_output_is_shown_by_its_end_and_not_repeatedly(talk: Talk) -> None:
     talk.hear(begun("commandExecution", "c1", command="yes"))
     piece = tell("item/commandExecution/outputDelta", itemId="c1", delta="y\n" * 50)
     shown = talk.hear(*[piece] * 2000)  # 200 kB
@@ -215,13 +215,13 @@ def test_a_command_is_shown_without_its_shell(talk: Talk, command: str, shown: s
     assert begin.input["command"] == shown
 
 
-def test_a_call_whose_end_is_told_twice_ends_once(talk: Talk) -> None:
+def test_a_call_whose_end_is_reported_twice_ends_once(talk: Talk) -> None:
     end = done("commandExecution", "c1", command="ls", status="declined")
     said = talk.hear(begun("commandExecution", "c1", command="ls"), end, end)
     assert [type(one) for one in said] == [ToolStarted, ToolFinished]
 
 
-def test_the_quick_way_says_what_the_long_way_says(talk: Talk) -> None:
+def test_the_fast_path_emits_what_the_full_decoder_emits(talk: Talk) -> None:
     words = delta("m1", "naïve 😀 words")
     spelled_otherwise = dict(reversed(words.items()))
     [quick], [slow] = talk.hear(words), talk.hear(spelled_otherwise)
@@ -240,7 +240,7 @@ def test_a_patch_that_failed_or_was_declined_shows_no_diff(talk: Talk) -> None:
         assert end == ToolFinished(call_id=status, outcome=outcome)  # type: ignore[arg-type]
 
 
-def test_a_patch_that_grew_has_a_call_for_each_file_in_the_end(talk: Talk) -> None:
+def test_a_patch_that_grew_has_a_call_for_each_file_at_its_end(talk: Talk) -> None:
     one = {"path": "/proj/a", "kind": {"type": "add"}, "diff": "x\n"}
     two = {"path": "/proj/b", "kind": {"type": "delete"}, "diff": "y\n"}
     said = talk.hear(
@@ -258,7 +258,7 @@ def test_a_patch_that_grew_has_a_call_for_each_file_in_the_end(talk: Talk) -> No
     )
 
 
-def test_an_image_of_a_tool_is_kept_and_one_that_does_not_decode_is_told(talk: Talk) -> None:
+def test_an_image_of_a_tool_is_stored_and_an_invalid_one_is_reported(talk: Talk) -> None:
     content = [
         {"type": "image", "mimeType": "image/png", "data": "aGVsbG8="},
         {"type": "image", "mimeType": "image/png", "data": "!"},
@@ -283,7 +283,7 @@ def test_an_image_of_a_tool_is_kept_and_one_that_does_not_decode_is_told(talk: T
     ]
 
 
-def test_searches_and_pages_have_their_words(talk: Talk) -> None:
+def test_searches_and_pages_have_titles(talk: Talk) -> None:
     search = {"type": "search", "query": "weather"}
     page = {"type": "openPage", "url": "https://example.com"}
     said = talk.hear(
@@ -296,7 +296,7 @@ def test_searches_and_pages_have_their_words(talk: Talk) -> None:
     ]
 
 
-def test_a_subagent_is_heard_inside_its_call_and_counts_for_the_turn(talk: Talk) -> None:
+def test_a_subagent_is_shown_inside_its_call_and_counts_for_the_turn(talk: Talk) -> None:
     used = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}
     said = talk.hear(
         begun("collabAgentToolCall", "s1", tool="spawnAgent", prompt="look", receiverThreadIds=[]),
@@ -322,7 +322,7 @@ def test_a_subagent_is_heard_inside_its_call_and_counts_for_the_turn(talk: Talk)
     ]
 
 
-def test_a_subagent_that_goes_on_after_the_turn_is_in_the_background(talk: Talk) -> None:
+def test_a_subagent_that_continues_after_the_turn_is_in_the_background(talk: Talk) -> None:
     talk.hear(
         begun("subAgentActivity", "s1", kind="started", agentThreadId="t2", agentPath="/agents/a"),
         tell("turn/started", "t2", turn={"id": "u2"}),
@@ -342,7 +342,7 @@ def test_a_subagent_that_goes_on_after_the_turn_is_in_the_background(talk: Talk)
     ]
 
 
-def test_settings_are_told_when_they_change(talk: Talk) -> None:
+def test_settings_are_reported_when_they_change(talk: Talk) -> None:
     def settings(model: str, mode: str) -> dict[str, object]:
         return {"model": model, "collaborationMode": {"mode": mode}}
 
@@ -360,7 +360,7 @@ def test_settings_are_told_when_they_change(talk: Talk) -> None:
     ]
 
 
-def test_a_limit_is_told_when_it_is_near_and_a_failure_knows_when_it_passes(talk: Talk) -> None:
+def test_a_limit_is_reported_when_near_and_a_failure_knows_its_reset_time(talk: Talk) -> None:
     def limits(percent: int) -> dict[str, object]:
         return {"primary": {"usedPercent": percent, "resetsAt": 1600}, "secondary": None}
 
@@ -399,7 +399,7 @@ def test_notices_of_servers_hooks_and_the_model(talk: Talk) -> None:
     ]
 
 
-def test_a_program_that_ended_before_it_greeted_back_says_why() -> None:
+def test_a_program_that_exits_during_the_handshake_gives_the_reason() -> None:
     talk = Talk()
     why = talk.wire.explain(Exit(1, None), "\nError: No such device or address (os error 6)\n")
     assert why == Failure(
@@ -412,7 +412,7 @@ def test_a_program_that_ended_before_it_greeted_back_says_why() -> None:
     assert talk.wire.explain(Exit(1, None), "panic") is None
 
 
-def test_an_app_server_that_does_not_understand_us_may_be_too_old() -> None:
+def test_an_app_server_that_rejects_our_requests_may_be_outdated() -> None:
     talk = Talk()
     talk.prompt()
     unknown = "Invalid request: unknown variant `thread/start`, expected one of `newConversation`"

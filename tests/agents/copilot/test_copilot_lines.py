@@ -80,7 +80,7 @@ def test_the_prompt_goes_in_by_stdin_and_not_on_the_command_line() -> None:
     assert launch.stdin == b'<file name="a.txt">\nhi\n</file>\n--help'
 
 
-def test_a_session_with_all_that_can_be_asked_for() -> None:
+def test_a_session_with_every_option() -> None:
     servers = {"echo": {"command": "echoer", "env": {"KEY": "v"}}}
     spec = with_options(
         SPEC, model="m", effort="high", mode="plan", resume="id", servers=servers,
@@ -94,13 +94,13 @@ def test_a_session_with_all_that_can_be_asked_for() -> None:
     ]  # fmt: skip
 
 
-def test_a_session_that_may_only_answer_is_held_to_it_by_rule() -> None:
+def test_an_answer_only_session_is_restricted_by_rule() -> None:
     spec = replace(SPEC, mode="ask")
     launch = CopilotJsonWire(spec).launch(spec, Prompt("go"))
     assert launch.argv[3:] == ["--deny-tool=shell", "--deny-tool=write"]
 
 
-def test_the_system_prompt_comes_before_the_first_words_only() -> None:
+def test_the_system_prompt_precedes_the_first_prompt_only() -> None:
     spec = replace(SPEC, system="Be brief.")
     wire = CopilotJsonWire(spec)
     first = wire.launch(spec, Prompt("go")).stdin
@@ -109,14 +109,14 @@ def test_the_system_prompt_comes_before_the_first_words_only() -> None:
     assert then == b"go"
 
 
-def test_an_image_is_refused_with_the_way_to_give_it() -> None:
+def test_an_image_is_refused_with_the_supported_way() -> None:
     image = File("a.png", "image/png", b"\x89PNG\xff")
     with pytest.raises(Unsupported, match="attachments of type image/png") as caught:
         CopilotJsonWire(SPEC).launch(SPEC, Prompt("look", (image,)))
     assert "over ACP" in caught.value.hint
 
 
-def test_a_message_that_came_without_deltas_is_told_whole() -> None:
+def test_a_message_without_deltas_is_emitted_whole() -> None:
     assert _hear(("assistant.message", {"messageId": "m", "content": "Hi."})) == [
         MessageChunk(message_id="m", text="Hi.")
     ]
@@ -151,7 +151,7 @@ def test_a_patch_names_its_files_and_shows_what_changed_in_each() -> None:
     ]  # fmt: skip
 
 
-def test_an_image_that_a_tool_gave_is_kept() -> None:
+def test_an_image_from_a_tool_is_stored() -> None:
     png = b"\x89PNG"
     block = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(png).decode()}
     result = {"content": "see", "contents": [block]}
@@ -165,7 +165,7 @@ def test_an_image_that_a_tool_gave_is_kept() -> None:
     ]
 
 
-def test_what_is_open_when_the_turn_ends_is_cancelled() -> None:
+def test_blocks_open_when_the_turn_ends_are_cancelled() -> None:
     heard = _hear(
         ("tool.execution_start", {"toolCallId": "c", "toolName": "bash", "arguments": {}}),
         ("abort", {"reason": "user"}),
@@ -177,7 +177,7 @@ def test_what_is_open_when_the_turn_ends_is_cancelled() -> None:
     ]
 
 
-def test_a_bad_exit_without_a_reason_is_a_failure_all_the_same() -> None:
+def test_a_nonzero_exit_without_a_reason_is_still_a_failure() -> None:
     why = Failure(kind="agent_failed", message="it gave no reason")
     assert _hear(("result", {})) == [TurnEnded(reason="failed", failure=why)]
 
@@ -204,7 +204,7 @@ def test_a_bad_exit_without_a_reason_is_a_failure_all_the_same() -> None:
         ("session.model_change", {"newModel": "m"}, SettingsChanged(model="m")),
     ],
 )
-def test_what_is_told_of_the_session(kind: str, data: dict[str, Any], event: object) -> None:
+def test_the_reported_session_details(kind: str, data: dict[str, Any], event: object) -> None:
     assert _hear((kind, data)) == [event]
 
 

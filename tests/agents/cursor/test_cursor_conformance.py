@@ -20,7 +20,7 @@ from tillerman.testing.scenario import call, of
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
-async def test_it_does_what_it_claims(tmp_path: Path, case: ConformanceCase) -> None:
+async def test_it_does_what_it_declares(tmp_path: Path, case: ConformanceCase) -> None:
     scene = CursorScene(tmp_path)
     try:
         verdict = await check(scene, case)
@@ -48,7 +48,7 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_the_classes_that_it_claims_are_held_by_the_gate(desk: Desk) -> None:
+async def test_the_declared_classes_are_enforced_by_the_gate(desk: Desk) -> None:
     """Every call is denied that is asked about."""
     (desk.project / "a").touch()
     terms = replace(desk.terms("auto"), tools=NOBODY)

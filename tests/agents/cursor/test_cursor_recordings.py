@@ -41,14 +41,14 @@ def test_no_line_of_a_known_kind_is_unrecognized(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_the_words_of_a_turn_are_those_of_its_result(recording: Path) -> None:
+def test_the_text_of_a_turn_equals_that_of_its_result(recording: Path) -> None:
     said = result(recording)
     if said is not None and not said["is_error"]:
         assert words(heard(recording)) == said["result"]
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_a_result_ends_the_turn_and_tells_what_it_used(recording: Path) -> None:
+def test_a_result_ends_the_turn_and_reports_usage(recording: Path) -> None:
     said = result(recording)
     events = heard(recording)
     ends = [one.reason for one in events if isinstance(one, TurnEnded)]
@@ -66,7 +66,7 @@ def test_each_call_starts_and_finishes_once(recording: Path) -> None:
     assert len(set(started)) == len(started)
 
 
-def test_with_partial_output_and_without_the_same_is_told() -> None:
+def test_partial_output_and_whole_output_give_the_same_events() -> None:
     whole, pieces = heard(RECORDINGS / "tools"), heard(RECORDINGS / "tools_partial")
     assert words(pieces) == words(whole)
     assert len([one for one in pieces if isinstance(one, ToolFinished)]) == len(

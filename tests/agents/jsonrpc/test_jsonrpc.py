@@ -20,7 +20,7 @@ def then(result: Any, error: RpcError | None) -> Said:
     yield WireReply({"result": result, "error": error})
 
 
-def test_a_request_is_answered_to_whom_it_was_made_for() -> None:
+def test_a_request_is_answered_to_its_sender() -> None:
     peer = RpcPeer()
     first = peer.request("one", {"a": 1}, then)
     second = peer.request("two", {}, then)
@@ -36,7 +36,7 @@ def test_a_request_is_answered_to_whom_it_was_made_for() -> None:
     assert second["id"] == 1
 
 
-def test_an_answer_counts_once() -> None:
+def test_a_second_response_is_ignored() -> None:
     peer = RpcPeer()
     peer.request("one", {}, then)
     assert isinstance(peer.hear(b'{"id":0,"result":null}'), RpcResponse)
@@ -56,14 +56,14 @@ def test_ids_come_back_as_they_were_and_a_number_is_no_text() -> None:
     assert peer.result(word, {}) == {"jsonrpc": "2.0", "id": "1", "result": {}}
 
 
-def test_the_other_sides_ids_are_not_ours() -> None:
+def test_ids_of_the_peer_are_separate_from_ours() -> None:
     peer = RpcPeer()
     peer.request("ours", {}, then)
     assert peer.hear(b'{"id":0,"method":"theirs"}') == RpcRequest(0, "theirs", {})
     assert isinstance(peer.hear(b'{"id":0,"result":1}'), RpcResponse)
 
 
-def test_an_unknown_method_is_told_so() -> None:
+def test_an_unknown_method_is_answered_with_an_error() -> None:
     asked = RpcRequest(7, "fs/read", {})
     assert RpcPeer(version=False).unknown(asked) == {
         "id": 7,
@@ -96,7 +96,7 @@ def test_a_notification_has_no_id() -> None:
         b'{"result":1}',
     ],
 )
-def test_what_is_no_message_says_why(line: bytes) -> None:
+def test_an_invalid_message_gives_the_reason(line: bytes) -> None:
     peer = RpcPeer()
     peer.request("one", {}, then)
     heard = peer.hear(line)

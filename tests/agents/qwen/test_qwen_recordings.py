@@ -39,7 +39,7 @@ def test_each_result_ends_one_turn_with_one_usage(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_the_last_message_of_a_turn_that_went_well_is_its_result(recording: Path) -> None:
+def test_the_last_message_of_a_successful_turn_is_its_result(recording: Path) -> None:
     heard = play(recording)
     ends = [one for one in heard if isinstance(one, TurnEnded)]
     told = [
@@ -51,7 +51,7 @@ def test_the_last_message_of_a_turn_that_went_well_is_its_result(recording: Path
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_an_error_of_the_api_is_not_said_as_if_the_agent_had_said_it(recording: Path) -> None:
+def test_an_api_error_is_not_emitted_as_an_agent_message(recording: Path) -> None:
     words = "".join(one.text for one in play(recording) if isinstance(one, MessageChunk))
     assert "[API Error" not in words
 
@@ -75,7 +75,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_a_failure_is_typed(recording: Path) -> None:
+def test_a_failure_is_classified(recording: Path) -> None:
     found = [
         (one.failure.kind, one.failure.status)
         for one in play(recording)
@@ -95,7 +95,7 @@ def test_a_call_that_is_interrupted_is_cancelled() -> None:
     assert [one.outcome for one in heard if isinstance(one, ToolFinished)] == ["cancelled"]
 
 
-def test_what_was_used_before_a_resume_is_not_counted_again() -> None:
+def test_usage_before_a_resume_is_not_counted_again() -> None:
     heard = play(RECORDINGS / "0.15.10" / "resume_turn2", resume="s")
     usage = [one for one in heard if isinstance(one, UsageReported)]
     assert [(one.input_tokens, one.output_tokens) for one in usage] == [(120, 15)]
@@ -110,7 +110,7 @@ def test_the_agent_conforms() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.15.10", "0.24.4"])
-def test_its_stream_conforms(version: str) -> None:
+def test_its_stream_protocol_conforms(version: str) -> None:
     check_agent(agent.other, RECORDINGS / version, cuts=5, streams=50)
 
 

@@ -64,7 +64,7 @@ def samples() -> list[object]:
 
 
 @pytest.mark.parametrize(("group", "case"), samples())
-def test_the_command_line_tells_the_same(
+def test_the_command_line_reports_the_same(
     group: Group, case: PolicyTestCase, folder: Path, tmp_path: Path
 ) -> None:
     import tomlkit

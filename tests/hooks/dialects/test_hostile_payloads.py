@@ -32,7 +32,7 @@ _values = _odd | st.recursive(
 
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
-def test_a_mangled_payload_raises_nothing_and_no_gate_opens(data: st.DataObject) -> None:
+def test_a_malformed_payload_raises_nothing_and_opens_no_gate(data: st.DataObject) -> None:
     agent, event, sample = data.draw(st.sampled_from(SAMPLES))
     mangled: dict[str, Any] = dict(sample)
     for key in data.draw(st.lists(st.sampled_from(sorted(sample)), max_size=3)):
@@ -64,7 +64,7 @@ def test_a_mangled_payload_raises_nothing_and_no_gate_opens(data: st.DataObject)
 
 @given(payload=st.binary(max_size=60))
 @settings(max_examples=80, deadline=None)
-def test_bytes_that_are_no_event_are_refused_at_every_gate(payload: bytes) -> None:
+def test_bytes_that_are_not_an_event_are_refused_at_every_gate(payload: bytes) -> None:
     for agent in agents_with_hooks():
         one = load(agent)
         for gate in one.CALLS:

@@ -37,7 +37,7 @@ def spoke(reply: HookReply) -> Any:
 
 
 @pytest.mark.parametrize(("agent", "name"), SAMPLES)
-def test_what_was_recorded_is_read(agent: str, name: str) -> None:
+def test_recorded_payloads_are_decoded(agent: str, name: str) -> None:
     event = heard(agent, name)
     assert not isinstance(event, UnreadablePayload)
     assert isinstance(event, hook_events.CommonHookEvent)
@@ -95,13 +95,13 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize(("agent", "name"), SAMPLES)
-def test_a_call_is_asked_for_in_our_words(agent: str, name: str) -> None:
+def test_a_call_is_requested_in_the_common_vocabulary(agent: str, name: str) -> None:
     request = load(agent).request_of(heard(agent, name), "r1")
     said = request and (request.tool, request.paths, request.title)
     assert said == REQUESTS.get((agent, name))
 
 
-def test_the_whole_of_a_request() -> None:
+def test_all_fields_of_a_request() -> None:
     assert load("qwen").request_of(heard("qwen", "PreToolUse_edit"), "r7") == PermissionRequested(
         request_id="r7",
         tool="Edit",
@@ -112,7 +112,7 @@ def test_the_whole_of_a_request() -> None:
     )
 
 
-def test_a_patch_of_codex_tells_all_its_files() -> None:
+def test_a_patch_of_codex_names_all_its_files() -> None:
     patch = (
         "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: b.txt\n"
         "*** Move to: ../out/c.txt\n@@\n-1\n+2\n*** Delete File: .git/config\n*** End Patch\n"
@@ -181,7 +181,7 @@ CHANGED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("agent", OTHERS)
-def test_a_verdict_is_in_the_words_of_the_cli(agent: str) -> None:
+def test_a_decision_is_in_the_format_of_the_cli(agent: str) -> None:
     one, event = load(agent), heard(agent, GATES[agent])
     assert spoke(one.allow(event)) == ALLOWED[agent]
     assert spoke(one.deny(event, "no")) == DENIED[agent]
@@ -200,7 +200,7 @@ def test_qwen_ignores_a_changed_input_and_so_it_is_never_offered() -> None:
     assert not load("qwen").CHANGES_INPUT
 
 
-def test_the_question_that_a_cli_is_about_to_ask_is_answered() -> None:
+def test_a_question_that_the_cli_is_about_to_ask_is_answered() -> None:
     claude, asked = load("claude"), heard("claude", "PermissionRequest_WebFetch")
     specific = {"hookEventName": "PermissionRequest"}
     assert spoke(claude.allow(asked)) == {
@@ -226,7 +226,7 @@ def test_the_question_that_a_cli_is_about_to_ask_is_answered() -> None:
         ("claude", "SessionEnd", None),
     ],
 )
-def test_the_end_of_a_turn_can_be_put_off(agent: str, name: str, said: Any) -> None:
+def test_the_end_of_a_turn_can_be_postponed(agent: str, name: str, said: Any) -> None:
     assert spoke(load(agent).go_on(heard(agent, name), "more")) == said
 
 
@@ -247,7 +247,7 @@ def test_the_end_of_a_turn_can_be_put_off(agent: str, name: str, said: Any) -> N
         ("qwen", "Stop", None),
     ],
 )
-def test_context_is_given_where_the_cli_takes_it(agent: str, name: str, said: Any) -> None:
+def test_context_is_given_where_the_cli_supports_it(agent: str, name: str, said: Any) -> None:
     assert spoke(load(agent).context(heard(agent, name), "x")) == said
 
 
@@ -255,7 +255,7 @@ def test_context_is_given_where_the_cli_takes_it(agent: str, name: str, said: An
 @pytest.mark.parametrize(
     "given", [b"", b"null", b'{"tool_name":[]}', b'{"tool_name":"x"}', b"\xff"]
 )
-def test_a_gate_that_cannot_be_read_is_refused(agent: str, given: bytes) -> None:
+def test_an_unreadable_gate_event_is_refused(agent: str, given: bytes) -> None:
     one = load(agent)
     event = one.read(one.CALLS[0], given)
     assert isinstance(event, UnreadablePayload)
@@ -273,14 +273,14 @@ def test_arguments_in_a_string_are_read_as_the_object_they_are() -> None:
     assert isinstance(one.read("preToolUse", b'{"toolName":"x","toolArgs":"["}'), UnreadablePayload)
 
 
-def test_the_words_of_cursor_are_known_whoever_was_meant() -> None:
+def test_the_vocabulary_of_cursor_is_understood_for_every_agent() -> None:
     assert spoken("claude", b'{"cursor_version": "2026.09.28"}') is cursor
     inner = b'{"tool_name": "mcp__x__y", "tool_input": {"cursor_version": 1}}'
     assert spoken("claude", inner) is load("claude")
     assert spoken("claude", b"garbage") is load("claude")
 
 
-def test_the_plugin_of_opencode_is_answered_in_its_own_words() -> None:
+def test_the_plugin_of_opencode_is_answered_in_its_own_format() -> None:
     one = load("opencode")
     given = {
         "cwd": "/proj",
@@ -304,7 +304,7 @@ def test_the_plugin_of_opencode_is_answered_in_its_own_words() -> None:
     assert spoke(one.ask(event, "no")) == {"decision": "deny", "reason": "no"}
 
 
-def test_an_agent_without_hooks_is_named() -> None:
+def test_an_agent_without_hooks_is_reported_by_name() -> None:
     with pytest.raises(UsageError, match="does not support hooks of mock"):
         load("mock")
 

@@ -119,7 +119,7 @@ def read_elsewhere(desk: Desk, session: str) -> int:
 
 @needs_root
 @pytest.mark.timeout(120)
-async def test_a_full_disk_holds_the_agent_and_says_so_and_goes_on_by_itself(
+async def test_a_full_disk_pauses_the_agent_with_a_notice_and_it_resumes_by_itself(
     desk: Desk, volume: Path
 ) -> None:
     talk = Talk(desk)

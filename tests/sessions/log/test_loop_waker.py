@@ -30,14 +30,14 @@ async def test_calls_of_a_thread_come_in_order() -> None:
     assert heard == list(range(100))
 
 
-async def test_a_call_within_a_call_is_heard_too() -> None:
+async def test_a_call_within_a_call_runs_too() -> None:
     loop, heard = asyncio.get_running_loop(), asyncio.Event()
     await from_a_thread([(LoopWaker.of(loop).call, loop, heard.set)])
     async with asyncio.timeout(5):
         await heard.wait()
 
 
-async def test_a_call_that_fails_takes_no_other_with_it() -> None:
+async def test_a_call_that_fails_does_not_affect_the_others() -> None:
     loop, heard = asyncio.get_running_loop(), asyncio.Event()
     failures: list[object] = []
     loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
@@ -52,7 +52,7 @@ async def test_a_call_that_fails_takes_no_other_with_it() -> None:
     assert failures == [error]
 
 
-def test_every_loop_has_a_bell_of_its_own() -> None:
+def test_every_loop_has_a_waker_of_its_own() -> None:
     loops = [asyncio.new_event_loop() for _ in range(2)]
     one, other = map(LoopWaker.of, loops)
     assert one is not other

@@ -14,7 +14,7 @@ async def _hear(reader: object, writer: object) -> None:
     pass
 
 
-async def test_folders_made_meanwhile_can_be_entered(tmp_path: Path) -> None:
+async def test_folders_created_meanwhile_can_be_entered(tmp_path: Path) -> None:
     modes: set[int] = set()
     done = threading.Event()
 

@@ -78,7 +78,7 @@ def test_permissions_a_question_and_a_plan(bench: Bench) -> None:
     screen_tour.permit(_cast(bench), bench.home)
 
 
-def test_all_that_was_said_and_is_approved_is_seen(bench: Bench) -> None:
+def test_every_approved_text_was_visible(bench: Bench) -> None:
     approval_tour.approve(_cast(bench), bench.home)
 
 

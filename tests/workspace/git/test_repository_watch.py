@@ -41,7 +41,7 @@ async def heard(watch: FolderWatch, seconds: float = SOON) -> bool:
     return True
 
 
-async def test_what_git_does_is_heard(watch: FolderWatch, repository: Path, git: Git) -> None:
+async def test_changes_by_git_are_noticed(watch: FolderWatch, repository: Path, git: Git) -> None:
     (repository / "a.py").write_text("edited\n")
     assert await heard(watch)
     for words in (
@@ -60,7 +60,9 @@ async def test_what_git_does_is_heard(watch: FolderWatch, repository: Path, git:
         assert await heard(watch), words
 
 
-async def test_a_rebase_that_stops_is_heard(watch: FolderWatch, repository: Path, git: Git) -> None:
+async def test_a_rebase_that_stops_is_noticed(
+    watch: FolderWatch, repository: Path, git: Git
+) -> None:
     git("switch", "--quiet", "-c", "feature")
     (repository / "a.py").write_text("ours\n")
     git("commit", "--quiet", "-am", "ours")
@@ -76,7 +78,7 @@ async def test_a_rebase_that_stops_is_heard(watch: FolderWatch, repository: Path
     assert await heard(watch)
 
 
-async def test_folders_that_come_are_followed_and_those_that_go_are_forgotten(
+async def test_new_folders_are_watched_and_removed_ones_are_forgotten(
     watch: FolderWatch, repository: Path
 ) -> None:
     before = watch.watches
@@ -94,7 +96,7 @@ async def test_folders_that_come_are_followed_and_those_that_go_are_forgotten(
     assert watch.watches == before
 
 
-async def test_what_was_moved_out_is_heard_no_more(
+async def test_a_folder_that_was_moved_out_is_not_watched(
     watch: FolderWatch, repository: Path, tmp_path: Path
 ) -> None:
     (repository / "lib").rename(tmp_path / "lib")
@@ -103,7 +105,7 @@ async def test_what_was_moved_out_is_heard_no_more(
     assert not await heard(watch, 0.4)
 
 
-async def test_what_git_ignores_wakes_nobody(
+async def test_changes_in_ignored_files_are_not_reported(
     watch: FolderWatch, repository: Path, git: Git
 ) -> None:
     (repository / "build").mkdir()
@@ -118,7 +120,7 @@ async def test_what_git_ignores_wakes_nobody(
     assert not await heard(watch, 0.4)
 
 
-async def test_to_look_at_it_wakes_nobody(watch: FolderWatch, repository: Path, git: Git) -> None:
+async def test_reading_it_triggers_nothing(watch: FolderWatch, repository: Path, git: Git) -> None:
     (repository / "a.py").write_text("edited\n")
     git("add", "a.py")
     assert await heard(watch)
@@ -126,7 +128,7 @@ async def test_to_look_at_it_wakes_nobody(watch: FolderWatch, repository: Path, 
     assert not await heard(watch, 0.4)
 
 
-async def test_a_burst_is_told_once_and_one_without_an_end_now_and_then(
+async def test_a_burst_is_reported_once_and_an_endless_one_now_and_then(
     watch: FolderWatch, repository: Path
 ) -> None:
     for number in range(300):
@@ -148,7 +150,9 @@ async def test_a_burst_is_told_once_and_one_without_an_end_now_and_then(
     writer.cancel()
 
 
-async def test_more_than_the_system_keeps_is_heard(watch: FolderWatch, repository: Path) -> None:
+async def test_an_overflow_of_the_event_queue_is_noticed(
+    watch: FolderWatch, repository: Path
+) -> None:
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if most > 50_000:
         pytest.skip("this system keeps more than is worth making")
@@ -178,7 +182,7 @@ async def test_of_a_worktree_its_own_head_and_the_shared_branches_count(
         watch.close()
 
 
-async def test_a_repository_that_begins_and_ends_is_heard(root: Path, git: Git) -> None:
+async def test_a_repository_that_begins_and_ends_is_noticed(root: Path, git: Git) -> None:
     watch = FolderWatch(root)
     await watch.arm()
     try:
@@ -249,7 +253,7 @@ async def test_it_can_be_closed_while_it_begins(repository: Path) -> None:
     await until(lambda: descriptors() <= before)
 
 
-async def test_without_inotify_it_says_so(
+async def test_without_inotify_it_reports_so(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repository_watch.inotify, "_libc", object())  # as on a system without it
