@@ -85,7 +85,7 @@ class Talk:
     async def say(self, *pieces: bytes, eof: bool = False) -> bytes:
         """All that came back until the server ended it."""
         reader, writer = await asyncio.open_unix_connection(self._path)
-        heard = b""
+        received = b""
         with contextlib.suppress(ConnectionError):
             for piece in pieces:
                 writer.write(piece)
@@ -94,21 +94,21 @@ class Talk:
             if eof:
                 writer.write_eof()
             async with asyncio.timeout(20):
-                heard = await reader.read()
+                received = await reader.read()
         writer.close()
-        return heard
+        return received
 
 
 @pytest.fixture
 async def quick(opened: Open, cache: Path) -> tuple[HookServer, Talk, str, list[HookAsked]]:
     asked: list[HookAsked] = []
 
-    def hear(each: HookAsked) -> None:
+    def receive(each: HookAsked) -> None:
         asked.append(each)
         each.reply(HookReply(each.payload))
 
     limits = HookLimits(arrival=0.5, leaving=5, grace=0.1)
-    server = await opened(hear, shim=python_shim(cache), limits=limits)
+    server = await opened(receive, shim=python_shim(cache), limits=limits)
     token = (server.folder / "key").read_text().split()[0]
     return server, Talk(server), token, asked
 

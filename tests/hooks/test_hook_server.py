@@ -27,12 +27,12 @@ def echo(asked: HookAsked) -> None:
 
 
 @pytest.mark.parametrize(
-    ("patience", "seconds"), [(None, 108_000), (60.0, 93), (1e9, 108_000), (0.0, 18)]
+    ("max_wait", "seconds"), [(None, 108_000), (60.0, 93), (1e9, 108_000), (0.0, 18)]
 )
 def test_the_timeouts_of_cli_hook_and_harness_are_ordered(
-    patience: float | None, seconds: int
+    max_wait: float | None, seconds: int
 ) -> None:
-    assert timeout_for(patience) == seconds
+    assert timeout_for(max_wait) == seconds
 
 
 async def test_the_cli_gets_the_reply_to_its_own_payload(opened: Open) -> None:
@@ -212,7 +212,7 @@ async def test_more_bytes_than_may_be_held_are_refused_without_being_read(opened
 
 async def test_more_connections_than_the_limit_are_blocked(opened: Open) -> None:
     asked: list[HookAsked] = []
-    server = await opened(asked.append, limits=HookLimits(visits=1))
+    server = await opened(asked.append, limits=HookLimits(connections=1))
     command = server.command("cursor", "preToolUse", timeout=60)
     first = asyncio.create_task(run(command, b"w"))
     await until(lambda: bool(asked))

@@ -8,7 +8,7 @@ from typing import Any
 
 from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.hooks.dialects import load
-from tillerman.hooks.policy_only_answer import judged
+from tillerman.hooks.policy_only_answer import decide_hook
 from tillerman.hooks.protocol import HookReply
 
 CONTEXT = DecisionContext(cwd=PurePath("/proj"), agent="x")
@@ -17,7 +17,7 @@ CONTEXT = DecisionContext(cwd=PurePath("/proj"), agent="x")
 def said(agent: str, event: str, payload: dict[str, Any], *rules: Rule) -> HookReply:
     one = load(agent)
     told = one.read(event, json.dumps(payload).encode())
-    return judged(one, told, Policy.preset("ask", rules=rules), CONTEXT)
+    return decide_hook(one, told, Policy.preset("ask", rules=rules), CONTEXT)
 
 
 def test_an_event_without_a_call_gets_no_decision() -> None:

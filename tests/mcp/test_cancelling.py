@@ -19,7 +19,7 @@ def test_a_cancelled_command_is_killed_with_its_tree(house: Machine, wire: Wire)
     inner = f"sh -c 'trap \"\" TERM INT HUP; setsid sleep {mark} & sleep {mark}; wait'"
     call = wire.begin("execute_shell", command=f"{inner} & {inner} & sleep {mark}", timeout=60)
     until(lambda: len(tree(mark)) >= 5)
-    wire.tell("notifications/cancelled", {"requestId": call, "reason": "enough"})
+    wire.report("notifications/cancelled", {"requestId": call, "reason": "enough"})
     until(lambda: not tree(mark), seconds=2)
     assert not wire.answered(call)
     finished = until(
@@ -32,8 +32,8 @@ def test_a_cancelled_command_is_killed_with_its_tree(house: Machine, wire: Wire)
 
 def test_cancelling_a_finished_or_unknown_call_does_no_harm(wire: Wire) -> None:
     for request in (9999, "nothing", None, -1, [], 10**400):
-        wire.tell("notifications/cancelled", {"requestId": request})
-    wire.tell("notifications/cancelled")
+        wire.report("notifications/cancelled", {"requestId": request})
+    wire.report("notifications/cancelled")
     assert wire.ask("ping")["result"] == {}
     assert not wire.call("execute_shell", command="echo still here")["isError"]
 
@@ -61,11 +61,11 @@ async def test_the_sdks_client_receives_notifications_and_can_cancel(machine: Ma
         cwd=machine.project,
     )
     mark = "62.4218"
-    heard: list[tuple[float | None, str | None]] = []
+    received: list[tuple[float | None, str | None]] = []
     told = anyio.Event()
 
     async def news(progress: float, total: float | None, message: str | None) -> None:
-        heard.append((total, message))
+        received.append((total, message))
         told.set()
 
     async with Client(server) as client:
@@ -89,7 +89,7 @@ async def test_the_sdks_client_receives_notifications_and_can_cancel(machine: Ma
             await anyio.sleep(0.02)
         result = await client.call_tool("execute_shell", {"command": "echo next"})
         assert not result.is_error
-    total, text = heard[0]
+    total, text = received[0]
     assert 60 <= total < 90 and text == "at work"
 
 

@@ -65,7 +65,7 @@ def test_a_call_cancelled_by_either_form_of_its_id_gets_no_response(
     call = wire.begin("execute_shell", command="sleep 30")
     running = {"status_filter": "live"}
     until(lambda: "running" in text(wire.call("list_processes", **running)))
-    wire.tell("notifications/cancelled", {"requestId": id_form(call)})
+    wire.report("notifications/cancelled", {"requestId": id_form(call)})
     until(lambda: "running" not in text(wire.call("list_processes", **running)))
     assert not wire.answered(call)
 

@@ -126,7 +126,7 @@ def test_always_is_remembered_for_the_session(house: Machine, wire: Wire) -> Non
 def test_a_client_that_cancels_its_call_withdraws_the_request(house: Machine, wire: Wire) -> None:
     call = wire.begin("execute_shell", command="touch withdrawn")
     waiting(house)
-    wire.tell("notifications/cancelled", {"requestId": call})
+    wire.report("notifications/cancelled", {"requestId": call})
     until(lambda: house.json("requests", "list", "--json") == [])
     assert not (house.project / "withdrawn").exists()
     [end] = [e["event"] for e in house.log() if e["event"]["type"] == "tool_finished"][-1:]

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.mcp.mcp_desk import HELLO, PATIENCE, Machine, Wire
+from tests.mcp.mcp_desk import HELLO, MAX_WAIT, Machine, Wire
 from tillerman.sessions.remote.private_socket import LONGEST_LINE
 
 pytestmark = pytest.mark.timeout(120)
@@ -143,7 +143,7 @@ def test_a_client_that_stops_reading_is_disconnected(machine: Machine) -> None:
     with process.stdin, process.stderr:
         process.stdin.write(json.dumps(hello).encode() + b"\n")
         process.stdin.flush()
-        assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")
+        assert (process.wait(MAX_WAIT), process.stderr.read()) == (0, b"")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -55,11 +55,11 @@ def test_bytes_pass_unchanged_both_ways(harness: socket.socket, tmp_path: Path) 
     there, back = os.urandom(3_000_000) + b"\0\n\r\n", os.urandom(3_000_000)
     process = relay(tmp_path / "s")
     line, _ = harness.accept()
-    heard = bytearray()
+    received = bytearray()
 
     def listen() -> None:
         while data := line.recv(65536):
-            heard.extend(data)
+            received.extend(data)
 
     def talk() -> None:
         line.sendall(back)
@@ -71,7 +71,7 @@ def test_bytes_pass_unchanged_both_ways(harness: socket.socket, tmp_path: Path) 
     talking.start()
     said, errors = process.communicate(there, timeout=30)
     talking.join(20)
-    assert (bytes(heard), said, errors, process.returncode) == (there, back, b"", 0)
+    assert (bytes(received), said, errors, process.returncode) == (there, back, b"", 0)
 
 
 def test_a_client_that_closed_its_input_still_receives_the_response(

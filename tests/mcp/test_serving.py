@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.mcp_desk import PATIENCE, Machine, Wire, text
+from tests.mcp.mcp_desk import MAX_WAIT, Machine, Wire, text
 from tillerman.harness.harness import Harness, open_harness
 from tillerman.paths import find_paths
 
@@ -28,7 +28,7 @@ def test_a_file_is_not_a_client(house: Machine) -> None:
         cwd=house.project,
         env=house.environment,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=MAX_WAIT,
     )
     with asked.open() as file:
         done = serve(stdin=file, stdout=subprocess.PIPE)
@@ -48,7 +48,7 @@ def test_closed_streams_are_not_a_client(house: Machine, streams: str) -> None:
         env=house.environment,
         input=b"",
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=MAX_WAIT,
     )
     assert (done.returncode, done.stdout) == (2, b"")
     if "2>" not in streams:
@@ -76,7 +76,7 @@ def test_on_a_terminal_it_reports_what_it_waits_for(house: Machine) -> None:
         while b'"result"' not in said:
             said += os.read(master, 65536)
         process.terminate()
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(MAX_WAIT) == 0
     os.close(master)
 
 

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.mcp.mcp_desk import ERRANDS, PATIENCE, PROCESS, Machine, Wire, text
+from tests.mcp.mcp_desk import ERRANDS, MAX_WAIT, PROCESS, Machine, Wire, text
 from tillerman.workspace.tools.tool_schemas import CALLS, schema_of
 
 pytestmark = pytest.mark.timeout(120)
@@ -37,7 +37,7 @@ async def test_every_tool_works_from_the_sdks_own_client(machine: Machine, mode:
         process = ""
         for tool, arguments, expected in ERRANDS:
             given = {k: process if v == "*" else v for k, v in arguments.items()}
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(MAX_WAIT):
                 while True:  # a process takes its time to say what it has to
                     result = await client.call_tool(tool, given)
                     said = "".join(part.text for part in result.content if part.type == "text")

@@ -23,11 +23,11 @@ CALL = {"name": "execute_shell", "arguments": {"command": "touch made"}}
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_client_over_http_learns_that_its_call_waits(machine: Machine, mode: str) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
-    heard: list[str | None] = []
+    received: list[str | None] = []
     told = asyncio.Event()
 
     async def progress(seconds: float, total: float | None, message: str | None) -> None:
-        heard.append(message)
+        received.append(message)
         told.set()
 
     async with client(door, mode) as made:
@@ -41,7 +41,7 @@ async def test_a_client_over_http_learns_that_its_call_waits(machine: Machine, m
         assert (await asyncio.to_thread(machine.run, *words)).returncode == 0
         result: Any = await call
         assert not result.is_error
-    assert heard[0] and "needs approval" in heard[0]
+    assert received[0] and "needs approval" in received[0]
     shut(door)
 
 

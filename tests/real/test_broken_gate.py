@@ -36,6 +36,6 @@ async def test_agents_declared_without_tools_have_none(
             await stand.begin(kind)
             await stand.rest()
             assert not stand.marks.left(kind)
-            assert side.marks.heard("does not exist")
+            assert side.marks.received("does not exist")
         finally:
             await stand.close()

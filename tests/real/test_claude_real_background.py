@@ -112,8 +112,8 @@ async def test_a_background_subagent_wakes_the_agent_which_is_not_idle_before(
     listed = background(log)
     assert [("look around", "toolu_agent")] in listed
     assert listed.index([]) == len(listed) - 1
-    woken = await desk.double.seen("parent", 2)
-    assert "Seen all of it." in str(woken.body["messages"][-1])
+    wake_pipe = await desk.double.seen("parent", 2)
+    assert "Seen all of it." in str(wake_pipe.body["messages"][-1])
 
 
 async def test_a_request_of_a_background_subagent_is_answered_between_the_turns(

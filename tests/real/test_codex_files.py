@@ -57,8 +57,8 @@ async def test_its_files_are_those_that_a_bare_run_leaves(
 ) -> None:
     double.scenarios["hello"] = [reply(Say("Hello."))]
     await run_bare(actor, double, "@@hello@@ say it")
-    restless = (*actor.stage.restless, ".codex/installation_id")
-    bare = home_tree(actor.home, restless)
+    volatile_files = (*actor.stage.volatile_files, ".codex/installation_id")
+    bare = home_tree(actor.home, volatile_files)
     actor.home.rename(tmp_path / "bare-home")
 
     desk = Desk(actor, double, tmp_path)
@@ -66,4 +66,4 @@ async def test_its_files_are_those_that_a_bare_run_leaves(
     await run(session, "@@hello@@ say it")
     await desk.close()
 
-    assert home_tree(actor.home, restless) == bare
+    assert home_tree(actor.home, volatile_files) == bare

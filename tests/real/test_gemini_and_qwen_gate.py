@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.real.desk import PATIENCE, Desk, ends, of, run, until
+from tests.real.desk import MAX_WAIT, Desk, ends, of, run, until
 from tests.real.stages import Actor
 from tillerman.core.events import Answer, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
 from tillerman.testing.gate_probe.probes import GateProbes, holds
@@ -161,16 +161,16 @@ async def test_an_older_version_and_the_other_transport_ask_as_much(
 ) -> None:
     if (actor.version, surface) == ("0.24.4", "acp"):
         pytest.skip("the test of all agents")
-    aviary = _aviary(any_desk, actor)
+    gate_probes = _aviary(any_desk, actor)
     session = await any_desk.start(
         approve="ask",
         tools=("SaveMemory",),  # nobody calls it
         options={"surface": surface},
-        servers=aviary.servers,
+        servers=gate_probes.servers,
     )
 
-    async with asyncio.timeout(4 * PATIENCE):
-        assert holds(await aviary.sing(session)) == ALL
+    async with asyncio.timeout(4 * MAX_WAIT):
+        assert holds(await gate_probes.run(session)) == ALL
 
 
 @pytest.mark.agents("gemini")

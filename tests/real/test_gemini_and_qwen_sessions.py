@@ -142,9 +142,9 @@ async def test_its_files_are_those_that_a_bare_run_leaves(
         reply(stage.shell("echo y > shell.txt")),
         reply(Say("Done.")),
     ]
-    restless = (*stage.restless, *RESTLESS)
+    volatile_files = (*stage.volatile_files, *RESTLESS)
     await run_bare(actor, double, "@@work@@ go")
-    bare = home_tree(actor.home, restless)
+    bare = home_tree(actor.home, volatile_files)
     for name in ("made.txt", "shell.txt"):
         (actor.project / name).unlink()
     actor.home.rename(tmp_path / "bare-home")
@@ -156,7 +156,7 @@ async def test_its_files_are_those_that_a_bare_run_leaves(
 
     assert ends(log) == [COMPLETED]
     assert (actor.project / "shell.txt").read_text() == "y\n"
-    assert home_tree(actor.home, restless) == bare
+    assert home_tree(actor.home, volatile_files) == bare
 
 
 async def test_capabilities_besides_prompting(any_desk: Desk, actor: Actor) -> None:
@@ -169,22 +169,22 @@ async def test_capabilities_besides_prompting(any_desk: Desk, actor: Actor) -> N
     await any_desk.sessions.close()
     agent = load(actor.agent)
     environment = actor.environment(any_desk.double.base_url, **{actor.stage.key: KEY})
-    errands = CommandRunner(
+    agent_commands = CommandRunner(
         environment,
         cwd=actor.home,
         records=any_desk.folder / "records",
         marker="errands",
         binaries={actor.agent: str(actor.program)},
     )
-    before = home_tree(actor.home, (*actor.stage.restless, *RESTLESS))
+    before = home_tree(actor.home, (*actor.stage.volatile_files, *RESTLESS))
 
-    async with errands as errand:
+    async with agent_commands as errand:
         there = await agent.installed(errand)
         account = await agent.account(errand)
         models = await agent.models(errand)
         [native] = await agent.native_sessions(errand, actor.project)
         history = await agent.native_history(errand, native)
-        after = home_tree(actor.home, (*actor.stage.restless, *RESTLESS))
+        after = home_tree(actor.home, (*actor.stage.volatile_files, *RESTLESS))
         await agent.mcp_add(errand, "tiny", {"command": "cat", "env": {"TOKEN": "x"}})
         await agent.mcp_add(errand, "web", {"type": "http", "url": "http://127.0.0.1:9/x"})
         both = await agent.mcp_servers(errand)

@@ -116,15 +116,15 @@ async def test_only_calls_the_hook_allows_run(
     hooks = planned(actor.agent, actor.project, "project", version=actor.version)
     install(hooks, journal)
 
-    heard = await play(actor, double, *calls)
+    received = await play(actor, double, *calls)
 
     assert {name: file.exists() for name, file in made.items()} == {
         "allow": True,
         "deny": False,
         "rewrite": bool(load(actor.agent).CHANGES_INPUT),
         "ask": False,
-    }, heard
-    assert "nobody touches this" in heard["c_deny"]
+    }, received
+    assert "nobody touches this" in received["c_deny"]
 
     assert remove(hooks.file, journal) == ("edited" if actor.agent == "qwen" else "restored")
     left = hooks.file.read_text() if hooks.file.exists() else "{}"

@@ -364,8 +364,8 @@ async def test_a_background_subagent_has_its_own_lane_and_wakes_the_main_one(
     assert (code, first["result"], second["result"]) == (0, "It is under way.", "It is done.")
     routed = {(turn.scenario, turn.step) for turn in double.turns}
     assert routed == {("parent", 0), ("parent", 1), ("parent", 2), ("child", 0), ("child", 1)}
-    woken = await double.seen("parent", 2)
-    assert "Seen all of it." in str(woken.body["messages"][-1])
+    wake_pipe = await double.seen("parent", 2)
+    assert "Seen all of it." in str(wake_pipe.body["messages"][-1])
 
 
 async def test_a_denial_over_the_control_protocol_reaches_the_model(

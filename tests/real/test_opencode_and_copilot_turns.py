@@ -53,7 +53,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-PATIENCE = 100.0  # seconds: on a busy machine OpenCode takes half a minute to start
+MAX_WAIT = 100.0  # seconds: on a busy machine OpenCode takes half a minute to start
 COMPLETED = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("mcp_server.py"))]}
@@ -77,11 +77,11 @@ def any_desk(standing_desk: StandingDesk) -> Desk:
     return standing_desk
 
 
-async def begin(desk: Desk, **wishes: Any) -> Session:
-    session = await desk.start(**wishes)
+async def begin(desk: Desk, **settings: Any) -> Session:
+    session = await desk.start(**settings)
     if isinstance(session, Later):
         return session
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         async for entry in session.entries(0):
             if isinstance(entry.event, AgentReady):
                 break
@@ -89,7 +89,7 @@ async def begin(desk: Desk, **wishes: Any) -> Session:
 
 
 async def run(session: Session, text: str, **more: Any) -> list[Entry]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.run(text, **more)]
 
 

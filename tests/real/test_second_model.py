@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from tests.real.alike import comparable, difference
-from tests.real.desk import PATIENCE
+from tests.real.desk import MAX_WAIT
 from tests.real.second_scenes import RARE, SCENES, for_first, for_second
 from tests.real.stages import Actor
 from tests.real.standing import StandingDesk
@@ -75,7 +75,7 @@ async def _played(desk: StandingDesk, name: str) -> list[Entry]:
     since = session.last_seq
     await session.prompt(f"@@{name}@@ go")
     entries = []
-    async with asyncio.timeout(PATIENCE * 2):
+    async with asyncio.timeout(MAX_WAIT * 2):
         async for entry in session.until_idle(since):
             entries.append(entry)
             if isinstance(entry.event, PermissionRequested):

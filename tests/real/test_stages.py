@@ -24,8 +24,8 @@ async def test_model_output_arrives_and_no_background_request_takes_a_step(
 
     run = await run_bare(actor, double, "@@hello@@ say it", "@@bye@@ say it")
 
-    heard = run.said if actor.stage.speaks_acp else "\n".join(run.output)
-    assert ("Good morning." in heard, "Good night." in heard) == (True, True), heard
+    received = run.said if actor.stage.speaks_acp else "\n".join(run.output)
+    assert ("Good morning." in received, "Good night." in received) == (True, True), received
     # codex-acp asks some things twice; what counts is that no errand moves the script on
     turns = list(dict.fromkeys((turn.api, turn.scenario, turn.step) for turn in double.turns))
     assert turns == [(actor.stage.api, name, 0) for name in ("hello", "bye")]
@@ -76,7 +76,7 @@ async def test_two_bare_runs_leave_the_same_files(actor: Actor, double: ModelDou
     trees = []
     for _ in range(2):
         await run_bare(actor, double, "@@hello@@ say it")
-        trees.append(home_tree(actor.home, actor.stage.restless))
+        trees.append(home_tree(actor.home, actor.stage.volatile_files))
 
     assert trees[0] == trees[1]
 

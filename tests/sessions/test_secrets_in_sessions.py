@@ -44,7 +44,7 @@ SECRET = 'kW3-sesame/4711+open"0815~zzQ7'
 SECRETS = [("MAGIC", SECRET)]
 MARK = "[secret:MAGIC]"
 FRAGMENTS = Fragments([SECRET])
-PATIENCE = 20.0
+MAX_WAIT = 20.0
 
 Steps = list[dict[str, Any]]
 
@@ -60,9 +60,11 @@ def scripted(desk: Desk, *turns: Steps) -> str:
     return str(script)
 
 
-async def play(desk: Desk, *steps: dict[str, Any], **terms: Any) -> tuple[Session, list[Entry]]:
+async def play(
+    desk: Desk, *steps: dict[str, Any], **run_settings: Any
+) -> tuple[Session, list[Entry]]:
     """The turn is a file: the words that the user types are another place."""
-    session = await desk.start(scripted(desk, list(steps)), secrets=SECRETS, **terms)
+    session = await desk.start(scripted(desk, list(steps)), secrets=SECRETS, **run_settings)
     entries = [entry async for entry in session.run("go")]
     await session.close()
     return session, [*entries, *desk.sessions.log.since(session.id, entries[-1].seq)]
@@ -180,7 +182,7 @@ async def test_a_kill_while_text_is_held_back_leaves_none_of_it(desk: Desk, tmp_
     )
     assert owner.stdout
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(MAX_WAIT):
             while b"it is " not in await asyncio.to_thread(owner.stdout.readline):
                 pass
         await asyncio.sleep(0.3)
@@ -294,14 +296,14 @@ async def test_user_input_and_attachments_are_stored_without_the_secret(desk: De
         ],
         [{"say": "{prompt}"}],
     )
-    terms = desk.terms(secrets=SECRETS, approve="ask")
+    run_settings = desk.run_settings(secrets=SECRETS, approve="ask")
     spec = desk.spec(script)
-    session = await desk.sessions.start(desk.agent, spec, terms, title=f"use {SECRET}")
+    session = await desk.sessions.start(desk.agent, spec, run_settings, title=f"use {SECRET}")
     files = [File(f"{SECRET}.env", "text/plain", f"TOKEN={SECRET}\n".encode())]
     await session.prompt(f"my key is {SECRET}", files=files)
     second = desk.sessions.attach(desk.sessions.catalog.get(session.id))
     asked = 0
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         async for entry in session.entries():
             match entry.event:
                 case PermissionRequested(request_id=id) if asked == 0:
@@ -336,7 +338,7 @@ async def test_data_on_the_owner_socket_holds_no_secret(desk: Desk) -> None:
     for number in range(3):
         await session.ask(json.dumps([{"say": f"{number} {SECRET}"}, {"fail": "agent_failed"}]))
     await session.close()
-    said = await asyncio.wait_for(reader.read(), PATIENCE)
+    said = await asyncio.wait_for(reader.read(), MAX_WAIT)
     writer.close()
     assert b'"seq"' in said
     assert FRAGMENTS.found_in(said) == []

@@ -43,9 +43,9 @@ async def test_a_conversation_refuses_a_prompt_when_the_agent_woke_unnoticed(
 ) -> None:
     async with PlainHost.open(desk.folder / "host") as host:
         conversation = await desk.agent.open(desk.spec(), host)
-        heard = conversation.batches()
+        received = conversation.batches()
         await conversation.prompt(Prompt(json.dumps(WAKE_AND_STAY)))
-        async for batch in heard:
+        async for batch in received:
             if any(isinstance(e, TurnStarted) for one in batch for e in one.events):
                 break
         with pytest.raises(SessionBusy):

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.store.store_samples import AT, WAIT, chunk, entry, heard, line, row
+from tests.store.store_samples import AT, WAIT, chunk, entry, line, received, row
 from tillerman.core.errors import SessionError, SessionNotFound
 from tillerman.core.events import (
     AgentExited,
@@ -229,7 +229,7 @@ def test_sessions_that_have_an_owner_are_listed(catalog: Catalog) -> None:
 def test_a_fork_has_the_same_past_and_its_own_future(catalog: Catalog, log: EventLog) -> None:
     catalog.create(row("one", settings={"a": 1}, owner_pid=1)).result(WAIT)
     log.append([(line(1), [entry(1, TurnStarted(origin="prompt", prompt="go"), session="one")])])
-    log.append(heard(2, 9, session="one"))
+    log.append(received(2, 9, session="one"))
     usage = UsageReported(input_tokens=9, cost_usd=1.0)
     log.append([(line(10), [entry(10, usage, session="one")])])
     end = [(line(11), [entry(11, TurnEnded(reason="completed"), session="one")])]
@@ -243,7 +243,7 @@ def test_a_fork_has_the_same_past_and_its_own_future(catalog: Catalog, log: Even
     whole = catalog.fork("one", "three", created_at=LATER).result(WAIT)
     assert (whole.entries, whole.open_turn, whole.cost_usd) == (11, None, None)
 
-    log.append(heard(6, 7, session="two", turn=2)).result(WAIT)
+    log.append(received(6, 7, session="two", turn=2)).result(WAIT)
     past = [msgspec.structs.replace(found, session="two") for found in log.since("one")[:5]]
     future = [chunk(6, session="two", turn=2), chunk(7, session="two", turn=2)]
     assert log.since("two") == [*past, *future]
@@ -297,10 +297,10 @@ def test_a_long_session_is_deleted_in_slices_that_leave_a_complete_beginning(
     catalog.create(row()).result(WAIT)
     catalog.create(row("other")).result(WAIT)
     count = 2 * DELETE_SLICE + 10
-    log.append(heard(1, count)).result(WAIT)
+    log.append(received(1, count)).result(WAIT)
     order: list[str] = []
     done = catalog.delete("session")
-    between = log.append(heard(1, 1, session="other"))
+    between = log.append(received(1, 1, session="other"))
     done.add_done_callback(lambda _: order.append("deleted"))
     between.add_done_callback(lambda _: order.append("other's entry"))
     lengths = []

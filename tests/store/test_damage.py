@@ -31,7 +31,7 @@ from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
-from tillerman.store.salvage import LOST, open_mended, salvage
+from tillerman.store.salvage import LOST, open_or_salvage, salvage
 from tillerman.store.search import Search
 
 
@@ -301,12 +301,12 @@ def test_opening_a_damaged_store_repairs_it_and_reports_the_result(
 ) -> None:
     killed, _ = templates
     with damaged_copy(killed, copies) as path:
-        database, report = open_mended(path)
+        database, report = open_or_salvage(path)
         database.close()
         assert report is None
         flip(path, 30)
         flip(path, 0)
-        database, report = open_mended(path)
+        database, report = open_or_salvage(path)
         assert report is not None
         assert (report.sessions, report.lost_entries) == (len(SESSIONS), 0)
         assert EventLog(database).since(SESSIONS[1]) == WANTED[SESSIONS[1]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.store.store_samples import WAIT, fill, heard, row
+from tests.store.store_samples import WAIT, fill, received, row
 from tillerman.core.errors import StoreDamaged, StoreError, StoreNewer
 from tillerman.store import migrations
 from tillerman.store.catalog import Catalog
@@ -85,7 +85,7 @@ def test_an_older_store_is_brought_up_to_date_with_all_it_holds(path: Path, old:
     catalog = Catalog(database)
     if not old:
         catalog.create(row()).result(WAIT)
-    EventLog(database).append(heard(1, 3)).result(WAIT)
+    EventLog(database).append(received(1, 3)).result(WAIT)
     Search(database).index("session", 1, [("agent", "migrated words")]).result(WAIT)
     assert migrations.version(database.read()) == migrations.NEWEST
     assert catalog.get("session").entries == 3
@@ -151,7 +151,7 @@ def test_nothing_is_acknowledged_before_another_process_could_read_it(
     other = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     seen = []
     for seq in range(1, 51):
-        future = EventLog(database).append(heard(seq, seq))
+        future = EventLog(database).append(received(seq, seq))
         future.result(WAIT)
         seen += other.execute("SELECT max(seq) FROM entries").fetchall()
     other.close()
@@ -182,7 +182,7 @@ def test_a_store_open_for_reading_says_so_to_writers(path: Path) -> None:
     database = Database.open(path, read_only=True)
     assert EventLog(database).last_seq("session") == 3
     with pytest.raises(StoreError, match="is open read-only"):
-        EventLog(database).append(heard(4, 4)).result(WAIT)
+        EventLog(database).append(received(4, 4)).result(WAIT)
     database.close()
 
 

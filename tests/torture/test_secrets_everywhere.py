@@ -56,8 +56,8 @@ def _intake(*batches: list[Event]) -> Place:
         )
         kept: list[Event] = []
         for batch in batches:
-            heard = [DecodedLine(None, [_filled(event, first, second)]) for event in batch]
-            kept += [event for one in intake.sanitize(heard) for event in one.events]
+            received = [DecodedLine(None, [_filled(event, first, second)]) for event in batch]
+            kept += [event for one in intake.sanitize(received) for event in one.events]
         kept += intake.flush()
         return "".join(e.text for e in kept if isinstance(e, MessageChunk | ThoughtChunk))
 

@@ -54,10 +54,10 @@ async def open_harness(
     paths = paths or find_paths()
     if config:
         check_config(config)
-    database, mended = _open_store(paths.store)
+    database, salvaged = _open_store(paths.store)
     harness = Harness(config or load(folder, paths=paths), paths, database, folder)
     harness.follows_folder = config is None
-    harness.mended = mended
+    harness.salvaged = salvaged
     if paths.hooks.is_dir() and not database.is_read_only:
         from tillerman.hooks.backup_journal import BackupJournal
         from tillerman.hooks.install import repair
@@ -90,9 +90,9 @@ def _open_store(path: Path) -> tuple[Database, SalvageReport | None]:
             raise
         return Database.open_current(path), None
     except StoreDamaged:
-        from tillerman.store.salvage import open_mended
+        from tillerman.store.salvage import open_or_salvage
 
-        return open_mended(path)
+        return open_or_salvage(path)
 
 
 class Harness:
@@ -103,7 +103,7 @@ class Harness:
         self.paths = paths
         self.cwd = cwd
         self.follows_folder = False  # whether a session in another folder uses that folder's config
-        self.mended: SalvageReport | None = None  # report about a damaged store
+        self.salvaged: SalvageReport | None = None  # report about a damaged store
         self.sessions = Sessions(paths, database, serve_tools)
 
     # -- sessions --------------------------------------------------------------------------------
@@ -118,12 +118,12 @@ class Harness:
     ) -> Session:
         """Starts a session with an agent, a profile, or the first usable agent of `one,two`."""
         check_options({"agent": agent, "title": title, **options})
-        wishes: dict[str, Any] = {**options}
-        said = {"cwd": self.cwd, **wishes}
-        who = select_agents(self.config, agent, wishes.get("model"), Path(said["cwd"]))
+        requested: dict[str, Any] = {**options}
+        said = {"cwd": self.cwd, **requested}
+        who = select_agents(self.config, agent, requested.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
-        if made.terms.bench:
+        if made.run_settings.bench:
             _need_sdk()
         return await self.sessions.start(
             *made, title=title, head=head, relay=relay, settings=_settings(who)
@@ -138,12 +138,12 @@ class Harness:
         one.
         """
         check_options({"cwd": cwd, "resume": resume, **options})
-        from tillerman.harness.launch_plan import guest_order
+        from tillerman.harness.launch_plan import external_client_plan
         from tillerman.mcp.external_client import INFO, ExternalClientAgent
 
         _need_sdk()
         folder = cwd or self.cwd
-        made = guest_order(self.config, ExternalClientAgent(), cwd=folder, **options)
+        made = external_client_plan(self.config, ExternalClientAgent(), cwd=folder, **options)
         row = self.find(resume) if resume else await self.sessions.left_running(INFO.name, folder)
         if row is None:
             title = f"MCP server of {folder.name}"
@@ -174,7 +174,7 @@ class Harness:
         if "model" in self.agent(row.agent).info.can:
             kept["model"] = row.model
         given = {name: value for name, value in options.items() if value is not None}
-        who, notices = _roster_of(row, config)
+        who, notices = _selection_of(row, config)
         said = {**kept, **given, "cwd": row.cwd}
         if who.profile is None and (tools := row.settings.get("tools")):
             said["tools"] = tuple(tools)  # the restriction holds even if the profile was removed
@@ -182,9 +182,9 @@ class Harness:
         team = self._team(config, who, said)
         made = self._order(config, row.agent, who, said, alone=True)
         if not given.get("model"):  # the model was reported by the agent itself, so no warning
-            made = made._replace(terms=replace(made.terms, notices=()))
+            made = made._replace(run_settings=replace(made.run_settings, notices=()))
         made = _with_notices(made, notices)
-        relay = team.standing_by(others, _rules(config))
+        relay = team.remaining(others, _rules(config))
         refuse_missing(made)
         refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay)
@@ -291,16 +291,16 @@ class Harness:
         alone: bool = False,
     ) -> LaunchPlan:
         """Makes a launch plan. Resolves `replay:SESSION`, `replay:FILE` and `acp:COMMAND`."""
-        wishes = {**who.wishes(said), "alone": alone or len(who.names) == 1}
+        requested = {**who.requested(said), "alone": alone or len(who.names) == 1}
         if agent.startswith(agents.AD_HOC):
-            return launch_plan(config, agent, **wishes)
+            return launch_plan(config, agent, **requested)
         name, _, argument = agent.partition(":")
         if argument and name != "replay":
             raise UsageError(f"agent {name!r} does not accept `:{argument}`")
         if argument:
-            options = {**wishes.get("options", {}), "file": str(self._recording(argument))}
-            wishes = {**wishes, "options": options}
-        return launch_plan(config, name, **wishes)
+            options = {**requested.get("options", {}), "file": str(self._recording(argument))}
+            requested = {**requested, "options": options}
+        return launch_plan(config, name, **requested)
 
     def _recording(self, argument: str) -> Path:
         if (file := Path(argument)).is_file():
@@ -346,7 +346,7 @@ def _settings(who: AgentSelection) -> dict[str, Any]:
     return kept
 
 
-def _roster_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[Notice]]:
+def _selection_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[Notice]]:
     """Restores the agent selection of a stored session; a missing profile becomes a notice."""
     names = [str(name) for name in row.settings.get("agents", ())]
     names = names if row.agent in names else [row.agent]
@@ -365,5 +365,5 @@ def _roster_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[No
 
 
 def _with_notices(made: LaunchPlan, notices: Sequence[Notice]) -> LaunchPlan:
-    terms = replace(made.terms, notices=(*notices, *made.terms.notices))
-    return made._replace(terms=terms)
+    run_settings = replace(made.run_settings, notices=(*notices, *made.run_settings.notices))
+    return made._replace(run_settings=run_settings)

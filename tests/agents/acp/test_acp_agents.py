@@ -23,7 +23,7 @@ from tillerman.agents.acp.rows.agent_rows import driver, rows
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.config.settings import SETTINGS
 from tillerman.core.agent import Prompt
-from tillerman.core.agent_admin import NativeSession, TellsInstall, TellsSessions
+from tillerman.core.agent_admin import InstallInfo, NativeSession, NativeSessionList
 from tillerman.core.errors import AgentUnknown, ConfigError, Unsupported
 from tillerman.core.events import AgentExited, Answer, TurnEnded
 from tillerman.core.session_options import session_spec
@@ -138,7 +138,7 @@ async def _errands(folder: Path) -> CommandRunner:
 
 async def test_a_row_agent_reports_its_version_in_the_handshake(tmp_path: Path) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
-    assert isinstance(agent, TellsInstall)
+    assert isinstance(agent, InstallInfo)
     async with await _errands(tmp_path) as run:
         told = await agent.installed(run)
     assert (told.path, told.version) == (sys.executable, "4.5.6")
@@ -147,7 +147,7 @@ async def test_a_row_agent_reports_its_version_in_the_handshake(tmp_path: Path) 
 @pytest.mark.parametrize("command", ["no-such-program", "false", "sh -c 'echo nonsense'"])
 async def test_a_missing_or_failing_program_has_no_version(tmp_path: Path, command: str) -> None:
     agent = agents.load("foo", {"foo": {"acp": command}})
-    assert isinstance(agent, TellsInstall)
+    assert isinstance(agent, InstallInfo)
     async with await _errands(tmp_path) as run:
         told = await agent.installed(run)
     assert (told.path is None, told.version) == (command == "no-such-program", None)
@@ -156,17 +156,17 @@ async def test_a_missing_or_failing_program_has_no_version(tmp_path: Path, comma
 async def test_an_agent_that_lists_its_sessions_reports_those_of_the_folder(tmp_path: Path) -> None:
     row = AcpAgentRow(name="foo", command=tuple(shlex.split(COMMAND)), lists=True)
     agent = driver(row)
-    assert isinstance(agent, TellsSessions)
+    assert isinstance(agent, NativeSessionList)
     async with await _errands(tmp_path) as run:
         listed = await agent.native_sessions(run, tmp_path)
     assert listed == [NativeSession("s1", "One", "2026-01-02T03:04:05Z", str(tmp_path))]
-    assert not isinstance(driver(replace(row, lists=False)), TellsSessions)
+    assert not isinstance(driver(replace(row, lists=False)), NativeSessionList)
 
 
 async def test_an_agent_that_turns_out_not_to_list_sessions_reports_so(tmp_path: Path) -> None:
     row = AcpAgentRow(name="foo", command=(*shlex.split(COMMAND), "--no-list"), lists=True)
     agent = driver(row)
-    assert isinstance(agent, TellsSessions)
+    assert isinstance(agent, NativeSessionList)
     async with await _errands(tmp_path) as run:
         with pytest.raises(Unsupported, match="foo does not support listing its sessions"):
             await agent.native_sessions(run, tmp_path)

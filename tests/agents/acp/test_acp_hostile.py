@@ -52,7 +52,7 @@ def test_an_agent_that_reports_the_end_of_its_own_turns_wakes_to_ask() -> None:
     assert woke == TurnStarted(origin="agent")
     assert isinstance(started, ToolStarted)
     assert isinstance(asked, PermissionRequested)
-    assert talk.hears({"method": "_acme/over"})[-1] == TurnEnded(reason="completed")
+    assert talk.receives({"method": "_acme/over"})[-1] == TurnEnded(reason="completed")
 
 
 def test_a_permission_asked_for_after_a_cancel_is_denied_whatever_the_policy() -> None:

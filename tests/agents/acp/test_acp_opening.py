@@ -84,7 +84,7 @@ def test_an_older_agent_gets_the_older_methods() -> None:
         ("session/set_model", {"sessionId": "s1", "modelId": "big"}),
         ("session/set_mode", {"sessionId": "s1", "modeId": "x#plan"}),
     ]
-    assert talk.heard == [AgentReady(native_id="s1", model="big", version="1.2.3")]
+    assert talk.received == [AgentReady(native_id="s1", model="big", version="1.2.3")]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_history_before_the_response_is_skipped() -> None:
     talk.prompt()
     _history(talk)
     talk.answers(SESSION)
-    assert talk.heard == [AgentReady(native_id="s1", model="small", version="1.2.3")]
+    assert talk.received == [AgentReady(native_id="s1", model="small", version="1.2.3")]
     assert talk.said[-1] == "session/prompt"
 
 
@@ -284,10 +284,10 @@ def test_history_after_the_response_is_skipped_up_to_the_commands() -> None:
     talk.prompt()
     talk.answers(SESSION)
     _history(talk)
-    assert talk.heard == []
+    assert talk.received == []
     assert talk.said[-1] == "session/load"
     talk.is_told("available_commands_update", availableCommands=[{"name": "init"}])
-    assert talk.heard == [
+    assert talk.received == [
         SettingsChanged(commands=("init",)),
         AgentReady(native_id="s1", model="small", version="1.2.3"),
     ]
@@ -522,5 +522,5 @@ def test_an_agent_that_may_drop_an_image_is_reported() -> None:
         )
     ]
     assert [
-        one for one in opened(row=replace(ROW, drops_images=True)).heard if "Notice" in repr(one)
+        one for one in opened(row=replace(ROW, drops_images=True)).received if "Notice" in repr(one)
     ] == []

@@ -79,7 +79,7 @@ def test_the_last_value_wins(seed: int) -> None:
             if event is None:
                 reply.asked_again()
                 continue
-            for gone in reply.hear(event):
+            for gone in reply.receive(event):
                 assert isinstance(gone, MessageWithdrawn)
                 said.remove(gone.message_id)
             match event:

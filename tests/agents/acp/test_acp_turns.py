@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tests.agents.acp.acp_far_side import ROW, Talk, opened
 from tillerman.agents.acp.dialect import AcpDialect, AcpQuestions
-from tillerman.agents.acp.tool_calls import MOST_HEARD
+from tillerman.agents.acp.tool_calls import MOST_RECEIVED
 from tillerman.agents.jsonrpc.peer import RpcRequest
 from tillerman.core.events import (
     Answer,
@@ -64,7 +64,7 @@ def test_chunks_without_ids_form_one_message_until_another_event() -> None:
     talk.says("c")
     talk.is_told("tool_call", **LS, status="completed")
     talk.says("d")
-    words = [one for one in talk.heard if isinstance(one, MessageChunk | ThoughtChunk)]
+    words = [one for one in talk.received if isinstance(one, MessageChunk | ThoughtChunk)]
     assert words == [
         MessageChunk(message_id="m1", text="a"),
         MessageChunk(message_id="m1", text="b"),
@@ -78,7 +78,7 @@ def test_ids_of_the_agent_are_preserved() -> None:
     talk = opened()
     talk.says("a", messageId="x")
     talk.says("b", messageId="y")
-    assert talk.heard == [
+    assert talk.received == [
         MessageChunk(message_id="x", text="a"),
         MessageChunk(message_id="y", text="b"),
     ]
@@ -88,13 +88,13 @@ def test_a_line_with_reordered_keys_decodes_alike() -> None:
     talk = opened()
     update = {"content": {"text": "a", "type": "text"}, "sessionUpdate": "agent_message_chunk"}
     params = {"update": update, "sessionId": "s1"}
-    assert talk.hears({"params": params, "method": "session/update"}) == [
+    assert talk.receives({"params": params, "method": "session/update"}) == [
         MessageChunk(message_id="m1", text="a")
     ]
 
 
 def test_remarks_of_the_agent_become_notices() -> None:
-    talk = opened(row=replace(ROW, asides=("Info: ",)))
+    talk = opened(row=replace(ROW, notice_prefixes=("Info: ",)))
     assert talk.says("Info: no network\n") == [
         Notice(level="info", kind="session", text="Info: no network")
     ]
@@ -105,7 +105,7 @@ def test_messages_inside_a_subagents_call_name_the_call() -> None:
     talk = opened(row=replace(ROW, parent="_meta.parentToolCallId"))
     talk.says("inside", _meta={"parentToolCallId": "c9"})
     talk.says("outside")
-    assert talk.heard == [
+    assert talk.received == [
         MessageChunk(message_id="m1", text="inside", parent="c9"),
         MessageChunk(message_id="m2", text="outside"),
     ]
@@ -114,10 +114,10 @@ def test_messages_inside_a_subagents_call_name_the_call() -> None:
 def test_messages_outside_of_a_turn_start_no_turn() -> None:
     talk = opened()
     talk.answers(END)
-    talk.heard.clear()
+    talk.received.clear()
     talk.says("by the way")
     talk.is_told("tool_call", **LS)
-    [stray, call] = talk.heard
+    [stray, call] = talk.received
     assert stray == Notice(level="info", kind="stray", text="by the way")
     assert isinstance(call, Unrecognized)
     assert call.why == "a tool_call outside of a turn"
@@ -126,11 +126,11 @@ def test_messages_outside_of_a_turn_start_no_turn() -> None:
 def test_an_agent_that_wakes_by_itself_has_a_turn_until_it_reports_the_end() -> None:
     talk = opened(row=replace(ROW, turn_over="acme/over"))
     talk.answers(END)
-    talk.heard.clear()
+    talk.received.clear()
     talk.says("news")
-    talk.hears({"method": "acme/over", "params": {}})
-    talk.hears({"method": "acme/over", "params": {}})
-    assert talk.heard == [
+    talk.receives({"method": "acme/over", "params": {}})
+    talk.receives({"method": "acme/over", "params": {}})
+    assert talk.received == [
         TurnStarted(origin="agent"),
         MessageChunk(message_id="m1", text="news"),
         DONE,
@@ -159,10 +159,10 @@ def test_a_call_begins_when_its_input_is_known() -> None:
 def test_output_that_is_sent_whole_each_time_is_reported_as_it_grows() -> None:
     talk = opened()
     talk.is_told("tool_call", **LS, status="in_progress")
-    talk.heard.clear()
+    talk.received.clear()
     for lines in range(1, 1001):
         talk.is_told("tool_call_update", toolCallId="c1", content=_text("line\n" * lines))
-    assert len(talk.heard) < 40
+    assert len(talk.received) < 40
     everything = Text("line\n" * 1000)
     done = {"toolCallId": "c1", "status": "completed", "content": _text(everything.text)}
     assert talk.is_told("tool_call_update", **done) == [
@@ -228,7 +228,7 @@ def test_a_diff_reported_before_the_end_is_the_result_of_an_edit() -> None:
     talk.is_told("tool_call_update", toolCallId="c1", status="completed", rawOutput="ok")
     change = Diff("/proj/a", old="x", new="y")
     input = {"file_path": "/proj/a", "old_string": "x", "new_string": "y"}
-    assert talk.heard == [
+    assert talk.received == [
         ToolStarted(
             call_id="c1", tool="Edit", name="edit", title="Edit `a`", input=input,
             paths=("/proj/a",),
@@ -241,13 +241,13 @@ def test_a_diff_reported_before_the_end_is_the_result_of_an_edit() -> None:
 def test_output_chunks_are_concatenated() -> None:
     talk = opened()
     talk.is_told("tool_call", **LS, status="in_progress", content=[{"type": "terminal"}])
-    talk.heard.clear()
+    talk.received.clear()
     for piece in ("a.txt\n", "b.txt\n"):
         meta = {"terminal_output_delta": {"data": piece, "terminal_id": "c1"}}
         talk.is_told("tool_call_update", toolCallId="c1", _meta=meta)
     talk.is_told("tool_call_update", toolCallId="c1", status="completed")
     whole = (Text("a.txt\nb.txt\n"),)
-    assert talk.heard == [
+    assert talk.received == [
         ToolUpdated(call_id="c1", content=(Text("a.txt\n"),)),
         ToolUpdated(call_id="c1", content=whole),
         ToolFinished(call_id="c1", outcome="completed", content=whole),
@@ -257,11 +257,11 @@ def test_output_chunks_are_concatenated() -> None:
 def test_output_without_an_end_is_cut_and_marked_as_cut() -> None:
     talk = opened()
     talk.is_told("tool_call", **LS, status="in_progress")
-    meta = {"terminal_output_delta": {"data": "x" * MOST_HEARD}}
+    meta = {"terminal_output_delta": {"data": "x" * MOST_RECEIVED}}
     for _ in range(2):
         talk.is_told("tool_call_update", toolCallId="c1", _meta=meta)
     [end] = talk.is_told("tool_call_update", toolCallId="c1", status="completed")
-    cut = Text("x" * MOST_HEARD, Cut(MOST_HEARD))
+    cut = Text("x" * MOST_RECEIVED, Cut(MOST_RECEIVED))
     assert end == ToolFinished(call_id="c1", outcome="completed", content=(cut,))
 
 
@@ -271,7 +271,7 @@ def test_an_image_of_a_tool_is_stored() -> None:
     content = [{"type": "content", "content": block}]
     talk.is_told("tool_call", **LS, status="completed", content=content)
     image = Image("image/png", hashlib.sha256(b"png").hexdigest())
-    assert talk.heard[-1] == ToolFinished(call_id="c1", outcome="completed", content=(image,))
+    assert talk.received[-1] == ToolFinished(call_id="c1", outcome="completed", content=(image,))
     assert talk.kept == [b"png"]
 
 
@@ -293,7 +293,7 @@ def test_a_tool_without_a_name_is_identified_by_its_input(
 ) -> None:
     talk = opened()
     talk.is_told("tool_call", toolCallId="c1", title="Look", status="in_progress", **call)
-    started = talk.heard[0]
+    started = talk.received[0]
     assert isinstance(started, ToolStarted)
     assert (started.tool, started.title) == (tool, title)
 
@@ -374,16 +374,16 @@ def test_a_request_that_the_agent_cancels_is_withdrawn_and_ended() -> None:
     talk.asks("id", LS)
     cancel = {"method": "$/cancel_request", "params": {"requestId": "id"}}
     withdrawn = RequestAnswered(request_id='"id"', answer=Answer("deny"), by="withdrawn")
-    assert talk.hears(cancel) == [withdrawn]
+    assert talk.receives(cancel) == [withdrawn]
     assert talk.sent[-1] == {
         "jsonrpc": "2.0",
         "id": "id",
         "result": {"outcome": {"outcome": "cancelled"}},
     }
-    assert talk.hears(cancel) == []
+    assert talk.receives(cancel) == []
     assert list(talk.wire.answer('"id"', Answer("allow"))) == []
     for odd in (None, {}, [1], 7, "other"):
-        assert talk.hears({"method": "$/cancel_request", "params": {"requestId": odd}}) == []
+        assert talk.receives({"method": "$/cancel_request", "params": {"requestId": odd}}) == []
 
 
 def test_an_option_named_allow_is_not_assumed_to_allow() -> None:
@@ -393,7 +393,7 @@ def test_an_option_named_allow_is_not_assumed_to_allow() -> None:
         {"optionId": "once", "kind": "allow_once", "name": "once"},
     ]
     params = {"sessionId": "s1", "toolCall": LS, "options": options}
-    talk.hears({"id": 1, "method": "session/request_permission", "params": params})
+    talk.receives({"id": 1, "method": "session/request_permission", "params": params})
     [said] = talk.wire.answer("1", Answer("allow"))
     assert said["result"]["outcome"]["optionId"] == "once"
 
@@ -433,10 +433,10 @@ def test_a_changed_input_denies_the_call_since_the_agent_cannot_be_given_it() ->
     talk.asks(1, LS)
     [said] = talk.wire.answer("1", Answer("allow", input={"command": "rm"}))
     assert said["result"]["outcome"]["optionId"] == "the-reject_once"
-    talk.heard.clear()
+    talk.received.clear()
     talk.says("well")
     notice = "Acme does not accept changed input: the call was denied"
-    assert talk.heard == [
+    assert talk.received == [
         Notice(level="warning", kind="settings", text=notice),
         ToolFinished(call_id="c1", outcome="denied"),
         MessageChunk(message_id="m1", text="well"),
@@ -513,11 +513,11 @@ class Curious(AcpDialect):
 
 def test_a_dialect_can_define_its_own_questions() -> None:
     talk = opened(dialect=Curious)
-    asked = talk.hears({"id": 3, "method": "acme/ask", "params": {"question": "Why?"}})
+    asked = talk.receives({"id": 3, "method": "acme/ask", "params": {"question": "Why?"}})
     assert asked == [QuestionAsked(request_id="3", questions=(Question("Why?"),))]
     [said] = talk.wire.answer("3", Answer("allow", answers={"Why?": "so"}))
     assert said["result"] == {"said": {"Why?": "so"}, "to": "allow"}
-    talk.hears({"id": 4, "method": "acme/ask", "params": {}})
+    talk.receives({"id": 4, "method": "acme/ask", "params": {}})
     assert [one for one in talk.wire.cancel() if one.get("id") == 4] == [
         {"jsonrpc": "2.0", "id": 4, "result": {"said": None, "to": "deny"}}
     ]
@@ -532,16 +532,16 @@ def test_a_dialect_can_define_its_own_questions() -> None:
 )
 def test_a_method_that_is_not_offered_is_refused(method: str, kept: bool) -> None:
     talk = opened()
-    heard = talk.hears({"id": "x", "method": method, "params": {"path": "/etc/passwd"}})
+    received = talk.receives({"id": "x", "method": method, "params": {"path": "/etc/passwd"}})
     error = {"code": -32601, "message": f"{method!r} is not supported"}
     assert talk.sent[-1] == {"jsonrpc": "2.0", "id": "x", "error": error}
-    assert [type(one) for one in heard] == ([Unrecognized] if kept else [])
+    assert [type(one) for one in received] == ([Unrecognized] if kept else [])
 
 
 def test_ignored_updates_of_a_row_emit_nothing() -> None:
     talk = opened(row=replace(ROW, ignores=("acme/odd",)))
-    assert talk.hears({"method": "acme/odd", "params": {}}) == []
-    assert talk.hears({"id": 1, "method": "acme/odd", "params": {}}) == []
+    assert talk.receives({"method": "acme/odd", "params": {}}) == []
+    assert talk.receives({"id": 1, "method": "acme/odd", "params": {}}) == []
     assert talk.sent[-1]["error"]["code"] == -32601
 
 
@@ -585,7 +585,7 @@ def test_a_stop_that_is_a_failure_fails_the_turn(reason: str, kind: str) -> None
 
 def test_an_answer_to_nothing_ends_no_turn() -> None:
     talk = opened()
-    [kept] = talk.hears({"id": 99, "result": END})
+    [kept] = talk.receives({"id": 99, "result": END})
     assert isinstance(kept, Unrecognized)
     assert talk.answers(END) == [DONE]
     [kept] = talk.answers(END)
@@ -616,8 +616,8 @@ def test_an_answer_to_nothing_ends_no_turn() -> None:
     ],
 )  # fmt: skip
 def test_tokens_are_counted_as_their_total_says(usage: Any, counted: tuple[int, ...]) -> None:
-    heard = opened().answers({**END, "usage": usage})
-    used = [(one.input_tokens, one.output_tokens, one.cached_tokens) for one in heard
+    received = opened().answers({**END, "usage": usage})
+    used = [(one.input_tokens, one.output_tokens, one.cached_tokens) for one in received
             if isinstance(one, UsageReported)]  # fmt: skip
     assert used == ([counted] if any(counted) else [])
 
@@ -799,10 +799,10 @@ def test_no_value_of_a_wrong_type_raises(update: str, odd: Any) -> None:
 def test_no_request_of_a_wrong_type_raises(odd: Any) -> None:
     talk = opened()
     for params in (odd, {"toolCall": odd, "options": odd}, {"options": [odd, {"kind": odd}]}):
-        talk.hears({"id": 1, "method": "session/request_permission", "params": params})
+        talk.receives({"id": 1, "method": "session/request_permission", "params": params})
         list(talk.wire.answer("1", Answer("allow")))
     talk.answers(END)
-    assert talk.heard[-1] == DONE
+    assert talk.received[-1] == DONE
 
 
 def test_a_flood_of_calls_ends_with_the_turn() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.agents.claude.claude_says import (
     assistant,
-    hear,
     message_start,
     prompted,
+    receive,
     result,
     says,
     text_delta,
@@ -20,7 +20,7 @@ from tillerman.core.failure import Failure
 
 
 def failure(*lines: dict[str, Any]) -> Failure | None:
-    ended = hear(prompted(), *lines)[-1]
+    ended = receive(prompted(), *lines)[-1]
     assert isinstance(ended, TurnEnded)
     assert (ended.reason == "failed") is (ended.failure is not None)
     return ended.failure
@@ -71,8 +71,8 @@ def test_a_result_that_is_an_error_is_classified(more: dict[str, Any], kind: str
 
 def test_an_error_is_not_emitted_as_an_agent_message() -> None:
     said = assistant(says("Not logged in"), error="authentication_failed")
-    heard = hear(prompted(), said, result("Not logged in", is_error=True))
-    assert heard[-1] == TurnEnded(
+    received = receive(prompted(), said, result("Not logged in", is_error=True))
+    assert received[-1] == TurnEnded(
         reason="failed",
         failure=Failure(
             kind="not_signed_in",
@@ -80,13 +80,13 @@ def test_an_error_is_not_emitted_as_an_agent_message() -> None:
             hint="run `claude auth login` or set ANTHROPIC_API_KEY",
         ),
     )
-    assert len(heard) == 2
+    assert len(received) == 2
 
 
 def test_an_error_of_an_earlier_turn_does_not_fail_the_next() -> None:
     claude = prompted()
-    hear(claude, assistant(says("x"), error="server_error"), result("x", is_error=True))
-    assert hear(claude, {"type": "result", "subtype": "success"})[-1] == TurnEnded(
+    receive(claude, assistant(says("x"), error="server_error"), result("x", is_error=True))
+    assert receive(claude, {"type": "result", "subtype": "success"})[-1] == TurnEnded(
         reason="completed"
     )
 

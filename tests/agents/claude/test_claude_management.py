@@ -73,7 +73,7 @@ elif "--input-format=stream-json" in words:
 """
 
 
-def errands(folder: Path) -> CommandRunner:
+def agent_commands(folder: Path) -> CommandRunner:
     environment = {"PATH": str(folder), "CLAUDE_CONFIG_DIR": str(folder / "config")}
     return CommandRunner(environment, agent="claude", cwd=folder, records=folder / "r", marker="m")
 
@@ -86,7 +86,7 @@ async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
     said = lines(RECORDINGS / "2.1.325" / "control_misc")
     answer = next(one["msg"] for one in said if one["dir"] == "in")
     (tmp_path / "claude.initialize").write_text(json.dumps(answer))
-    async with errands(tmp_path) as running:
+    async with agent_commands(tmp_path) as running:
         yield running
 
 
@@ -111,7 +111,7 @@ async def test_where_it_is_installed(
     command = "npm install -g @anthropic-ai/claude-code"
     path = str(tmp_path / "claude")
     assert await claude.installed(run) == Installed("claude", path, "2.1.325", command)
-    nowhere = errands(tmp_path / "nowhere")
+    nowhere = agent_commands(tmp_path / "nowhere")
     assert await claude.installed(nowhere) == Installed("claude", None, None, command)
 
 
@@ -119,7 +119,7 @@ async def test_an_action_that_needs_the_program_says_how_to_install_it(
     claude: ClaudeCode, tmp_path: Path
 ) -> None:
     with pytest.raises(AgentNotInstalled) as caught:
-        await claude.models(errands(tmp_path / "nowhere"))
+        await claude.models(agent_commands(tmp_path / "nowhere"))
     assert caught.value.hint == "npm install -g @anthropic-ai/claude-code"
 
 

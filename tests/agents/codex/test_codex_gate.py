@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.codex.codex_says import Talk, ask, tell
+from tests.agents.codex.codex_says import Talk, ask, report
 from tillerman.agents.codex.hook_requests import KEY, config, hash_of, is_trusted
 from tillerman.agents.codex.launch import opening
 from tillerman.core.events import (
@@ -128,9 +128,9 @@ def test_an_unreadable_call_is_refused(hooked: Talk) -> None:
 def test_allowing_returns_no_output_and_the_approval_is_given_once(hooked: Talk) -> None:
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     assert hooked.wire.rule("hook-1", Answer("allow")) == HookReply()
-    assert hooked.hear(approval(0)) == []
+    assert hooked.receive(approval(0)) == []
     assert hooked.sent[-1] == {"id": 0, "result": {"decision": "accept"}}
-    [again] = hooked.hear(approval(1))
+    [again] = hooked.receive(approval(1))
     assert isinstance(again, PermissionRequested)
 
 
@@ -147,7 +147,7 @@ def test_allowing_returns_no_output_and_the_approval_is_given_once(hooked: Talk)
 def test_extra_permissions_of_an_approval_are_requested(hooked: Talk, more: dict[str, Any]) -> None:
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     hooked.wire.rule("hook-1", Answer("allow"))
-    [asked] = hooked.hear(approval(0, **more))
+    [asked] = hooked.receive(approval(0, **more))
     assert isinstance(asked, PermissionRequested)
 
 
@@ -170,7 +170,7 @@ def test_a_denial_is_sent_to_the_model_and_reported_as_the_end_of_the_call(hooke
     said = json.loads(reply.stdout)["hookSpecificOutput"]
     assert (said["permissionDecision"], said["permissionDecisionReason"]) == ("deny", "not today")
     run = {"source": "sessionFlags", "status": "blocked", "eventName": "preToolUse"}
-    assert hooked.hear(tell("hook/completed", run=run)) == [
+    assert hooked.receive(report("hook/completed", run=run)) == [
         ToolStarted(
             call_id="c1", tool="Bash", name="Bash", title="Bash `make`", input={"command": "make"}
         ),
@@ -181,7 +181,7 @@ def test_a_denial_is_sent_to_the_model_and_reported_as_the_end_of_the_call(hooke
 def test_a_request_open_when_the_turn_is_cancelled_is_reported_as_cancelled(hooked: Talk) -> None:
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     hooked.wire.cancel()
-    told = hooked.hear(tell("thread/name/updated"))
+    told = hooked.receive(report("thread/name/updated"))
     assert [getattr(event, "outcome", None) for event in told] == [None, "cancelled"]
     assert hooked.wire.rule("hook-1", Answer("allow")) is None
 

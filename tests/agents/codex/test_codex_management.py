@@ -162,8 +162,8 @@ async def run(program: Path, tmp_path: Path) -> AsyncIterator[CommandRunner]:
         cwd=tmp_path,
         records=tmp_path / "records",
         marker="codex-management",
-    ) as errands:
-        yield errands
+    ) as agent_commands:
+        yield agent_commands
 
 
 def sent(program: Path) -> list[dict[str, Any]]:

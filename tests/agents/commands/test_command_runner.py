@@ -24,11 +24,11 @@ INFO = AgentInfo("acme", "Acme", binary="acme", install="pip install acme")
 
 @pytest.fixture
 async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
-    async with errands(tmp_path) as running:
+    async with agent_commands(tmp_path) as running:
         yield running
 
 
-def errands(folder: Path, **more: object) -> CommandRunner:
+def agent_commands(folder: Path, **more: object) -> CommandRunner:
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "ACME_KEY": "k"}
     marker = f"errands-{os.urandom(4).hex()}"
     return CommandRunner(
@@ -92,7 +92,7 @@ async def test_a_command_that_cannot_run_is_an_error_that_names_it(
 
 async def test_a_secret_value_is_on_no_command_line(tmp_path: Path) -> None:
     path = program(tmp_path, "print(open(sys.argv[1][7:]).read())")
-    async with errands(tmp_path, private=[("TOKEN", "s3cret")]) as run:
+    async with agent_commands(tmp_path, private=[("TOKEN", "s3cret")]) as run:
         with pytest.raises(SecretInArguments, match="the value of TOKEN"):
             await run([path, '{"env": {"TOKEN": "s3cret"}}'])
         ran = await run([path, SecretFile("--file=", b"s3cret")])

@@ -83,17 +83,17 @@ def test_nothing_recorded_is_unrecognized(talk: Path) -> None:
     ],
 )
 def test_its_tools_are_distinguished_by_their_input(talk: str, tools: list[str]) -> None:
-    assert [one.tool for one in _heard(talk, ToolStarted)] == tools
+    assert [one.tool for one in _received(talk, ToolStarted)] == tools
 
 
 def test_each_turn_counts_its_own_tokens() -> None:
-    told = _heard("two_turns", UsageReported)
+    told = _received("two_turns", UsageReported)
     used = [(one.input_tokens, one.output_tokens) for one in told if not one.call]
     assert used == [(200, 40), (300, 60)]
 
 
 def test_each_model_call_reports_its_context_and_its_agent() -> None:
-    told = [one for one in _heard("subagent", UsageReported) if one.call]
+    told = [one for one in _received("subagent", UsageReported) if one.call]
     assert [(one.context_used, one.call, one.parent) for one in told] == [
         (8988, "begun", None),
         (9022, "begun", None),
@@ -101,31 +101,31 @@ def test_each_model_call_reports_its_context_and_its_agent() -> None:
 
 
 def test_a_written_file_is_a_diff_and_not_reported_twice() -> None:
-    assert _heard("two_turns", ToolFinished)[0].content == (
+    assert _received("two_turns", ToolFinished)[0].content == (
         Diff("/proj/new.txt", new="one\ntwo\n"),
     )
-    assert _heard("two_turns", Notice) == []
+    assert _received("two_turns", Notice) == []
 
 
 def test_a_command_that_fails_is_failed_with_its_own_output() -> None:
-    [end] = _heard("failed_command", ToolFinished)
+    [end] = _received("failed_command", ToolFinished)
     assert (end.outcome, end.content) == ("failed", (Text("oops\n"),))
 
 
 def test_what_plan_mode_forbids_was_denied() -> None:
-    assert [one.outcome for one in _heard("plan", ToolFinished)] == ["denied"]
+    assert [one.outcome for one in _received("plan", ToolFinished)] == ["denied"]
 
 
 def test_a_tool_of_a_server_is_requested_by_its_servers_name() -> None:
-    [asked] = _heard("mcp", PermissionRequested)
+    [asked] = _received("mcp", PermissionRequested)
     assert (asked.tool, asked.title, asked.input) == ("MCP", "MCP `tiny.shout`", {"text": "hi"})
 
 
 def test_messages_of_a_subagent_are_inside_of_its_call() -> None:
     said: dict[str | None, str] = {}
-    for one in _heard("subagent", MessageChunk):
+    for one in _received("subagent", MessageChunk):
         said[one.parent] = said.get(one.parent, "") + one.text
-    [task] = _heard("subagent", ToolStarted)
+    [task] = _received("subagent", ToolStarted)
     assert said == {task.call_id: "Hello there.", None: "Sub done."}
 
 
@@ -140,33 +140,33 @@ def test_messages_of_a_subagent_are_inside_of_its_call() -> None:
 def test_an_error_sent_as_a_message_fails_the_turn(
     talk: str, kind: str, status: int | None
 ) -> None:
-    end = _heard(talk, TurnEnded)[0]
+    end = _received(talk, TurnEnded)[0]
     assert end.failure is not None
     assert (end.reason, end.failure.kind, end.failure.status) == ("failed", kind, status)
-    assert not any("Error:" in one.text for one in _heard(talk, MessageChunk))
+    assert not any("Error:" in one.text for one in _received(talk, MessageChunk))
 
 
 def test_the_turn_after_an_error_completes() -> None:
-    assert [one.reason for one in _heard("auth_error", TurnEnded)] == ["failed", "completed"]
+    assert [one.reason for one in _received("auth_error", TurnEnded)] == ["failed", "completed"]
 
 
 def test_an_absent_plan_is_not_reported() -> None:
-    assert _heard("todo", PlanChanged) == []
+    assert _received("todo", PlanChanged) == []
 
 
 def test_a_cancelled_running_command_is_reported_and_the_next_turn_completes() -> None:
-    assert [one.outcome for one in _heard("cancel_tool", ToolFinished)] == ["cancelled"]
-    assert [one.reason for one in _heard("cancel_tool", TurnEnded)] == ["cancelled", "completed"]
+    assert [one.outcome for one in _received("cancel_tool", ToolFinished)] == ["cancelled"]
+    assert [one.reason for one in _received("cancel_tool", TurnEnded)] == ["cancelled", "completed"]
 
 
 def test_text_of_the_model_that_looks_like_an_error_is_text() -> None:
     said = lines(ACP / "copilot" / "hello")
     first = next(one for one in said if "agent_message_chunk" in json.dumps(one))
     first["msg"]["params"]["update"]["content"]["text"] = "Error: is a word. "
-    heard = Player(_Agent(), said).play()
-    text = "".join(one.text for one in heard if isinstance(one, MessageChunk))
+    received = Player(_Agent(), said).play()
+    text = "".join(one.text for one in received if isinstance(one, MessageChunk))
     assert text.startswith("Error: is a word. ")
-    assert [one.reason for one in heard if isinstance(one, TurnEnded)] == ["completed"]
+    assert [one.reason for one in received if isinstance(one, TurnEnded)] == ["completed"]
 
 
 def test_the_title_of_a_session_is_not_its_system_prompt() -> None:
@@ -212,7 +212,7 @@ def test_it_conforms_with_its_recordings(tmp_path: Path) -> None:
     check_agent(_Agent(), tmp_path, cuts=2, streams=20, far_side=far_side)
 
 
-def _heard(talk: str, kind: type[E]) -> list[E]:
+def _received(talk: str, kind: type[E]) -> list[E]:
     return [one for one in play(RECORDINGS / "acp" / talk) if isinstance(one, kind)]
 
 
@@ -247,7 +247,7 @@ def _broken_off(said: list[dict[str, Any]], attempts: int) -> list[dict[str, Any
 def _words(one: dict[str, Any]) -> str:
     match one["msg"].get("params", {}).get("update"):
         case {"sessionUpdate": "agent_message_chunk", "content": {"text": str(said)}}:
-            return "" if said.startswith(ROW.asides) else said
+            return "" if said.startswith(ROW.notice_prefixes) else said
     return ""
 
 

@@ -45,7 +45,7 @@ def _talk() -> tuple[Talk, CopilotWire]:
     talk.prompt()
     talk.answers({"protocolVersion": 1, "agentCapabilities": {}})
     talk.answers({"sessionId": "s1"})
-    talk.heard.clear()
+    talk.received.clear()
     return talk, wire
 
 

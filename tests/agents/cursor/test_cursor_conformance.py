@@ -51,9 +51,9 @@ CALLS: dict[str, dict[str, Any]] = {
 async def test_the_declared_classes_are_enforced_by_the_gate(desk: Desk) -> None:
     """Every call is denied that is asked about."""
     (desk.project / "a").touch()
-    terms = replace(desk.terms("auto"), tools=NOBODY)
-    session = await desk.sessions.start(desk.agent, desk.spec(servers=LOUD), terms)
-    songs = []
+    run_settings = replace(desk.run_settings("auto"), tools=NOBODY)
+    session = await desk.sessions.start(desk.agent, desk.spec(servers=LOUD), run_settings)
+    results = []
     for tool, step in CALLS.items():
         log = await perform(session, step)
         begun, done = call(log, tool)
@@ -62,8 +62,8 @@ async def test_the_declared_classes_are_enforced_by_the_gate(desk: Desk) -> None
         kind = class_of(tool)
         assert kind
         ran = done.outcome == "completed"
-        songs.append(
+        results.append(
             ProbeResult(kind, tool, ran, "" if held else f"asked about {asked}, {done.outcome}")
         )
-    assert {song.name for song in songs if song.trouble} == {"LS", "WebFetch", "WebSearch"}
-    hold_gate("cursor", "stand-in", holds(songs))
+    assert {result.name for result in results if result.problem} == {"LS", "WebFetch", "WebSearch"}
+    hold_gate("cursor", "stand-in", holds(results))

@@ -39,7 +39,7 @@ from tillerman.sessions.session import Session
 from tillerman.testing.scenario import call, end, of, play, said, shown, until
 
 DONE = TurnEnded(reason="completed")
-PATIENCE = 30.0
+MAX_WAIT = 30.0
 SERVER = Path(__file__).parents[2] / "real" / "mcp_server.py"
 LOUD = {"loud": {"command": sys.executable, "args": [str(SERVER)]}}
 SHOUT = {
@@ -56,7 +56,7 @@ async def asked(session: Session, about: str) -> PermissionRequested:
 
 
 async def rest(session: Session) -> list[Entry]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.until_idle()]
 
 

@@ -111,8 +111,8 @@ async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
     environment = {"PATH": path, "HOME": str(tmp_path)}
     async with CommandRunner(
         environment, cwd=tmp_path, records=tmp_path / "records", marker="cursor"
-    ) as errands:
-        yield errands
+    ) as agent_commands:
+        yield agent_commands
 
 
 async def test_the_reported_version_and_account(run: CommandRunner, tmp_path: Path) -> None:

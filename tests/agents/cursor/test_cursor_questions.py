@@ -60,7 +60,7 @@ def gate() -> CursorHookRequests:
 def test_a_request_waits_for_its_call_on_the_stream(gate: CursorHookRequests) -> None:
     assert list(gate.asked("h1", "preToolUse", tool("c\n1", "MCP:list", state="open"))) == []
     assert gate.waits
-    (request,) = gate.hear([started("c/1", "MCP")])
+    (request,) = gate.receive([started("c/1", "MCP")])
     assert request == PermissionRequested(
         request_id="h1",
         tool="MCP",
@@ -74,7 +74,7 @@ def test_a_request_waits_for_its_call_on_the_stream(gate: CursorHookRequests) ->
 
 def test_the_wait_for_the_call_is_bounded(gate: CursorHookRequests) -> None:
     list(gate.asked("h1", "preToolUse", tool("c1", "Shell", command="ls")))
-    (request,) = gate.hurry()
+    (request,) = gate.release_held()
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.title) == ("Bash", "Bash `ls`")
 
@@ -82,7 +82,7 @@ def test_the_wait_for_the_call_is_bounded(gate: CursorHookRequests) -> None:
 def test_a_call_the_stream_names_otherwise_is_requested_as_the_hook_has_it(
     gate: CursorHookRequests,
 ) -> None:
-    list(gate.hear([started("c1", "Read")]))
+    list(gate.receive([started("c1", "Read")]))
     (request,) = gate.asked("h1", "preToolUse", tool("c1", "Shell", command="rm x"))
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.title) == ("Bash", "Bash `rm x`")
@@ -91,7 +91,7 @@ def test_a_call_the_stream_names_otherwise_is_requested_as_the_hook_has_it(
 def test_an_edit_is_one_question(gate: CursorHookRequests) -> None:
     first, second = payload("preToolUse_edit_step1"), payload("preToolUse_edit_step2")
     id = json.loads(first)["tool_use_id"].replace("\n", "/")
-    list(gate.hear([started(id, "Edit", path="/proj/a.txt")]))
+    list(gate.receive([started(id, "Edit", path="/proj/a.txt")]))
     assert list(replies(gate.asked("h1", "preToolUse", first))) == [("h1", "allow")]
     (request,) = gate.asked("h2", "preToolUse", second)
     assert isinstance(request, PermissionRequested)
@@ -99,7 +99,7 @@ def test_an_edit_is_one_question(gate: CursorHookRequests) -> None:
 
 
 def test_a_file_that_is_read_is_no_edit(gate: CursorHookRequests) -> None:
-    list(gate.hear([started("c1", "Read")]))
+    list(gate.receive([started("c1", "Read")]))
     (request,) = gate.asked("h1", "preToolUse", tool("c1", "Read", file_path="/etc/passwd"))
     assert isinstance(request, PermissionRequested)
 
@@ -119,7 +119,7 @@ SECOND = {
 def test_an_allowance_passes_the_next_event_once(gate: CursorHookRequests, name: str) -> None:
     input, event, same = SECOND[name]
     list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
-    list(gate.hurry())
+    list(gate.release_held())
     assert list(replies(gate.answer("h1", Answer("allow")))) == [("h1", "allow")]
     assert list(replies(gate.asked("h2", event, payload(event, **same)))) == [("h2", "allow")]
     (again,) = gate.asked("h3", event, payload(event, **same))
@@ -133,7 +133,7 @@ def test_a_denial_does_not_pass_the_next_event(
 ) -> None:
     input, event, same = SECOND[name]
     list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
-    list(gate.hurry())
+    list(gate.release_held())
     match how:
         case "denied":
             list(gate.answer("h1", Answer("deny")))
@@ -145,7 +145,7 @@ def test_a_denial_does_not_pass_the_next_event(
             assert list(gate.answer("h1", Answer("allow"))) == []
         case "finished":
             list(gate.answer("h1", Answer("allow")))
-            list(gate.hear([ToolFinished(call_id="c1", outcome="completed")]))
+            list(gate.receive([ToolFinished(call_id="c1", outcome="completed")]))
         case "another turn":
             list(gate.answer("h1", Answer("allow")))
             gate.begin(SPEC)
@@ -160,7 +160,7 @@ def test_of_a_changed_input_only_the_changed_one_passes(
     input, event, same = SECOND[name]
     changed = dict.fromkeys(input, "other")
     list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
-    list(gate.hurry())
+    list(gate.release_held())
     (ruling,) = gate.answer("h1", Answer("allow", input=changed))
     assert isinstance(ruling, HookDecision)
     assert json.loads(ruling.reply.stdout) == {"permission": "allow", "updated_input": changed}
@@ -193,7 +193,7 @@ def test_a_subagent_is_refused_where_its_calls_would_need_approval(
 ) -> None:
     said = gate.asked("h1", "subagentStart", payload("subagentStart"))
     assert list(replies(said)) == [("h1", "deny")]
-    list(gate.hear([started("c1", "Task")]))
+    list(gate.receive([started("c1", "Task")]))
     asked = gate.asked("h2", "preToolUse", tool("c1", "Task", description="x"))
     assert list(replies(asked)) == [("h2", "deny")]
 
@@ -221,7 +221,7 @@ def test_the_order_of_lines_and_hooks_changes_no_decision() -> None:
         said: list[Said] = []
         for move in order:
             if move.startswith("line"):
-                said += gate.hear([started(move[-1], "Edit", path=move[-1])])
+                said += gate.receive([started(move[-1], "Edit", path=move[-1])])
             else:
                 said += gate.asked(move, "preToolUse", moves[move] or b"")
         assert dict(replies(said)) == {"read a": "allow", "read b": "allow"}, order
@@ -233,6 +233,6 @@ def test_every_recorded_event_is_decided_or_becomes_a_request() -> None:
     for file in sorted(Path(HOOKS).glob("*.json")):
         gate = CursorHookRequests(with_options(SPEC, approve="auto"))
         event = json.loads(file.read_text())["request"]["hook_event_name"]
-        said = [*gate.asked("h1", event, payload(file.stem)), *gate.hurry()]
+        said = [*gate.asked("h1", event, payload(file.stem)), *gate.release_held()]
         requests = [one for one in events(said) if isinstance(one, PermissionRequested)]
         assert len(requests) + len(list(replies(said))) == 1, file.name

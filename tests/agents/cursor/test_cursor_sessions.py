@@ -206,7 +206,7 @@ async def test_a_conversation_unknown_to_cursor_is_not_restarted(desk: Desk) -> 
 
 async def test_a_conversation_started_over_acp_continues_over_acp_only(desk: Desk) -> None:
     await told(await desk.start(), "hello")
-    by_acp = await desk.sessions.start(load("cursor-acp"), desk.spec(), desk.terms("auto"))
+    by_acp = await desk.sessions.start(load("cursor-acp"), desk.spec(), desk.run_settings("auto"))
     entries = await told(by_acp, "Run echo hello, then create probe.txt.")
     assert end(entries) == DONE
     assert (desk.project / "probe.txt").read_text() == "probe"
@@ -493,8 +493,8 @@ async def test_the_command_line_says_what_to_do_when_nobody_is_signed_in(desk: D
 
 async def test_it_continues_the_same_conversation_until_a_check_succeeds(desk: Desk) -> None:
     check = "echo x >> ../n; test $(grep -c x ../n) = 3"
-    terms = replace(desk.terms("auto"), until=UntilSettings(check))
-    session = await desk.sessions.start(desk.agent, desk.spec(), terms)
+    run_settings = replace(desk.run_settings("auto"), until=UntilSettings(check))
+    session = await desk.sessions.start(desk.agent, desk.spec(), run_settings)
     entries = await told(session, "hello")
     assert [one.origin for one in of(entries, TurnStarted)] == ["prompt"] * 3
     assert of(entries, TurnEnded) == [DONE] * 3

@@ -25,8 +25,8 @@ def acp(**spec: Any) -> Launch:
     return agent.program(session_spec(cwd=Path("/proj"), **spec))
 
 
-def stream(text: str = "hello", **wishes: Any) -> Launch:
-    spec = session_spec(cwd=Path("/proj"), **wishes)
+def stream(text: str = "hello", **requested: Any) -> Launch:
+    spec = session_spec(cwd=Path("/proj"), **requested)
     return GeminiStreamWire(spec).launch(spec, Prompt(text))
 
 
@@ -91,7 +91,7 @@ async def test_a_key_applies_to_an_old_session_too(
     spec = session_spec(cwd=tmp_path, resume="s1", options=options)
     async with PlainHost.open(tmp_path, env={"HOME": str(tmp_path), **variables}) as host:
         conversation = await agent.open(spec, host)
-        assert [heard async for heard in conversation.batches()]
+        assert [received async for received in conversation.batches()]
         await conversation.close()
     google = "GOOGLE_GEMINI_BASE_URL=https://generativelanguage.googleapis.com"
     assert (google in (tmp_path / "seen").read_text().splitlines()) == told

@@ -45,12 +45,12 @@ def test_the_text_is_what_the_cli_wrote_and_nothing_else(recording: Path) -> Non
 
 @pytest.mark.parametrize("recording", recordings(), ids=lambda path: path.name)
 def test_a_turn_ends_once_with_one_usage_and_every_call_with_it(recording: Path) -> None:
-    heard = play(recording)
-    ends = [one for one in heard if isinstance(one, TurnEnded)]
-    usages = [one for one in heard if isinstance(one, UsageReported)]
+    received = play(recording)
+    ends = [one for one in received if isinstance(one, TurnEnded)]
+    usages = [one for one in received if isinstance(one, UsageReported)]
     assert len(ends) == len(usages) == (recording.name not in BROKEN_OFF)
-    begun = [one.call_id for one in heard if isinstance(one, ToolStarted)]
-    assert [one.call_id for one in heard if isinstance(one, ToolFinished)] == begun
+    begun = [one.call_id for one in received if isinstance(one, ToolStarted)]
+    assert [one.call_id for one in received if isinstance(one, ToolFinished)] == begun
 
 
 FAILURES = {

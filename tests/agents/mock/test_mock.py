@@ -329,7 +329,7 @@ async def test_messages_not_read_by_the_turn_start_the_next_one(
             MessageChunk(message_id="m2.1", text="later"),
             DONE,
         ]
-        raws = [heard.raw for heard in mock.heard]
+        raws = [received.raw for received in mock.received]
         assert b'{"type":"took_up"}' in raws
 
 

@@ -45,11 +45,11 @@ def test_a_recording_gives_the_events_of_its_golden_file(recording: Path) -> Non
 
 @pytest.mark.parametrize("recording", recordings("run"), ids=name)
 def test_nothing_recorded_is_unrecognized_and_every_turn_ends_once(recording: Path) -> None:
-    heard = play_run(recording)
-    assert [one for one in heard if isinstance(one, Unrecognized)] == []
-    assert sum(isinstance(one, AgentReady) for one in heard) == 1
-    assert sum(isinstance(one, UsageReported) for one in heard) == 1
-    assert [type(one) for one in heard if isinstance(one, TurnEnded)] == [TurnEnded]
+    received = play_run(recording)
+    assert [one for one in received if isinstance(one, Unrecognized)] == []
+    assert sum(isinstance(one, AgentReady) for one in received) == 1
+    assert sum(isinstance(one, UsageReported) for one in received) == 1
+    assert [type(one) for one in received if isinstance(one, TurnEnded)] == [TurnEnded]
 
 
 @pytest.mark.parametrize("recording", recordings("run"), ids=name)
@@ -113,8 +113,8 @@ def test_the_tools_of_the_sessions_own_servers_are_recognized() -> None:
     wire = OpencodeRunWire(spec)
     wire.launch(spec, Prompt("go"))
     said = recorded.splitlines()
-    heard = [one for line in said for one in wire.decode(line)]
-    [call] = [one for one in heard if isinstance(one, ToolStarted)]
+    received = [one for line in said for one in wire.decode(line)]
+    [call] = [one for one in received if isinstance(one, ToolStarted)]
     assert (call.tool, call.name, call.title) == (
         "MCP",
         f"{server}_echo_it",
@@ -127,9 +127,9 @@ def test_each_process_reports_its_session_and_counts_from_zero() -> None:
     for recording in ("resume-turn1", "resume-turn2"):
         wire.launch(SPEC, Prompt("go"))
         said = (RECORDINGS / "run" / recording / "wire.jsonl").read_bytes().splitlines()
-        heard = [one for line in said for one in wire.decode(line)]
-        assert AgentReady(native_id="ses_e2203c90effeZ5UuX3hS0FMcyc") in heard
-        assert [one.input_tokens for one in heard if isinstance(one, UsageReported)] == [60]
+        received = [one for line in said for one in wire.decode(line)]
+        assert AgentReady(native_id="ses_e2203c90effeZ5UuX3hS0FMcyc") in received
+        assert [one.input_tokens for one in received if isinstance(one, UsageReported)] == [60]
 
 
 def test_a_patch_of_several_files_names_them_all() -> None:
@@ -141,10 +141,10 @@ def test_a_patch_of_several_files_names_them_all() -> None:
         {"filePath": "/proj/new.py", "patch": "--- a\n+++ b\n@@ -0,0 +1 @@\n+a\n"},
         {"filePath": "/proj/old.py", "patch": "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n"},
     ]
-    heard = _tool(
+    received = _tool(
         "apply_patch", {"patchText": patch}, metadata={"diff": "x\n@@ -1 +1 @@\n", "files": files}
     )
-    started, finished = heard[1:3]
+    started, finished = received[1:3]
     assert isinstance(started, ToolStarted)
     assert isinstance(finished, ToolFinished)
     assert (started.tool, started.paths) == ("MultiEdit", ("new.py", "old.py", "gone.py"))
@@ -179,9 +179,9 @@ def _tool(tool: str, input: dict[str, object], **state: object) -> list[Said]:
     return list(wire.decode(json.dumps(line).encode()))
 
 
-def _texts(heard: list[Said]) -> list[str]:
+def _texts(received: list[Said]) -> list[str]:
     messages: dict[str, str] = {}
-    for one in heard:
+    for one in received:
         if isinstance(one, MessageChunk):
             messages[one.message_id] = messages.get(one.message_id, "") + one.text
     return list(messages.values())

@@ -146,10 +146,10 @@ def stream(*lines: dict[str, Any], version: str = "0.15.10") -> tuple[QwenStream
     wire = QwenStreamWire(session_spec(cwd=PROJ))
     list(wire.prompt(Prompt("go")))
     init = {"type": "system", "subtype": "init", "session_id": "s", "qwen_code_version": version}
-    heard: list[Event | WireReply] = []
+    received: list[Event | WireReply] = []
     for line in (init, *lines):
-        heard += wire.decode(json.dumps(line).encode())
-    return wire, heard[1:]
+        received += wire.decode(json.dumps(line).encode())
+    return wire, received[1:]
 
 
 def delta(text: str) -> dict[str, Any]:
@@ -161,20 +161,20 @@ def result(**more: Any) -> dict[str, Any]:
     return {"type": "result", "subtype": "success", "is_error": False, **more}
 
 
-def words(heard: list[Any]) -> str:
-    return "".join(one.text for one in heard if isinstance(one, MessageChunk))
+def words(received: list[Any]) -> str:
+    return "".join(one.text for one in received if isinstance(one, MessageChunk))
 
 
 def test_text_that_only_resembles_an_error_is_text() -> None:
-    _, heard = stream(delta("[API Error: "), delta("is what it says]"), result())
-    assert words(heard) == "[API Error: is what it says]"
-    assert heard[-1] == TurnEnded(reason="completed")
+    _, received = stream(delta("[API Error: "), delta("is what it says]"), result())
+    assert words(received) == "[API Error: is what it says]"
+    assert received[-1] == TurnEnded(reason="completed")
 
 
 def test_an_explicit_failure_flag_of_a_version_is_used() -> None:
-    _, heard = stream(delta("[API Error: 401 is text.]"), result(), version="0.24.4")
-    assert words(heard) == "[API Error: 401 is text.]"
-    assert heard[-1] == TurnEnded(reason="completed")
+    _, received = stream(delta("[API Error: 401 is text.]"), result(), version="0.24.4")
+    assert words(received) == "[API Error: 401 is text.]"
+    assert received[-1] == TurnEnded(reason="completed")
 
 
 def can_use(request_id: str = "r1") -> dict[str, Any]:
@@ -188,8 +188,8 @@ def can_use(request_id: str = "r1") -> dict[str, Any]:
 
 
 def test_an_allowed_call_with_changed_input_is_denied_with_the_change() -> None:
-    wire, heard = stream(can_use())
-    [asked] = heard
+    wire, received = stream(can_use())
+    [asked] = received
     assert isinstance(asked, PermissionRequested)
     [sent] = wire.answer("r1", Answer("allow", input={"command": "ls -l"}))
     assert sent["response"]["response"] == {
@@ -201,13 +201,13 @@ def test_an_allowed_call_with_changed_input_is_denied_with_the_change() -> None:
 def test_a_request_that_was_not_answered_in_time_is_withdrawn() -> None:
     block = {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "timeout"}
     call = {"type": "tool_use", "id": "c1", "name": "run_shell_command", "input": {}}
-    wire, heard = stream(
+    wire, received = stream(
         {"type": "assistant", "message": {"content": [call]}},
         can_use(),
         {"type": "user", "message": {"content": [block]}},
     )
     withdrawn = RequestAnswered(request_id="r1", answer=Answer("deny"), by="withdrawn")
-    assert withdrawn in heard
+    assert withdrawn in received
     assert wire.answer("r1", Answer("allow")) == []
 
 

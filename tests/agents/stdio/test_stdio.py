@@ -30,7 +30,7 @@ from tillerman.core.events import (
 from tillerman.core.failure import Failure
 from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch
-from tillerman.testing.recording_player import hear
+from tillerman.testing.recording_player import receive
 from tillerman.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
@@ -214,7 +214,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     async with listening(FEEDER, python(program, project), host) as agent:
         await agent.turn("go")
         await agent.over()
-        said = hear(FEEDER, DEMO[:offset], 65536)
+        said = receive(FEEDER, DEMO[:offset], 65536)
         end = [] if DONE in said else [crashed("signal 9")]
         assert agent.events[1:] == [*said, AgentExited(signal=9), *end]
 
@@ -233,7 +233,7 @@ with open("said", "rb") as file:
     async with listening(FEEDER, python(program, project), host) as agent:
         await agent.turn("go")
         await agent.over()
-        assert agent.events[1:-1] == hear(FEEDER, data, len(data))
+        assert agent.events[1:-1] == receive(FEEDER, data, len(data))
 
 
 # -- cancel and close ------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ print('{"ready": "n1"}'); print('{"end": "completed"}')
     await conversation.prompt(Prompt("one"))
     async with asyncio.timeout(10):
         async for batch in conversation.batches():
-            for event in [event for heard in batch for event in heard.events]:
+            for event in [event for received in batch for event in received.events]:
                 if isinstance(event, TurnEnded):
                     ends.append(event)
                     if len(ends) == 1:
@@ -562,9 +562,9 @@ print('{"end": "completed"}')
 """
     conversation = await LONG_LIVED.open(python(program, project), host)
     await conversation.prompt(Prompt("go"))
-    heard = conversation.batches()
-    await anext(heard)
-    first = await anext(heard)
+    received = conversation.batches()
+    await anext(received)
+    first = await anext(received)
     progress = project / "progress"
     seen = None
     for _ in range(50):  # until the child stands still for a while
@@ -588,7 +588,7 @@ print('{"end": "completed"}')
                         message_id="m", text=f"{expected:07d}" + "x" * 1000
                     )
                     expected += 1
-            batch = await anext(heard)
+            batch = await anext(received)
 
 
 async def test_a_missing_program_is_named_with_the_command_that_installs_it(

@@ -173,13 +173,13 @@ def test_a_script_of_awk_that_only_prints_is_read(script: str) -> None:
 @pytest.mark.parametrize(
     ("line", "run"),
     [
-        ("sudo /usr/bin/curl x", NestedCommand(("/usr/bin/curl", "x"), judged="whole")),
-        ("sudo git -C src push", NestedCommand(("git", "-C", "src", "push"), judged="whole")),
+        ("sudo /usr/bin/curl x", NestedCommand(("/usr/bin/curl", "x"), decided="whole")),
+        ("sudo git -C src push", NestedCommand(("git", "-C", "src", "push"), decided="whole")),
         (
             "sudo -u x A=1 tee y",
-            NestedCommand(("tee", "y"), judged="whole", environment=(("A", "1"),)),
+            NestedCommand(("tee", "y"), decided="whole", environment=(("A", "1"),)),
         ),
-        ("sudo -D /etc tee x", NestedCommand(("tee", "x"), judged="whole", directory="/etc")),
+        ("sudo -D /etc tee x", NestedCommand(("tee", "x"), decided="whole", directory="/etc")),
         ("env -C /etc tee x", NestedCommand(("tee", "x"), directory="/etc")),
         ("env -u + rm x", NestedCommand(("rm", "x"))),
         ("xargs --max-lines rm", NestedCommand(("rm", HOLE), stdin="none")),
@@ -188,19 +188,19 @@ def test_a_script_of_awk_that_only_prints_is_read(script: str) -> None:
         ("taskset 1 /bin/rm x", NestedCommand(("/bin/rm", "x"))),
         ("flock lock rm x", NestedCommand(("rm", "x"))),
         ("ssh -p 22 me@host 'cd /tmp && rm x'",
-         NestedCommand(script="cd /tmp && rm x", judged="whole", remote=True)),
-        ("ssh host -p 22 rm x", NestedCommand(script="rm x", judged="whole", remote=True)),
+         NestedCommand(script="cd /tmp && rm x", decided="whole", remote=True)),
+        ("ssh host -p 22 rm x", NestedCommand(script="rm x", decided="whole", remote=True)),
         ("docker run --rm -v .:/x alpine "
-            "rm -rf /x", NestedCommand(("rm", "-rf", "/x"), judged="whole", remote=True)),
-        ("kubectl exec -it pod -- rm x", NestedCommand(("rm", "x"), judged="whole", remote=True)),
-        ("su root -c 'rm x'", NestedCommand(script="rm x", judged="whole")),
-        ("script -c'rm x' out", NestedCommand(script="rm x", judged="whole")),
-        ("git -c alias.x='!rm y' x", NestedCommand(script="rm y", judged="whole")),
-        ("git bisect run rm x", NestedCommand(("rm", "x"), judged="whole")),
-        ("git rebase -x 'rm x' main", NestedCommand(script="rm x", judged="whole")),
-        ("git submodule foreach 'rm x'", NestedCommand(script="rm x", judged="whole")),
-        ("watch rm x", NestedCommand(script="rm x", judged="whole")),
-        ("npx -y rm x", NestedCommand(("rm", "x"), judged="whole")),
+            "rm -rf /x", NestedCommand(("rm", "-rf", "/x"), decided="whole", remote=True)),
+        ("kubectl exec -it pod -- rm x", NestedCommand(("rm", "x"), decided="whole", remote=True)),
+        ("su root -c 'rm x'", NestedCommand(script="rm x", decided="whole")),
+        ("script -c'rm x' out", NestedCommand(script="rm x", decided="whole")),
+        ("git -c alias.x='!rm y' x", NestedCommand(script="rm y", decided="whole")),
+        ("git bisect run rm x", NestedCommand(("rm", "x"), decided="whole")),
+        ("git rebase -x 'rm x' main", NestedCommand(script="rm x", decided="whole")),
+        ("git submodule foreach 'rm x'", NestedCommand(script="rm x", decided="whole")),
+        ("watch rm x", NestedCommand(script="rm x", decided="whole")),
+        ("npx -y rm x", NestedCommand(("rm", "x"), decided="whole")),
     ],
 )  # fmt: skip
 def test_commands_that_a_command_runs_are_reported(line: str, run: NestedCommand) -> None:
@@ -329,11 +329,11 @@ def test_no_arguments_make_the_table_fail() -> None:
         assert found.effect in ("none", "reads", "writes", "runs")
         if found.effect in ("none", "reads"):
             assert not found.doubts
-            assert all(run.judged == "both" for run in found.runs)  # each is judged by itself
+            assert all(run.decided == "both" for run in found.runs)  # each is judged by itself
             assert all(one.kind in ("read", "mention") for one in found.accesses)
         if found.effect == "writes":
             assert not found.doubts
-            assert all(run.judged == "both" for run in found.runs)
+            assert all(run.decided == "both" for run in found.runs)
 
 
 def test_more_files_than_are_looked_at_are_a_write_to_anywhere() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tillerman.core.events import PermissionRequested
 from tillerman.core.permission import DecisionContext, Policy
 from tillerman.hooks.dialects import load
-from tillerman.hooks.policy_only_answer import judged
+from tillerman.hooks.policy_only_answer import decide_hook
 
 HERE = DecisionContext(cwd=PurePath("/ws"))
 
@@ -63,7 +63,7 @@ def test_cursors_key_for_a_folder_counts() -> None:
         told = {"tool_name": tool, "tool_input": input, "workspace_roots": ["/ws"]}
         cursor = load("cursor")
         event = cursor.read("preToolUse", json.dumps(told).encode())
-        reply = judged(cursor, event, Policy.preset("ask"), HERE)
+        reply = decide_hook(cursor, event, Policy.preset("ask"), HERE)
         permission: str = json.loads(reply.stdout)["permission"]
         return permission
 

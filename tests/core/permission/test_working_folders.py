@@ -11,7 +11,7 @@ import pytest
 from tillerman.core.events import PermissionRequested
 from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.hooks.dialects import load
-from tillerman.hooks.policy_only_answer import judged
+from tillerman.hooks.policy_only_answer import decide_hook
 
 HERE = DecisionContext(cwd=PurePath("/ws"), home=PurePath("/home/me"))
 TESTS = Rule("tests", "allow", "tests", commands=("npm test", "cat *"))
@@ -65,7 +65,7 @@ def test_geminis_key_for_a_folder_is_not_taken_for_a_file_of_a_shell() -> None:
         told = {"cwd": "/ws", "tool_name": tool, "tool_input": input}
         gemini = load("gemini")
         event = gemini.read("BeforeTool", json.dumps(told).encode())
-        decision: str = json.loads(judged(gemini, event, POLICY, HERE).stdout)["decision"]
+        decision: str = json.loads(decide_hook(gemini, event, POLICY, HERE).stdout)["decision"]
         return decision
 
     assert said("run_shell_command", command="cat f > hosts", dir_path="/etc") == "deny"

@@ -57,7 +57,7 @@ def test_the_reply_of_a_sample_is_one_of_the_typed_ones(name: str) -> None:
     assert json.loads(msgspec.json.encode(typed)) == given
 
 
-def spoken(reply: HookReply) -> Any:
+def dialect_of(reply: HookReply) -> Any:
     assert (reply.exit, reply.stderr) == (0, b"")
     return json.loads(reply.stdout) if reply.stdout else {}
 
@@ -105,11 +105,11 @@ def spoken(reply: HookReply) -> Any:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_reply_reads_as_in_the_sample(name: str, reply: HookReply) -> None:
-    assert spoken(reply) == sample(name)["reply"]
+    assert dialect_of(reply) == sample(name)["reply"]
 
 
 def test_a_deny_is_sent_to_the_person_and_the_agent() -> None:
-    assert spoken(cursor.deny(told("preToolUse_deny"), "no force")) == {
+    assert dialect_of(cursor.deny(told("preToolUse_deny"), "no force")) == {
         "permission": "deny",
         "user_message": "no force",
         "agent_message": "no force",
@@ -122,7 +122,7 @@ def interactive(name: str) -> HookEvent:
 
 
 def test_it_asks_by_itself_about_commands_where_a_person_is_present() -> None:
-    assert spoken(cursor.ask(interactive("beforeShellExecution_ask"), "Open it?")) == {
+    assert dialect_of(cursor.ask(interactive("beforeShellExecution_ask"), "Open it?")) == {
         "permission": "ask",
         "user_message": "Open it?",
     }
@@ -132,12 +132,12 @@ def test_it_asks_by_itself_about_commands_where_a_person_is_present() -> None:
 
 @pytest.mark.parametrize("name", ["beforeShellExecution_ask", "preToolUse", "beforeMCPExecution"])
 def test_an_ask_is_a_deny_where_no_person_is_present(name: str) -> None:
-    assert spoken(cursor.ask(told(name), "why"))["permission"] == "deny"
+    assert dialect_of(cursor.ask(told(name), "why"))["permission"] == "deny"
 
 
 @pytest.mark.parametrize("name", ["preToolUse_read", "preToolUse_edit_step2", "beforeReadFile"])
 def test_an_ask_is_a_deny_where_the_event_cannot_ask(name: str) -> None:
-    assert spoken(cursor.ask(interactive(name), "why"))["permission"] == "deny"
+    assert dialect_of(cursor.ask(interactive(name), "why"))["permission"] == "deny"
 
 
 def test_a_request_is_reported_in_the_common_vocabulary() -> None:

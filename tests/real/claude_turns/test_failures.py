@@ -30,11 +30,11 @@ CUT = reply(Say("The sent", chunks=1), ConnectionCut())
 
 
 async def failure_of(
-    desk: StandingDesk, step: Fail | ModelMessage | Attempts, **wishes: object
+    desk: StandingDesk, step: Fail | ModelMessage | Attempts, **settings: object
 ) -> Failure:
     """How a turn fails, and that the session is usable after it."""
     desk.double.scenarios |= {"broken": [step], "next": [reply(Say("Still here."))]}
-    session = await desk.start(**wishes)
+    session = await desk.start(**settings)
     log = await run(session, "@@broken@@")
     [end] = ends(log)
     assert (end.reason, end.result) == ("failed", None)

@@ -197,11 +197,11 @@ def test_rounds_are_those_that_the_agent_reports_or_else_the_visible_ones(
     for limit in (count, count - 1):
         meter = UsageMeter(TurnLimits(turns=limit), lambda: pytest.fail("no price is asked for"))
         meter.begin_turn()
-        heard = [
+        received = [
             meter.use(event, None) if isinstance(event, UsageReported) else meter.count(event)
             for event in events
         ]
-        assert [why.kind for why in heard if why][:1] == ["turn_limit"] * (limit < count)
+        assert [why.kind for why in received if why][:1] == ["turn_limit"] * (limit < count)
 
 
 def test_rounds_of_the_next_agent_are_counted_its_own_way() -> None:

@@ -63,24 +63,27 @@ def test_a_chunk_of_another_message_is_searched_separately(
     events.insert(place, other)
     taken = intake.sanitize_batch(lines(*events))
     assert not isinstance(taken, ChunkBatch)
-    assert [event for heard in taken for event in heard.events] == events
+    assert [event for received in taken for event in received.events] == events
 
 
 def test_a_line_of_two_chunks_is_searched_too(intake: EventSanitizer) -> None:
     two = DecodedLine(b"{}", [chunk("one "), chunk("two ")])
     taken = intake.sanitize_batch([*lines(chunk("zero ")), two])
     assert not isinstance(taken, ChunkBatch)
-    assert [heard.events for heard in taken] == [[chunk("zero ")], [chunk("one "), chunk("two ")]]
+    assert [received.events for received in taken] == [
+        [chunk("zero ")],
+        [chunk("one "), chunk("two ")],
+    ]
 
 
 def test_a_secret_over_many_chunks_is_found(intake: EventSanitizer) -> None:
     pieces = [chunk(SECRET[at : at + 3]) for at in range(0, len(SECRET), 3)]
     taken = intake.sanitize_batch(lines(chunk("it is "), *pieces, chunk(" so")))
     assert not isinstance(taken, ChunkBatch)
-    heard = list(taken)
-    text = "".join(e.text for one in heard for e in one.events if isinstance(e, MessageChunk))
+    received = list(taken)
+    text = "".join(e.text for one in received for e in one.events if isinstance(e, MessageChunk))
     assert text == "it is [secret:KEY] so"
-    assert SECRET[-3:] not in b"".join(one.raw or b"" for one in heard[-3:-1]).decode()
+    assert SECRET[-3:] not in b"".join(one.raw or b"" for one in received[-3:-1]).decode()
 
 
 def test_a_secret_over_two_batches_is_found(intake: EventSanitizer) -> None:
@@ -88,8 +91,8 @@ def test_a_secret_over_two_batches_is_found(intake: EventSanitizer) -> None:
     events = [
         event
         for batch in (lines(chunk("it is "), chunk(first)), lines(chunk(second), chunk(" so")))
-        for heard in intake.sanitize(batch)
-        for event in heard.events
+        for received in intake.sanitize(batch)
+        for event in received.events
     ]
     assert "".join(e.text for e in events if isinstance(e, MessageChunk)) == "it is [secret:KEY] so"
 
@@ -100,7 +103,9 @@ def test_text_over_the_turns_cap_is_dropped_chunk_by_chunk(intake: EventSanitize
     def kept(size: int) -> int:
         intake.new_turn()
         batches = [lines(*[chunk("word " * 20)] * size) for _ in range(100 // size)]
-        events = [e for batch in batches for heard in intake.sanitize(batch) for e in heard.events]
+        events = [
+            e for batch in batches for received in intake.sanitize(batch) for e in received.events
+        ]
         intake.flush()
         return sum(isinstance(event, MessageChunk) for event in events)
 

@@ -60,8 +60,8 @@ def intake(tmp_path: Path) -> EventSanitizer:
 
 
 def kept(intake: EventSanitizer, events: list[Event]) -> list[Event]:
-    heard = [DecodedLine(encode(event), [event]) for event in events]
-    return [event for one in intake.sanitize(heard) for event in one.events]
+    received = [DecodedLine(encode(event), [event]) for event in events]
+    return [event for one in intake.sanitize(received) for event in one.events]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tillerman.sessions.remote.private_socket import PrivateSocketServer
 
 
-async def _hear(reader: object, writer: object) -> None:
+async def _receive(reader: object, writer: object) -> None:
     pass
 
 
@@ -32,7 +32,7 @@ async def test_folders_created_meanwhile_can_be_entered(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         for number in range(300):
-            reception = PrivateSocketServer(_hear)
+            reception = PrivateSocketServer(_receive)
             path = tmp_path / f"{number}.sock"
             await reception.open(path)
             modes.add(stat.S_IMODE(path.stat().st_mode) | 0o100)

@@ -13,18 +13,18 @@ from tillerman.core.errors import PromptRefused
 from tillerman.core.events import TurnStarted
 from tillerman.sessions.session import Session
 
-PATIENCE = 30.0
+MAX_WAIT = 30.0
 
 
-async def start(desk: Desk, command: str, **terms: Any) -> Session:
+async def start(desk: Desk, command: str, **run_settings: Any) -> Session:
     desk.project.mkdir(exist_ok=True)
     path = desk.folder / "script.json"
     path.write_text(json.dumps([[{"say": "Done."}]] * 4))
-    return await desk.start(str(path), vet=command, **terms)
+    return await desk.start(str(path), vet=command, **run_settings)
 
 
 async def begun(session: Session, prompt: str) -> list[str | None]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         entries = [entry async for entry in session.run(prompt)]
     return [entry.event.prompt for entry in entries if isinstance(entry.event, TurnStarted)]
 
@@ -57,6 +57,6 @@ async def test_a_prompt_that_would_be_queued_is_checked_before(desk: Desk) -> No
     await session.prompt("first")
     with pytest.raises(PromptRefused):
         await session.prompt("no", when_busy="queue")
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         await session.idle()
     assert await begun(session, "second") == ["second"]

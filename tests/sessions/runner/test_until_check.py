@@ -19,7 +19,7 @@ from tillerman.sessions.runner.user_command import TAIL
 from tillerman.sessions.session import Session
 
 SAY: list[dict[str, Any]] = [{"say": "Done."}]
-PATIENCE = 30.0
+MAX_WAIT = 30.0
 
 
 async def start(desk: Desk, until: UntilSettings, *turns: list[dict[str, Any]]) -> Session:
@@ -30,7 +30,7 @@ async def start(desk: Desk, until: UntilSettings, *turns: list[dict[str, Any]]) 
 
 
 async def played(session: Session, prompt: str) -> list[Entry]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.run(prompt)]
 
 
@@ -92,7 +92,7 @@ async def test_only_the_end_of_long_output_is_sent(desk: Desk) -> None:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MAX_WAIT
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -122,7 +122,7 @@ async def test_a_check_can_be_cancelled_and_leaves_nothing_behind(desk: Desk, ho
         assert prompts(entries) == ["other"]
     elif how == "cancel":
         await session.cancel()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(MAX_WAIT):
             await session.idle()
     else:
         await session.close()

@@ -120,7 +120,7 @@ for called in sys.argv[1:]:
 """
 
 
-def heard(listener: socket.socket) -> bool:
+def received(listener: socket.socket) -> bool:
     listener.setblocking(False)
     try:
         if listener.type == socket.SOCK_DGRAM:
@@ -169,9 +169,9 @@ def test_no_socket_outside_is_reached_though_it_is_at_basic(place: Place, isolat
     try:
         ran = place.script(isolation, CONNECT, *found)
         assert (ran.code, ran.err) == (0, "")
-        assert [called for called, listener in found.items() if heard(listener)] == []
+        assert [called for called, listener in found.items() if received(listener)] == []
         assert place.script("basic", CONNECT, *found).code == 0
-        assert [called for called, listener in found.items() if heard(listener)] == [*found]
+        assert [called for called, listener in found.items() if received(listener)] == [*found]
     finally:
         for listener in found.values():
             listener.close()

@@ -388,7 +388,7 @@ def test_doctor_reports_every_level_of_isolation_and_its_fix(bench: Bench) -> No
     found = [one for one in findings if one["about"] == "isolation"]
     assert [one["text"].partition(": ")[0] for one in found] == ["basic", "medium", "high"]
     assert found[0]["level"] == "ok"
-    assert all(one["level"] == "ok" or (one["level"] == "note" and one["mend"]) for one in found)
+    assert all(one["level"] == "ok" or (one["level"] == "note" and one["fix"]) for one in found)
 
 
 def test_doctor_continues_after_a_failure(bench: Bench) -> None:
@@ -437,7 +437,7 @@ def test_doctor_reports_how_an_agent_is_broken(bench: Bench, body: str) -> None:
     assert finding["level"] == "note"
     where = f"claude: broken, unknown version at {program}, "
     assert finding["text"].startswith(where + BROKEN[body])
-    assert finding["mend"].startswith(f"check the output of `{program} --version`; to reinstall it")
+    assert finding["fix"].startswith(f"check the output of `{program} --version`; to reinstall it")
 
 
 def test_doctor_is_not_delayed_by_agents_that_hang_or_never_stop_printing(bench: Bench) -> None:
@@ -459,7 +459,7 @@ def test_an_agent_that_the_user_chose_must_work(bench: Bench) -> None:
     finding = of_agent(done, "claude")
     assert (done.returncode, finding["level"]) == (1, "bad")
     assert finding["text"] == "claude: not installed"
-    assert finding["mend"] == "npm install -g @anthropic-ai/claude-code"
+    assert finding["fix"] == "npm install -g @anthropic-ai/claude-code"
     bench.run("config", "set", "agent", "claude,mock")  # which has another to fall back on
     assert bench.run("doctor").returncode == 0
 

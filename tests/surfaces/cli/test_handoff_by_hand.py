@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.surfaces.conftest import PATIENCE, Bench, Program
+from tests.surfaces.conftest import MAX_WAIT, Bench, Program
 
 ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats what it is told
 
@@ -123,7 +123,7 @@ def test_a_working_session_is_not_handed_over(two: Bench) -> None:
         done = two.run("handoff", "last", "-a", "echo", "go")
     finally:
         working.send_signal(signal.SIGINT)
-        working.wait(PATIENCE)
+        working.wait(MAX_WAIT)
 
     session = row(two)
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (
@@ -140,6 +140,6 @@ def test_a_working_session_is_not_handed_over(two: Bench) -> None:
 
 def wait_for(process: Program, words: bytes) -> None:
     assert process.stdout
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MAX_WAIT
     while words not in process.stdout.readline():
         assert time.monotonic() < deadline

@@ -177,7 +177,7 @@ async def test_the_twelve_statuses_have_label_color_and_an_action_that_is_confir
         for label in states(branch, git, gh):
             color, action, _ = ACTIONS[label]
             if label in PULLS and screen.bar.repository:
-                screen.bar.repository.stir()
+                screen.bar.repository.refresh()
             number = " (PR #42)" if label in PULLS else ""
             await screen.shows(f"work › {BRANCH} › {label}{number} [{action}]")
             shades = dict(zip(("tillerman-dark", "tillerman-light"), COLORS[color], strict=True))
@@ -284,13 +284,13 @@ def test_the_least_important_part_is_dropped_first() -> None:
 
 @pytest.mark.parametrize("branch", [BRANCH, "x", "分支/" + "很长的名字" * 9, "e\u0301" * 80])
 @pytest.mark.parametrize(
-    "news", [None, PullRequestUnavailable("no_gh", "gh is not there", hint="install it")]
+    "reason", [None, PullRequestUnavailable("no_gh", "gh is not there", hint="install it")]
 )
-def test_it_never_exceeds_its_width(branch: str, news: PullRequestUnavailable | None) -> None:
+def test_it_never_exceeds_its_width(branch: str, reason: PullRequestUnavailable | None) -> None:
     from rich.cells import cell_len
 
     for pull in (True, False):
-        seen = RepositorySnapshot(crumb("a-repository", branch, pull), doubt=news)
+        seen = RepositorySnapshot(crumb("a-repository", branch, pull), doubt=reason)
         for room in range(1, 160):
             assert cell_len(fitted(seen, room)) <= room
             assert all(part.cells <= room for part in stacked(seen, room))
@@ -414,7 +414,7 @@ async def test_at_most_one_call_of_gh_is_under_way(
         await screen.until(lambda: screen.bar.repository)
         for number in range(6):
             git("commit", "--quiet", "--allow-empty", "-m", f"{number}")
-            screen.bar.repository.stir()  # type: ignore[union-attr]
+            screen.bar.repository.refresh()  # type: ignore[union-attr]
             if number == 3:
                 await screen.pilot.press("f2")
             await screen.pilot.pause(0.15)

@@ -54,9 +54,9 @@ def test_commands_in_an_error_hint_have_a_slash() -> None:
 
 def test_a_notice_replaces_the_previous_one() -> None:
     outline = BlockList()
-    first = outline.tell(CommandBlock("first", ""))
-    outline.tell(CommandBlock("second", ""))
-    outline.tell(CommandBlock("changed", ""), instead=first)
+    first = outline.report(CommandBlock("first", ""))
+    outline.report(CommandBlock("second", ""))
+    outline.report(CommandBlock("changed", ""), instead=first)
     outline.refresh()
     titles = [
         piece.thing.title for piece in outline.pieces if isinstance(piece.thing, CommandBlock)
@@ -66,7 +66,7 @@ def test_a_notice_replaces_the_previous_one() -> None:
 
 def test_notices_stay_when_more_history_is_shown() -> None:
     outline, longer = BlockList(), BlockList()
-    told = outline.tell(CommandBlock("told", ""))
+    told = outline.report(CommandBlock("told", ""))
     longer.take_over(outline)
     assert longer.pieces == [told]
 

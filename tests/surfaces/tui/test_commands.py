@@ -124,7 +124,7 @@ async def clerk(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> A
     (home / "tillerman" / "config.toml").write_text(f"# mine\n{echo}")
     async with desk(home, project, monkeypatch, TURNS) as found:
         assert found.pane.channel
-        found.pane.channel.wishes["approve"] = "auto"
+        found.pane.channel.requested["approve"] = "auto"
         yield Clerk(found.app, found.pilot)
 
 

@@ -133,7 +133,7 @@ def test_a_withdrawn_message_is_gone() -> None:
 def test_a_notice_is_shown_where_it_was_reported() -> None:
     log, outline = Log(), BlockList()
     outline.add(log(begun(), TurnEnded(reason="completed")))
-    outline.tell(CommandBlock("Status", "well"))
+    outline.report(CommandBlock("Status", "well"))
     outline.add(log(begun("then")))
     assert shown(outline) == ["PromptBlock", "TurnEndBlock", "CommandBlock", "PromptBlock"]
 

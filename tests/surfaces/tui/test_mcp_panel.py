@@ -19,7 +19,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 async def _open(who: Desk, agent: str) -> McpPanel:
     assert who.pane.channel
-    who.pane.channel.wishes["agent"] = agent
+    who.pane.channel.requested["agent"] = agent
     await who.press("f4")
     await who.until(lambda: isinstance(who.app.screen, McpPanel))
     assert isinstance(who.app.screen, McpPanel)

@@ -88,7 +88,7 @@ class _Shown(App[None]):
         self.chosen: list[str | None] = []
 
     def on_mount(self) -> None:
-        themes.dress(self)
+        themes.apply_theme(self)
         self.push_screen(self.picker, self.chosen.append)
 
 
@@ -278,7 +278,7 @@ async def test_an_unsupported_mode_is_off_and_shows_why(
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
         assert who.pane.channel
-        who.pane.channel.wishes["agent"] = "replay"
+        who.pane.channel.requested["agent"] = "replay"
         await who.press("f5")
         await who.until(lambda: _on(who, ModePicker))
         await who.press("down", "enter")
@@ -358,7 +358,7 @@ async def test_an_unknown_agent_is_reported_in_place_of_its_modes(
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
         assert who.pane.channel
-        who.pane.channel.wishes["agent"] = "nobody"
+        who.pane.channel.requested["agent"] = "nobody"
         await who.press("f5")
         await who.sees("Error")
         await who.sees("nobody")

@@ -29,7 +29,7 @@ class Alone(App[None]):
             Completion("/model", "switch model"),
             Completion("/models", "the models"),
         ]
-        self.heard: list[PromptBox.Submitted] = []
+        self.received: list[PromptBox.Submitted] = []
 
     def compose(self) -> ComposeResult:
         yield from self.box.above
@@ -39,11 +39,11 @@ class Alone(App[None]):
         self.box.focus()
 
     def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
-        self.heard.append(message)
+        self.received.append(message)
 
     @property
     def texts(self) -> list[str]:
-        return [message.text for message in self.heard]
+        return [message.text for message in self.received]
 
 
 async def test_enter_sends_and_empties_the_box(tmp_path: Path) -> None:

@@ -154,8 +154,8 @@ async def test_a_plan_is_read_on_the_screen_and_stays_there(
     machine = Machine(tmp_path, monkeypatch)
     plan = "# The plan\n1. Use **Vec<u8>**\n2. Type <Tab>"
     turns = [[{"present": plan}, {"write": "a", "text": "x\n"}, {"say": "The end."}]]
-    wishes = {"approve": "ask", "mode": "plan"}
-    async with desk(machine.home, machine.project, monkeypatch, turns, **wishes) as who:
+    requested = {"approve": "ask", "mode": "plan"}
+    async with desk(machine.home, machine.project, monkeypatch, turns, **requested) as who:
         await who.write("go")
         await who.press("enter")
         await who.asked("2. Type <Tab>")

@@ -31,7 +31,7 @@ async def _have(who: Desk, *prompts: str) -> None:
         await who.rests(1)
         await who.press("ctrl+w")
         await who.until(lambda: who.pane.blank)
-    await who.until(lambda: not who.app._farewells)
+    await who.until(lambda: not who.app._closing_panes)
 
 
 async def _browse(who: Desk) -> SessionBrowser:

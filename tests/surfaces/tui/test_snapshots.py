@@ -379,7 +379,7 @@ async def test_the_breadcrumb(machine: Machine, monkeypatch: pytest.MonkeyPatch)
         await who.press("n")
         gh.shows("pr_ci_failing")
         assert bar.repository
-        bar.repository.stir()
+        bar.repository.refresh()
         await who.sees("CI FAILING")
         await who.press("f2")
         await who.until(lambda: isinstance(who.app.screen, Confirmation))

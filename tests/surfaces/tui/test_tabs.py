@@ -242,7 +242,7 @@ async def test_a_session_deleted_elsewhere_stays_on_the_screen(
         harness = await who.app.opened()
         row = harness.find("last")
         await who.press("ctrl+w")
-        await who.until(lambda: who.pane.blank and not who.app._farewells)
+        await who.until(lambda: who.pane.blank and not who.app._closing_panes)
         await who.app.open_pane(row)
         await who.sees("You said: hello")
         await harness.sessions.delete(row)

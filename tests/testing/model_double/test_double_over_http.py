@@ -181,9 +181,9 @@ async def test_concurrent_conversations_keep_to_their_lanes(double: ModelDouble)
             messages += [answers[-1], "go on"]
         return answers
 
-    heard = await asyncio.gather(*map(talk, range(8)))
+    received = await asyncio.gather(*map(talk, range(8)))
 
-    assert heard == [[f"{n}.{step}" for step in range(5)] for n in range(8)]
+    assert received == [[f"{n}.{step}" for step in range(5)] for n in range(8)]
 
 
 async def test_a_tag_may_name_the_step_to_begin_with(double: ModelDouble) -> None:

@@ -165,9 +165,9 @@ def test_an_image_is_recognized_by_its_bytes(
         assert image_kind(whole[:end]) is None or mime == "image/webp", end
     chance = random.Random(1)
     for _ in range(300):  # whatever is in it, it is an answer
-        spoiled = bytearray(whole)
-        spoiled[chance.randrange(len(spoiled))] = chance.randrange(256)
-        assert isinstance(image_kind(bytes(spoiled)), ImageKind | None)
+        corrupted = bytearray(whole)
+        corrupted[chance.randrange(len(corrupted))] = chance.randrange(256)
+        assert isinstance(image_kind(bytes(corrupted)), ImageKind | None)
 
 
 def test_an_image_that_is_incomplete_or_too_large_is_refused(files: Files, root: Path) -> None:

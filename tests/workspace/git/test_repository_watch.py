@@ -33,7 +33,7 @@ async def watch(repository: Path) -> AsyncIterator[FolderWatch]:
     made.close()
 
 
-async def heard(watch: FolderWatch, seconds: float = SOON) -> bool:
+async def received(watch: FolderWatch, seconds: float = SOON) -> bool:
     try:
         await asyncio.wait_for(watch.changed(), seconds)
     except TimeoutError:
@@ -43,7 +43,7 @@ async def heard(watch: FolderWatch, seconds: float = SOON) -> bool:
 
 async def test_changes_by_git_are_noticed(watch: FolderWatch, repository: Path, git: Git) -> None:
     (repository / "a.py").write_text("edited\n")
-    assert await heard(watch)
+    assert await received(watch)
     for words in (
         ("add", "a.py"),
         ("commit", "--quiet", "-m", "edit"),
@@ -57,7 +57,7 @@ async def test_changes_by_git_are_noticed(watch: FolderWatch, repository: Path, 
         ("switch", "--quiet", "--detach"),
     ):
         git(*words)
-        assert await heard(watch), words
+        assert await received(watch), words
 
 
 async def test_a_rebase_that_stops_is_noticed(
@@ -70,12 +70,12 @@ async def test_a_rebase_that_stops_is_noticed(
     (repository / "a.py").write_text("theirs\n")
     git("commit", "--quiet", "-am", "theirs")
     git("switch", "--quiet", "feature")
-    assert await heard(watch)
+    assert await received(watch)
     with pytest.raises(AssertionError):
         git("rebase", "main")
-    assert await heard(watch)
+    assert await received(watch)
     git("rebase", "--abort")
-    assert await heard(watch)
+    assert await received(watch)
 
 
 async def test_new_folders_are_watched_and_removed_ones_are_forgotten(
@@ -83,16 +83,16 @@ async def test_new_folders_are_watched_and_removed_ones_are_forgotten(
 ) -> None:
     before = watch.watches
     (repository / "new" / "deep").mkdir(parents=True)
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "new" / "deep" / "file").touch()
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "new").rename(repository / "other")
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "other" / "deep" / "file").write_text("x")
-    assert await heard(watch)
+    assert await received(watch)
     assert watch.watches == before + 2
     shutil.rmtree(repository / "other")
-    assert await heard(watch)
+    assert await received(watch)
     assert watch.watches == before
 
 
@@ -100,9 +100,9 @@ async def test_a_folder_that_was_moved_out_is_not_watched(
     watch: FolderWatch, repository: Path, tmp_path: Path
 ) -> None:
     (repository / "lib").rename(tmp_path / "lib")
-    assert await heard(watch)
+    assert await received(watch)
     (tmp_path / "lib" / "b.py").write_text("x")
-    assert not await heard(watch, 0.4)
+    assert not await received(watch, 0.4)
 
 
 async def test_changes_in_ignored_files_are_not_reported(
@@ -111,21 +111,21 @@ async def test_changes_in_ignored_files_are_not_reported(
     (repository / "build").mkdir()
     (repository / "build" / "out").write_text("x")
     (repository / "some.log").write_text("x")
-    assert not await heard(watch, 0.4)
+    assert not await received(watch, 0.4)
     (repository / ".gitignore").write_text("*.tmp\n")
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "build" / "out").write_text("y")
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "some.tmp").write_text("x")
-    assert not await heard(watch, 0.4)
+    assert not await received(watch, 0.4)
 
 
 async def test_reading_it_triggers_nothing(watch: FolderWatch, repository: Path, git: Git) -> None:
     (repository / "a.py").write_text("edited\n")
     git("add", "a.py")
-    assert await heard(watch)
+    assert await received(watch)
     await read_repository(repository)
-    assert not await heard(watch, 0.4)
+    assert not await received(watch, 0.4)
 
 
 async def test_a_burst_is_reported_once_and_an_endless_one_now_and_then(
@@ -134,9 +134,9 @@ async def test_a_burst_is_reported_once_and_an_endless_one_now_and_then(
     for number in range(300):
         (repository / f"{number}.py").touch()
     began = time.monotonic()
-    assert await heard(watch)
+    assert await received(watch)
     assert time.monotonic() - began < LONGEST
-    assert not await heard(watch, 2 * QUIET)
+    assert not await received(watch, 2 * QUIET)
 
     async def go_on() -> None:
         for number in range(1_000):
@@ -145,7 +145,7 @@ async def test_a_burst_is_reported_once_and_an_endless_one_now_and_then(
 
     writer = asyncio.create_task(go_on())
     began = time.monotonic()
-    assert await heard(watch, LONGEST + 2)
+    assert await received(watch, LONGEST + 2)
     assert time.monotonic() - began > LONGEST / 2
     writer.cancel()
 
@@ -158,9 +158,9 @@ async def test_an_overflow_of_the_event_queue_is_noticed(
         pytest.skip("this system keeps more than is worth making")
     for number in range(most + 100):
         (repository / ("a.py", "lib/b.py")[number % 2]).chmod(0o644)  # never twice the same
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "a.py").write_text("x")
-    assert await heard(watch)
+    assert await received(watch)
 
 
 async def test_of_a_worktree_its_own_head_and_the_shared_branches_count(
@@ -172,12 +172,12 @@ async def test_of_a_worktree_its_own_head_and_the_shared_branches_count(
     await watch.arm()
     try:
         git("commit", "--quiet", "--allow-empty", "-m", "there", cwd=beside)
-        assert await heard(watch)
+        assert await received(watch)
         git("switch", "--quiet", "--detach", cwd=beside)
-        assert await heard(watch)
+        assert await received(watch)
         (repository / "a.py").write_text("not ours\n")
         git("add", "a.py")
-        assert not await heard(watch, 0.4)
+        assert not await received(watch, 0.4)
     finally:
         watch.close()
 
@@ -187,21 +187,21 @@ async def test_a_repository_that_begins_and_ends_is_noticed(root: Path, git: Git
     await watch.arm()
     try:
         (root / "file").touch()
-        assert not await heard(watch, 0.4)
+        assert not await received(watch, 0.4)
         git("init", "--quiet")
-        assert await heard(watch)
+        assert await received(watch)
         (root / "file").write_text("x")
-        assert await heard(watch)
+        assert await received(watch)
         shutil.rmtree(root / ".git")
-        assert await heard(watch)
+        assert await received(watch)
         (root / "file").write_text("y")
-        assert not await heard(watch, 0.4)
+        assert not await received(watch, 0.4)
         shutil.rmtree(root)
-        assert not await heard(watch, 0.4) or watch.watches == 0
+        assert not await received(watch, 0.4) or watch.watches == 0
         root.mkdir()
-        await heard(watch, 0.3)
+        await received(watch, 0.3)
         git("init", "--quiet")
-        assert await heard(watch)
+        assert await received(watch)
     finally:
         watch.close()
 
@@ -216,9 +216,9 @@ async def test_no_more_is_watched_than_the_bound_and_what_is_near_the_top_comes_
     try:
         assert watch.watches == 40
         (repository / "d29" / "file").touch()
-        assert await heard(watch)
+        assert await received(watch)
         git("commit", "--quiet", "--allow-empty", "-m", "more")
-        assert await heard(watch)
+        assert await received(watch)
     finally:
         watch.close()
 
@@ -235,7 +235,7 @@ async def test_links_and_repositories_inside_are_not_entered(
     try:
         (tmp_path / "elsewhere" / "file").touch()
         (repository / "inner" / "src" / "file").touch()
-        assert not await heard(watch, 0.4)
+        assert not await received(watch, 0.4)
     finally:
         watch.close()
 

@@ -493,12 +493,12 @@ async def test_a_process_that_was_never_reported_is_ended(
     """Its server was killed before it was on record."""
     first = await open_processes(home, "mine", table, linger=20)
     told = await start(first, f"sleep {token}", "background")
-    untold = await start(first, f"sleep {token}", "background")
-    table.remove([untold.id]).result(10)
+    unreported = await start(first, f"sleep {token}", "background")
+    table.remove([unreported.id]).result(10)
     await first.release()
     second = await open_processes(home, "mine", table, linger=20)
     assert [one.id for one in second.list("running")] == [told.id]
-    assert (alive(told.pid), alive(untold.pid)) == (True, False)
+    assert (alive(told.pid), alive(unreported.pid)) == (True, False)
     await second.close()
 
 

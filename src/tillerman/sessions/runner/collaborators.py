@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 class Notified(Protocol):
     """What happens outside of any call of the runner: in other tasks, by timers, in the store."""
 
-    async def agent_said(self, batch: Sequence[DecodedLine]) -> None: ...
+    async def agent_output(self, batch: Sequence[DecodedLine]) -> None: ...
     async def agent_lost(self, end: TurnEnded) -> None: ...
     def agent_opened(self, agent: Agent, spec: SessionSpec) -> None: ...
     def timer_expired(self, name: str) -> None: ...
@@ -114,20 +114,20 @@ def build(
     fallback: FallbackPolicy,
     enforcement: SessionEnforcement | None,
 ) -> Collaborators:
-    terms, cwd = order.terms, order.spec.cwd
+    run_settings, cwd = order.run_settings, order.spec.cwd
     connection = AgentConnection(
         order,
         native_id,
         host,
-        heard=runner.agent_said,
+        received=runner.agent_output,
         lost=runner.agent_lost,
         opened=runner.agent_opened,
     )
     turns = TurnNumbers(log.last_turn)
     writer = EventWriter(log.appender, log.sanitizer, log.indexer, turns, log.history)
     log.appender.on_failure = runner.store_failed
-    models = cache(partial(_models, terms))
-    meter = UsageMeter(terms.limits, models)
+    models = cache(partial(_models, run_settings))
+    meter = UsageMeter(run_settings.limits, models)
     settings = LiveSettings(permissions.context, connection, writer, models)
     timers = Timers(runner.timer_expired)
     snapshot = TurnSnapshot(cwd)
@@ -135,9 +135,9 @@ def build(
     bypass = BypassDetector()
     requests = partial(
         OpenRequests,
-        permissions.policy(terms.approve),
+        permissions.policy(run_settings.approve),
         timers,
-        terms.limits.request,
+        run_settings.limits.request,
         recall=permissions.recall,
         remembered=permissions.remembered,
         rules_changed=permissions.rules_changed,
@@ -150,7 +150,7 @@ def build(
         log=writer,
         meter=meter,
         timers=timers,
-        limits=LimitEnforcer(terms.limits, meter, timers),
+        limits=LimitEnforcer(run_settings.limits, meter, timers),
         bypass=bypass,
         broker=RequestBroker(
             requests,
@@ -165,16 +165,18 @@ def build(
         fallback=fallback,
         retries=RetryWatch(fallback),
         snapshot=snapshot,
-        handover=Handover(connection, fallback, snapshot, meter, writer, terms.notices),
+        handover=Handover(connection, fallback, snapshot, meter, writer, run_settings.notices),
         tasks=tasks,
-        prompt_check=PromptCheck(terms.vet, cwd, connection),
-        until=UntilCheck(terms.until, cwd, connection),
-        answer=AnswerCheck(terms.answer, writer.last_message) if terms.answer else None,
+        prompt_check=PromptCheck(run_settings.vet, cwd, connection),
+        until=UntilCheck(run_settings.until, cwd, connection),
+        answer=AnswerCheck(run_settings.answer, writer.last_message)
+        if run_settings.answer
+        else None,
         enforcement=enforcement,
     )
 
 
-def _models(terms: RunSettings) -> Models:
+def _models(run_settings: RunSettings) -> Models:
     from tillerman.config.model_table import load_models  # lazy: few report tokens without cost
 
-    return load_models(terms.models)
+    return load_models(run_settings.models)
