@@ -29,7 +29,7 @@ async def ours() -> float:
     """From the pipe of a supervised process to events."""
     command = (sys.executable, str(HERE / "acp_flood.py"), str(COUNT))
     agent = AcpAgent(AcpAgentRow(name="flood", command=command))
-    heard = 0
+    received = 0
     with tempfile.TemporaryDirectory() as folder:
         async with PlainHost.open(Path(folder)) as host:
             spec = session_spec(cwd=Path(folder), approve="auto")  # it has nothing to ask
@@ -38,14 +38,14 @@ async def ours() -> float:
                 for event in (event for one in batch for event in one.events):
                     match event:
                         case MessageChunk():
-                            heard += 1
+                            received += 1
                         case AgentReady():
                             begin = time.process_time()
                             await conversation.prompt(Prompt("go"))
                         case TurnEnded():
                             took = time.process_time() - begin
                             await conversation.close()
-    assert heard == COUNT, heard
+    assert received == COUNT, received
     return COUNT / took
 
 

@@ -12,10 +12,10 @@ FLOOD = str(Path(__file__).with_name("acp_flood.py"))
 
 
 class Counting(Client):  # type: ignore[misc]
-    heard = 0
+    received = 0
 
     async def session_update(self, session_id: str, update: Any, **more: Any) -> None:
-        self.heard += 1
+        self.received += 1
 
 
 async def main(count: int) -> None:
@@ -25,7 +25,7 @@ async def main(count: int) -> None:
         session = await agent.new_session(cwd="/", mcp_servers=[])
         begin = time.process_time()
         await agent.prompt(session_id=session.session_id, prompt=[text_block("go")])
-        while client.heard < count:  # noqa: ASYNC110 - each is a separate task, some are late
+        while client.received < count:  # noqa: ASYNC110 - each is a separate task, some are late
             await asyncio.sleep(0)
         print(count / (time.process_time() - begin))
 

@@ -116,12 +116,12 @@ def main(agents: Sequence[str] = ()) -> None:
         for agent in agents or AGENTS:
             with tempfile.TemporaryDirectory() as name:
                 try:
-                    tell(agent, *asyncio.run(measure(agent, Path(name))))
+                    report(agent, *asyncio.run(measure(agent, Path(name))))
                 except CliError as missing:
                     print(f"{agent:<10}{missing}")
 
 
-def tell(agent: str, bare: list[Took], ours: list[Took]) -> None:
+def report(agent: str, bare: list[Took], ours: list[Took]) -> None:
     words = _told([took.words for took in bare], [took.words for took in ours])
     turn = _told([took.turn for took in bare], [took.turn for took in ours])
     left = median(took.left for took in ours) * 1000

@@ -109,16 +109,16 @@ async def measure(folder: Path) -> dict[bool, Figures]:
 
     async def both(rounds: int, one: Callable[[bool], Awaitable[None]]) -> None:
         for _ in range(rounds):
-            for judged in (False, True):
-                await one(judged)
+            for decided in (False, True):
+                await one(decided)
 
     async with AsyncExitStack() as stack:
         wardens = {}
-        for judged in (False, True):
-            warden = await WardenClient.start(records=folder / "records", marker=f"bench-{judged}")
+        for decided in (False, True):
+            warden = await WardenClient.start(records=folder / "records", marker=f"bench-{decided}")
             stack.push_async_callback(warden.close)
-            wardens[judged] = warden
-            await output(warden, ["/bin/sh", "-c", "sleep 0.3"], kinds[judged])
+            wardens[decided] = warden
+            await output(warden, ["/bin/sh", "-c", "sleep 0.3"], kinds[decided])
         await both(ROUNDS, lambda on: execs(wardens[on], folder, kinds[on], figures[on]))
         await both(ROUNDS * 3, lambda on: start(folder, kinds[on], figures[on]))
         await both(ROUNDS * 5, lambda on: command(wardens[on], folder, kinds[on], figures[on]))
@@ -133,12 +133,12 @@ def main() -> None:
         print(f"in turn, with and without, {where}", flush=True)
         figures = asyncio.run(measure(Path(name)))
     for name, without in figures[False].items():
-        judged = figures[True][name]
-        cost = median(judged) - median(without)
-        late = quantiles(judged, n=20)[-1]
+        decided = figures[True][name]
+        cost = median(decided) - median(without)
+        late = quantiles(decided, n=20)[-1]
         goal = f"   (goal {GOALS[name]:g})" if name in GOALS else ""
         print(
-            f"{name:<22}p50 {median(without):7.2f} -> {median(judged):7.2f} ms"
+            f"{name:<22}p50 {median(without):7.2f} -> {median(decided):7.2f} ms"
             f"   {cost:+6.2f}   p95 {late:7.2f} ms{goal}"
         )
 

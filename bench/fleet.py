@@ -100,9 +100,9 @@ async def through_sessions(fleet: Fleet, folder: Path) -> tuple[Cost, list[int]]
     paths = find_paths({"TILLERMAN_HOME": str(home)})
     database = Database.open(paths.store)
     sessions = Sessions(paths, database)
-    terms = RunSettings(approve="none", environment={"PATH": os.defpath, "HOME": str(home)})
+    run_settings = RunSettings(approve="none", environment={"PATH": os.defpath, "HOME": str(home)})
     spec = session_spec(cwd=project)
-    running = [await sessions.start(agent, spec, terms) for _ in range(fleet.agents)]
+    running = [await sessions.start(agent, spec, run_settings) for _ in range(fleet.agents)]
     for session in running:
         await session.prompt("go")
         await _until_settled(session)
@@ -150,13 +150,13 @@ async def bare(fleet: Fleet, folder: Path) -> Cost:
         subprocess.Popen(gate.command, stdin=pipe, stdout=pipe)  # noqa: ASYNC220
         for _ in range(fleet.agents)
     ]
-    heard, over = 0, loop.create_future()
+    received, over = 0, loop.create_future()
 
     def readable(number: int) -> None:
-        nonlocal heard
+        nonlocal received
         for line in os.read(number, 1 << 18).splitlines():
-            heard += msgspec.json.decode(line)["type"] == "text"
-        if heard == fleet.events and not over.done():
+            received += msgspec.json.decode(line)["type"] == "text"
+        if received == fleet.events and not over.done():
             over.set_result(None)
 
     for child in children:

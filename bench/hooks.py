@@ -103,7 +103,7 @@ def round_trips(commands: Mapping[str, Sequence[str]], folder: Path) -> dict[str
     return times
 
 
-def tell(times: Mapping[str, list[float]]) -> None:
+def report(times: Mapping[str, list[float]]) -> None:
     goals = {"compiled": "   (goal 3)", "python": "   (goal 15)"}
     bare = median(times["true"])
     for name, each in times.items():
@@ -135,7 +135,7 @@ def main(idle: float = IDLE) -> None:
         folder = Path(name)
         with first_in_line() as where, served(folder):
             print(f"medians of {ROUNDS}, in turn, {where}", flush=True)
-            tell(round_trips(commands(folder), folder))
+            report(round_trips(commands(folder), folder))
         if shutil.which("strace") is None:
             print("idle server: strace is not installed")
             return

@@ -72,20 +72,20 @@ async def flood(kind: str, megabytes: int, folder: Path) -> Measured:
     """A flooding turn of the mock; the consumer inspects each event and discards it."""
     async with PlainHost.open(folder, line_cap=LINE_CAP) as host:
         conversation = await agent.open(session_spec(cwd=folder), host)
-        heard = conversation.batches()
-        await anext(heard)
+        received = conversation.batches()
+        await anext(received)
         gc.collect()
         idle, start, events = rss_mb(), time.monotonic(), 0
         with Peak() as peak:
             await conversation.prompt(Prompt(json.dumps([{"flood": megabytes, "of": kind}])))
             end: Event | None = None
             while end is None:
-                for one in await anext(heard):
+                for one in await anext(received):
                     events += len(one.events)
                     end = next((e for e in one.events if isinstance(e, TurnEnded)), end)
         seconds = time.monotonic() - start
         await conversation.close()
-        async for _ in heard:
+        async for _ in received:
             pass
         return Measured(kind, megabytes, seconds, idle, peak.value, events, end)
 

@@ -32,7 +32,7 @@ EVENT = MessageChunk(message_id="msg_0123456789abcdef", text="a chunk of some ei
 LINE = b'{"type":"stream_event","event":{"delta":{"type":"text_delta","text":"a chunk of it"}}}'
 
 
-def heard(session: str, first: int, count: int) -> list[tuple[bytes, list[Entry]]]:
+def received(session: str, first: int, count: int) -> list[tuple[bytes, list[Entry]]]:
     return [
         (LINE, [Entry(session=session, seq=seq, turn=1, at=AT, event=EVENT)])
         for seq in range(first, first + count)
@@ -46,7 +46,7 @@ def create(catalog: Catalog, name: str) -> None:
 def append(log: EventLog, session: str, events: int, batch: int, in_flight: int) -> None:
     waiting: list[Future[None]] = []
     for first in range(1, events + 1, batch):
-        waiting.append(log.append(heard(session, first, min(batch, events + 1 - first))))
+        waiting.append(log.append(received(session, first, min(batch, events + 1 - first))))
         if len(waiting) >= in_flight:
             waiting.pop(0).result()
     for future in waiting:

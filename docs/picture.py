@@ -28,7 +28,7 @@ LARGE, SMALL = (100, 36), (96, 18)
 DOCS = Path(__file__).parent
 RECORDED = DOCS.parent / "tests" / "recordings" / "github"
 ELSEWHERE = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # fonts that would be fetched
-PATIENCE = 20.0
+MAX_WAIT = 20.0
 
 OLD = """\
 import json
@@ -94,7 +94,7 @@ class Sitting:
         await self.until(lambda: self.app.pane.transcript.turns)
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + MAX_WAIT
         while not holds():
             if time.monotonic() > end:
                 raise SystemExit(f"the picture never came about:\n{self.seen()}")
@@ -135,8 +135,8 @@ async def sitting(
         from tillerman.surfaces.tui.app import TillermanApp
 
         script = {"script": f"{name}/script.json"}
-        wishes = {"agent": "mock", "approve": "edits", "options": script}
-        app = TillermanApp(project, wishes=wishes)
+        requested = {"agent": "mock", "approve": "edits", "options": script}
+        app = TillermanApp(project, requested=requested)
         async with app.run_test(size=size) as pilot:
             await app.opened()
             yield Sitting(folder, app, pilot)

@@ -25,7 +25,7 @@ def test_a_test_module_may_be_long(tmp_path: Path) -> None:
     assert list(problems(module)) == []
 
 
-def test_a_long_function_needs_a_reason_above_it(tmp_path: Path) -> None:
+def test_a_function_that_is_too_long_needs_a_reason_above_it(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     module.write_text("import os\n\n\n" + function(LONGEST_FUNCTION))
     assert list(problems(module)) == []

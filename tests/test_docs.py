@@ -58,7 +58,7 @@ def test_a_command_of_an_example_is_one(words: list[str]) -> None:
     assert parse(build(), words).command
 
 
-def test_the_public_names_are_those_in_all() -> None:
+def test_the_public_names_equal_all() -> None:
     import tillerman
 
     assert sorted(tillerman.__all__) == sorted(tillerman._HOMES)

@@ -21,7 +21,7 @@ def test_the_xdg_folders_are_used(tmp_path: Path) -> None:
     )
 
 
-def test_tillerman_home_takes_all_into_one_folder(tmp_path: Path) -> None:
+def test_tillerman_home_puts_all_into_one_folder(tmp_path: Path) -> None:
     given = {
         "TILLERMAN_HOME": str(tmp_path / "b"),
         "XDG_STATE_HOME": "/elsewhere",
@@ -40,12 +40,12 @@ def test_a_runtime_folder_that_others_can_enter_is_not_used(tmp_path: Path, runt
     assert paths.sockets == paths.state / "sockets"
 
 
-def test_a_relative_xdg_folder_does_not_count(tmp_path: Path) -> None:
+def test_a_relative_xdg_folder_is_ignored(tmp_path: Path) -> None:
     paths = find_paths({"HOME": str(tmp_path), "XDG_STATE_HOME": "here"})
     assert paths.state == tmp_path / ".local/state/tillerman"
 
 
-def test_folders_are_for_the_user_alone(tmp_path: Path) -> None:
+def test_folders_are_private_to_the_user(tmp_path: Path) -> None:
     open_to_all = tmp_path / "open"
     open_to_all.mkdir(mode=0o777)
     for folder in (private_folder(tmp_path / "new/deep"), private_folder(open_to_all)):

@@ -24,14 +24,14 @@ def main(words: list[str] | None = None) -> int:
                 sys.stderr.write(f"error: the output could not be written: {error.strerror}\n")
             return 1
         return 0
-    from tillerman.surfaces.cli.views.std_streams import mend_streams
+    from tillerman.surfaces.cli.views.std_streams import replace_closed_streams
 
-    mend_streams()
+    replace_closed_streams()
     head = None
     if words[:1] == ["run"] and not {"-h", "--help"} & set(words):
-        from tillerman.surfaces.cli.preconditions import met
+        from tillerman.surfaces.cli.preconditions import satisfied
 
-        if met(words):
+        if satisfied(words):
             from tillerman.sessions.prestart import head_start
 
             head = head_start()

@@ -16,21 +16,21 @@ from tillerman.core.events import (
     TurnEnded,
 )
 
-PATIENCE = 10.0
+MAX_WAIT = 10.0
 
 
 class Listener:
     def __init__(self, conversation: Conversation, answer: Answer | None) -> None:
         self.conversation = conversation
-        self.heard: list[DecodedLine] = []
+        self.received: list[DecodedLine] = []
         self.ended = asyncio.Event()
         self._answer = answer
-        self._news = asyncio.Condition()
+        self._updates = asyncio.Condition()
         self._task = asyncio.create_task(self._listen())
 
     @property
     def events(self) -> list[Event]:
-        return [event for heard in self.heard for event in heard.events]
+        return [event for received in self.received for event in received.events]
 
     @property
     def text(self) -> str:
@@ -39,21 +39,21 @@ class Listener:
     def of(self, kind: type) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    async def until(self, condition: Callable[[], object], within: float = PATIENCE) -> None:
-        async with asyncio.timeout(within), self._news:
-            await self._news.wait_for(lambda: condition() or self._task.done())
+    async def until(self, condition: Callable[[], object], within: float = MAX_WAIT) -> None:
+        async with asyncio.timeout(within), self._updates:
+            await self._updates.wait_for(lambda: condition() or self._task.done())
         if self._task.done():
             self._task.result()
         assert condition(), self.events
 
-    async def turn(self, text: str, *, within: float = PATIENCE) -> list[Event]:
+    async def turn(self, text: str, *, within: float = MAX_WAIT) -> list[Event]:
         """Prompts, and returns the events until the turn's end."""
         before, ends = len(self.events), len(self.of(TurnEnded))
         await self.conversation.prompt(Prompt(text))
         await self.until(lambda: len(self.of(TurnEnded)) > ends, within)
         return self.events[before:]
 
-    async def over(self, within: float = PATIENCE) -> None:
+    async def over(self, within: float = MAX_WAIT) -> None:
         """Until the conversation has nothing more to say."""
         async with asyncio.timeout(within):
             await asyncio.shield(self._task)
@@ -61,17 +61,17 @@ class Listener:
     async def _listen(self) -> None:
         try:
             async for batch in self.conversation.batches():
-                self.heard += batch
-                await self._tell()
-                for event in [event for heard in batch for event in heard.events]:
+                self.received += batch
+                await self._report()
+                for event in [event for received in batch for event in received.events]:
                     if self._answer and isinstance(event, PermissionRequested | QuestionAsked):
                         await self.conversation.answer(event.request_id, self._answer)
         finally:
-            await self._tell()
+            await self._report()
 
-    async def _tell(self) -> None:
-        async with self._news:
-            self._news.notify_all()
+    async def _report(self) -> None:
+        async with self._updates:
+            self._updates.notify_all()
 
 
 @asynccontextmanager

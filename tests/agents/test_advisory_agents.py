@@ -119,7 +119,9 @@ async def test_a_plug_in_that_declares_nothing_never_acts(tmp_path: Path, approv
 
 
 @pytest.mark.usefixtures("plugins")
-async def test_a_plug_in_that_declares_nothing_does_not_go_on_for_another(tmp_path: Path) -> None:
+async def test_a_plug_in_that_declares_nothing_does_not_take_over_for_another(
+    tmp_path: Path,
+) -> None:
     project = tmp_path / "project"
     project.mkdir()
     paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "home")})
@@ -152,7 +154,7 @@ class _RefusesAll:
         raise Unsupported(self.info.name, "anything")
 
 
-def test_every_agent_of_ours_is_judged_by_what_it_declares(tmp_path: Path) -> None:
+def test_every_built_in_agent_is_classified_by_what_it_declares(tmp_path: Path) -> None:
     """Those that pass by declaring that they run no tools, or ask: each is named here."""
     agents = {name: load(name).info for name in available()}
 

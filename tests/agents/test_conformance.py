@@ -78,12 +78,12 @@ async def test_it_can_be_called_from_an_async_test(recordings: Path) -> None:
         (AgentInfo("bad", "Bad", frozenset({"images"})), "images, but their bytes do not reach"),
     ],
 )
-def test_words_about_itself_that_do_not_agree_are_named(info: AgentInfo, complaint: str) -> None:
+def test_inconsistent_declarations_are_reported_by_name(info: AgentInfo, complaint: str) -> None:
     with pytest.raises(NonConforming, match=complaint):
         check_agent(StdioAgent(info, PlainWire))
 
 
-def test_a_per_turn_agent_that_says_it_can_steer_is_named() -> None:
+def test_a_per_turn_agent_that_declares_steering_is_reported_by_name() -> None:
     info = AgentInfo("bad", "Bad", frozenset({"steer"}))
     with pytest.raises(NonConforming, match="it declares steer"):
         check_agent(StdioAgent(info, PerTurnWire))
@@ -94,7 +94,7 @@ class TakesAnything(StdioAgent):
         return await LONG_LIVED.open(session_spec(cwd=spec.cwd), host)
 
 
-def test_taking_what_it_cannot_do_is_named() -> None:
+def test_accepting_an_undeclared_capability_is_reported_by_name() -> None:
     with pytest.raises(NonConforming, match="it does not declare 'model', but accepts"):
         check_agent(TakesAnything(AgentInfo("bad", "Bad"), PlainWire))
 
@@ -176,7 +176,7 @@ class Mute(PlainWire):
         (Mute, "the prompt does not reach its program"),
     ],
 )
-def test_a_wire_that_breaks_its_contract_is_named(
+def test_a_wire_that_breaks_its_contract_is_reported_by_name(
     recordings: Path, wire: type[PlainWire], complaint: str
 ) -> None:
     with pytest.raises(NonConforming, match=complaint):
@@ -192,7 +192,7 @@ def test_a_wire_that_breaks_its_contract_is_named(
         (NeverEnds, "one: no turn ends; if that is intended, add an events.jsonl"),
     ],
 )
-def test_without_golden_events_the_properties_still_hold_it(
+def test_without_golden_events_the_properties_are_still_checked(
     recordings: Path, wire: type[PlainWire], complaint: str
 ) -> None:
     (recordings / "one" / "events.jsonl").unlink()
@@ -208,7 +208,7 @@ def test_a_recording_of_both_sides_must_mean_something(recordings: Path) -> None
         check_agent(StdioAgent(INFO, HearsNothing), recordings)
 
 
-def test_an_empty_folder_of_recordings_is_named(tmp_path: Path) -> None:
+def test_an_empty_folder_of_recordings_is_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(NonConforming, match=r"there is no wire.jsonl under"):
         check_agent(PER_TURN, tmp_path)
 
@@ -229,6 +229,6 @@ class Absent(MockScene):
         return '[{"say": "Something else."}]'
 
 
-def test_an_agent_that_does_other_than_it_is_told_does_not_conform(tmp_path: Path) -> None:
+def test_an_agent_that_deviates_from_its_script_does_not_conform(tmp_path: Path) -> None:
     with pytest.raises(NonConforming, match="text: Something else"):
         check_agent(load("mock"), scene=Absent(tmp_path))

@@ -146,7 +146,9 @@ async def test_it_goes_on_after_the_prompts_that_were_played(
         assert replay.text == "bye"
 
 
-async def test_prompts_past_the_recording_fail_by_name(host: PlainHost, recording: Path) -> None:
+async def test_prompts_past_the_recording_fail_with_the_reason(
+    host: PlainHost, recording: Path
+) -> None:
     again = session_spec(cwd=recording.parent, resume="2", options=spec(recording).native.options)
     async with listening(agent, again, host) as replay:
         turn = await replay.turn("three")
@@ -167,7 +169,7 @@ async def test_a_recording_that_breaks_off_ends_its_turn(host: PlainHost, tmp_pa
 @pytest.mark.parametrize(
     ("speed", "least", "most"), [("recorded", 1.5, 9), (3, 0.5, 1.4), ("full", 0, 0.4)]
 )
-async def test_it_plays_at_the_speed_it_is_told(
+async def test_it_plays_at_the_given_speed(
     host: PlainHost, tmp_path: Path, speed: Any, least: float, most: float
 ) -> None:
     events = [TurnStarted(origin="prompt"), said("a"), said("b"), DONE]
@@ -195,7 +197,7 @@ async def test_closing_it_within_a_turn_ends_the_turn_once(host: PlainHost, tmp_
     assert replay.events[-2:] == [TurnEnded(reason="cancelled"), AgentExited(code=0)]
 
 
-async def test_an_event_of_another_version_is_kept(host: PlainHost, tmp_path: Path) -> None:
+async def test_an_event_of_another_version_is_stored(host: PlainHost, tmp_path: Path) -> None:
     path = record(tmp_path / "new.jsonl", [TurnStarted(origin="prompt"), said("x"), DONE])
     path.write_text(path.read_text().replace("message_chunk", "hologram"))
     async with listening(agent, spec(path), host) as replay:
@@ -214,16 +216,14 @@ async def test_an_event_of_another_version_is_kept(host: PlainHost, tmp_path: Pa
         ({"speed": -1}, "unknown speed: -1"),
     ],
 )
-async def test_what_cannot_be_played_is_refused(
+async def test_an_unplayable_recording_is_refused(
     host: PlainHost, recording: Path, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
         await agent.open(spec(recording, **options), host)
 
 
-async def test_a_file_of_something_else_is_named_with_its_line(
-    host: PlainHost, recording: Path
-) -> None:
+async def test_an_invalid_file_is_named_with_its_line(host: PlainHost, recording: Path) -> None:
     with recording.open("a") as file:
         file.write('{"type":"result"}\n')
     with pytest.raises(UsageError, match=r"recording.jsonl:19 is not an entry of a session"):

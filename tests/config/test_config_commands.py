@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def test_a_value_that_was_set_is_the_value_that_is_got(paths: Paths, project: Path) -> None:
+def test_a_value_that_was_set_is_returned_by_get(paths: Paths, project: Path) -> None:
     words = {
         "agent": "mock",
         "approve": "edits",
@@ -66,7 +66,7 @@ def test_a_wrong_value_is_not_written(paths: Paths) -> None:
     assert not paths.config_file.exists()
 
 
-def test_a_file_with_a_mistake_is_not_written_over(paths: Paths) -> None:
+def test_a_file_with_an_error_is_not_overwritten(paths: Paths) -> None:
     paths.config.mkdir(parents=True)
     paths.config_file.write_text("agent = \n")
     with pytest.raises(ConfigError, match=r"config.toml:1:9"):
@@ -81,7 +81,7 @@ def test_the_users_own_change_of_a_project_keeps_its_trust(paths: Paths, project
     assert (config.agent, config.model, config.withheld) == ("mock", "small", ())
 
 
-def test_a_change_gives_no_trust_to_what_had_none(paths: Paths, project: Path) -> None:
+def test_a_change_does_not_grant_trust(paths: Paths, project: Path) -> None:
     (project / ".tillerman").mkdir()
     (project / ".tillerman/config.toml").write_text('agent = "evil"\n')
     set_value(paths, "model", "small", project=project)
@@ -104,13 +104,13 @@ def test_every_setting_is_shown_with_its_source(paths: Paths, project: Path) -> 
     assert str(rows["agents.acme.binary"].source) == "TILLERMAN_AGENTS_ACME_BINARY"
 
 
-def test_an_unknown_key_is_not_got(paths: Paths, project: Path) -> None:
+def test_an_unknown_key_is_an_error(paths: Paths, project: Path) -> None:
     with pytest.raises(ConfigError) as mistake:
         get(load(project, environment={}, paths=paths), "limits.lnie")
     assert mistake.value.hint == "did you mean limits.line?"
 
 
-def test_the_files_that_count_are_told(paths: Paths, project: Path) -> None:
+def test_the_files_in_effect_are_listed(paths: Paths, project: Path) -> None:
     user = ConfigFile("user", paths.config_file, False, None)
     assert files(paths, project) == [user]
     set_value(paths, "agent", "mock", project=project)

@@ -49,12 +49,12 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_without_any_file_all_is_default(place: Place) -> None:
+def test_without_any_file_all_values_are_defaults(place: Place) -> None:
     assert place.load() == Config(paths=place.paths)
     assert place.load().limits.tool_output == 50 * 1024
 
 
-def test_each_layer_wins_over_the_one_before(place: Place) -> None:
+def test_each_layer_overrides_the_one_before(place: Place) -> None:
     project = place.in_project(
         'agent = "p"\nmodel = "p"\napprove = "none"\n[limits]\nline = "1 MB"'
     )
@@ -152,7 +152,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("text", "message", "hint"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_names_its_file_and_the_way_out(
+def test_a_mistake_names_its_file_and_the_fix(
     place: Place, text: str, message: str, hint: str
 ) -> None:
     file = place.user(text)
@@ -171,7 +171,7 @@ def test_a_mistake_in_a_variable_names_the_variable(place: Place) -> None:
     assert mistake.value.hint == "did you mean limits.line?"
 
 
-def test_a_variable_of_somebody_else_is_left_alone(place: Place) -> None:
+def test_a_variable_of_another_program_is_ignored(place: Place) -> None:
     assert place.load(TILLERMAN_SESSION="abc", TILLERMAN_AGENT="") == Config(paths=place.paths)
 
 

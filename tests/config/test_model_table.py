@@ -36,7 +36,7 @@ def test_a_model_tells_whose_it_is(model: str, agent: str) -> None:
     assert MODELS.agent_of(model) == agent
 
 
-def test_a_model_that_nobody_knows_is_an_error_that_lists_what_is_known() -> None:
+def test_an_unknown_model_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(UsageError) as error:
         MODELS.agent_of("llama-9")
     assert "llama-9" in error.value.message
@@ -44,7 +44,7 @@ def test_a_model_that_nobody_knows_is_an_error_that_lists_what_is_known() -> Non
     assert "gpt-6-sol" in error.value.hint
 
 
-def test_one_name_is_another_thing_to_each_agent() -> None:
+def test_one_name_is_a_different_model_for_each_agent() -> None:
     assert [MODELS.own(agent, "opus-4.8").name for agent in ("claude", "copilot", "opencode")] == [
         "claude-opus-4-8",
         "claude-opus-4.8",
@@ -53,7 +53,7 @@ def test_one_name_is_another_thing_to_each_agent() -> None:
 
 
 @pytest.mark.parametrize("own", ["claude-sonnet-4-5", "claude-sonnet-4-5-20250929", "sonnet"])
-def test_an_agents_own_name_passes_without_a_word(own: str) -> None:
+def test_an_agents_own_name_passes_without_a_warning(own: str) -> None:
     assert MODELS.own("claude", own) == VendorModel(own)
 
 
@@ -69,11 +69,11 @@ def test_a_name_that_is_not_known_passes_with_a_warning() -> None:
     )
 
 
-def test_of_an_agent_that_the_table_does_not_know_nothing_is_claimed() -> None:
+def test_for_an_agent_outside_the_table_nothing_is_assumed() -> None:
     assert MODELS.own("acme", "acme-2") == VendorModel("acme-2")
 
 
-def test_prices_are_found_by_any_name_and_say_their_date() -> None:
+def test_prices_are_found_by_any_name_and_report_their_date() -> None:
     price = Price(3, 15, 0.3, MODELS.prices_of)
     assert MODELS.price("sonnet-4.5") == price
     assert MODELS.price("claude-sonnet-4-5-20250929") == price
@@ -83,7 +83,7 @@ def test_prices_are_found_by_any_name_and_say_their_date() -> None:
     assert price.cost(1_000_000, 100_000, 2_000_000) == pytest.approx(3 + 1.5 + 0.6)
 
 
-def test_every_row_is_whole() -> None:
+def test_every_row_is_complete() -> None:
     for name, row in MODELS.rows.items():
         assert row.keys() - {"price"}, name
         assert len(row.get("price", (0, 0))) in (2, 3), name
@@ -103,7 +103,7 @@ def test_the_users_config_adds_names_and_prices(tmp_path: Path) -> None:
     assert models.price("house") == Price(1, 2, 1, "")
 
 
-def test_a_broken_row_of_the_users_names_its_file(tmp_path: Path) -> None:
+def test_an_invalid_row_of_the_user_names_its_file(tmp_path: Path) -> None:
     paths = find_paths({"TILLERMAN_HOME": str(tmp_path)})
     paths.config_file.write_text('[models."sonnet-5"]\nprice = "cheap"\n')
     with pytest.raises(ConfigError, match=r"config\.toml.*models must be tables such as"):

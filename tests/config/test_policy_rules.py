@@ -71,7 +71,7 @@ def made(paths: Paths, project: Path) -> tuple[Rule, Rule, Rule]:
     )
 
 
-def test_the_rules_of_an_untrusted_project_stand_apart(paths: Paths, project: Path) -> None:
+def test_the_rules_of_an_untrusted_project_are_separate(paths: Paths, project: Path) -> None:
     config = loaded(paths, project, user=USER, theirs=PROJECT)
     theirs, *mine = made(paths, project)
     assert (config.rules, config.tightening) == (tuple(mine), (theirs,))
@@ -88,7 +88,7 @@ def test_the_rules_of_a_trusted_project_come_before_the_user_s(paths: Paths, pro
     assert (config.rules, config.tightening) == (made(paths, project), ())
 
 
-def test_a_broken_rule_of_an_untrusted_project_is_withheld_and_told(
+def test_a_broken_rule_of_an_untrusted_project_is_withheld_and_reported(
     paths: Paths, project: Path
 ) -> None:
     config = loaded(paths, project, theirs="[[rules]]\nallow = true\ncomand = 'x'\n")
@@ -136,7 +136,7 @@ def test_a_broken_rule_of_an_untrusted_project_is_withheld_and_told(
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_a_way_out(
+def test_a_mistake_is_reported_with_its_location_and_a_fix(
     rule: str, message: str, hint: str, paths: Paths, project: Path
 ) -> None:
     text = f"# rules\n[[rules]]\nallow = true\n\n[[rules]]\n{rule}\n"
@@ -146,7 +146,7 @@ def test_a_mistake_is_told_with_its_place_and_a_way_out(
     assert refused.value.hint.startswith(hint) or hint in refused.value.hint
 
 
-def test_rules_that_are_no_tables_are_refused(paths: Paths, project: Path) -> None:
+def test_rules_that_are_not_tables_are_refused(paths: Paths, project: Path) -> None:
     with pytest.raises(ConfigError, match="rules must be tables"):
         loaded(paths, project, user='rules = ["x"]')
 
@@ -167,7 +167,7 @@ def test_rules_that_are_no_tables_are_refused(paths: Paths, project: Path) -> No
         ("not toml", "fix the file"),
     ],
 )
-def test_a_mistake_in_a_file_of_cases_is_told(text: str, message: str, tmp_path: Path) -> None:
+def test_a_mistake_in_a_file_of_cases_is_reported(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "cases.toml"
     file.write_text(text)
     with pytest.raises(ConfigError) as refused:

@@ -82,13 +82,15 @@ def test_any_change_ends_the_trust(paths: Paths, project: Path, change: str) -> 
     assert trust_state(paths, _read(project)) == "changed"
 
 
-def test_two_files_cannot_be_told_as_one() -> None:
+def test_two_files_cannot_share_one_record_of_trust() -> None:
     one = ProjectFolder(Path("/p"), files={"a": b"file 1 1\nbc", "d": b""})
     other = ProjectFolder(Path("/p"), files={"a": b"", "d": b"file 1 1\nbc"})
     assert len({one.hash, other.hash, ProjectFolder(Path("/p"), files={"ad": b""}).hash}) == 3
 
 
-def test_what_was_seen_is_trusted_not_what_is_there_by_now(paths: Paths, project: Path) -> None:
+def test_trust_covers_what_was_shown_and_not_what_exists_by_now(
+    paths: Paths, project: Path
+) -> None:
     seen = _read(project)
     (project / ".tillerman/config.toml").write_text('agent = "swapped"\n')
     trust(paths, seen)
@@ -102,7 +104,7 @@ def test_the_same_files_elsewhere_are_not_trusted(paths: Paths, project: Path) -
     assert trust_state(paths, _read(copy)) == "untrusted"
 
 
-def test_a_project_cannot_bring_its_own_record(paths: Paths, project: Path) -> None:
+def test_a_project_cannot_supply_its_own_record(paths: Paths, project: Path) -> None:
     trust(paths, _read(project))
     records = list(paths.trust.iterdir())
     assert len(records) == 1
@@ -126,7 +128,7 @@ def test_a_folder_too_large_to_be_read_is_refused(project: Path) -> None:
         read_folder(project)
 
 
-def test_folders_in_folders_without_end_are_refused(project: Path) -> None:
+def test_endless_nested_folders_are_refused(project: Path) -> None:
     folder = project / ".tillerman"
     for _ in range(600):
         folder /= "d"
@@ -142,7 +144,7 @@ def test_empty_folders_count(project: Path) -> None:
         read_folder(project)
 
 
-def test_folders_as_deep_as_anyone_needs_are_read(project: Path) -> None:
+def test_folders_of_any_practical_depth_are_read(project: Path) -> None:
     deep = project / ".tillerman" / "/".join("d" * 32)
     deep.mkdir(parents=True)
     (deep / "file").write_text("deep")

@@ -125,12 +125,12 @@ def test_bytes_that_are_no_text_decode_to_unrecognized() -> None:
     assert event.raw == "\ufffd\ufffd{"
 
 
-def test_a_key_that_a_newer_version_adds_is_passed_over() -> None:
+def test_a_key_that_a_newer_version_adds_is_ignored() -> None:
     told = '{"type":"message_chunk","message_id":"m","text":"x","colour":"red"}'
     assert decode_event(told) == MessageChunk(message_id="m", text="x")
 
 
-def test_events_are_values_that_nobody_can_change() -> None:
+def test_events_are_immutable_values() -> None:
     event = TurnStarted(origin="prompt", prompt="go")
     with pytest.raises(AttributeError):
         event.prompt = "stay"  # type: ignore[misc]

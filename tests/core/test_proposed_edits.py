@@ -137,7 +137,7 @@ def test_a_patch_may_add_move_and_delete_files() -> None:
     assert (deleted.path, deleted.applied("x")) == ("q", None)
 
 
-def test_a_text_that_is_replaced_everywhere_is() -> None:
+def test_a_replace_all_edit_replaces_every_occurrence() -> None:
     for key in ("replace_all", "replaceAll"):
         (edit,) = edits_of("Edit", {"path": "f", "old_str": "a", "new_str": "b", key: True})
         assert edit.applied("a a\n") == "b b\n"

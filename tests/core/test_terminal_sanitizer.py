@@ -73,7 +73,7 @@ def test_where_a_text_is_cut_makes_no_difference(pieces: list[str], data: st.Dat
 
 
 @given(_pieces)
-def test_cleaning_twice_is_cleaning_once(pieces: list[str]) -> None:
+def test_cleaning_twice_equals_cleaning_once(pieces: list[str]) -> None:
     once = clean("".join(pieces))
     assert clean(once) == once
 
@@ -94,7 +94,7 @@ def test_a_sequence_without_an_end_takes_no_memory() -> None:
         cleaner.feed("\n")
 
 
-def test_json_means_the_same_and_holds_nothing_that_a_terminal_obeys() -> None:
+def test_sanitized_json_means_the_same_and_holds_no_terminal_control() -> None:
     obeyed = "\x7f\x80\x9b\x9f\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069"
     text = f"ä{obeyed}€\u200d👍\ufe0f{obeyed}"
     data = msgspec.json.encode({"text": text, obeyed: [text]})
@@ -126,13 +126,13 @@ def test_json_that_was_made_safe_decodes_to_what_it_was(text: str) -> None:
         ("a\u2028b\ud800", "a\nb\ufffd"),
     ],
 )
-def test_what_a_terminal_would_obey_is_shown_as_a_sign(text: str, seen: str) -> None:
+def test_terminal_controls_are_shown_as_symbols(text: str, seen: str) -> None:
     assert reveal(text) == seen
     assert clean(reveal(text)) == seen
 
 
 @given(st.text(alphabet="ab\r\n\x1b[0m\u202e\x9b"), st.integers(0, 20))
-def test_what_is_shown_does_not_depend_on_where_it_was_cut(text: str, at: int) -> None:
+def test_the_shown_text_does_not_depend_on_where_it_was_cut(text: str, at: int) -> None:
     revealer = ControlCharRevealer()
     pieces = revealer.feed(text[:at]) + revealer.feed(text[at:])
     assert pieces == reveal(text.removesuffix("\r"))

@@ -54,7 +54,7 @@ def test_a_long_command_is_cut_with_a_mark() -> None:
     assert (len(told), told[-2:]) == (len("Bash ``") + 72, "…`")
 
 
-def test_a_folder_that_only_begins_alike_is_not_the_working_folder() -> None:
+def test_a_folder_that_only_shares_a_prefix_is_not_the_working_folder() -> None:
     assert title("Read", {"path": "/wsx/a"}, cwd="/ws") == "Read `/wsx/a`"
 
 

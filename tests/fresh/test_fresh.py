@@ -15,7 +15,7 @@ FRESH = [sys.executable, "-m", "tests.fresh"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user is refused before that")
-def test_without_debootstrap_it_says_so_and_passes(tmp_path: Path) -> None:
+def test_without_debootstrap_it_reports_so_and_passes(tmp_path: Path) -> None:
     env = {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(FRESH, cwd=CHECKOUT, env=env, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (
@@ -26,7 +26,7 @@ def test_without_debootstrap_it_says_so_and_passes(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="this is root")
-def test_an_ordinary_user_is_told_that_only_root_can_and_it_passes(tmp_path: Path) -> None:
+def test_an_ordinary_user_learns_that_only_root_can_and_it_passes(tmp_path: Path) -> None:
     env = {"PATH": os.defpath, "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(FRESH, cwd=CHECKOUT, env=env, capture_output=True, text=True)
     told = "test-fresh: skipped: only root can build a root and enter it\n"
@@ -34,7 +34,7 @@ def test_an_ordinary_user_is_told_that_only_root_can_and_it_passes(tmp_path: Pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user is refused before that")
-def test_a_root_that_cannot_be_built_leaves_nothing_half_made(tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_built_leaves_no_partial_root(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     script = 'for folder; do :; done; mkdir "$folder/usr"; echo E: no such mirror >&2; exit 1'

@@ -77,7 +77,7 @@ def said(harness: Harness, session: Session) -> str:
 
 
 @pytest.mark.usefixtures("acme")
-async def test_another_makers_agent_finishes_what_the_first_one_began(
+async def test_another_vendors_agent_finishes_the_task_of_the_first(
     paths: Paths, project: Path
 ) -> None:
     mock_plays(paths, [{"write": "mock.txt", "text": "1\n"}, {"say": "Half."}, QUOTA])
@@ -93,7 +93,7 @@ async def test_another_makers_agent_finishes_what_the_first_one_began(
 
 
 @pytest.mark.usefixtures("acme")
-async def test_who_is_not_installed_is_passed_over_before_anything_starts(
+async def test_an_agent_that_is_not_installed_is_skipped_before_anything_starts(
     paths: Paths, project: Path
 ) -> None:
     configure(paths, CONFIG.format(first="hello"))
@@ -110,7 +110,7 @@ async def test_who_is_not_installed_is_passed_over_before_anything_starts(
         ]
 
 
-async def test_that_nobody_can_be_used_is_told_of_all(paths: Paths, project: Path) -> None:
+async def test_no_usable_agent_is_reported_with_every_reason(paths: Paths, project: Path) -> None:
     more = '[agents.third]\nacp = "no-such-program-either"\n'
     configure(paths, CONFIG.format(first="hello") + more)
     async with open_harness(paths, project) as harness:
@@ -121,23 +121,21 @@ async def test_that_nobody_can_be_used_is_told_of_all(paths: Paths, project: Pat
         assert harness.sessions.catalog.list() == []
 
 
-async def test_who_could_be_used_a_moment_ago_is_not_asked_again(
-    paths: Paths, project: Path
-) -> None:
+async def test_a_recent_availability_check_is_reused(paths: Paths, project: Path) -> None:
     configure(paths, CONFIG.format(first="hello"))
     async with open_harness(paths, project) as harness:
         await harness.start("mock,other")
     assert list(json.loads((paths.cache / "usable.json").read_text())) == ["mock"]
 
 
-async def test_the_order_can_be_the_configs(paths: Paths, project: Path) -> None:
+async def test_the_order_can_come_from_the_config(paths: Paths, project: Path) -> None:
     mock_plays(paths, [{"say": "Hello."}], more='agent = ["other", "mock"]\n')
     async with open_harness(paths, project) as harness:
         session = await harness.start()
         assert (await session.ask("hello")).agent == "mock"
 
 
-async def test_what_the_next_agent_cannot_do_passes_it_over(paths: Paths, project: Path) -> None:
+async def test_an_agent_without_a_needed_capability_is_skipped(paths: Paths, project: Path) -> None:
     mock_plays(paths, [QUOTA])
     async with open_harness(paths, project) as harness:
         session = await harness.start("mock,claude", effort="high", system="Be brief.")
@@ -219,7 +217,7 @@ async def test_of_several_agents_each_gets_the_model_only_if_it_is_its_own(
 
 
 @pytest.mark.usefixtures("acme")
-async def test_a_session_is_handed_over_by_hand(paths: Paths, project: Path) -> None:
+async def test_a_session_is_handed_over_manually(paths: Paths, project: Path) -> None:
     mock_plays(paths, [{"write": "mock.txt", "text": "1\n"}, {"say": "Half."}])
     async with open_harness(paths, project) as harness:
         session = await harness.start("mock", approve="auto")
@@ -247,7 +245,7 @@ async def test_a_session_is_handed_over_by_hand(paths: Paths, project: Path) -> 
         assert back.agent == "acme"
 
 
-async def test_a_resumed_session_keeps_its_model_without_a_word(
+async def test_a_resumed_session_keeps_its_model_without_being_given_it(
     paths: Paths, project: Path
 ) -> None:
     mock_plays(paths, [{"say": "{model}"}])
@@ -294,7 +292,7 @@ def model_of(paths: Paths, *agents: str, more: str = "") -> None:
 
 
 @pytest.mark.usefixtures("acme")
-async def test_another_that_has_the_model_is_taken_where_its_makers_agent_is_not_installed(
+async def test_another_agent_with_the_model_is_used_where_the_vendors_agent_is_not_installed(
     paths: Paths, project: Path
 ) -> None:
     model_of(paths, "other", "mock")
@@ -315,7 +313,7 @@ async def test_another_that_has_the_model_is_taken_where_its_makers_agent_is_not
     [("not_signed_in", "acme"), ("rate_limited", "mock"), ("model_not_found", "mock")],
 )
 @pytest.mark.usefixtures("acme")
-async def test_another_that_has_the_model_goes_on_only_where_its_makers_agent_is_not_signed_in(
+async def test_another_agent_with_the_model_is_used_only_where_the_vendors_agent_is_signed_out(
     paths: Paths, project: Path, kind: str, agent: str
 ) -> None:
     mock_plays(paths, [{"fail": kind, "message": "not now"}])
@@ -326,7 +324,9 @@ async def test_another_that_has_the_model_goes_on_only_where_its_makers_agent_is
         assert (result.agent, result.fallback) == (agent, agent == "acme")
 
 
-async def test_that_nobody_has_the_model_ready_is_told_of_all(paths: Paths, project: Path) -> None:
+async def test_a_model_that_no_agent_has_ready_is_reported_with_every_reason(
+    paths: Paths, project: Path
+) -> None:
     model_of(paths, "other", "third", more='[agents.third]\nacp = "no-such-program-either"\n')
     async with open_harness(paths, project) as harness:
         with pytest.raises(TillermanError) as error:
@@ -337,9 +337,7 @@ async def test_that_nobody_has_the_model_ready_is_told_of_all(paths: Paths, proj
         assert error.value.exit_code == 3
 
 
-async def test_that_an_agent_is_not_installed_is_told_before_its_gate(
-    paths: Paths, project: Path
-) -> None:
+async def test_a_missing_agent_is_reported_before_its_gate(paths: Paths, project: Path) -> None:
     configure(paths, CONFIG.format(first="hello"))
     async with open_harness(paths, project) as harness:
         with pytest.raises(TillermanError, match=r"^other is not installed") as error:

@@ -43,7 +43,7 @@ async def test_a_session_whose_folder_is_gone_says_so(paths: Paths, tmp_path: Pa
             await harness.resume(session)
 
 
-async def test_a_replayed_session_can_be_gone_on_with(paths: Paths, tmp_path: Path) -> None:
+async def test_a_replayed_session_can_be_continued(paths: Paths, tmp_path: Path) -> None:
     first = await one_session(paths, tmp_path)
     replayed = await one_session(paths, tmp_path, f"replay:{first}")
     async with tillerman.open(paths=paths, cwd=tmp_path) as harness:
@@ -95,7 +95,7 @@ async def test_a_broken_config_of_an_untrusted_project_stops_nothing(
         assert [held.key for held in harness.config.withheld] == ["config.toml"]
 
 
-async def test_trust_in_one_folder_loosens_nothing_for_a_session_of_another(
+async def test_trust_in_one_folder_does_not_loosen_a_session_of_another(
     paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CROSS_X", "crossed over")
@@ -113,7 +113,7 @@ async def test_trust_in_one_folder_loosens_nothing_for_a_session_of_another(
     assert (tmp_path / "theirs/seen.txt").read_text() == "[]\n"
 
 
-async def test_a_copy_made_in_the_middle_of_a_turn_says_so(paths: Paths, tmp_path: Path) -> None:
+async def test_a_copy_made_in_mid_turn_says_so(paths: Paths, tmp_path: Path) -> None:
     async with tillerman.open(paths=paths, cwd=tmp_path) as harness:
         running = await harness.start("mock", approve="auto")
         await running.prompt('[{"say": "Hello there."}, {"hang": true}]')

@@ -68,7 +68,7 @@ async def refused(call: Any, name: str, value: object, choices: tuple[str, ...])
 
 
 @pytest.mark.parametrize("name", ["approve", "mode"])
-async def test_no_session_starts_with_a_word_that_is_not_known(
+async def test_no_session_starts_with_an_unknown_value(
     paths: Paths, tmp_path: Path, name: str
 ) -> None:
     words: list[Any] = [*wrong_words(CHOICES[name]), *WRONG_TYPES]
@@ -82,7 +82,7 @@ async def test_no_session_starts_with_a_word_that_is_not_known(
         assert (taken, len(words) > 60, sessions(harness)) == ([], True, 0)
 
 
-async def test_no_server_starts_with_a_word_that_is_not_known(paths: Paths, tmp_path: Path) -> None:
+async def test_no_server_starts_with_an_unknown_value(paths: Paths, tmp_path: Path) -> None:
     async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
         for name in ("approve", "isolation"):
             words: list[Any] = [*wrong_words(CHOICES[name]), *WRONG_TYPES]
@@ -116,16 +116,14 @@ async def test_no_option_takes_a_value_of_another_type(
         assert sessions(harness) == 0
 
 
-async def test_an_option_that_nobody_knows_is_named_with_one_that_is(
-    paths: Paths, tmp_path: Path
-) -> None:
+async def test_an_unknown_option_is_reported_with_a_known_one(paths: Paths, tmp_path: Path) -> None:
     async with tillerman.open(cwd=tmp_path, paths=paths) as harness:
         with pytest.raises(UsageError, match=r"^unknown option: 'aprove'$") as caught:
             await harness.start("mock", aprove="none")  # type: ignore[call-arg]
         assert (caught.value.hint, sessions(harness)) == ("did you mean approve?", 0)
 
 
-async def test_a_running_session_takes_no_unknown_word_either(paths: Paths, tmp_path: Path) -> None:
+async def test_a_running_session_refuses_unknown_values_too(paths: Paths, tmp_path: Path) -> None:
     config = Config(agents={"mock": {"pace": "0"}}, paths=paths)
     async with tillerman.open(config=config, cwd=tmp_path, paths=paths) as harness:
         session = await harness.start("mock", approve="ask")
@@ -173,7 +171,7 @@ async def test_an_answer_that_is_not_offered_is_refused_and_the_request_stays_op
     assert taken == []
 
 
-def test_mypy_refuses_what_is_refused_when_it_runs(tmp_path: Path) -> None:
+def test_mypy_refuses_what_is_refused_at_run_time(tmp_path: Path) -> None:
     snippet = tmp_path / "snippet.py"
     wrong = [
         'await harness.start("mock", mode="Plan")',
@@ -224,7 +222,7 @@ COMMAND_LINES = {
 
 
 @pytest.mark.parametrize("name", COMMAND_LINES)
-def test_the_command_line_takes_no_unknown_word(name: str) -> None:
+def test_the_command_line_refuses_unknown_values(name: str) -> None:
     built = parser.build()
     for word in wrong_words(CHOICES[name]):
         with pytest.raises(UsageError, match="unknown value for"):
@@ -234,7 +232,7 @@ def test_the_command_line_takes_no_unknown_word(name: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["max-turns", "max-tokens", "max-cost", "timeout"])
-def test_the_command_line_takes_no_limit_that_is_none(option: str) -> None:
+def test_the_command_line_refuses_invalid_limits(option: str) -> None:
     for word in ("0", "-1", "nan", "inf", "", "many", "1e400"):
         with pytest.raises(UsageError):
             parse(parser.build(), ["run", f"--{option}={word}", "hello"])
@@ -250,7 +248,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_no_config_file_or_variable_has_an_unknown_word(
+def test_no_config_file_or_variable_may_have_an_unknown_value(
     paths: Paths, tmp_path: Path, key: str
 ) -> None:
     file = paths.config / "config.toml"

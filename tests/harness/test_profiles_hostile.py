@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("becomes", [None, "---\nagent: mock\n---\nDo all.\n", "---\nbroken"])
-async def test_a_session_resumed_without_its_profile_keeps_to_the_profiles_tools(
+async def test_a_session_resumed_without_its_profile_keeps_the_profiles_tools(
     paths: Paths, project: Path, becomes: str | None
 ) -> None:
     file = project / ".tillerman" / "agents" / "reader.md"
@@ -67,7 +67,7 @@ async def test_tools_are_refused_for_an_agent_that_neither_takes_a_list_nor_asks
             await harness.start("reader", approve="auto")
 
 
-async def test_tools_are_refused_for_a_surface_on_which_an_agent_does_not_ask(
+async def test_tools_are_refused_for_a_transport_on_which_an_agent_does_not_ask(
     paths: Paths, project: Path
 ) -> None:
     paths.config_file.write_text(

@@ -51,9 +51,7 @@ def made(cursor: Cursor) -> list[str]:
 
 
 @pytest.mark.parametrize("scope", ["project", "user"])
-def test_what_runs_is_what_the_hooks_let_through(
-    cursor: Cursor, scope: Scope, tmp_path: Path
-) -> None:
+def test_only_calls_the_hooks_allow_run(cursor: Cursor, scope: Scope, tmp_path: Path) -> None:
     hooks = planned("cursor", cursor.project, scope, version="2026.09.28")
     file = (cursor.home if scope == "user" else cursor.project) / ".cursor/hooks.json"
     hooks = type(hooks)("cursor", file, hooks.entries, hooks.frame)
@@ -79,7 +77,7 @@ def test_what_runs_is_what_the_hooks_let_through(
     assert made(cursor) == ["asked.txt", "denied.txt", "made.txt", "rewritten.txt"]
 
 
-def test_nothing_runs_when_the_hooks_cannot(cursor: Cursor, tmp_path: Path) -> None:
+def test_nothing_runs_when_the_hooks_fail(cursor: Cursor, tmp_path: Path) -> None:
     hooks = planned("cursor", cursor.project, "project", version="2026.09.28")
     install(hooks, BackupJournal(tmp_path / "state"))
     text = hooks.file.read_text()

@@ -23,9 +23,7 @@ def plain(data: bytes, *, comments: bool = False) -> Any:
 @pytest.mark.parametrize("comments", [False, True])
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
-def test_what_was_added_is_there_and_comes_out_without_a_trace(
-    comments: bool, data: st.DataObject
-) -> None:
+def test_an_added_entry_is_removed_without_a_trace(comments: bool, data: st.DataObject) -> None:
     before = data.draw(texts(comments=comments))
     after = added(before, OURS, {"version": 1}, comments=comments)
     assert present(after, OURS, comments=comments) == set(OURS)
@@ -41,7 +39,7 @@ def test_what_was_added_is_there_and_comes_out_without_a_trace(
 
 @given(data=st.data())
 @settings(max_examples=50, deadline=None)
-def test_what_python_reads_as_json_is_read_alike(data: st.DataObject) -> None:
+def test_json_that_python_accepts_is_parsed_alike(data: st.DataObject) -> None:
     text = data.draw(texts(comments=False)).removeprefix(b"\xef\xbb\xbf").decode()
     if text.strip():
         assert parse(text).plain == json.loads(text)
@@ -66,12 +64,12 @@ def test_what_python_reads_as_json_is_read_alike(data: st.DataObject) -> None:
         ),
     ],
 )
-def test_the_edit_looks_like_what_is_around_it(before: bytes, after: bytes) -> None:
+def test_the_edit_follows_the_style_around_it(before: bytes, after: bytes) -> None:
     assert added(before, ONE, {}) == after
     assert removed(after, ONE, before) == before
 
 
-def test_a_new_file_has_its_frame() -> None:
+def test_a_new_file_has_its_required_keys() -> None:
     assert json.loads(added(None, ONE, {"version": 1})) == {
         "version": 1,
         "hooks": {"PreToolUse": [{"command": "ours"}]},
@@ -95,13 +93,13 @@ def test_a_new_file_has_its_frame() -> None:
         (b'{"a": "\xff"}', "it is not UTF-8"),
     ],
 )
-def test_what_cannot_be_merged_is_said(text: bytes, why: str) -> None:
+def test_an_unmergeable_file_is_reported(text: bytes, why: str) -> None:
     with pytest.raises(Invalid) as caught:
         added(text, ONE, {})
     assert str(caught.value).startswith(why)
 
 
-def test_edits_made_meanwhile_stay() -> None:
+def test_concurrent_edits_are_preserved() -> None:
     before = b'{\n  "a": 1\n}\n'
     text = added(before, OURS, {}).decode()
     edited = text.replace('"a": 1', '"a": 2,\n  "b": [3]').replace(
@@ -120,13 +118,13 @@ def test_a_comment_put_beside_an_entry_stays() -> None:
     )
 
 
-def test_an_entry_that_was_changed_is_not_ours_any_more() -> None:
+def test_a_changed_entry_is_no_longer_ours() -> None:
     after = added(b"{}", ONE, {}).replace(b"ours", b"ours, changed")
     assert removed(after, ONE, b"{}") == after
 
 
 @pytest.mark.parametrize("first", [b'"hooks": {"PreToolUse": []}', b'"PreToolUse": 1'])
-def test_of_two_with_one_name_the_last_counts(first: bytes) -> None:
+def test_of_two_keys_with_one_name_the_last_counts(first: bytes) -> None:
     before = b"{%b, " % first + b'"hooks": {"Stop": [], "PreToolUse": []}}'
     after = added(before, ONE, {})
     assert json.loads(after)["hooks"]["PreToolUse"] == [{"command": "ours"}]

@@ -62,7 +62,7 @@ async def test_the_shim_is_missing(opened: Open, shim: Shim) -> None:
     assert_blocked(await run(gate(nowhere, server.folder)))
 
 
-async def test_the_shim_is_not_to_be_run(opened: Open, tmp_path: Path) -> None:
+async def test_the_shim_is_not_executable(opened: Open, tmp_path: Path) -> None:
     server = await opened(allow)
     for name, mode, content in (("plain", 0o600, b"allow"), ("junk", 0o700, b"\x7fELF\0junk")):
         file = tmp_path / name
@@ -89,7 +89,7 @@ async def test_the_shim_is_killed_before_it_has_asked(opened: Open) -> None:
     assert_blocked(await running.end(None), says=False)
 
 
-async def test_a_stopped_shim_is_told_of_in_time_for_the_tree_to_be_ended(opened: Open) -> None:
+async def test_a_stopped_shim_is_reported_in_time_for_the_tree_to_be_ended(opened: Open) -> None:
     asked: list[HookAsked] = []
     overdue: list[int | None] = []
     server = await opened(asked.append, overdue=overdue.append)
@@ -108,7 +108,7 @@ async def test_a_stopped_shim_is_told_of_in_time_for_the_tree_to_be_ended(opened
     assert_blocked(await running.end(None))
 
 
-async def test_a_shim_that_is_stopped_when_it_was_answered_is_told_of(opened: Open) -> None:
+async def test_a_shim_stopped_after_its_answer_is_reported(opened: Open) -> None:
     asked: list[HookAsked] = []
     overdue: list[int | None] = []
     server = await opened(
@@ -126,7 +126,7 @@ async def test_a_shim_that_is_stopped_when_it_was_answered_is_told_of(opened: Op
     await running.end(None)
 
 
-async def test_a_shim_that_is_stopped_when_it_has_connected_is_told_of(opened: Open) -> None:
+async def test_a_shim_stopped_after_it_connected_is_reported(opened: Open) -> None:
     """A stand-in for one that is stopped between the two: connected, and silent."""
     overdue: list[int | None] = []
     server = await opened(allow, overdue=overdue.append, limits=HookLimits(arrival=0.3, grace=0.1))
@@ -138,13 +138,13 @@ async def test_a_shim_that_is_stopped_when_it_has_connected_is_told_of(opened: O
     writer.close()
 
 
-async def test_the_cli_never_closes_its_words(opened: Open) -> None:
+async def test_the_cli_never_closes_stdin(opened: Open) -> None:
     server = await opened(allow)
     ran = await run(server.command("cursor", "preToolUse", timeout=1.25), None)
     assert_blocked(ran)
 
 
-async def test_nobody_reads_what_the_shim_says(opened: Open) -> None:
+async def test_nothing_reads_the_shims_output(opened: Open) -> None:
     """The shim ends by itself at its deadline, with an exit that blocks."""
     server = await opened(lambda asked: asked.reply(HookReply(bytes(1_000_000))))
     command = server.command("cursor", "preToolUse", timeout=1.25)
@@ -160,7 +160,7 @@ async def test_nobody_reads_what_the_shim_says(opened: Open) -> None:
         os.close(write)
 
 
-async def test_what_the_shim_says_cannot_be_written(opened: Open) -> None:
+async def test_the_shims_output_cannot_be_written(opened: Open) -> None:
     server = await opened(allow)
     command = server.command("cursor", "preToolUse", timeout=20)
     for redirect in (">&-", ">/dev/full"):
@@ -212,13 +212,13 @@ WRONG_SIZES = [
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-async def test_the_server_says_garbage(shim: Shim, tmp_path: Path, kind: str) -> None:
+async def test_the_server_sends_garbage(shim: Shim, tmp_path: Path, kind: str) -> None:
     async with impostor(tmp_path / "hooks", GARBAGE[kind]) as folder:
         assert_blocked(await run(gate(shim, folder), b"x"))
 
 
 @pytest.mark.parametrize("sizes", WRONG_SIZES)
-async def test_the_server_says_it_by_a_wrong_schema(shim: Shim, tmp_path: Path, sizes: str) -> None:
+async def test_the_server_sends_a_wrong_schema(shim: Shim, tmp_path: Path, sizes: str) -> None:
     def said(tokens: Tokens, nonce: bytes) -> list[bytes]:
         return [b"tillerman1 %b %b %b\nallow" % (tokens.answer, nonce, sizes.encode())]
 
@@ -250,28 +250,28 @@ async def test_the_socket_is_gone(opened: Open, shim: Shim, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o755, 0o750, 0o701, 0o704])
-async def test_the_folder_is_open_to_others(opened: Open, mode: int) -> None:
+async def test_the_folder_is_writable_by_others(opened: Open, mode: int) -> None:
     server = await opened(allow)
     command = server.command("cursor", "preToolUse", timeout=20)
     server.folder.chmod(mode)
     assert_blocked(await run(command))
 
 
-async def test_the_key_is_open_to_others(opened: Open) -> None:
+async def test_the_key_is_readable_by_others(opened: Open) -> None:
     server = await opened(allow)
     command = server.command("cursor", "preToolUse", timeout=20)
     (server.folder / "key").chmod(0o640)
     assert_blocked(await run(command))
 
 
-async def test_a_link_lies_in_the_folders_place(opened: Open, shim: Shim, tmp_path: Path) -> None:
+async def test_the_folder_is_a_symlink(opened: Open, shim: Shim, tmp_path: Path) -> None:
     server = await opened(allow)
     (tmp_path / "link").symlink_to(server.folder)
     assert_blocked(await run(gate(shim, tmp_path / "link")))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-async def test_another_user_has_the_folder(shim: Shim, tmp_path: Path) -> None:
+async def test_the_folder_belongs_to_another_user(shim: Shim, tmp_path: Path) -> None:
     def allowed(tokens: Tokens, nonce: bytes) -> list[bytes]:
         return [b"tillerman1 %b %b 0 5 0\nallow" % (tokens.answer, nonce)]
 
@@ -285,7 +285,7 @@ async def test_another_user_has_the_folder(shim: Shim, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-async def test_another_user_squats_on_the_socket(shim: Shim, tmp_path: Path) -> None:
+async def test_the_socket_belongs_to_another_user(shim: Shim, tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "hooks")
     new_tokens(folder)
     with process("squatter.py", folder, os.getuid()):
@@ -295,7 +295,7 @@ async def test_another_user_squats_on_the_socket(shim: Shim, tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-async def test_another_user_who_asks_is_not_heard(opened: Open) -> None:
+async def test_another_user_who_connects_is_rejected(opened: Open) -> None:
     asked: list[HookAsked] = []
     with tempfile.TemporaryDirectory() as outside:  # pytest's own folder is root's alone
         server = await opened(asked.append, folder=Path(outside) / "hooks")
@@ -355,7 +355,7 @@ async def test_the_server_is_stopped(shim: Shim, tmp_path: Path) -> None:
         assert_blocked(await run(gate(shim, tmp_path / "hooks", 1)))
 
 
-async def test_more_ask_than_a_stopped_server_has_places_for(shim: Shim, tmp_path: Path) -> None:
+async def test_more_connections_than_a_stopped_server_accepts(shim: Shim, tmp_path: Path) -> None:
     """Its queue is full: nobody waits for longer than the deadline."""
     folder = make_folder(tmp_path / "hooks")
     new_tokens(folder)

@@ -32,7 +32,7 @@ def question(token: str, payload: bytes = b"payload") -> bytes:
     return head.encode() + payload
 
 
-def test_a_question_reads_as_it_was_written() -> None:
+def test_a_request_decodes_as_it_was_written() -> None:
     token = "ab" * 32
     assert read_question(question(token).split(b"\n")[0]) == ShimQuestion(
         token=token.encode(),
@@ -69,7 +69,7 @@ def test_a_question_reads_as_it_was_written() -> None:
         "tillerman1 {token} {nonce} cursor {long} 1000 0",
     ],
 )
-def test_what_is_not_exactly_a_question_is_none(line: str) -> None:
+def test_a_request_that_is_not_exact_is_rejected(line: str) -> None:
     filled = line.format(
         token="ab" * 32, TOKEN="AB" * 32, nonce=NONCE, more=PAYLOAD_CAP + 1, long="x" * 65
     )
@@ -85,7 +85,7 @@ class Talk:
     async def say(self, *pieces: bytes, eof: bool = False) -> bytes:
         """All that came back until the server ended it."""
         reader, writer = await asyncio.open_unix_connection(self._path)
-        heard = b""
+        received = b""
         with contextlib.suppress(ConnectionError):
             for piece in pieces:
                 writer.write(piece)
@@ -94,21 +94,21 @@ class Talk:
             if eof:
                 writer.write_eof()
             async with asyncio.timeout(20):
-                heard = await reader.read()
+                received = await reader.read()
         writer.close()
-        return heard
+        return received
 
 
 @pytest.fixture
 async def quick(opened: Open, cache: Path) -> tuple[HookServer, Talk, str, list[HookAsked]]:
     asked: list[HookAsked] = []
 
-    def hear(each: HookAsked) -> None:
+    def receive(each: HookAsked) -> None:
         asked.append(each)
         each.reply(HookReply(each.payload))
 
     limits = HookLimits(arrival=0.5, leaving=5, grace=0.1)
-    server = await opened(hear, shim=python_shim(cache), limits=limits)
+    server = await opened(receive, shim=python_shim(cache), limits=limits)
     token = (server.folder / "key").read_text().split()[0]
     return server, Talk(server), token, asked
 
@@ -118,7 +118,7 @@ Quick = tuple[HookServer, Talk, str, list[HookAsked]]
 
 @pytest.mark.parametrize("shim", ["python"], indirect=True)
 class TestTheServer:
-    async def test_it_hears_a_question_cut_anywhere(self, quick: Quick) -> None:
+    async def test_a_request_cut_into_any_chunks_is_decoded(self, quick: Quick) -> None:
         server, talk, token, asked = quick
         whole = question(token)
         answer = (server.folder / "key").read_text().split()[1].encode()
@@ -129,14 +129,14 @@ class TestTheServer:
         assert await talk.say(*bytewise) == expected
         assert len(asked) == len(whole)
 
-    async def test_it_is_never_asked_by_half_a_question(self, quick: Quick) -> None:
+    async def test_half_a_request_is_never_delivered(self, quick: Quick) -> None:
         _, talk, token, asked = quick
         whole = question(token)
         cuts = [talk.say(whole[:at], eof=True) for at in range(len(whole))]
         assert set(await asyncio.gather(*cuts)) == {b""}
         assert asked == []
 
-    async def test_it_waits_for_nobody_who_is_slow_or_silent(self, quick: Quick) -> None:
+    async def test_a_slow_or_silent_client_delays_nobody(self, quick: Quick) -> None:
         _, talk, token, asked = quick
         whole = question(token)
         begin = asyncio.get_running_loop().time()
@@ -145,7 +145,7 @@ class TestTheServer:
         assert asyncio.get_running_loop().time() - begin < 10
         assert asked == []
 
-    async def test_it_hears_no_question_that_was_damaged(self, quick: Quick) -> None:
+    async def test_a_damaged_request_is_never_delivered(self, quick: Quick) -> None:
         _, talk, token, asked = quick
         chance = random.Random(4)
         for _ in range(150):
@@ -167,12 +167,14 @@ class TestTheServer:
             assert await talk.say(bytes(damaged), eof=True) == b""
         assert asked == []
 
-    async def test_it_drops_one_who_says_more_than_was_announced(self, quick: Quick) -> None:
+    async def test_a_client_that_sends_more_than_announced_is_disconnected(
+        self, quick: Quick
+    ) -> None:
         _, talk, token, asked = quick
         assert await talk.say(question(token) + b"!") == b""
         assert asked == []
 
-    async def test_it_keeps_no_endless_line(self, quick: Quick) -> None:
+    async def test_an_endless_line_is_not_buffered(self, quick: Quick) -> None:
         _, talk, _, asked = quick
         tracemalloc.start()
         assert await talk.say(*[b"x" * 65536] * 400) == b""
@@ -181,7 +183,7 @@ class TestTheServer:
         assert peak < 4_000_000
         assert asked == []
 
-    async def test_it_answers_as_before_when_all_that_is_over(self, quick: Quick) -> None:
+    async def test_it_still_answers_after_all_that(self, quick: Quick) -> None:
         server, talk, token, asked = quick
         noise = random.Random(7)
         await asyncio.gather(*(talk.say(noise.randbytes(300), eof=True) for _ in range(100)))
@@ -206,7 +208,7 @@ class TestTheServer:
         "x" * 2000,
     ],
 )
-async def test_over_loopback_only_our_own_head_is_heard(
+async def test_over_loopback_only_our_own_header_is_accepted(
     opened: Open, cache: Path, head: str
 ) -> None:
     asked: list[HookAsked] = []
@@ -225,7 +227,9 @@ async def test_over_loopback_only_our_own_head_is_heard(
 
 
 class TestTheShim:
-    async def test_it_takes_an_answer_cut_anywhere(self, shim: Shim, tmp_path: Path) -> None:
+    async def test_a_response_cut_into_any_chunks_is_decoded(
+        self, shim: Shim, tmp_path: Path
+    ) -> None:
         cuts = range(0, 120, 1 if shim.kind == "compiled" else 8)
         step = iter(cuts)
 
@@ -239,7 +243,7 @@ class TestTheShim:
             for _ in cuts:
                 assert await run(command) == Ran(0, b"allow", b"so")
 
-    async def test_it_blocks_on_an_answer_that_ends_anywhere(
+    async def test_it_blocks_on_a_response_that_ends_anywhere(
         self, shim: Shim, tmp_path: Path
     ) -> None:
         token, nonce = b"0" * 64, b"0" * 32
@@ -257,7 +261,7 @@ class TestTheShim:
             len(ends),
         )
 
-    async def test_it_blocks_on_an_answer_with_one_wrong_byte(
+    async def test_it_blocks_on_a_response_with_one_wrong_byte(
         self, shim: Shim, tmp_path: Path
     ) -> None:
         chance = random.Random(1)

@@ -27,15 +27,15 @@ def echo(asked: HookAsked) -> None:
 
 
 @pytest.mark.parametrize(
-    ("patience", "seconds"), [(None, 108_000), (60.0, 93), (1e9, 108_000), (0.0, 18)]
+    ("max_wait", "seconds"), [(None, 108_000), (60.0, 93), (1e9, 108_000), (0.0, 18)]
 )
-def test_a_cli_waits_longer_than_its_hook_and_the_hook_longer_than_we(
-    patience: float | None, seconds: int
+def test_the_timeouts_of_cli_hook_and_harness_are_ordered(
+    max_wait: float | None, seconds: int
 ) -> None:
-    assert timeout_for(patience) == seconds
+    assert timeout_for(max_wait) == seconds
 
 
-async def test_the_cli_gets_what_was_replied_to_its_own_words(opened: Open) -> None:
+async def test_the_cli_gets_the_reply_to_its_own_payload(opened: Open) -> None:
     server = await opened(echo)
     command = server.command("codex-exec", "preToolUse", timeout=20)
     assert await run(command, b'{"tool":"Shell"}\n\0\xff') == Ran(
@@ -62,7 +62,7 @@ async def test_an_observing_hook_is_answered_too(opened: Open) -> None:
     assert await run(command, b"x") == Ran(0, b"cursor sessionStart True x", b"and a word")
 
 
-async def test_an_observing_hook_that_finds_nobody_holds_nobody_up(opened: Open) -> None:
+async def test_an_observing_hook_without_a_server_blocks_nobody(opened: Open) -> None:
     server = await opened(echo)
     command = server.command("cursor", "afterFileEdit", timeout=20, observing=True)
     await server.close()
@@ -70,7 +70,7 @@ async def test_an_observing_hook_that_finds_nobody_holds_nobody_up(opened: Open)
 
 
 @pytest.mark.parametrize("size", [0, 1, 65_536, 262_144 - 512, 3_000_000, PAYLOAD_CAP])
-async def test_payloads_of_any_size_up_to_the_cap_go_there_and_back(
+async def test_payloads_of_any_size_up_to_the_cap_are_sent_and_received(
     opened: Open, size: int
 ) -> None:
     payload = os.urandom(1000) * (size // 1000) + bytes(size % 1000)
@@ -79,7 +79,7 @@ async def test_payloads_of_any_size_up_to_the_cap_go_there_and_back(
     assert await run(command, payload) == Ran(0, payload, payload[:9])
 
 
-async def test_a_payload_beyond_the_cap_blocks_before_anybody_is_asked(opened: Open) -> None:
+async def test_a_payload_beyond_the_cap_blocks_before_any_request_is_made(opened: Open) -> None:
     asked: list[HookAsked] = []
     server = await opened(asked.append)
     ran = await run(server.command("cursor", "preToolUse", timeout=60), bytes(PAYLOAD_CAP + 1))
@@ -90,13 +90,13 @@ async def test_a_payload_beyond_the_cap_blocks_before_anybody_is_asked(opened: O
 @pytest.mark.parametrize(
     "reply", [HookReply(bytes(REPLY_CAP + 1)), HookReply(exit=256), HookReply(b"yes", exit=-1)]
 )
-async def test_a_reply_that_cannot_be_given_blocks(opened: Open, reply: HookReply) -> None:
+async def test_a_reply_that_cannot_be_expressed_blocks(opened: Open, reply: HookReply) -> None:
     server = await opened(lambda asked: asked.reply(reply))
     ran = await run(server.command("cursor", "preToolUse", timeout=60))
     assert (ran.exit, ran.stdout) == (2, b"")
 
 
-async def test_two_questions_are_answered_out_of_order(opened: Open) -> None:
+async def test_two_requests_are_answered_out_of_order(opened: Open) -> None:
     asked: dict[bytes, HookAsked] = {}
     server = await opened(lambda each: asked.update({each.payload: each}))
     command = server.command("cursor", "preToolUse", timeout=20)
@@ -109,7 +109,7 @@ async def test_two_questions_are_answered_out_of_order(opened: Open) -> None:
     assert await runs[0] == Ran(0, b"1", b"")
 
 
-async def test_the_first_answer_counts_and_the_second_is_told_so(opened: Open) -> None:
+async def test_the_first_answer_counts_and_the_second_is_refused(opened: Open) -> None:
     said: list[bool] = []
 
     def twice(asked: HookAsked) -> None:
@@ -120,7 +120,7 @@ async def test_the_first_answer_counts_and_the_second_is_told_so(opened: Open) -
     assert said == [True, False]
 
 
-async def test_a_question_is_withdrawn_when_its_shim_goes_away(opened: Open) -> None:
+async def test_a_request_is_withdrawn_when_its_shim_disconnects(opened: Open) -> None:
     asked: list[HookAsked] = []
     server = await opened(asked.append)
     running = await Running.start(server.command("cursor", "preToolUse", timeout=60))
@@ -135,7 +135,7 @@ async def test_a_question_is_withdrawn_when_its_shim_goes_away(opened: Open) -> 
 
 
 @pytest.mark.parametrize("unix", [True, False])
-async def test_an_answer_to_one_who_died_a_moment_ago_hurts_nobody(
+async def test_an_answer_to_a_shim_that_just_died_is_ignored(
     opened: Open, cache: Path, unix: bool
 ) -> None:
     asked: list[HookAsked] = []
@@ -156,7 +156,9 @@ async def test_an_answer_to_one_who_died_a_moment_ago_hurts_nobody(
     assert (ran.exit, ran.stdout) == (2, b"")
 
 
-async def test_a_shim_that_was_answered_and_left_is_gone_but_not_withdrawn(opened: Open) -> None:
+async def test_a_shim_that_was_answered_and_left_is_disconnected_but_not_withdrawn(
+    opened: Open,
+) -> None:
     asked: list[HookAsked] = []
     server = await opened(lambda each: (asked.append(each), each.reply(HookReply()))[0])
     await run(server.command("cursor", "preToolUse", timeout=20))
@@ -164,7 +166,7 @@ async def test_a_shim_that_was_answered_and_left_is_gone_but_not_withdrawn(opene
         assert await asked[0].gone is False
 
 
-async def test_a_question_nobody_answers_ends_with_its_shims_deadline(opened: Open) -> None:
+async def test_an_unanswered_request_ends_with_its_shims_deadline(opened: Open) -> None:
     asked: list[HookAsked] = []
     overdue: list[int | None] = []
     server = await opened(asked.append, overdue=overdue.append)
@@ -179,7 +181,7 @@ async def test_a_question_nobody_answers_ends_with_its_shims_deadline(opened: Op
     assert overdue == []
 
 
-async def test_more_questions_than_may_be_open_are_refused_at_once(opened: Open) -> None:
+async def test_more_requests_than_may_be_open_are_refused_at_once(opened: Open) -> None:
     asked: list[HookAsked] = []
     server = await opened(asked.append, limits=HookLimits(asks=2))
     command = server.command("cursor", "preToolUse", timeout=60)
@@ -208,9 +210,9 @@ async def test_more_bytes_than_may_be_held_are_refused_without_being_read(opened
     assert await running == Ran(0, b"ok", b"")
 
 
-async def test_more_visitors_than_there_is_room_for_are_blocked(opened: Open) -> None:
+async def test_more_connections_than_the_limit_are_blocked(opened: Open) -> None:
     asked: list[HookAsked] = []
-    server = await opened(asked.append, limits=HookLimits(visits=1))
+    server = await opened(asked.append, limits=HookLimits(connections=1))
     command = server.command("cursor", "preToolUse", timeout=60)
     first = asyncio.create_task(run(command, b"w"))
     await until(lambda: bool(asked))
@@ -246,7 +248,7 @@ async def test_any_name_of_a_folder_is_quoted(opened: Open, tmp_path: Path, name
 
 
 @pytest.mark.parametrize("name", ["", "two words", "-stop", "a;b", "x" * 65, "line\n"])
-async def test_no_agent_or_event_is_named_that_could_not_be_read_back(
+async def test_no_agent_or_event_is_quoted_that_could_not_be_read_back(
     opened: Open, name: str
 ) -> None:
     server = await opened(echo)
@@ -256,21 +258,21 @@ async def test_no_agent_or_event_is_named_that_could_not_be_read_back(
         server.command(name, "stop", timeout=20)
 
 
-async def test_any_patience_of_a_cli_makes_a_deadline_that_the_shim_takes(opened: Open) -> None:
+async def test_any_timeout_of_a_cli_makes_a_deadline_that_the_shim_accepts(opened: Open) -> None:
     server = await opened(echo)
     assert (await run(server.command("cursor", "stop", timeout=1e9), b"x")).exit == 0
     assert server.command("cursor", "stop", timeout=1e9).endswith(" 86400.0 || exit 2")
     assert server.command("cursor", "stop", timeout=0).endswith(" 0.1 || exit 2")
 
 
-async def test_only_the_user_can_enter(opened: Open) -> None:
+async def test_only_the_user_can_connect(opened: Open) -> None:
     server = await opened(echo)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in server.folder.iterdir()}
     assert stat.S_IMODE(server.folder.stat().st_mode) == 0o700
     assert modes == {"socket": 0o600, "key": 0o600}
 
 
-async def test_a_link_in_the_folders_place_is_refused(opened: Open, tmp_path: Path) -> None:
+async def test_a_link_in_place_of_the_folder_is_refused(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "hooks").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigError):
@@ -287,7 +289,7 @@ async def test_what_a_killed_owner_left_is_replaced(opened: Open, tmp_path: Path
     assert (await run(server.command("cursor", "stop", timeout=20), b"x")).exit == 0
 
 
-async def test_closing_lets_those_go_who_wait_and_leaves_nothing(opened: Open) -> None:
+async def test_closing_releases_waiting_clients_and_leaves_nothing(opened: Open) -> None:
     asked: list[HookAsked] = []
     server = await opened(asked.append)
     running = asyncio.create_task(run(server.command("cursor", "stop", timeout=60), b"x"))
@@ -299,7 +301,7 @@ async def test_closing_lets_those_go_who_wait_and_leaves_nothing(opened: Open) -
     assert not server.folder.exists()
 
 
-async def test_over_loopback_the_same_is_said(opened: Open, cache: Path) -> None:
+async def test_over_loopback_the_behaviour_is_the_same(opened: Open, cache: Path) -> None:
     python = ready_shim(cache, compiled=False)
     server = await opened(echo, unix=False, shim=python)
     command = server.command("cursor", "preToolUse", timeout=20)
@@ -325,7 +327,7 @@ class Counting(selectors.DefaultSelector):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="another kind of loop")
-def test_a_server_nobody_asks_does_not_wake_up(tmp_path: Path, shim: Shim) -> None:
+def test_an_idle_server_does_not_wake_up(tmp_path: Path, shim: Shim) -> None:
     """Before it was ever asked, and after."""
     selector = Counting()
     loop = asyncio.SelectorEventLoop(selector)

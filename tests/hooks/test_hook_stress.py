@@ -29,7 +29,7 @@ class Desk:
         self._chance = random.Random(50)
         self._waiting: list[HookAsked] = []
 
-    def hear(self, asked: HookAsked) -> None:
+    def receive(self, asked: HookAsked) -> None:
         self.payloads[asked.payload] += 1
         self.ids.add(asked.id)
         self._waiting.append(asked)
@@ -61,7 +61,7 @@ done >{said}
 async def stress(opened: Open, shim: Shim, folder: Path, count: int) -> None:
     desk = Desk()
     overdue: list[int | None] = []
-    server = await opened(desk.hear, overdue=overdue.append)
+    server = await opened(desk.receive, overdue=overdue.append)
     lanes = [
         await asyncio.create_subprocess_exec(
             *lane(shim, server.folder, number, count, folder / f"lane-{number}"),
@@ -91,7 +91,7 @@ async def test_fifty_shims_at_once_each_get_their_own_answers(
 
 
 @pytest.mark.torture
-async def test_ten_thousand_questions_from_fifty_shims_at_once(
+async def test_ten_thousand_requests_from_fifty_shims_at_once(
     opened: Open, shim: Shim, tmp_path: Path
 ) -> None:
     await stress(opened, shim, tmp_path, 200)

@@ -90,7 +90,7 @@ def _reads(arguments: tuple[Any, ...]) -> bool:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_killed_at_any_step_started_again_and_removed_it_is_what_it_was(
+def test_after_a_kill_at_any_step_installing_and_removing_restores_the_original(
     comments: bool, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = tmp_path_factory.mktemp("machine")
@@ -159,7 +159,7 @@ def test_what_was_installed_stays_until_it_is_removed(file: Path, journal: Backu
     assert (file.read_bytes(), remove(file, journal)) == (b'{"a": 1}', None)
 
 
-def test_a_new_file_goes_with_the_folders_that_were_made(
+def test_a_new_file_is_removed_with_the_folders_that_were_created(
     tmp_path: Path, file: Path, journal: BackupJournal
 ) -> None:
     (tmp_path / "project").mkdir()
@@ -169,7 +169,7 @@ def test_a_new_file_goes_with_the_folders_that_were_made(
     assert list((tmp_path / "project").iterdir()) == []
 
 
-def test_a_folder_that_has_something_else_by_now_stays(
+def test_a_folder_with_other_content_stays(
     tmp_path: Path, file: Path, journal: BackupJournal
 ) -> None:
     (tmp_path / "project").mkdir()
@@ -179,7 +179,7 @@ def test_a_folder_that_has_something_else_by_now_stays(
     assert tree(tmp_path / "project") == {".claude": None, ".claude/agents.md": b"mine"}
 
 
-def test_a_new_file_that_the_user_filled_stays_without_ours(
+def test_a_new_file_that_the_user_extended_stays_without_our_entries(
     file: Path, journal: BackupJournal
 ) -> None:
     install(hooks(file), journal)
@@ -234,7 +234,7 @@ def test_a_link_out_of_the_project_is_refused(
 
 
 @pytest.mark.parametrize("text", [b"{", b"[]", b'{"hooks": 3}', b'{"a": 1} // c', b"\xff"])
-def test_what_cannot_be_merged_is_not_touched(
+def test_an_unmergeable_file_is_not_changed(
     text: bytes, file: Path, journal: BackupJournal
 ) -> None:
     write(file, text)
@@ -245,7 +245,7 @@ def test_what_cannot_be_merged_is_not_touched(
     assert (file.read_bytes(), file.stat().st_ino, journal.records()) == (text, inode, [])
 
 
-def test_what_became_unreadable_is_left_until_it_is_mended(
+def test_a_file_that_became_unreadable_is_left_until_it_is_fixed(
     file: Path, journal: BackupJournal
 ) -> None:
     write(file, b"{}")
@@ -260,7 +260,7 @@ def test_what_became_unreadable_is_left_until_it_is_mended(
     assert file.read_bytes() == b"{}\n"
 
 
-def test_two_do_not_share_a_file_and_the_second_is_told_of_the_first(
+def test_two_do_not_share_a_file_and_the_second_is_reported_the_first(
     file: Path, journal: BackupJournal
 ) -> None:
     write(file, b"{}")
@@ -273,7 +273,7 @@ def test_two_do_not_share_a_file_and_the_second_is_told_of_the_first(
     assert file.read_bytes() == b"{}"
 
 
-def test_what_is_there_is_not_put_in_twice(file: Path, journal: BackupJournal) -> None:
+def test_an_existing_entry_is_not_added_twice(file: Path, journal: BackupJournal) -> None:
     write(file, b"{}")
     install(hooks(file), journal)
     with pytest.raises(ConfigError, match="already has hooks of tillerman"):
@@ -304,7 +304,7 @@ def test_a_file_that_is_ours_as_a_whole(file: Path, journal: BackupJournal) -> N
     assert file.read_bytes() == b"mine"
 
 
-def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(
+def test_a_file_that_cannot_be_written_is_reported_and_nothing_is_left(
     tmp_path: Path, file: Path, journal: BackupJournal
 ) -> None:
     (tmp_path / "project").mkdir()
@@ -315,7 +315,7 @@ def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(
     assert journal.records() == []
 
 
-def test_a_file_that_is_mended_by_another_at_this_moment_is_waited_for(
+def test_a_file_that_another_process_repairs_is_waited_for(
     file: Path, journal: BackupJournal
 ) -> None:
     write(file, b"{}")

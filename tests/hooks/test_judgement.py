@@ -8,7 +8,7 @@ from typing import Any
 
 from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.hooks.dialects import load
-from tillerman.hooks.policy_only_answer import judged
+from tillerman.hooks.policy_only_answer import decide_hook
 from tillerman.hooks.protocol import HookReply
 
 CONTEXT = DecisionContext(cwd=PurePath("/proj"), agent="x")
@@ -17,15 +17,15 @@ CONTEXT = DecisionContext(cwd=PurePath("/proj"), agent="x")
 def said(agent: str, event: str, payload: dict[str, Any], *rules: Rule) -> HookReply:
     one = load(agent)
     told = one.read(event, json.dumps(payload).encode())
-    return judged(one, told, Policy.preset("ask", rules=rules), CONTEXT)
+    return decide_hook(one, told, Policy.preset("ask", rules=rules), CONTEXT)
 
 
-def test_what_is_no_call_gets_no_opinion() -> None:
+def test_an_event_without_a_call_gets_no_decision() -> None:
     assert said("claude", "SessionStart", {"source": "startup"}) == HookReply()
     assert said("cursor", "afterFileEdit", {"file_path": "/x"}) == HookReply()
 
 
-def test_a_rule_for_one_agent_does_not_hold_for_another() -> None:
+def test_a_rule_for_one_agent_does_not_apply_to_another() -> None:
     rule = Rule("mine", "deny", "not here", agents=("y",))
     call = {"tool_name": "Read", "tool_input": {"file_path": "a"}}
     reply = said("claude", "PreToolUse", call, rule)

@@ -15,7 +15,7 @@ OURS = "/usr/bin/python3 -I -m tillerman hook claude PreToolUse --project '/a b'
 
 @pytest.mark.parametrize("agent", agents_with_hooks())
 @pytest.mark.parametrize("scope", ["project", "user"])
-def test_what_is_planned_has_our_shape(agent: str, scope: str, tmp_path: Path) -> None:
+def test_planned_entries_are_recognized_as_ours(agent: str, scope: str, tmp_path: Path) -> None:
     hooks = planned(agent, tmp_path, scope)  # type: ignore[arg-type]
     if load(agent).PLACE.code:
         assert is_our_code(hooks.whole or b"", agent)
@@ -37,14 +37,14 @@ def test_what_is_planned_has_our_shape(agent: str, scope: str, tmp_path: Path) -
         "'",
     ],
 )
-def test_what_only_resembles_ours_is_of_others(command: str) -> None:
+def test_similar_entries_belong_to_others(command: str) -> None:
     ours = {"type": "command", "command": OURS}
     assert is_ours({"hooks": [ours]}, "claude", "PreToolUse")
     assert not is_ours({"hooks": [{"command": command}]}, "claude", "PreToolUse")
     assert not is_ours({"hooks": [ours, {"command": command}]}, "claude", "PreToolUse")
 
 
-def test_code_that_cannot_be_read_is_of_others() -> None:
+def test_unparsable_code_belongs_to_others() -> None:
     code = rb"""// Written by tillerman.
 spawn("/bin/sh", ["-c", "\x"])"""
     assert not is_our_code(code, "opencode")

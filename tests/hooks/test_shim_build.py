@@ -55,7 +55,7 @@ def test_it_is_compiled_once(tmp_path: Path) -> None:
 
 
 @needs_compiler
-def test_many_at_once_make_one(tmp_path: Path) -> None:
+def test_many_builds_at_once_make_one(tmp_path: Path) -> None:
     made: list[Shim | None] = []
     threads = [
         threading.Thread(target=lambda: made.append(compiled_shim(tmp_path / "cache", PATH)))
@@ -73,7 +73,7 @@ def test_many_at_once_make_one(tmp_path: Path) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("damage", ["empty", "cut", "another program", "not to be run", "a folder"])
-def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_shim_is_built_again(tmp_path: Path, damage: str) -> None:
     shim = compiled_shim(tmp_path / "cache", PATH)
     assert shim
     file = Path(shim.words[0])
@@ -109,20 +109,20 @@ def test_a_damaged_one_is_made_again(tmp_path: Path, damage: str) -> None:
     ],
     ids=["fails", "makes nothing", "dies", "makes junk", "makes what always allows"],
 )
-def test_a_broken_compiler_leaves_the_one_in_python(tmp_path: Path, compiler: str) -> None:
+def test_a_broken_compiler_falls_back_to_the_python_shim(tmp_path: Path, compiler: str) -> None:
     program(tmp_path / "bin", "cc", compiler)
     shim = ready_shim(tmp_path / "cache", path=f"{tmp_path / 'bin'}:{PATH}")
     assert shim == python_shim(tmp_path / "cache")
     assert [file.suffix for file in (tmp_path / "cache/shim").iterdir()] == [".pyc"]
 
 
-def test_without_a_compiler_it_is_the_one_in_python(tmp_path: Path) -> None:
+def test_without_a_compiler_the_python_shim_is_used(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     shim = ready_shim(tmp_path / "cache", path=str(tmp_path / "empty"))
     assert shim == python_shim(tmp_path / "cache")
 
 
-def test_a_compiler_is_not_looked_for_where_the_agent_works(
+def test_a_compiler_in_the_workspace_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path / "bin", "cc", "touch called")
@@ -131,7 +131,7 @@ def test_a_compiler_is_not_looked_for_where_the_agent_works(
     assert not (tmp_path / "called").exists()
 
 
-def test_nothing_of_the_shim_is_where_the_package_is(tmp_path: Path) -> None:
+def test_the_build_leaves_nothing_in_the_package_folder(tmp_path: Path) -> None:
     """A virtual environment in the project is where its agents write."""
     for shim in (python_shim(tmp_path), compiled_shim(tmp_path, PATH)):
         if shim:
@@ -139,7 +139,7 @@ def test_nothing_of_the_shim_is_where_the_package_is(tmp_path: Path) -> None:
             assert not Path(shim.words[0]).is_symlink()
 
 
-async def test_where_nothing_can_be_kept_the_package_s_own_file_is_run(tmp_path: Path) -> None:
+async def test_without_a_writable_cache_the_packages_own_file_is_run(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.write_text("in the way")
     shim = ready_shim(cache, path=PATH)
@@ -164,7 +164,7 @@ async def test_a_server_finds_its_shim_by_itself(
     await server.close()
 
 
-def test_the_one_in_python_loads_next_to_nothing(tmp_path: Path) -> None:
+def test_the_python_shim_loads_next_to_nothing(tmp_path: Path) -> None:
     """Each module would be paid for on every tool call."""
     (tmp_path / "empty.py").write_text("")
     assert _modules(SCRIPT) - _modules(tmp_path / "empty.py") == {"_socket"}

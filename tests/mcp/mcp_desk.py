@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.stand_ins.warm_python import Forked, run_tillerman, start_tillerman
 
-PATIENCE = 30.0  # seconds; a busy machine takes its time
+MAX_WAIT = 30.0  # seconds; a busy machine takes its time
 PROCESS = re.compile(r"\bp[0-9a-f]{10}\b")
 LIBRARIES = ("mcp",)  # a second of each start
 TALKER = "echo ready; while read word; do echo heard $word; done"
@@ -150,7 +150,7 @@ class Machine:
         for process in self._started:  # of a test that failed before it ended them
             if process.poll() is None:
                 process.kill()
-                process.wait(PATIENCE)
+                process.wait(MAX_WAIT)
         for left in (self.tillerman / "state" / "processes").glob("*"):
             self.run("sessions", "delete", "-y", left.name)
 
@@ -162,12 +162,12 @@ class Wire:
         self.process = process
         self.notes: list[dict[str, Any]] = []  # what came without an id, or with none of ours
         self._answers: dict[int | str, dict[str, Any]] = {}
-        self._news = threading.Condition()
+        self._updates = threading.Condition()
         self._last = 0
         self._ended = False
         self._errors = bytearray()
         self._threads = [
-            threading.Thread(target=self._hear, daemon=True),
+            threading.Thread(target=self._receive, daemon=True),
             threading.Thread(target=self._hear_errors, daemon=True),
         ]
         for thread in self._threads:
@@ -179,7 +179,7 @@ class Wire:
 
     def greet(self) -> dict[str, Any]:
         answer = self.ask("initialize", HELLO)
-        self.tell("notifications/initialized")
+        self.report("notifications/initialized")
         return answer
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class Wire:
         self.send(json.dumps(said | ({"params": params} if params is not None else {})))
         return self._last
 
-    def tell(self, method: str, params: Any = None) -> None:
+    def report(self, method: str, params: Any = None) -> None:
         self.send(json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}}))
 
     def send(self, line: str | bytes) -> None:
@@ -213,23 +213,23 @@ class Wire:
         self.process.stdin.flush()
 
     def answer(self, request: int | str) -> dict[str, Any]:
-        with self._news:
-            came = self._news.wait_for(lambda: request in self._answers or self._ended, PATIENCE)
+        with self._updates:
+            came = self._updates.wait_for(lambda: request in self._answers or self._ended, MAX_WAIT)
             assert came, f"no answer to {request}: {self.errors}"
             assert request in self._answers, f"it ended: {self.errors}"
             return self._answers.pop(request)
 
     def note(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The first that came without one of our ids, and is as wanted."""
-        with self._news:
-            came = self._news.wait_for(
-                lambda: any(map(wanted, self.notes)) or self._ended, PATIENCE
+        with self._updates:
+            came = self._updates.wait_for(
+                lambda: any(map(wanted, self.notes)) or self._ended, MAX_WAIT
             )
             assert came and any(map(wanted, self.notes)), (self.notes, self.errors)
             return next(filter(wanted, self.notes))
 
     def answered(self, request: int) -> bool:
-        with self._news:
+        with self._updates:
             return request in self._answers
 
     def end(self) -> int:
@@ -240,9 +240,9 @@ class Wire:
         return self.wait()
 
     def wait(self) -> int:
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(MAX_WAIT)
         for thread in self._threads:
-            thread.join(PATIENCE)
+            thread.join(MAX_WAIT)
         return code
 
     def kill(self) -> None:
@@ -254,19 +254,19 @@ class Wire:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         assert self.process.stdout
         for line in self.process.stdout:
             said = json.loads(line)
-            with self._news:
+            with self._updates:
                 if said.get("id") is not None:
                     self._answers[said["id"]] = said
                 else:
                     self.notes.append(said)
-                self._news.notify_all()
-        with self._news:
+                self._updates.notify_all()
+        with self._updates:
             self._ended = True
-            self._news.notify_all()
+            self._updates.notify_all()
 
     def _hear_errors(self) -> None:
         assert self.process.stderr
@@ -308,7 +308,7 @@ def _state(entry: Path) -> bytes:
     return (entry / "stat").read_bytes().rpartition(b")")[2].split()[0]
 
 
-def until(true: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+def until(true: Callable[[], Any], seconds: float = MAX_WAIT) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < deadline, "it never came true"

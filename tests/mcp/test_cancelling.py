@@ -14,14 +14,12 @@ from tests.mcp.mcp_desk import Machine, Wire, text, tree, until
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_a_command_that_is_taken_back_is_gone_with_all_it_started(
-    house: Machine, wire: Wire
-) -> None:
+def test_a_cancelled_command_is_killed_with_its_tree(house: Machine, wire: Wire) -> None:
     mark = "61.4217"
     inner = f"sh -c 'trap \"\" TERM INT HUP; setsid sleep {mark} & sleep {mark}; wait'"
     call = wire.begin("execute_shell", command=f"{inner} & {inner} & sleep {mark}", timeout=60)
     until(lambda: len(tree(mark)) >= 5)
-    wire.tell("notifications/cancelled", {"requestId": call, "reason": "enough"})
+    wire.report("notifications/cancelled", {"requestId": call, "reason": "enough"})
     until(lambda: not tree(mark), seconds=2)
     assert not wire.answered(call)
     finished = until(
@@ -32,15 +30,15 @@ def test_a_command_that_is_taken_back_is_gone_with_all_it_started(
     assert [one["status"] for one in listed] == ["killed"]
 
 
-def test_taking_back_what_is_over_or_never_was_does_no_harm(wire: Wire) -> None:
+def test_cancelling_a_finished_or_unknown_call_does_no_harm(wire: Wire) -> None:
     for request in (9999, "nothing", None, -1, [], 10**400):
-        wire.tell("notifications/cancelled", {"requestId": request})
-    wire.tell("notifications/cancelled")
+        wire.report("notifications/cancelled", {"requestId": request})
+    wire.report("notifications/cancelled")
     assert wire.ask("ping")["result"] == {}
     assert not wire.call("execute_shell", command="echo still here")["isError"]
 
 
-def test_news_come_only_to_who_asked_for_them(wire: Wire) -> None:
+def test_notifications_are_sent_only_on_request(wire: Wire) -> None:
     wire.notes.clear()
     arguments = {"command": "echo working; sleep 2.3"}
     said = {"name": "execute_shell", "arguments": arguments}
@@ -55,7 +53,7 @@ def test_news_come_only_to_who_asked_for_them(wire: Wire) -> None:
     assert 0 < params["progress"] < 30
 
 
-async def test_the_sdks_client_hears_the_news_and_can_give_up(machine: Machine) -> None:
+async def test_the_sdks_client_receives_notifications_and_can_cancel(machine: Machine) -> None:
     server = StdioServerParameters(
         command=sys.executable,
         args=["-m", "tillerman", "mcp", "serve", "--approve", "auto"],
@@ -63,11 +61,11 @@ async def test_the_sdks_client_hears_the_news_and_can_give_up(machine: Machine) 
         cwd=machine.project,
     )
     mark = "62.4218"
-    heard: list[tuple[float | None, str | None]] = []
+    received: list[tuple[float | None, str | None]] = []
     told = anyio.Event()
 
     async def news(progress: float, total: float | None, message: str | None) -> None:
-        heard.append((total, message))
+        received.append((total, message))
         told.set()
 
     async with Client(server) as client:
@@ -91,11 +89,11 @@ async def test_the_sdks_client_hears_the_news_and_can_give_up(machine: Machine) 
             await anyio.sleep(0.02)
         result = await client.call_tool("execute_shell", {"command": "echo next"})
         assert not result.is_error
-    total, text = heard[0]
+    total, text = received[0]
     assert 60 <= total < 90 and text == "at work"
 
 
-def test_a_command_past_its_time_is_killed_or_goes_on(wire: Wire) -> None:
+def test_a_command_past_its_time_is_killed_or_continues(wire: Wire) -> None:
     mark = "63.4219"
     result = wire.call("execute_shell", command=f"echo begun; sleep {mark}", timeout=0.5)
     assert result["isError"] and "longer than 0.5 s" in text(result) and "begun" in text(result)

@@ -104,7 +104,7 @@ async def two(
         ((1, 2), ("legacy", "legacy")),
     ],
 )
-async def test_what_one_client_started_another_does_not_find(
+async def test_a_client_does_not_find_another_clients_processes(
     doors: list[Door], tokens: tuple[int, int], modes: tuple[str, str]
 ) -> None:
     async with two(doors, tokens, modes) as (one, other):
@@ -117,7 +117,7 @@ async def test_what_one_client_started_another_does_not_find(
         assert not ended.is_error
 
 
-async def test_a_token_of_its_own_is_one_client_in_all_its_sessions(doors: list[Door]) -> None:
+async def test_a_token_is_one_client_in_all_its_sessions(doors: list[Door]) -> None:
     """Some clients open an MCP session for every call, and end none."""
     async with two(doors, (1, 1), ("legacy", "legacy")) as (one, same):
         process = await begun(one)
@@ -126,7 +126,7 @@ async def test_a_token_of_its_own_is_one_client_in_all_its_sessions(doors: list[
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_client_that_comes_back_with_its_token_finds_what_it_left(
+async def test_a_client_that_returns_with_its_token_finds_what_it_left(
     doors: list[Door], mode: str
 ) -> None:
     async with client(doors[1], mode) as made:
@@ -153,7 +153,7 @@ async def test_what_a_client_left_is_found_after_a_restart_by_its_token_alone(
     shut(door)
 
 
-def test_a_name_of_a_client_is_no_path(machine: Machine) -> None:
+def test_a_client_name_is_not_a_path(machine: Machine) -> None:
     for name in ("../x", "a/b", "", ".hidden", "x" * 65):
         refused = machine.run("mcp", "serve", "--http", "0", "--client", name)
         assert refused.returncode == 2 and "Traceback" not in refused.stderr

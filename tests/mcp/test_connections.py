@@ -92,7 +92,7 @@ def test_an_authorised_client_does_not_wait_for_two_thousand_that_send_nothing(
     assert waits[-1] < 5.0, waits  # a busy machine may hold up one of them
 
 
-def test_half_a_request_is_closed_within_seconds_even_if_it_goes_on_byte_by_byte(
+def test_half_a_request_is_closed_within_seconds_even_if_it_continues_byte_by_byte(
     small: Door,
 ) -> None:
     with contextlib.ExitStack() as stack:

@@ -40,7 +40,7 @@ def folder(house: Machine) -> Machine:
 
 
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-def test_a_call_is_answered_as_the_sdk_answers_it(
+def test_a_direct_call_is_answered_as_the_sdk_answers_it(
     folder: Machine, wire: Wire, tool: str, arguments: dict[str, Any] | None
 ) -> None:
     params = {"name": tool} | ({} if arguments is None else {"arguments": arguments})
@@ -59,13 +59,13 @@ def test_the_id_of_an_answer_is_that_of_its_request(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("id_form", [int, str])
-def test_a_call_that_is_taken_back_by_either_form_of_its_id_gets_no_answer(
+def test_a_call_cancelled_by_either_form_of_its_id_gets_no_response(
     wire: Wire, id_form: type
 ) -> None:
     call = wire.begin("execute_shell", command="sleep 30")
     running = {"status_filter": "live"}
     until(lambda: "running" in text(wire.call("list_processes", **running)))
-    wire.tell("notifications/cancelled", {"requestId": id_form(call)})
+    wire.report("notifications/cancelled", {"requestId": id_form(call)})
     until(lambda: "running" not in text(wire.call("list_processes", **running)))
     assert not wire.answered(call)
 
@@ -79,7 +79,9 @@ def test_before_the_handshake_is_over_a_call_is_left_to_the_sdk(machine: Machine
     assert "created" in text(wire.call("write_file", path="early.txt", content="x"))
 
 
-def test_a_call_under_way_when_the_client_goes_is_answered_with_an_error(machine: Machine) -> None:
+def test_a_call_under_way_when_the_client_disconnects_is_answered_with_an_error(
+    machine: Machine,
+) -> None:
     wire = machine.greeted("--approve", "auto")
     call = wire.begin("execute_shell", command="sleep 30")
     until(lambda: "running" in text(wire.call("list_processes", status_filter="live")))

@@ -45,7 +45,7 @@ async def client(machine: Machine, user: User) -> AsyncIterator[ClientSession]:
         yield session
 
 
-async def test_what_the_user_says_counts_and_the_whole_of_a_long_command_is_shown(
+async def test_the_users_answer_counts_and_the_whole_of_a_long_command_is_shown(
     machine: Machine,
 ) -> None:
     user = User(("accept", "allow"), ("accept", "deny"), ("decline", None), ("cancel", None))
@@ -63,7 +63,7 @@ async def test_what_the_user_says_counts_and_the_whole_of_a_long_command_is_show
     assert {(one["by"], one["surface"]) for one in answers} == {("person", "mcp")}
 
 
-async def test_what_needs_no_word_is_not_asked_and_once_what_is_allowed_from_now_on(
+async def test_calls_that_need_no_approval_are_not_elicited_and_allow_always_is_elicited_once(
     machine: Machine,
 ) -> None:
     user = User(("accept", "allow from now on"))

@@ -58,7 +58,7 @@ def test_a_secret_survives_every_tool_that_writes(house: Machine, wire: Wire) ->
     assert KEY not in json.dumps(house.log())
 
 
-def test_a_placeholder_that_nothing_puts_back_is_refused(house: Machine, wire: Wire) -> None:
+def test_a_placeholder_that_cannot_be_resolved_is_refused(house: Machine, wire: Wire) -> None:
     (house.project / "settings").write_text(f"key = {KEY}\n")
     assert "does not contain" in refused(
         wire, "write_file", path="copy", content="key = [secret:api-key]\n"
@@ -79,7 +79,7 @@ def test_a_placeholder_that_nothing_puts_back_is_refused(house: Machine, wire: W
     assert "x[secret:end]" in accepted(wire, "execute_shell", command="echo 'x[secret:end]'")
 
 
-def test_a_name_that_holds_a_secret_is_not_made_of_its_placeholder(
+def test_a_name_that_contains_a_secret_is_not_built_from_its_placeholder(
     house: Machine, wire: Wire
 ) -> None:
     (house.project / "named").mkdir()
@@ -143,7 +143,7 @@ def test_no_edit_of_three_servers_is_lost_in_many(machine: Machine) -> None:
     edit_from_three_servers(machine, EDITS)
 
 
-def test_of_many_writes_with_one_hash_a_single_one_is_taken(machine: Machine) -> None:
+def test_of_many_writes_with_one_hash_a_single_one_is_accepted(machine: Machine) -> None:
     (machine.project / "a").write_text("old\n")
     wires = [machine.greeted("--approve", "auto") for _ in range(3)]
     hash = wires[0].call("read_file", path="a")["_meta"]["tillerman/result"]["hash"]
@@ -203,7 +203,7 @@ def test_an_image_is_shown(house: Machine, wire: Wire) -> None:
 # -- rules -----------------------------------------------------------------------------------------
 
 
-def test_a_folder_is_not_taken_whole_where_a_rule_denies_a_file_in_it(machine: Machine) -> None:
+def test_a_folder_is_not_read_as_a_whole_where_a_rule_denies_a_file_in_it(machine: Machine) -> None:
     (machine.project / "conf").mkdir()
     (machine.project / "conf/key.pem").write_text("secret")
     machine.tillerman.mkdir(exist_ok=True)
@@ -221,7 +221,7 @@ def test_a_folder_is_not_taken_whole_where_a_rule_denies_a_file_in_it(machine: M
     assert not (machine.tillerman / "state/exports").exists()
 
 
-def test_a_move_that_a_person_changes_goes_where_they_say(machine: Machine) -> None:
+def test_a_move_that_a_person_changes_uses_the_changed_target(machine: Machine) -> None:
     (machine.project / "a").write_text("x")
     wire = machine.greeted("--approve", "ask", "--request-timeout", "60")
     call = wire.begin("move_file", source="a", destination="b")

@@ -81,7 +81,7 @@ def tokens(door: Door) -> dict[str, str | None]:
     }
 
 
-def test_no_route_says_a_word_without_the_token(door: Door) -> None:
+def test_no_route_answers_without_the_token(door: Door) -> None:
     for kind, token in tokens(door).items():
         for method in METHODS:
             for path in PATHS if kind in ("none", "another") else PATHS[:1]:
@@ -94,7 +94,7 @@ def test_no_route_says_a_word_without_the_token(door: Door) -> None:
                 }  # fmt: skip
 
 
-def test_a_token_given_twice_or_in_the_address_is_none(door: Door) -> None:
+def test_a_token_given_twice_or_in_the_address_is_rejected(door: Door) -> None:
     twice = [*door.headers(), ("Authorization", f"Bearer {door.token}")]
     assert door.knock("POST", "/mcp", twice)[::2] == (401, WORDS[401])
     for path in (f"/mcp?token={door.token}", f"/mcp?access_token={door.token}"):
@@ -145,7 +145,7 @@ def hosts(port: int) -> list[str]:
     ]  # fmt: skip
 
 
-def test_by_another_name_it_is_not_to_be_had(door: Door) -> None:
+def test_under_another_host_name_it_is_refused(door: Door) -> None:
     assert len(hosts(door.port)) >= 40
     for host in hosts(door.port):
         status, _, body = door.knock("POST", "/mcp", door.headers(Host=host), b"")
@@ -165,7 +165,7 @@ def test_by_another_name_it_is_not_to_be_had(door: Door) -> None:
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::1]"])
-def test_by_its_own_names_it_answers(door: Door, name: str) -> None:
+def test_under_its_own_host_names_it_answers(door: Door, name: str) -> None:
     status, _, body = door.knock("POST", "/mcp", door.headers(Host=f"{name}:{door.port}"))
     assert status == 200 and b"protocolVersion" in body
 
@@ -173,7 +173,7 @@ def test_by_its_own_names_it_answers(door: Door, name: str) -> None:
 # -- not for web pages -----------------------------------------------------------------------------
 
 
-def test_a_web_page_gets_nothing_even_with_the_token(door: Door) -> None:
+def test_a_web_page_is_refused_even_with_the_token(door: Door) -> None:
     port = door.port
     origins = [
         "https://evil.example", "null", "", "file://", f"http://127.0.0.1:{port}",
@@ -195,19 +195,19 @@ def test_a_web_page_gets_nothing_even_with_the_token(door: Door) -> None:
     assert status == 200
 
 
-def test_what_a_form_can_send_is_not_taken(door: Door) -> None:
+def test_content_types_a_form_can_send_are_refused(door: Door) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", None):
         status, _, body = door.knock("POST", "/mcp", door.headers(Content_Type=kind))
         assert status in (400, 415), (kind, body)
         assert b"protocolVersion" not in body
 
 
-def test_other_paths_are_not_there_for_who_has_the_token(door: Door) -> None:
+def test_other_paths_are_not_found_even_with_the_token(door: Door) -> None:
     for path in PATHS[2:]:
         assert door.knock("GET", path, door.headers(), b"")[0] == 404, path
 
 
-def test_broken_requests_are_answered_and_it_goes_on(door: Door) -> None:
+def test_broken_requests_are_answered_and_the_server_continues(door: Door) -> None:
     for data in (b"\0" * 100, b"GET\r\n\r\n", b"\x16\x03\x01" + b"x" * 200, b"A" * 100_000):
         with socket.create_connection(("127.0.0.1", door.port), 10) as line:
             line.sendall(data + b"\r\n\r\n")
@@ -228,7 +228,7 @@ def test_broken_requests_are_answered_and_it_goes_on(door: Door) -> None:
     assert door.knock("POST", "/mcp", door.headers())[0] == 200
 
 
-def test_a_body_too_large_is_refused_before_it_is_kept(door: Door) -> None:
+def test_a_body_too_large_is_refused_before_it_is_read(door: Door) -> None:
     headers = door.headers()
     line = http.client.HTTPConnection("127.0.0.1", door.port, timeout=20)
     line.putrequest("POST", "/mcp", skip_host=True, skip_accept_encoding=True)
@@ -258,7 +258,7 @@ def test_it_listens_on_loopback_alone(door: Door) -> None:
     assert listening == [f"0100007F:{door.port:04X}"]
 
 
-def test_the_token_is_the_users_alone(door: Door) -> None:
+def test_the_token_is_readable_by_the_user_alone(door: Door) -> None:
     assert door.file.stat().st_mode & 0o777 == 0o600
     assert door.file.parent.stat().st_mode & 0o077 == 0
     assert re.fullmatch(r"[0-9a-f]{64}", door.token)
@@ -266,13 +266,13 @@ def test_the_token_is_the_users_alone(door: Door) -> None:
     assert door.token.encode() not in arguments
 
 
-def test_a_port_that_is_taken_is_told(door: Door, house: Machine) -> None:
+def test_a_port_in_use_is_reported(door: Door, house: Machine) -> None:
     done = house.run("mcp", "serve", "--http", str(door.port))
     assert (done.returncode, done.stdout) == (2, "")
     assert f"cannot listen on port {door.port}" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_token_that_others_can_read_is_refused_and_a_missing_one_made_anew(
+def test_a_token_that_others_can_read_is_refused_and_a_missing_one_created(
     machine: Machine,
 ) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
@@ -298,7 +298,7 @@ def test_a_token_that_others_can_read_is_refused_and_a_missing_one_made_anew(
     shut(new)
 
 
-def test_a_body_at_any_depth_is_answered_and_the_server_goes_on(door: Door) -> None:
+def test_a_body_at_any_depth_is_answered_and_the_server_continues(door: Door) -> None:
     _, told, _ = door.knock("POST", "/mcp", door.headers(), HELLO)
     headers = door.headers(Mcp_Session_Id=told["mcp-session-id"])
     for depth in (60, 65, 500, 900, 1_000, 1_100, 100_000):

@@ -98,7 +98,7 @@ def play(machine: Machine, level: str, approve: str, rounds: int, seed: int) -> 
 
 @pytest.mark.parametrize("level", ["basic", "medium", "high"])
 @pytest.mark.parametrize("approve", ["auto", "edits"])
-def test_what_no_command_could_read_is_not_imported(
+def test_files_that_no_command_could_read_are_not_imported(
     machine: Machine, level: str, approve: str
 ) -> None:
     _, refused = play(machine, level, approve, 12 if approve == "auto" else 4, 7)
@@ -109,14 +109,14 @@ def test_what_no_command_could_read_is_not_imported(
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("level", ["basic", "medium", "high"])
 @pytest.mark.parametrize("approve", ["auto", "edits", "ask", "readonly"])
-def test_what_no_command_could_read_is_never_imported(
+def test_files_that_no_command_could_read_are_never_imported(
     machine: Machine, level: str, approve: str
 ) -> None:
     print(level, approve, play(machine, level, approve, ROUNDS // 12, 11))
 
 
 @pytest.mark.parametrize("level", ["basic", "medium", "high"])
-def test_what_a_command_could_read_is_imported(machine: Machine, level: str) -> None:
+def test_files_that_a_command_could_read_are_imported(machine: Machine, level: str) -> None:
     sources = Sources(machine)
     wire = machine.greeted("--approve", "auto", "--isolation", level)
     for number, path in enumerate(sources.plain):
@@ -170,7 +170,7 @@ def tarred(members: list[tuple[str, bytes]]) -> bytes:
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred])
-def test_the_files_of_an_archive_are_judged_one_by_one(machine: Machine, pack: Any) -> None:
+def test_the_files_of_an_archive_are_decided_one_by_one(machine: Machine, pack: Any) -> None:
     machine.tillerman.mkdir(exist_ok=True)
     (machine.tillerman / "config.toml").write_text(
         '[[rules]]\ndeny = true\npath = "new/src/db/**"\n'

@@ -43,7 +43,7 @@ def test_a_command_waits_for_a_person_elsewhere_who_allows_it(house: Machine, wi
     assert request["input"] == {"command": "touch allowed"}
 
 
-def test_or_denies_it_with_a_word(house: Machine, wire: Wire) -> None:
+def test_a_denial_carries_a_note(house: Machine, wire: Wire) -> None:
     call = wire.begin("execute_shell", command="touch denied")
     answer(house, "deny", "--note", "not on a Sunday")
     result = wire.called(call)
@@ -51,7 +51,7 @@ def test_or_denies_it_with_a_word(house: Machine, wire: Wire) -> None:
     assert not (house.project / "denied").exists()
 
 
-def test_or_changes_what_it_does(house: Machine, wire: Wire) -> None:
+def test_a_person_changes_the_command(house: Machine, wire: Wire) -> None:
     call = wire.begin("execute_shell", command="touch asked; echo done")
     answer(house, "allow", "--input", json.dumps({"command": "touch changed; echo done"}))
     assert "done" in text(wire.called(call))
@@ -66,7 +66,7 @@ def test_a_changed_file_is_written_as_changed(house: Machine, wire: Wire) -> Non
     assert not (house.project / "a.txt").exists()
 
 
-def test_a_change_that_makes_no_sense_does_nothing(house: Machine, wire: Wire) -> None:
+def test_an_invalid_change_does_nothing(house: Machine, wire: Wire) -> None:
     call = wire.begin("execute_shell", command="touch senseless")
     answer(house, "allow", "--input", json.dumps({"command": 7}))
     result = wire.called(call)
@@ -74,7 +74,7 @@ def test_a_change_that_makes_no_sense_does_nothing(house: Machine, wire: Wire) -
     assert not (house.project / "senseless").exists()
 
 
-def test_what_is_written_to_a_process_is_judged_as_a_command(house: Machine, wire: Wire) -> None:
+def test_input_written_to_a_process_is_decided_as_a_command(house: Machine, wire: Wire) -> None:
     call = wire.begin("execute_shell", command="sh", run_mode="background")
     answer(house, "allow")
     process = wire.called(call)["_meta"]["tillerman/result"]["process_id"]
@@ -93,7 +93,7 @@ def test_what_is_written_to_a_process_is_judged_as_a_command(house: Machine, wir
     wire.called(kill)
 
 
-def test_reads_need_nobody(house: Machine, wire: Wire) -> None:
+def test_reads_need_no_approval(house: Machine, wire: Wire) -> None:
     assert not wire.call("list_directory")["isError"]
     assert not wire.call("list_processes")["isError"]
 
@@ -123,19 +123,17 @@ def test_always_is_remembered_for_the_session(house: Machine, wire: Wire) -> Non
     assert not wire.call("execute_shell", command="touch again")["isError"]
 
 
-def test_a_client_that_takes_its_call_back_takes_the_question_back(
-    house: Machine, wire: Wire
-) -> None:
+def test_a_client_that_cancels_its_call_withdraws_the_request(house: Machine, wire: Wire) -> None:
     call = wire.begin("execute_shell", command="touch withdrawn")
     waiting(house)
-    wire.tell("notifications/cancelled", {"requestId": call})
+    wire.report("notifications/cancelled", {"requestId": call})
     until(lambda: house.json("requests", "list", "--json") == [])
     assert not (house.project / "withdrawn").exists()
     [end] = [e["event"] for e in house.log() if e["event"]["type"] == "tool_finished"][-1:]
     assert end["outcome"] == "cancelled"
 
 
-def test_what_nobody_answers_is_denied(machine: Machine) -> None:
+def test_an_unanswered_request_is_denied(machine: Machine) -> None:
     wire = machine.greeted("--approve", "ask", "--request-timeout", "0.3")
     result = wire.call("execute_shell", command="touch made")
     assert result["isError"] and "No answer" in text(result)
@@ -161,7 +159,7 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("approve", ["readonly", "none"])
-def test_nothing_is_made_where_nothing_may_be(machine: Machine, approve: str) -> None:
+def test_nothing_is_created_where_nothing_may_be(machine: Machine, approve: str) -> None:
     (machine.project / "kept").write_text("kept\n")
     wire = machine.greeted("--approve", approve)
     for tool, arguments in WRITES:
@@ -190,7 +188,7 @@ def test_a_variable_cannot_change_what_was_allowed(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("token", ["t1", None])
-def test_a_client_that_asked_for_it_hears_that_its_call_waits(
+def test_a_client_that_asked_for_progress_learns_that_its_call_waits(
     house: Machine, wire: Wire, token: str | None
 ) -> None:
     wire.notes.clear()

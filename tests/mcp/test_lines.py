@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.mcp.mcp_desk import HELLO, PATIENCE, Machine, Wire
+from tests.mcp.mcp_desk import HELLO, MAX_WAIT, Machine, Wire
 from tillerman.sessions.remote.private_socket import LONGEST_LINE
 
 pytestmark = pytest.mark.timeout(120)
@@ -73,7 +73,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_line_is_answered_and_the_next_is_heard(wire: Wire, kind: str) -> None:
+def test_a_broken_line_is_answered_and_the_next_is_decoded(wire: Wire, kind: str) -> None:
     line, request, code = BROKEN[kind]
     wire.notes.clear()
     wire.send(line)
@@ -97,14 +97,14 @@ def test_arguments_at_any_depth_are_answered(wire: Wire) -> None:
     assert wire.call("list_directory")["isError"] is False
 
 
-def test_blank_lines_are_passed_over(wire: Wire) -> None:
+def test_blank_lines_are_skipped(wire: Wire) -> None:
     wire.notes.clear()
     wire.send(b"\n\r\n   \n\t")
     assert wire.ask("ping")["result"] == {}
     assert wire.notes == []
 
 
-def test_a_line_as_long_as_it_may_be_is_heard(wire: Wire) -> None:
+def test_a_line_of_the_maximum_length_is_decoded(wire: Wire) -> None:
     said = {"jsonrpc": "2.0", "id": "long", "method": "ping", "params": {"x": ""}}
     room = LONGEST_LINE - len(json.dumps(said)) - 1
     wire.send(json.dumps(said | {"params": {"x": "y" * room}}))
@@ -130,12 +130,12 @@ def test_odd_requests_are_refused_by_their_id(wire: Wire) -> None:
 # -- how it ends -----------------------------------------------------------------------------------
 
 
-def test_nothing_was_asked_and_the_client_goes(machine: Machine) -> None:
+def test_a_client_may_leave_without_a_request(machine: Machine) -> None:
     wire = machine.serve()
     assert (wire.end(), wire.errors) == (0, "")
 
 
-def test_a_client_that_does_not_listen_any_more_is_gone(machine: Machine) -> None:
+def test_a_client_that_stops_reading_is_disconnected(machine: Machine) -> None:
     process = machine.start("mcp", "serve", "--approve", "auto")
     assert process.stdin and process.stdout and process.stderr
     process.stdout.close()
@@ -143,11 +143,11 @@ def test_a_client_that_does_not_listen_any_more_is_gone(machine: Machine) -> Non
     with process.stdin, process.stderr:
         process.stdin.write(json.dumps(hello).encode() + b"\n")
         process.stdin.flush()
-        assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")
+        assert (process.wait(MAX_WAIT), process.stderr.read()) == (0, b"")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_peace(machine: Machine, number: signal.Signals) -> None:
+def test_a_signal_ends_it_cleanly(machine: Machine, number: signal.Signals) -> None:
     wire = machine.greeted("--approve", "auto")
     wire.begin("execute_shell", command="sleep 60")
     wire.process.send_signal(number)

@@ -28,9 +28,7 @@ def wire(house: Machine) -> Wire:
     return house.greeted(*words, env={"BAR_PASSWORD": SECRET[::-1]})
 
 
-def test_each_call_is_told_with_what_was_asked_and_what_came_of_it(
-    house: Machine, wire: Wire
-) -> None:
+def test_each_call_is_logged_with_its_arguments_and_its_result(house: Machine, wire: Wire) -> None:
     wire.call("write_file", path="a.txt", content="one\n")
     wire.call("execute_shell", command="exit 3")
     wire.call("read_file", path="nothing", nonsense=1)

@@ -94,7 +94,7 @@ async def test_an_isolated_command_of_one_client_has_no_files_of_anothers_home(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_what_is_unpacked_is_there_for_an_isolated_command_and_what_it_makes_can_be_packed(
+def test_what_is_unpacked_is_visible_to_an_isolated_command_and_what_it_makes_can_be_packed(
     machine: Machine, level: str
 ) -> None:
     source = make_tar(machine.folder / "in.tgz", {"a.txt": b"a\n", "deep/b.txt": b"b\n"})
@@ -110,7 +110,7 @@ def test_what_is_unpacked_is_there_for_an_isolated_command_and_what_it_makes_can
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_large_file_of_an_isolated_command_is_whole(machine: Machine, level: str) -> None:
+def test_a_large_file_of_an_isolated_command_is_complete(machine: Machine, level: str) -> None:
     wire = isolated(machine, level)
     made = "head -c 20000000 /dev/urandom > large && sha256sum large && cat large | wc -c"
     result = wire.call("execute_shell", command=made, timeout=60)

@@ -78,7 +78,7 @@ def test_an_archive_with_protected_names_is_refused_and_nothing_of_it_is_unpacke
 
 
 @pytest.mark.parametrize("how", ["auto", "watch"])
-def test_a_protected_file_too_large_to_keep_is_unchanged_or_reported(
+def test_a_protected_file_too_large_to_copy_is_unchanged_or_reported(
     machine: Machine, how: str
 ) -> None:
     """Where it is mounted read-only its size does not matter; where it is watched it does."""

@@ -118,7 +118,7 @@ def test_while_an_approval_waits_processes_go_on_and_other_calls_are_answered(
 # -- restarts --------------------------------------------------------------------------------------
 
 
-def test_after_a_restart_a_client_is_told_that_its_http_session_is_gone(machine: Machine) -> None:
+def test_after_a_restart_a_client_learns_that_its_http_session_has_ended(machine: Machine) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
     _, told, _ = door.knock("POST", "/mcp", door.headers(), HELLO)
     session = told["mcp-session-id"]
@@ -131,7 +131,7 @@ def test_after_a_restart_a_client_is_told_that_its_http_session_is_gone(machine:
     shut(door)
 
 
-def test_a_server_that_is_killed_while_it_unpacks_leaves_whole_files_alone(
+def test_a_server_killed_while_it_unpacks_leaves_only_whole_files(
     machine: Machine,
 ) -> None:
     files = {f"folder/{number}": os.urandom(200_000) for number in range(150)}
@@ -163,7 +163,7 @@ def test_a_server_that_is_killed_while_it_writes_a_large_file_leaves_the_old_or_
         assert names(machine.project) == {"file"}
 
 
-def test_a_call_that_waited_when_its_server_was_killed_has_done_nothing(machine: Machine) -> None:
+def test_a_call_that_waited_when_its_server_was_killed_has_no_effect(machine: Machine) -> None:
     wire = machine.greeted("--approve", "ask", "--request-timeout", "60")
     wire.begin("execute_shell", command="touch made")
     waiting(machine)
@@ -196,7 +196,7 @@ async def test_two_clients_that_unpack_at_once_have_all_files_whole(machine: Mac
     shut(door)
 
 
-async def test_a_large_file_is_written_over_http_and_one_too_large_harms_nobody(
+async def test_a_large_file_is_written_over_http_and_one_too_large_affects_nobody(
     machine: Machine,
 ) -> None:
     door = opened(machine.start(*SERVE, stdin=False))

@@ -55,11 +55,11 @@ def test_bytes_pass_unchanged_both_ways(harness: socket.socket, tmp_path: Path) 
     there, back = os.urandom(3_000_000) + b"\0\n\r\n", os.urandom(3_000_000)
     process = relay(tmp_path / "s")
     line, _ = harness.accept()
-    heard = bytearray()
+    received = bytearray()
 
     def listen() -> None:
         while data := line.recv(65536):
-            heard.extend(data)
+            received.extend(data)
 
     def talk() -> None:
         line.sendall(back)
@@ -71,10 +71,12 @@ def test_bytes_pass_unchanged_both_ways(harness: socket.socket, tmp_path: Path) 
     talking.start()
     said, errors = process.communicate(there, timeout=30)
     talking.join(20)
-    assert (bytes(heard), said, errors, process.returncode) == (there, back, b"", 0)
+    assert (bytes(received), said, errors, process.returncode) == (there, back, b"", 0)
 
 
-def test_who_has_said_all_still_hears_the_answer(harness: socket.socket, tmp_path: Path) -> None:
+def test_a_client_that_closed_its_input_still_receives_the_response(
+    harness: socket.socket, tmp_path: Path
+) -> None:
     process = relay(tmp_path / "s")
     line, _ = harness.accept()
     assert process.stdin and process.stdout
@@ -89,7 +91,7 @@ def test_who_has_said_all_still_hears_the_answer(harness: socket.socket, tmp_pat
     assert process.returncode == 0
 
 
-def test_when_the_harness_is_gone_it_ends_with_words(
+def test_when_the_harness_ends_it_exits_with_a_message(
     harness: socket.socket, tmp_path: Path
 ) -> None:
     process = relay(tmp_path / "s")
@@ -102,7 +104,7 @@ def test_when_the_harness_is_gone_it_ends_with_words(
 
 
 @pytest.mark.parametrize("kind", ["nothing", "a file", "nobody listens", "too long"])
-def test_where_there_is_no_harness_it_says_so(tmp_path: Path, kind: str) -> None:
+def test_without_a_harness_it_reports_so(tmp_path: Path, kind: str) -> None:
     path = tmp_path / ("x" * 200 if kind == "too long" else "s")
     if kind == "a file":
         path.write_text("")
@@ -117,7 +119,7 @@ def test_where_there_is_no_harness_it_says_so(tmp_path: Path, kind: str) -> None
     )
 
 
-def test_an_agent_that_goes_away_is_no_mistake(harness: socket.socket, tmp_path: Path) -> None:
+def test_an_agent_that_disconnects_is_not_an_error(harness: socket.socket, tmp_path: Path) -> None:
     process = relay(tmp_path / "s")
     line, _ = harness.accept()
     assert process.stdout and process.stdin and process.stderr
@@ -160,7 +162,7 @@ def tools_socket(session: Session, folder: Path) -> Path:
     return find_paths({"TILLERMAN_HOME": str(folder / "tillerman")}).socket(f"{session.id}-tools")
 
 
-async def test_a_client_of_ours_is_served_through_the_relay(
+async def test_one_of_our_clients_is_served_through_the_relay(
     session: Session, tmp_path: Path
 ) -> None:
     path = tools_socket(session, tmp_path)

@@ -36,7 +36,7 @@ def test_the_workspace_and_the_output_of_processes_are_listed_and_read(
     assert "no processes are running" in whole["text"]
 
 
-def test_templates_tell_how_output_is_named(wire: Wire) -> None:
+def test_templates_document_how_output_is_named(wire: Wire) -> None:
     [template] = wire.ask("resources/templates/list")["result"]["resourceTemplates"]
     assert template["uriTemplate"] == "tillerman://processes/{process_id}/{stream}"
 
@@ -58,7 +58,7 @@ def test_templates_tell_how_output_is_named(wire: Wire) -> None:
         "tillerman://" + "x" * 100_000,
     ],
 )
-def test_what_is_not_there_is_refused_in_words(wire: Wire, uri: str) -> None:
+def test_a_missing_resource_is_refused_with_a_message(wire: Wire, uri: str) -> None:
     answer = read(wire, uri)
     assert answer["error"]["code"] == -32602
     message = answer["error"]["message"]

@@ -36,7 +36,7 @@ def session(machine: Machine) -> str:
 
 
 @pytest.mark.parametrize("how", ["kill -9", "goes"])
-def test_what_runs_in_the_background_is_found_again(machine: Machine, how: str) -> None:
+def test_background_processes_are_found_again(machine: Machine, how: str) -> None:
     wire = machine.greeted("--approve", "auto")
     wire.call("write_file", path="a.txt", content="one\n")
     process = started(wire, f"{TALKER} # 71.881")
@@ -74,7 +74,7 @@ def test_what_runs_in_the_background_is_found_again(machine: Machine, how: str) 
     assert machine.sessions() == []
 
 
-def test_where_nothing_runs_another_server_begins_anew(machine: Machine) -> None:
+def test_without_background_processes_another_server_starts_a_new_session(machine: Machine) -> None:
     first = machine.greeted()
     assert first.end() == 0
     second = machine.greeted()
@@ -82,7 +82,7 @@ def test_where_nothing_runs_another_server_begins_anew(machine: Machine) -> None
     assert second.end() == 0
 
 
-def test_a_session_can_be_named_to_go_on_with(machine: Machine) -> None:
+def test_a_session_can_be_continued_by_name(machine: Machine) -> None:
     wire = machine.greeted("--approve", "auto")
     process = started(wire, "echo kept", mode="async")
     until(lambda: "kept" in text(wire.call("read_process_output", process_id=process)))
@@ -122,7 +122,7 @@ def test_two_servers_of_one_folder_do_not_see_each_others_processes(machine: Mac
     assert "running" in text(mine.call("poll_process", process_id=process))
 
 
-def test_of_two_sessions_that_were_left_the_newest_is_gone_on_with(machine: Machine) -> None:
+def test_of_two_sessions_that_were_left_the_newest_is_continued(machine: Machine) -> None:
     wires = [machine.greeted("--approve", "auto") for _ in range(3)]
     processes = [started(wire) for wire in wires]
     assert [wire.end() for wire in wires] == [0, 0, 0]
@@ -157,7 +157,7 @@ LOST = re.compile(r"(p[0-9a-f]{10}) was lost .*`tillerman mcp serve --resume (\S
 
 
 @pytest.mark.parametrize("mode", ["async", pytest.param("background", marks=pytest.mark.torture)])
-def test_one_that_ended_with_its_server_is_lost_and_not_unknown(
+def test_a_process_that_ended_with_its_server_is_lost_and_not_unknown(
     machine: Machine, mode: str
 ) -> None:
     """One in the background ends when its lease does."""
@@ -178,7 +178,9 @@ def test_one_that_ended_with_its_server_is_lost_and_not_unknown(
     assert "kept" in text(again.call("read_process_output", process_id=process))
 
 
-def test_one_of_another_folder_is_unknown_though_its_server_is_gone(machine: Machine) -> None:
+def test_a_process_of_another_folder_is_unknown_though_its_server_has_ended(
+    machine: Machine,
+) -> None:
     wire = machine.greeted("--approve", "auto")
     process = started(wire, "exec sleep 73.512", mode="async")
     assert wire.end() == 0

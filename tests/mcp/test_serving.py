@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.mcp_desk import PATIENCE, Machine, Wire, text
+from tests.mcp.mcp_desk import MAX_WAIT, Machine, Wire, text
 from tillerman.harness.harness import Harness, open_harness
 from tillerman.paths import find_paths
 
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_a_file_is_no_client(house: Machine) -> None:
+def test_a_file_is_not_a_client(house: Machine) -> None:
     asked = house.project / "requests.jsonl"
     asked.write_text('{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
     serve = partial(
@@ -28,7 +28,7 @@ def test_a_file_is_no_client(house: Machine) -> None:
         cwd=house.project,
         env=house.environment,
         stderr=subprocess.PIPE,
-        timeout=PATIENCE,
+        timeout=MAX_WAIT,
     )
     with asked.open() as file:
         done = serve(stdin=file, stdout=subprocess.PIPE)
@@ -41,14 +41,14 @@ def test_a_file_is_no_client(house: Machine) -> None:
 
 
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-", "</dev/null"])
-def test_nor_is_nothing_at_all(house: Machine, streams: str) -> None:
+def test_closed_streams_are_not_a_client(house: Machine, streams: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f'"$@" {streams}', "sh", *house.command("mcp", "serve")],
         cwd=house.project,
         env=house.environment,
         input=b"",
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=MAX_WAIT,
     )
     assert (done.returncode, done.stdout) == (2, b"")
     if "2>" not in streams:
@@ -56,7 +56,7 @@ def test_nor_is_nothing_at_all(house: Machine, streams: str) -> None:
         assert b"Traceback" not in done.stderr
 
 
-def test_on_a_terminal_it_says_what_it_waits_for(house: Machine) -> None:
+def test_on_a_terminal_it_reports_what_it_waits_for(house: Machine) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
         house.command("mcp", "serve"),
@@ -76,7 +76,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(house: Machine) -> None:
         while b'"result"' not in said:
             said += os.read(master, 65536)
         process.terminate()
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(MAX_WAIT) == 0
     os.close(master)
 
 
@@ -98,7 +98,7 @@ def test_on_a_terminal_it_says_what_it_waits_for(house: Machine) -> None:
         (["more"], "more"),
     ],
 )
-def test_what_it_cannot_do_it_says(house: Machine, words: list[str], said: str) -> None:
+def test_invalid_arguments_are_reported(house: Machine, words: list[str], said: str) -> None:
     done = house.run("mcp", "serve", *words, input=b"")
     assert done.returncode == 2, done
     assert said in done.stderr and "Traceback" not in done.stderr
@@ -113,7 +113,7 @@ HIDE = (
 )
 
 
-def test_where_a_level_cannot_be_had_nothing_runs(machine: Machine) -> None:
+def test_where_a_level_is_unavailable_nothing_runs(machine: Machine) -> None:
     around = ["unshare", "--mount", "sh", "-c", HIDE, "sh"]
     if os.geteuid() != 0:
         around[1:1] = ["--user", "--map-root-user"]
@@ -153,7 +153,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     yield folder
 
 
-async def test_who_plans_does_nothing_but_look(folder: Path, tmp_path: Path) -> None:
+async def test_a_planning_client_only_reads(folder: Path, tmp_path: Path) -> None:
     paths = find_paths({"TILLERMAN_HOME": str(tmp_path / "tillerman")})
     async with open_harness(cwd=folder, paths=paths) as harness:
         assert isinstance(harness, Harness)
@@ -174,7 +174,7 @@ async def test_who_plans_does_nothing_but_look(folder: Path, tmp_path: Path) -> 
         assert done.outcome == "completed"
 
 
-def test_nobody_prompts_a_client(machine: Machine) -> None:
+def test_a_client_cannot_be_prompted(machine: Machine) -> None:
     machine.greeted("--approve", "auto")
     [session] = machine.sessions()
     done = machine.run("sessions", "prompt", session["id"], "hello")
@@ -182,7 +182,7 @@ def test_nobody_prompts_a_client(machine: Machine) -> None:
     assert "MCP client does not support prompts" in done.stderr
 
 
-def test_an_agent_cannot_go_on_with_a_client_s_session(machine: Machine) -> None:
+def test_an_agent_cannot_continue_a_clients_session(machine: Machine) -> None:
     machine.greeted("--approve", "auto").kill()
     [session] = machine.sessions()
     done = machine.run("run", "--resume", session["id"], "hello")

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.mcp.mcp_desk import ERRANDS, PATIENCE, PROCESS, Machine, Wire, text
+from tests.mcp.mcp_desk import ERRANDS, MAX_WAIT, PROCESS, Machine, Wire, text
 from tillerman.workspace.tools.tool_schemas import CALLS, schema_of
 
 pytestmark = pytest.mark.timeout(120)
@@ -37,7 +37,7 @@ async def test_every_tool_works_from_the_sdks_own_client(machine: Machine, mode:
         process = ""
         for tool, arguments, expected in ERRANDS:
             given = {k: process if v == "*" else v for k, v in arguments.items()}
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(MAX_WAIT):
                 while True:  # a process takes its time to say what it has to
                     result = await client.call_tool(tool, given)
                     said = "".join(part.text for part in result.content if part.type == "text")
@@ -50,7 +50,7 @@ async def test_every_tool_works_from_the_sdks_own_client(machine: Machine, mode:
     assert (machine.project / "notes/a.txt").read_text() == "one\nzwei\n"
 
 
-def test_the_schemas_are_whole_and_say_what_each_argument_is(wire: Wire) -> None:
+def test_the_schemas_are_complete_and_describe_each_argument(wire: Wire) -> None:
     tools = wire.ask("tools/list")["result"]["tools"]
     assert [tool["name"] for tool in tools] == list(CALLS)
     for tool in tools:
@@ -131,7 +131,7 @@ def odd() -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def test_bad_arguments_are_refused_in_words(house: Machine, wire: Wire) -> None:
+def test_bad_arguments_are_refused_with_a_message(house: Machine, wire: Wire) -> None:
     cases = wrong()
     requests = [wire.begin(tool, **arguments) for tool, arguments in cases]
     for (tool, arguments), request in zip(cases, requests, strict=True):
@@ -161,7 +161,7 @@ _THERE = ("home", "project", "tillerman")
 @pytest.mark.parametrize(
     "name", ["nope", "", "\0", "Execute_Shell", "x" * 100_000, "tillerman.read_file"]
 )
-def test_an_unknown_tool_is_told_which_there_are(wire: Wire, name: str) -> None:
+def test_an_unknown_tool_is_answered_with_the_known_ones(wire: Wire, name: str) -> None:
     result = wire.call(name)
     assert result["isError"]
     assert all(tool in text(result) for tool in CALLS)
@@ -177,7 +177,7 @@ def test_a_call_may_leave_out_its_arguments(wire: Wire) -> None:
     assert not answer["result"]["isError"]
 
 
-def test_names_that_are_no_text_can_be_listed(house: Machine, wire: Wire) -> None:
+def test_names_that_are_not_text_can_be_listed(house: Machine, wire: Wire) -> None:
     folder = house.project / "odd"
     folder.mkdir()
     Path(folder, os.fsdecode(b"\xff\xfe.txt")).write_bytes(b"needle \xff\xfe\n")

@@ -21,13 +21,13 @@ CALL = {"name": "execute_shell", "arguments": {"command": "touch made"}}
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_client_over_http_hears_that_its_call_waits(machine: Machine, mode: str) -> None:
+async def test_a_client_over_http_learns_that_its_call_waits(machine: Machine, mode: str) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
-    heard: list[str | None] = []
+    received: list[str | None] = []
     told = asyncio.Event()
 
     async def progress(seconds: float, total: float | None, message: str | None) -> None:
-        heard.append(message)
+        received.append(message)
         told.set()
 
     async with client(door, mode) as made:
@@ -41,13 +41,13 @@ async def test_a_client_over_http_hears_that_its_call_waits(machine: Machine, mo
         assert (await asyncio.to_thread(machine.run, *words)).returncode == 0
         result: Any = await call
         assert not result.is_error
-    assert heard[0] and "needs approval" in heard[0]
+    assert received[0] and "needs approval" in received[0]
     shut(door)
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-def test_a_stream_in_which_nothing_is_said_is_kept_open(machine: Machine, era: str) -> None:
+def test_an_idle_stream_is_kept_open(machine: Machine, era: str) -> None:
     door = opened(machine.start(*SERVE, stdin=False))
     more: dict[str, str | None] = {"Mcp_Protocol_Version": era}
     params: dict[str, Any] = dict(CALL)

@@ -15,7 +15,7 @@ from typing import Any
 from tests.real.stages import Actor
 from tillerman.testing.model_double.server import ModelDouble
 
-PATIENCE = 90.0  # seconds for one answer
+MAX_WAIT = 90.0  # seconds for one answer
 _LONGEST_LINE = 16 * 1024 * 1024
 
 Message = dict[str, Any]
@@ -31,7 +31,7 @@ class BareRun:
     heard_at: list[float] = field(default_factory=list)  # each line of it, on the monotonic clock
     ended_at: float = 0.0  # the last prompt's answer, or the end of a one-shot
 
-    def hear(self, line: bytes) -> None:
+    def receive(self, line: bytes) -> None:
         self.output.append(line.decode())
         self.heard_at.append(time.monotonic())
 
@@ -66,9 +66,9 @@ async def run_bare(
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.close()
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(MAX_WAIT):
                 async for line in process.stdout:
-                    run.hear(line.rstrip(b"\n"))
+                    run.receive(line.rstrip(b"\n"))
                 run.code = await process.wait()
             run.ended_at = time.monotonic()
     return run
@@ -133,12 +133,12 @@ class _Dialogue:
         self._calls += 1
         number = self._calls
         self._send({"id": number, "method": method, "params": params})
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(MAX_WAIT):
             async for line in self._stdout:
                 message: Message = json.loads(line)
                 if message.get("id") == number and "method" not in message:
                     return message
-                self._run.hear(line)
+                self._run.receive(line)
                 if "id" in message:
                     self._send({"id": message["id"]} | _reply(message))
         raise AssertionError(f"no answer to {method}; it said {self._run.output[-3:]}")

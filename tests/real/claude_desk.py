@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.real.desk import (
     KEY,
-    PATIENCE,
+    MAX_WAIT,
     Desk,
     check_log,
     ends,
@@ -28,7 +28,7 @@ from tillerman.testing.model_double.server import ModelDouble
 
 __all__ = [
     "KEY",
-    "PATIENCE",
+    "MAX_WAIT",
     "ClaudeDesk",
     "check_log",
     "ends",

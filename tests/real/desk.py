@@ -35,7 +35,7 @@ from tillerman.sessions.session import Session, read_all
 from tillerman.store.database import Database
 from tillerman.testing.model_double.server import ModelDouble
 
-PATIENCE = 45.0  # seconds; opencode and qwen take most of it on a busy machine
+MAX_WAIT = 45.0  # seconds; opencode and qwen take most of it on a busy machine
 KEY = "sk-fake-0123456789abcdef"
 
 E = TypeVar("E")
@@ -78,16 +78,16 @@ class Desk:
         self._database = Database.open(self.paths.store)
         self.sessions = Sessions(self.paths, self._database, serve_tools)
 
-    async def start(self, **wishes: Any) -> Session:
-        spec, terms = self._split(wishes)
-        return await self.sessions.start(load(self.player.agent), spec, terms)
+    async def start(self, **settings: Any) -> Session:
+        spec, run_settings = self._split(settings)
+        return await self.sessions.start(load(self.player.agent), spec, run_settings)
 
-    async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
-        spec, terms = self._split(wishes)
+    async def resume(self, session: str, *, fork: bool = False, **settings: Any) -> Session:
+        spec, run_settings = self._split(settings)
         row = self.sessions.catalog.get(session)
         if fork:
             row = await self.sessions.fork(row)
-        return await self.sessions.resume(row, load(self.player.agent), spec, terms)
+        return await self.sessions.resume(row, load(self.player.agent), spec, run_settings)
 
     def log(self, session: Session) -> list[Entry]:
         return list(read_all(self.sessions.log, session.id))
@@ -107,17 +107,17 @@ class Desk:
         for log in logs:
             check_log(log)
 
-    def _split(self, wishes: dict[str, Any]) -> tuple[SessionSpec, RunSettings]:
+    def _split(self, settings: dict[str, Any]) -> tuple[SessionSpec, RunSettings]:
         key = self.player.key
-        terms: dict[str, Any] = {"approve": "auto", "secrets": [(key, KEY)]}
-        terms |= {name: value for name, value in wishes.items() if name in _TERMS}
-        more = {key: KEY} | terms.get("environment", {})
-        terms["environment"] = self.player.environment(self.double.base_url, **more)
+        run_settings: dict[str, Any] = {"approve": "auto", "secrets": [(key, KEY)]}
+        run_settings |= {name: value for name, value in settings.items() if name in _TERMS}
+        more = {key: KEY} | run_settings.get("environment", {})
+        run_settings["environment"] = self.player.environment(self.double.base_url, **more)
         spec: dict[str, Any] = {"cwd": self.project, "model": self.player.model}
         spec["accept_advisory"] = True  # of those that hold nothing, too
-        spec |= {name: value for name, value in wishes.items() if name not in _TERMS}
+        spec |= {name: value for name, value in settings.items() if name not in _TERMS}
         spec["options"] = {"binary": str(self.player.program)} | spec.get("options", {})
-        return session_spec(**spec), RunSettings(**terms)
+        return session_spec(**spec), RunSettings(**run_settings)
 
 
 def check_log(log: list[Entry]) -> None:
@@ -139,7 +139,7 @@ def check_log(log: list[Entry]) -> None:
 
 async def run(session: Session, text: str, **more: Any) -> list[Entry]:
     """All entries from a prompt until the agent rests."""
-    async with asyncio.timeout(PATIENCE * 2):
+    async with asyncio.timeout(MAX_WAIT * 2):
         return [entry async for entry in session.run(text, **more)]
 
 
@@ -151,14 +151,14 @@ async def until(
     since: int = 0,
 ) -> E:
     """The first such event, waited for."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         async for entry in session.entries(since):
             if isinstance(entry.event, kind) and where(entry.event):
                 return entry.event
     raise AssertionError(f"no {kind.__name__} before the session ended")
 
 
-async def until_true(condition: Callable[[], bool], within: float = PATIENCE) -> None:
+async def until_true(condition: Callable[[], bool], within: float = MAX_WAIT) -> None:
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110 - it is other processes that change it
             await asyncio.sleep(0.02)

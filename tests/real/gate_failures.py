@@ -49,7 +49,7 @@ NOT_THERE: Mapping[tuple[Channel, str], str] = {
     ("pipe", "shim crashed"): _NO_SHIM,
     ("pipe", "socket squatted"): "a pipe has no name by which somebody could take its place",
 }
-PATIENCE = 12.0  # seconds that a CLI may wait on a harness that was stopped
+MAX_WAIT = 12.0  # seconds that a CLI may wait on a harness that was stopped
 SETTLING = 4.0  # seconds after an answer that it cannot use
 LATE = 6.0  # seconds until a request is denied
 NOBODY = 65534
@@ -205,7 +205,7 @@ async def impostor(stand: Stand, manner: str, user: int | None = None) -> AsyncI
 # -- the pipe --------------------------------------------------------------------------------------
 
 
-def spoiled(mode: str) -> Play:
+def corrupted(mode: str) -> Play:
     async def play(stand: Stand, kind: ToolClass) -> None:
         """The answer was to allow it, and does not come through as it was meant."""
         tap = _tap(stand)
@@ -230,7 +230,7 @@ async def harness_stopped(stand: Stand, kind: ToolClass) -> None:
     stand.send(signal.SIGSTOP)
     stand.release()
     await stand.until(asked.exists, "it does not ask")
-    await asyncio.sleep(PATIENCE)
+    await asyncio.sleep(MAX_WAIT)
     assert not stand.marks.left(kind)
     await stand.kill()
 
@@ -301,10 +301,10 @@ FAILURES: Mapping[Channel, Mapping[str, Failure]] = {
     },
     "pipe": {
         "shim stopped": Failure(harness_stopped, tapped=True, ends=True),
-        "garbage": Failure(spoiled("garbage"), tapped=True, ends=True),
-        "wrong schema": Failure(spoiled("wrong schema"), tapped=True, ends=True),
-        "socket gone": Failure(spoiled("closed"), tapped=True, ends=True),
-        "wrong token": Failure(spoiled("wrong id"), tapped=True, ends=True),
+        "garbage": Failure(corrupted("garbage"), tapped=True, ends=True),
+        "wrong schema": Failure(corrupted("wrong schema"), tapped=True, ends=True),
+        "socket gone": Failure(corrupted("closed"), tapped=True, ends=True),
+        "wrong token": Failure(corrupted("wrong id"), tapped=True, ends=True),
         "server overloaded": Failure(crowd, approve="ask", tapped=True, ends=True),
         "clock jump": _JUMP,
         "harness killed": _KILL,

@@ -43,7 +43,7 @@ class Marks:
         self.written = project / "by-tool"
         self.made = project / "by-shell"
         self.fetched = 0
-        self.heard: Callable[[str], int] = lambda word: 0  # how often the model was told it
+        self.received: Callable[[str], int] = lambda word: 0  # how often the model was told it
         self._spoken = folder / "speak"
         self._words = (f"heron-{number}-7321" for number in count(1))
         self._word = ""
@@ -57,13 +57,13 @@ class Marks:
             file.unlink(missing_ok=True)
         self._word = next(self._words)
         self.read.write_text(f"{self._word}\n")
-        self._before = self.fetched, self.heard("data:image")
+        self._before = self.fetched, self.received("data:image")
 
     def left(self, kind: ToolClass) -> bool:
         fetched, seen = self._before
         match kind:
             case "read":
-                return self.heard(self._word) > 0 or self.heard("data:image") > seen
+                return self.received(self._word) > 0 or self.received("data:image") > seen
             case "write":
                 return self.written.exists()
             case "shell":
@@ -138,7 +138,7 @@ class RealSide:
         self._actor = actor
         self._double = double
         self._steps: dict[str, int] = {}
-        marks.heard = self._heard
+        marks.received = self._received
         actor.prepare(double.base_url)
         self.environment = actor.environment(double.base_url)
         if actor.agent == "gemini":  # it fetches nothing from loopback
@@ -183,7 +183,7 @@ class RealSide:
             case "mcp":
                 return stage.mcp("gate", "speak", {"text": "x"})
 
-    def _heard(self, word: str) -> int:
+    def _received(self, word: str) -> int:
         told = (json.dumps(turn.body).count(word) for turn in self._double.turns)
         return max(told, default=0)
 

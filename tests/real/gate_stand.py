@@ -21,7 +21,7 @@ from tests.real.gate_sides import Side
 from tillerman.core.events import Entry, TurnEnded, decode_entry
 from tillerman.core.tools import ToolClass
 
-PATIENCE = 180.0  # seconds for a turn; some CLIs start in five on an idle machine
+MAX_WAIT = 180.0  # seconds for a turn; some CLIs start in five on an idle machine
 GONE_WITHIN = 10.0
 LONGEST_LINE = 64 * 1024 * 1024
 
@@ -44,7 +44,7 @@ class Stand:
         self.rests = True
         self.name = ""  # of what the model plays
         self._errors = errors
-        self._hearing = asyncio.create_task(self._hear())
+        self._receiving = asyncio.create_task(self._receive())
 
     @classmethod
     async def start(
@@ -101,7 +101,7 @@ class Stand:
         self.marks.clear()
         self.log.clear()
         self.rests = False
-        self._tell(self.side.script(self.name, kinds, held=held))
+        self._report(self.side.script(self.name, kinds, held=held))
         if held:
             await self.until(lambda: self.side.holds(self.name), "the model is not asked")
 
@@ -127,7 +127,7 @@ class Stand:
         return any(failure and failure.kind == "gate_bypassed" for failure in failures)
 
     async def until(
-        self, condition: Callable[[], object], otherwise: str, within: float = PATIENCE
+        self, condition: Callable[[], object], otherwise: str, within: float = MAX_WAIT
     ) -> None:
         try:
             async with asyncio.timeout(within):
@@ -135,8 +135,8 @@ class Stand:
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise AssertionError(f"{otherwise}: {self._told()}") from None
-        if self._hearing.done():
-            self._hearing.result()
+        if self._receiving.done():
+            self._receiving.result()
 
     # -- what can be broken ------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Stand:
         assert self.process.stdin
         self.process.stdin.close()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(MAX_WAIT):
                 await self.process.wait()
         except TimeoutError:
             self.process.kill()
@@ -197,11 +197,11 @@ class Stand:
                 os.kill(int(line.split()[0]), signal.SIGKILL)
         assert left == []
 
-    def _tell(self, prompt: str) -> None:
+    def _report(self, prompt: str) -> None:
         assert self.process.stdin
         self.process.stdin.write(msgspec.json.encode(prompt) + b"\n")
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         assert self.process.stdout
         async for line in self.process.stdout:
             if line == b"null\n":

@@ -10,12 +10,12 @@ from pathlib import Path
 _SHOWN = 8192  # bytes; a difference in more is told by a hash
 
 
-def home_tree(home: Path, restless: tuple[str, ...] = ()) -> dict[str, str]:
+def home_tree(home: Path, volatile_files: tuple[str, ...] = ()) -> dict[str, str]:
     """What is in every file, by its path, but for those that every run writes anew."""
     tree = {}
     for path in sorted(home.rglob("*")):
         name = str(path.relative_to(home))
-        if any(fnmatch(name, pattern) for pattern in restless):
+        if any(fnmatch(name, pattern) for pattern in volatile_files):
             continue
         if path.is_symlink():
             tree[name] = f"-> {path.readlink()}"

@@ -99,7 +99,7 @@ def _listening(
     config, log = user.home / "sshd_config", user.home / "sshd.log"
     port = 0
 
-    def heard() -> bool:
+    def received() -> bool:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
                 return connection.recv(4) == b"SSH-"
@@ -118,7 +118,7 @@ def _listening(
             libraries = {"LD_LIBRARY_PATH": program.libraries} if program.libraries else {}
             words = (program.path, "-D", "-e", "-f", config)
             process = user.start(*words, log=out, variables=libraries)
-        until(heard, within=10, told=log.read_text)
+        until(received, within=10, told=log.read_text)
         if process.poll() is None:
             return process, port
     raise AssertionError(f"sshd does not listen:\n{log.read_text()}")

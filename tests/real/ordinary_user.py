@@ -188,11 +188,11 @@ def python_for(user: OrdinaryUser) -> str | None:
 
 
 def _change_accounts(*words: str) -> None:
-    for patience in (2, 1, 0):  # each waits 15 seconds for the lock
+    for max_wait in (2, 1, 0):  # each waits 15 seconds for the lock
         try:
             as_root(*words)
         except AssertionError as error:
-            if not patience or "cannot lock" not in str(error):
+            if not max_wait or "cannot lock" not in str(error):
                 raise
         else:
             return

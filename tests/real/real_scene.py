@@ -22,7 +22,7 @@ from tillerman.testing.model_double.script import (
     Usage,
     reply,
 )
-from tillerman.testing.scenario import PATIENCE, Part, ToolAction, UnsupportedAction
+from tillerman.testing.scenario import MAX_WAIT, Part, ToolAction, UnsupportedAction
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 
@@ -52,7 +52,7 @@ class RealScene:
         return json.dumps(self._desk.double.turns[-1].body, ensure_ascii=False)
 
     async def requested(self) -> None:
-        await self._desk.double.seen(self._last, within=PATIENCE)
+        await self._desk.double.seen(self._last, within=MAX_WAIT)
 
     def age(self, seconds: float) -> None:
         self._actor.stage.age(self._actor.home, seconds)
@@ -60,8 +60,8 @@ class RealScene:
     def forget(self) -> None:
         self._actor.stage.forget(self._actor.home)
 
-    async def start(self, **wishes: Any) -> Session:
-        return await self._desk.start(**wishes, options=self._actor.stage.options)
+    async def start(self, **settings: Any) -> Session:
+        return await self._desk.start(**settings, options=self._actor.stage.options)
 
     async def resume(self, session: str, *, fork: bool = False) -> Session:
         options = self._actor.stage.options

@@ -26,26 +26,26 @@ class StandingDesk(Desk):
     def __init__(self, player: Player, double: ModelDouble | SecondModel, folder: Path) -> None:
         super().__init__(player, double, folder)
         self.anew = False
-        self._wishes: dict[str, str] = {}  # by session
+        self._settings_of: dict[str, str] = {}  # by session
         self._uses: Counter[str] = Counter()
         self._lent: list[Session] = []
         self._resting: dict[str, Session] = {}  # by wishes
 
-    async def start(self, **wishes: Any) -> Session:
-        wished = repr(sorted(({"approve": "auto"} | wishes).items()))
+    async def start(self, **settings: Any) -> Session:
+        settings_key = repr(sorted(({"approve": "auto"} | settings).items()))
         if self.anew:
             await self._clear()
-        session = self._resting.pop(wished, None)
+        session = self._resting.pop(settings_key, None)
         if session is None:
-            session = await super().start(**wishes)
-            self._wishes[session.id] = wished
+            session = await super().start(**settings)
+            self._settings_of[session.id] = settings_key
         self._uses[session.id] += 1
         self._lent.append(session)
         past = super().log(session)
         return Later(session, past) if past else session
 
-    async def resume(self, session: str, *, fork: bool = False, **wishes: Any) -> Session:
-        resumed = await super().resume(session, fork=fork, **wishes)
+    async def resume(self, session: str, *, fork: bool = False, **settings: Any) -> Session:
+        resumed = await super().resume(session, fork=fork, **settings)
         self._lent.append(resumed)
         return resumed
 
@@ -65,15 +65,17 @@ class StandingDesk(Desk):
             await self._clear()
         logs = [list(read_all(self.sessions.log, session.id)) for session in lent]
         for session, log in zip(lent, logs, strict=True):
-            wished = self._wishes.get(session.id)
-            if well and wished and _rests(log):
-                if rival := self._resting.pop(wished, None):
+            settings_key = self._settings_of.get(session.id)
+            if well and settings_key and _rests(log):
+                if rival := self._resting.pop(settings_key, None):
                     await rival.close()
-                self._resting[wished] = session
+                self._resting[settings_key] = session
             elif _runs(log):
                 await session.close()
         while len(self._resting) > MOST:
-            least = min(self._resting, key=lambda wished: self._uses[self._resting[wished].id])
+            least = min(
+                self._resting, key=lambda settings_key: self._uses[self._resting[settings_key].id]
+            )
             await self._resting.pop(least).close()
         for path in self.project.iterdir():
             if path.is_dir() and not path.is_symlink():

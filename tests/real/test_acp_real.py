@@ -33,7 +33,7 @@ pytestmark = [
 COMPLETED = TurnEnded(reason="completed")
 
 
-async def test_words_and_thoughts_of_two_turns(any_desk: Desk, actor: Actor) -> None:
+async def test_text_and_thoughts_of_two_turns(any_desk: Desk, actor: Actor) -> None:
     usage = Usage(input=60, output=15, cache_read=40)
     any_desk.double.scenarios["hello"] = [
         reply(Think("I look."), Say("Good morning.", chunks=4), usage=usage),
@@ -96,7 +96,7 @@ async def test_a_file_is_written_when_it_is_allowed(any_desk: Desk, actor: Actor
 
 
 @pytest.mark.agents("claude-agent-acp")
-async def test_a_person_denies_and_the_agent_goes_on(any_desk: Desk, actor: Actor) -> None:
+async def test_a_person_denies_and_the_agent_continues(any_desk: Desk, actor: Actor) -> None:
     path = actor.project / "new.txt"
     any_desk.double.scenarios["write"] = [
         reply(actor.stage.write(path, "one\n")),
@@ -149,7 +149,7 @@ async def test_a_cancel_ends_the_turn_and_the_next_one_works(any_desk: Desk) -> 
     assert ends(log)[-1] == COMPLETED
 
 
-async def test_a_conversation_goes_on_in_a_new_process(any_desk: Desk) -> None:
+async def test_a_conversation_continues_in_a_new_process(any_desk: Desk) -> None:
     any_desk.double.scenarios["talk"] = [reply(Say("First.")), reply(Say("Second."))]
     session = await any_desk.start()
     await run(session, "@@talk@@ begin")
@@ -160,7 +160,7 @@ async def test_a_conversation_goes_on_in_a_new_process(any_desk: Desk) -> None:
     assert "First." in str(any_desk.double.requests[-1].body)
 
 
-async def test_a_key_that_is_refused_is_not_signed_in(any_desk: Desk, actor: Actor) -> None:
+async def test_a_refused_key_is_not_signed_in(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["key"] = [Fail(401, message="bad key")] * 12
     session = await any_desk.start()
     log = await run(session, "@@key@@ hi")
@@ -176,7 +176,7 @@ async def test_a_system_prompt_reaches_the_model(any_desk: Desk) -> None:
     assert "Speak like a pirate." in str(any_desk.double.requests[-1].body)
 
 
-async def test_a_server_of_ours_is_called(any_desk: Desk, actor: Actor) -> None:
+async def test_one_of_our_servers_is_called(any_desk: Desk, actor: Actor) -> None:
     program = Path(__file__).with_name("mcp_server.py")
     servers = {"probe": {"command": sys.executable, "args": [str(program)]}}
     any_desk.double.scenarios["mcp"] = [

@@ -26,7 +26,9 @@ async def test_no_command_runs_through_a_broken_gate(agent: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(("agent", "kind"), NO_TOOL)
-async def test_what_is_said_to_have_no_tool_has_none(agent: str, kind: str, tmp_path: Path) -> None:
+async def test_agents_declared_without_tools_have_none(
+    agent: str, kind: str, tmp_path: Path
+) -> None:
     assert kind in load(agent).info.asks
     async with side_of(agent, tmp_path) as side:
         stand = await Stand.start(side, tmp_path / "harness")
@@ -34,6 +36,6 @@ async def test_what_is_said_to_have_no_tool_has_none(agent: str, kind: str, tmp_
             await stand.begin(kind)
             await stand.rest()
             assert not stand.marks.left(kind)
-            assert side.marks.heard("does not exist")
+            assert side.marks.received("does not exist")
         finally:
             await stand.close()

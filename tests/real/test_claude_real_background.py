@@ -62,7 +62,7 @@ def background(log: list[Entry]) -> list[list[tuple[str, str | None]]]:
     return [[(t.title, t.call_id) for t in event.tasks] for event in of(log, BackgroundChanged)]
 
 
-async def test_what_a_subagent_does_is_told_inside_its_call(desk: ClaudeDesk) -> None:
+async def test_subagent_work_is_reported_inside_its_call(desk: ClaudeDesk) -> None:
     desk.double.scenarios |= {
         "parent": [reply(subagent(background=False)), reply(Say("It looked."))],
         "child": [reply(pwd()), reply(Say("Seen all of it."))],
@@ -84,7 +84,7 @@ async def test_what_a_subagent_does_is_told_inside_its_call(desk: ClaudeDesk) ->
     assert ends(log) == [TurnEnded(reason="completed")]
 
 
-async def test_a_background_subagent_wakes_the_agent_and_nobody_takes_it_for_idle_before(
+async def test_a_background_subagent_wakes_the_agent_which_is_not_idle_before(
     desk: ClaudeDesk,
 ) -> None:
     desk.double.scenarios |= {
@@ -112,8 +112,8 @@ async def test_a_background_subagent_wakes_the_agent_and_nobody_takes_it_for_idl
     listed = background(log)
     assert [("look around", "toolu_agent")] in listed
     assert listed.index([]) == len(listed) - 1
-    woken = await desk.double.seen("parent", 2)
-    assert "Seen all of it." in str(woken.body["messages"][-1])
+    wake_pipe = await desk.double.seen("parent", 2)
+    assert "Seen all of it." in str(wake_pipe.body["messages"][-1])
 
 
 async def test_a_request_of_a_background_subagent_is_answered_between_the_turns(
@@ -178,7 +178,7 @@ async def test_a_prompt_while_a_subagent_works_is_a_turn_of_its_own(desk: Claude
     ]
 
 
-async def test_a_command_in_the_background_wakes_the_agent(desk: ClaudeDesk) -> None:
+async def test_a_background_command_wakes_the_agent(desk: ClaudeDesk) -> None:
     gate = desk.project / "gate"
     wait = f"while [ ! -e {gate} ]; do sleep 0.05; done; echo the gate is open"
     call = {"command": wait, "description": "wait at the gate", "run_in_background": True}

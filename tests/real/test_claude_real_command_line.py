@@ -125,7 +125,7 @@ async def test_with_json_every_entry_is_a_line_and_the_same_as_in_the_store(shel
     assert KEY not in ran.stdout + ran.stderr + stored.stdout
 
 
-async def test_the_summary_tells_the_result_of_the_turn(shell: Shell, tmp_path: Path) -> None:
+async def test_the_summary_reports_the_result_of_the_turn(shell: Shell, tmp_path: Path) -> None:
     schema = tmp_path / "schema.json"
     schema.write_text(
         json.dumps({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
@@ -145,7 +145,7 @@ async def test_the_summary_tells_the_result_of_the_turn(shell: Shell, tmp_path: 
     assert (last["status"], last["output"]) == ("completed", {"n": 7})
 
 
-async def test_it_does_not_end_before_the_background_work_has_woken_the_agent(
+async def test_it_does_not_end_before_background_work_has_woken_the_agent(
     shell: Shell,
 ) -> None:
     task = {
@@ -175,7 +175,7 @@ async def test_it_does_not_end_before_the_background_work_has_woken_the_agent(
     assert (said(ran.log, 1), said(ran.log, 2)) == ("It is under way.", "It is done.")
 
 
-async def test_a_second_run_goes_on_with_the_first_and_a_third_in_a_copy(shell: Shell) -> None:
+async def test_a_second_run_continues_the_first_and_a_third_a_copy(shell: Shell) -> None:
     shell.double.scenarios["resume"] = [reply(Say(text)) for text in ("One.", "Two.", "Three.")]
 
     first = await shell.run("run", "-a", "claude", "--json", "@@resume@@ remember the heron")

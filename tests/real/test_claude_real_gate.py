@@ -13,7 +13,7 @@ import pytest
 from tests.real.claude_desk import ClaudeDesk
 from tests.real.desk import of, run
 from tests.real.real_claude import RealClaude
-from tillerman.agents.claude.requests import PATIENCE
+from tillerman.agents.claude.requests import MAX_WAIT
 from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.config.policy_rules import rule_of
 from tillerman.core.agent import Prompt
@@ -73,7 +73,7 @@ async def test_no_file_of_the_project_opens_the_gate(desk: ClaudeDesk, file: str
     assert of(log, TurnEnded) == [COMPLETED]
 
 
-async def test_a_subagent_and_its_background_commands_are_asked_about(desk: ClaudeDesk) -> None:
+async def test_a_subagent_and_its_background_commands_are_requested(desk: ClaudeDesk) -> None:
     project = desk.project
     (project / "book.ipynb").write_text(json.dumps(NOTEBOOK))
 
@@ -130,7 +130,7 @@ async def test_a_subagent_and_its_background_commands_are_asked_about(desk: Clau
     assert of(log, TurnEnded)[-1] == COMPLETED
 
 
-async def test_nobody_is_asked_about_its_own_plan_and_that_is_no_bypass(desk: ClaudeDesk) -> None:
+async def test_writing_its_own_plan_is_not_requested_and_is_no_bypass(desk: ClaudeDesk) -> None:
     def script(request: ModelRequest) -> Step:
         if request.step:
             return reply(Say("Planned."))
@@ -171,7 +171,7 @@ async def test_a_request_that_is_never_answered_runs_nothing(
     spec = session_spec(cwd=claude.project, allowed_tools=(tool,) if lax else ())
     wire = ClaudeWire(spec)
     [hello] = wire.greet()
-    hello["request"]["hooks"]["PreToolUse"][0]["timeout"] = 2 if end == "late" else PATIENCE
+    hello["request"]["hooks"]["PreToolUse"][0]["timeout"] = 2 if end == "late" else MAX_WAIT
     process = await asyncio.create_subprocess_exec(
         str(claude.program),
         *[str(word) for word in wire.launch(spec, None).argv[1:]],

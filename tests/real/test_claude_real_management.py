@@ -15,17 +15,17 @@ from tillerman.agents import load
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.core.agent_admin import (
     Account,
-    ChangesServers,
+    AccountInfo,
     Installed,
-    ListsServers,
-    ListsServerTools,
+    InstallInfo,
     McpServer,
+    McpServerChanges,
+    McpServerList,
     McpTool,
-    TellsAuth,
-    TellsHistory,
-    TellsInstall,
-    TellsModels,
-    TellsSessions,
+    McpToolList,
+    ModelList,
+    NativeSessionHistory,
+    NativeSessionList,
 )
 from tillerman.core.errors import AgentError
 from tillerman.core.events import AgentReady, MessageChunk, ToolFinished, ToolStarted, UserMessage
@@ -37,7 +37,9 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 SERVER = Path(__file__).with_name("mcp_server.py")
 
 
-def errands(claude: RealClaude, double: ModelDouble, folder: Path, **more: str) -> CommandRunner:
+def agent_commands(
+    claude: RealClaude, double: ModelDouble, folder: Path, **more: str
+) -> CommandRunner:
     return CommandRunner(
         claude.environment(double.base_url, **more),
         cwd=claude.project,
@@ -51,40 +53,40 @@ def errands(claude: RealClaude, double: ModelDouble, folder: Path, **more: str) 
 async def errand(
     claude: RealClaude, double: ModelDouble, tmp_path: Path
 ) -> AsyncIterator[CommandRunner]:
-    async with errands(claude, double, tmp_path, ANTHROPIC_API_KEY=KEY) as running:
+    async with agent_commands(claude, double, tmp_path, ANTHROPIC_API_KEY=KEY) as running:
         yield running
 
 
-async def test_it_tells_where_it_is_and_its_version(
+async def test_it_reports_its_path_and_its_version(
     claude: RealClaude, errand: CommandRunner
 ) -> None:
     agent = load("claude")
-    assert isinstance(agent, TellsInstall)
+    assert isinstance(agent, InstallInfo)
 
     installed = await agent.installed(errand)
 
     assert installed == Installed("claude", str(claude.program), claude.version, agent.info.install)
 
 
-async def test_it_tells_who_is_signed_in(
+async def test_it_reports_who_is_signed_in(
     claude: RealClaude, double: ModelDouble, errand: CommandRunner, tmp_path: Path
 ) -> None:
     agent = load("claude")
-    assert isinstance(agent, TellsAuth)
+    assert isinstance(agent, AccountInfo)
 
     with_key = await agent.account(errand)
-    async with errands(claude, double, tmp_path, ANTHROPIC_API_KEY="") as keyless:
+    async with agent_commands(claude, double, tmp_path, ANTHROPIC_API_KEY="") as keyless:
         without = await agent.account(keyless)
 
     assert with_key == Account(signed_in=True, method="variable", who="ANTHROPIC_API_KEY")
     assert (without.signed_in, "claude auth login" in without.hint) == (False, True)
 
 
-async def test_it_lists_its_models_without_asking_one(
+async def test_it_lists_its_models_without_a_model_call(
     double: ModelDouble, errand: CommandRunner
 ) -> None:
     agent = load("claude")
-    assert isinstance(agent, TellsModels)
+    assert isinstance(agent, ModelList)
 
     models = await agent.models(errand)
 
@@ -95,11 +97,11 @@ async def test_it_lists_its_models_without_asking_one(
     assert double.turns == []
 
 
-async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
+async def test_it_lists_the_stored_sessions_of_a_folder(
     desk: ClaudeDesk, errand: CommandRunner
 ) -> None:
     agent = load("claude")
-    assert isinstance(agent, TellsSessions)
+    assert isinstance(agent, NativeSessionList)
     desk.double.scenarios["keep"] = [reply(Say("Kept."))]
     session = await desk.start()
     log = await run(session, "@@keep@@ this one")
@@ -113,12 +115,12 @@ async def test_it_lists_the_sessions_that_it_keeps_of_a_folder(
     assert kept.updated.startswith("20")
 
 
-async def test_it_tells_what_was_said_and_done_in_a_session_it_keeps(
+async def test_it_reads_the_history_of_a_stored_session(
     desk: ClaudeDesk, errand: CommandRunner
 ) -> None:
     agent = load("claude")
-    assert isinstance(agent, TellsSessions)
-    assert isinstance(agent, TellsHistory)
+    assert isinstance(agent, NativeSessionList)
+    assert isinstance(agent, NativeSessionHistory)
     written = {"file_path": str(desk.project / "new.txt"), "content": "x\n"}
     desk.double.scenarios["keep"] = [
         reply(Think("Hm."), Say("First."), ModelToolCall("Write", written, id="toolu_w")),
@@ -142,11 +144,11 @@ async def test_it_tells_what_was_said_and_done_in_a_session_it_keeps(
     ]
 
 
-async def test_it_takes_lists_and_forgets_mcp_servers(errand: CommandRunner) -> None:
+async def test_it_adds_lists_and_removes_mcp_servers(errand: CommandRunner) -> None:
     agent = load("claude")
-    assert isinstance(agent, ListsServers)
-    assert isinstance(agent, ChangesServers)
-    assert isinstance(agent, ListsServerTools)
+    assert isinstance(agent, McpServerList)
+    assert isinstance(agent, McpServerChanges)
+    assert isinstance(agent, McpToolList)
     assert await agent.mcp_servers(errand) == []
 
     await agent.mcp_add(errand, "tiny", {"command": sys.executable, "args": [str(SERVER)]})

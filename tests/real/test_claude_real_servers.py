@@ -29,7 +29,7 @@ def flood(size: int) -> list[object]:
     ]
 
 
-async def test_a_server_given_to_the_session_is_called_and_its_calls_are_judged(
+async def test_a_server_given_to_the_session_is_called_and_its_calls_are_decided(
     desk: ClaudeDesk,
 ) -> None:
     desk.double.scenarios["mcp"] = [
@@ -49,7 +49,7 @@ async def test_a_server_given_to_the_session_is_called_and_its_calls_are_judged(
     assert tool_results(desk.double.turns[1].body) == {"toolu_shout": "HI"}
 
 
-async def test_ten_megabytes_from_a_tool_are_put_aside_by_the_cli(desk: ClaudeDesk) -> None:
+async def test_ten_megabytes_from_a_tool_are_stored_by_the_cli(desk: ClaudeDesk) -> None:
     desk.double.scenarios["flood"] = flood(TEN_MB)
     session = await desk.start(servers=TINY)
 
@@ -64,7 +64,7 @@ async def test_ten_megabytes_from_a_tool_are_put_aside_by_the_cli(desk: ClaudeDe
     assert session.result().text == "That was much."
 
 
-async def test_ten_megabytes_that_the_cli_lets_through_stay_within_the_caps(
+async def test_ten_megabytes_that_the_cli_passes_on_stay_within_the_caps(
     desk: ClaudeDesk,
 ) -> None:
     desk.double.scenarios["flood"] = flood(TEN_MB)
@@ -112,7 +112,7 @@ async def test_a_server_that_does_not_start_does_not_stop_the_turn(desk: ClaudeD
     assert ends(log) == [TurnEnded(reason="completed")]
 
 
-async def test_what_a_server_is_given_reaches_it_and_stands_in_no_command_line(
+async def test_server_settings_reach_it_and_are_on_no_command_line(
     desk: ClaudeDesk,
 ) -> None:
     desk.double.scenarios["mcp"] = [

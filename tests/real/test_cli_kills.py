@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 @pytest.mark.newest
 @pytest.mark.agents("claude", "codex", "gemini", "qwen", "opencode", "copilot")
 @pytest.mark.parametrize("victim", ["harness", "agent"])
-async def test_nothing_is_left_of_a_command_whose_harness_or_agent_is_killed(
+async def test_a_command_whose_harness_or_agent_is_killed_leaves_nothing(
     actor: Actor, double: ModelDouble, victim: str
 ) -> None:
     [kill] = await run_kills(actor, double, [Case("auto", victim, signal.SIGKILL)], 1, seed=7)

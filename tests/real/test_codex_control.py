@@ -35,7 +35,7 @@ COMPLETED = TurnEnded(reason="completed")
 stage = STAGES["codex"]
 
 
-async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
+async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_continues(
     any_desk: Desk,
 ) -> None:
     desk = any_desk
@@ -57,7 +57,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
 
 
 @pytest.mark.parametrize("sandbox", ["workspace-write", "danger-full-access"])
-async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_goes_on(
+async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_continues(
     any_desk: Desk, sandbox: str
 ) -> None:
     desk = any_desk
@@ -105,7 +105,7 @@ async def test_an_interrupt_withdraws_the_open_request(any_desk: Desk) -> None:
     assert not (desk.project / "never.txt").exists()
 
 
-async def test_a_command_that_outlasts_its_turn_is_told_twice_and_dies_with_the_session(
+async def test_a_command_that_outlasts_its_turn_is_reported_twice_and_dies_with_the_session(
     any_desk: Desk,
 ) -> None:
     desk = any_desk
@@ -134,7 +134,7 @@ async def test_a_command_that_outlasts_its_turn_is_told_twice_and_dies_with_the_
     assert len(of(desk.log(session), ToolFinished)) == 2
 
 
-async def test_cancelled_before_it_has_begun_a_turn_ends_all_the_same(any_desk: Desk) -> None:
+async def test_a_turn_cancelled_before_it_has_begun_still_ends(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios |= {
         "hang": [reply(ReplyHold("never"), Say("never said"))],

@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout
 stage = STAGES["codex"]
 
 
-async def start(desk: Desk, **wishes: object) -> Session:
-    spec, terms = desk._split(wishes)
-    return await desk.sessions.start(load("codex-exec"), spec, terms)
+async def start(desk: Desk, **settings: object) -> Session:
+    spec, run_settings = desk._split(settings)
+    return await desk.sessions.start(load("codex-exec"), spec, run_settings)
 
 
 async def test_turns_are_processes_of_one_conversation(any_desk: Desk) -> None:
@@ -73,7 +73,7 @@ async def test_it_writes_only_where_everything_is_allowed_and_trusts_no_folder(
     assert config.read_bytes() == before
 
 
-async def test_a_failure_and_a_conversation_that_is_gone_have_their_reasons(
+async def test_a_failure_and_a_missing_conversation_have_their_reasons(
     any_desk: Desk,
 ) -> None:
     desk = any_desk

@@ -41,7 +41,7 @@ async def test_a_failure_of_the_api_has_its_kind_and_retries_are_bounded(
     assert len([one for one in of(log, Notice) if one.kind == "retry"]) <= 5
 
 
-async def test_a_server_that_recovers_is_told_of_in_a_notice(any_desk: Desk) -> None:
+async def test_a_server_that_recovers_is_reported_in_a_notice(any_desk: Desk) -> None:
     desk = any_desk
     broken = Fail(500, message="it broke")
     desk.double.scenarios["flaky"] = [attempts(broken, broken, reply(Say("Recovered.")))]
@@ -53,7 +53,7 @@ async def test_a_server_that_recovers_is_told_of_in_a_notice(any_desk: Desk) -> 
     assert [one.kind for one in of(log, Notice)] == ["retry"]
 
 
-async def test_a_server_that_nobody_hears_fails_the_turn_instead_of_waiting_for_ever(
+async def test_an_unresponsive_server_fails_the_turn_instead_of_waiting_for_ever(
     any_desk: Desk,
 ) -> None:
     desk = any_desk
@@ -68,7 +68,7 @@ async def test_a_server_that_nobody_hears_fails_the_turn_instead_of_waiting_for_
     assert end.failure.kind == "api_error"
 
 
-async def test_without_a_key_it_says_which_variable_is_missing(any_desk: Desk) -> None:
+async def test_without_a_key_the_missing_variable_is_named(any_desk: Desk) -> None:
     desk = any_desk
     session = await desk.start(environment={desk.player.key: ""})
 

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real, pytest.mark.agents("codex"), pytest.mark.timeout
 COMPLETED = TurnEnded(reason="completed")
 
 
-async def test_a_turn_that_writes_leaves_the_config_as_it_was(any_desk: Desk) -> None:
+async def test_a_turn_that_writes_leaves_the_config_unchanged(any_desk: Desk) -> None:
     desk = any_desk
     config = desk.player.home / ".codex" / "config.toml"
     before = config.read_bytes()
@@ -57,8 +57,8 @@ async def test_its_files_are_those_that_a_bare_run_leaves(
 ) -> None:
     double.scenarios["hello"] = [reply(Say("Hello."))]
     await run_bare(actor, double, "@@hello@@ say it")
-    restless = (*actor.stage.restless, ".codex/installation_id")
-    bare = home_tree(actor.home, restless)
+    volatile_files = (*actor.stage.volatile_files, ".codex/installation_id")
+    bare = home_tree(actor.home, volatile_files)
     actor.home.rename(tmp_path / "bare-home")
 
     desk = Desk(actor, double, tmp_path)
@@ -66,4 +66,4 @@ async def test_its_files_are_those_that_a_bare_run_leaves(
     await run(session, "@@hello@@ say it")
     await desk.close()
 
-    assert home_tree(actor.home, restless) == bare
+    assert home_tree(actor.home, volatile_files) == bare

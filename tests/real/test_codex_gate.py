@@ -61,7 +61,7 @@ def play(desk: Desk) -> None:
     ]
 
 
-async def test_every_command_is_asked_about_also_a_harmless_one(any_desk: Desk) -> None:
+async def test_every_command_is_requested_including_harmless_ones(any_desk: Desk) -> None:
     desk = any_desk
     (desk.project / "secret.txt").write_text("heron-7321\n")
     calls = [stage.shell(command, id=f"call_{n}") for n, command in enumerate(HARMLESS)]
@@ -76,7 +76,7 @@ async def test_every_command_is_asked_about_also_a_harmless_one(any_desk: Desk) 
     assert {end.outcome for end in of(log, ToolFinished)} == {"denied"}
 
 
-async def test_what_the_users_own_files_allow_is_asked_about_all_the_same(
+async def test_calls_the_users_files_allow_are_requested_all_the_same(
     any_desk: Desk, marks: Path
 ) -> None:
     desk = any_desk
@@ -92,7 +92,7 @@ async def test_what_the_users_own_files_allow_is_asked_about_all_the_same(
     assert [notice for notice in of(log, Notice) if notice.level == "error"] == []
 
 
-async def test_what_is_allowed_is_asked_about_once_and_runs(any_desk: Desk, marks: Path) -> None:
+async def test_an_allowed_call_is_requested_once_and_runs(any_desk: Desk, marks: Path) -> None:
     desk = any_desk
     play(desk)
     session = await desk.start(approve="auto")
@@ -106,7 +106,7 @@ async def test_what_is_allowed_is_asked_about_once_and_runs(any_desk: Desk, mark
     assert of(log, TurnEnded) == [COMPLETED]
 
 
-async def test_without_the_hook_the_users_own_files_decide_and_that_is_no_alarm(
+async def test_without_the_hook_the_users_files_decide_and_no_alarm_is_raised(
     any_desk: Desk, marks: Path
 ) -> None:
     desk = any_desk

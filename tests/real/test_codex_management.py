@@ -24,7 +24,7 @@ SERVER = str(Path(__file__).with_name("mcp_server.py"))
 
 
 @pytest.fixture
-async def errands(
+async def agent_commands(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> AsyncIterator[CommandRunner]:
     actor.prepare(double.base_url)
@@ -47,20 +47,20 @@ def codex() -> CodexAgent:
 
 
 async def test_version_models_and_account(
-    codex: CodexAgent, errands: CommandRunner, actor: Actor
+    codex: CodexAgent, agent_commands: CommandRunner, actor: Actor
 ) -> None:
-    assert (await codex.installed(errands)).version == actor.version
-    models = await codex.models(errands)
+    assert (await codex.installed(agent_commands)).version == actor.version
+    models = await codex.models(agent_commands)
     assert [model.default for model in models].count(True) == 1
     assert "gpt-5.5" in {model.id for model in models}
     # its provider is not OpenAI, so that nobody has to be signed in there
-    assert await codex.account(errands) == Account(True, "variable")
-    assert (await CodexExec().account(errands)).signed_in is False
-    assert (await codex.about(errands))["model"] == "gpt-5.5"
+    assert await codex.account(agent_commands) == Account(True, "variable")
+    assert (await CodexExec().account(agent_commands)).signed_in is False
+    assert (await codex.about(agent_commands))["model"] == "gpt-5.5"
 
 
 async def test_its_sessions_and_their_history(
-    codex: CodexAgent, errands: CommandRunner, any_desk: Desk
+    codex: CodexAgent, agent_commands: CommandRunner, any_desk: Desk
 ) -> None:
     desk = any_desk
     desk.double.scenarios["list"] = [
@@ -71,11 +71,11 @@ async def test_its_sessions_and_their_history(
     await run(session, "@@list@@ what is there?")
     await session.close()
 
-    [native] = await codex.native_sessions(errands, desk.project)
-    history = await codex.native_history(errands, native)
+    [native] = await codex.native_sessions(agent_commands, desk.project)
+    history = await codex.native_history(agent_commands, native)
 
     assert (native.title, native.cwd) == ("@@list@@ what is there?", str(desk.project))
-    assert await codex.native_sessions(errands, desk.folder) == []
+    assert await codex.native_sessions(agent_commands, desk.folder) == []
     assert UserMessage(text="@@list@@ what is there?", how="imported") in history
     shown = ToolFinished(call_id="call_s", outcome="completed", content=(Text("found\n"),))
     assert shown in history
@@ -83,20 +83,20 @@ async def test_its_sessions_and_their_history(
 
 
 async def test_servers_are_added_switched_off_and_removed(
-    codex: CodexAgent, errands: CommandRunner, actor: Actor
+    codex: CodexAgent, agent_commands: CommandRunner, actor: Actor
 ) -> None:
     config = actor.home / ".codex" / "config.toml"
     before = config.read_text()
     given = {"command": sys.executable, "args": [SERVER], "env": {"KEY": "secret"}}
 
-    await codex.mcp_add(errands, "tiny", given)
+    await codex.mcp_add(agent_commands, "tiny", given)
     command = f"{sys.executable} {SERVER}"
-    assert await codex.mcp_servers(errands) == [McpServer("tiny", "enabled", command)]
-    tools = await codex.mcp_tools(errands, "tiny")
+    assert await codex.mcp_servers(agent_commands) == [McpServer("tiny", "enabled", command)]
+    tools = await codex.mcp_tools(agent_commands, "tiny")
     assert McpTool("shout", "Says it louder.", ("text",)) in tools
-    await codex.mcp_switch(errands, "tiny", False)
-    assert await codex.mcp_servers(errands) == [McpServer("tiny", "disabled", command)]
-    await codex.mcp_remove(errands, "tiny")
+    await codex.mcp_switch(agent_commands, "tiny", False)
+    assert await codex.mcp_servers(agent_commands) == [McpServer("tiny", "disabled", command)]
+    await codex.mcp_remove(agent_commands, "tiny")
 
-    assert await codex.mcp_servers(errands) == []
+    assert await codex.mcp_servers(agent_commands) == []
     assert config.read_text().strip() == before.strip()

@@ -82,7 +82,7 @@ async def test_a_command_runs_and_its_whole_output_is_shown(any_desk: Desk) -> N
     assert [answer.by for answer in of(log, RequestAnswered)] == ["policy"]
 
 
-async def test_a_command_that_fails_says_so(any_desk: Desk) -> None:
+async def test_a_command_that_fails_is_reported(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios["sh"] = [
         reply(stage.shell("echo oops; exit 3", id="call_f")),
@@ -141,7 +141,7 @@ async def test_a_patch_is_a_call_for_each_file_with_its_diff(any_desk: Desk) -> 
     ]
 
 
-async def test_what_is_denied_is_not_done_and_the_turn_goes_on(any_desk: Desk) -> None:
+async def test_a_denied_call_does_not_run_and_the_turn_continues(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios["both"] = [
         reply(stage.shell("echo x > shell.txt", id="call_s")),
@@ -164,7 +164,7 @@ async def test_what_is_denied_is_not_done_and_the_turn_goes_on(any_desk: Desk) -
     assert "use a pencil" in json.dumps(desk.double.turns[-1].body["input"])
 
 
-async def test_an_answer_for_the_session_is_a_rule_of_ours_and_codex_asks_again(
+async def test_an_answer_for_the_session_is_our_rule_and_codex_asks_again(
     any_desk: Desk,
 ) -> None:
     desk = any_desk
@@ -238,7 +238,7 @@ async def test_plan_and_ask_mode_write_nothing_even_if_allowed(any_desk: Desk, m
     assert ends(log) == [COMPLETED]
 
 
-async def test_tools_of_an_mcp_server_are_asked_for_and_run(any_desk: Desk) -> None:
+async def test_tools_of_an_mcp_server_are_requested_and_run(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios["mcp"] = [
         reply(stage.mcp("tiny", "shout", {"text": "hi"}, id="call_1")),
@@ -260,7 +260,7 @@ async def test_tools_of_an_mcp_server_are_asked_for_and_run(any_desk: Desk) -> N
     assert ends(log) == [COMPLETED]
 
 
-async def test_an_mcp_server_that_does_not_start_is_told(any_desk: Desk) -> None:
+async def test_an_mcp_server_that_does_not_start_is_reported(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios["hello"] = [reply(Say("Hello."))]
     session = await desk.start(servers={"broken": {"command": "/nonexistent"}})
@@ -271,7 +271,7 @@ async def test_an_mcp_server_that_does_not_start_is_told(any_desk: Desk) -> None
     assert notice.text.startswith("MCP server 'broken' did not start: ")
 
 
-async def test_an_image_that_it_looks_at_is_a_read(any_desk: Desk) -> None:
+async def test_viewing_an_image_is_a_read(any_desk: Desk) -> None:
     desk = any_desk
     (desk.project / "dot.gif").write_bytes(b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\4\1\0\0"
                                            b"\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;")  # fmt: skip
@@ -286,7 +286,7 @@ async def test_an_image_that_it_looks_at_is_a_read(any_desk: Desk) -> None:
     assert (started(log, "call_v").tool, started(log, "call_v").title) == ("Read", "Read `dot.gif`")
 
 
-async def test_a_model_that_writes_scripts_is_asked_call_by_call(any_desk: Desk) -> None:
+async def test_a_model_that_writes_scripts_is_requested_call_by_call(any_desk: Desk) -> None:
     """The newest models call all tools from within a script."""
     desk = any_desk
     script = """\

@@ -44,7 +44,7 @@ DOT = base64.b64decode(
 )
 
 
-async def test_words_and_thoughts_stream_and_each_is_said_once(any_desk: Desk) -> None:
+async def test_text_and_thoughts_stream_and_each_is_sent_once(any_desk: Desk) -> None:
     desk = any_desk
     usage = Usage(input=60, output=15, cache_read=40)
     desk.double.scenarios["hello"] = [
@@ -64,7 +64,7 @@ async def test_words_and_thoughts_stream_and_each_is_said_once(any_desk: Desk) -
     assert (ready.model, ready.version) == ("gpt-5.5", desk.player.version)  # type: ignore[attr-defined]
 
 
-async def test_a_message_whose_stream_broke_is_taken_back_and_said_again(any_desk: Desk) -> None:
+async def test_a_message_whose_stream_broke_is_withdrawn_and_sent_again(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios["cut"] = [
         attempts(reply(Say("Half of", chunks=1), ConnectionCut()), reply(Say("All of it.")))
@@ -157,7 +157,7 @@ async def test_in_plan_mode_it_asks_a_question_and_gets_the_answer(any_desk: Des
     assert "Blue" in json.dumps(desk.double.turns[1].body["input"][-1])
 
 
-async def test_a_plan_that_it_proposes_is_said(any_desk: Desk) -> None:
+async def test_a_proposed_plan_is_reported(any_desk: Desk) -> None:
     desk = any_desk
     plan = "# Do it\n1. Look.\n2. Act.\n"
     desk.double.scenarios["plan"] = [
@@ -196,7 +196,7 @@ async def test_steering_reaches_the_running_turn(any_desk: Desk) -> None:
     assert "make it green" in user_text(desk.double.turns[-1].body)
 
 
-async def test_a_resumed_conversation_goes_on_in_a_new_process(any_desk: Desk) -> None:
+async def test_a_resumed_conversation_continues_in_a_new_process(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios |= {
         "one": [reply(Say("Noted."), usage=Usage(input=100, output=10))],
@@ -217,7 +217,7 @@ async def test_a_resumed_conversation_goes_on_in_a_new_process(any_desk: Desk) -
     assert (used.input_tokens, used.output_tokens) == (200, 20)
 
 
-async def test_a_fork_leaves_the_earlier_conversation_as_it_was(any_desk: Desk) -> None:
+async def test_a_fork_leaves_the_earlier_conversation_unchanged(any_desk: Desk) -> None:
     desk = any_desk
     desk.double.scenarios |= {
         "one": [reply(Say("Noted."))],
@@ -241,7 +241,7 @@ async def test_a_fork_leaves_the_earlier_conversation_as_it_was(any_desk: Desk) 
     assert forked != of(desk.log(session), AgentReady)[0].native_id
 
 
-async def test_a_conversation_that_is_gone_fails_the_turn_with_a_reason(any_desk: Desk) -> None:
+async def test_a_missing_conversation_fails_the_turn_with_a_reason(any_desk: Desk) -> None:
     desk = any_desk
     session = await desk.start(resume="01a1df12-f168-7e02-b835-c4c8f2a2202e")
 

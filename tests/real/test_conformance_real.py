@@ -45,7 +45,7 @@ def _in_order() -> list[object]:
 
 
 @pytest.mark.parametrize("case", _in_order())
-async def test_it_does_what_it_claims(
+async def test_it_does_what_it_declares(
     standing_desk: StandingDesk, actor: Actor, case: ConformanceCase
 ) -> None:
     scene = RealScene(standing_desk, actor)

@@ -77,7 +77,7 @@ async def test_turns_in_processes_of_their_own_are_one_conversation(
     assert ends(any_desk.log(session)) == [COMPLETED, COMPLETED]
 
 
-async def test_what_was_not_allowed_beforehand_is_denied_and_a_failure_has_its_kind(
+async def test_calls_not_allowed_beforehand_are_denied_and_a_failure_has_its_kind(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios |= {
@@ -117,7 +117,7 @@ async def test_an_interrupt_ends_the_process_and_all_that_it_started(
 
 
 @pytest.fixture
-async def errands(
+async def agent_commands(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> AsyncIterator[CommandRunner]:
     actor.prepare(double.base_url)
@@ -133,17 +133,17 @@ async def errands(
 
 
 async def test_version_account_and_models(
-    errands: CommandRunner, actor: Actor, double: ModelDouble
+    agent_commands: CommandRunner, actor: Actor, double: ModelDouble
 ) -> None:
-    assert (await agent.installed(errands)).version == actor.version
-    assert await agent.account(errands) == Account(True, "variable", f"{double.base_url}/v1")
-    models = {model.id: model.provider for model in await agent.models(errands)}
+    assert (await agent.installed(agent_commands)).version == actor.version
+    assert await agent.account(agent_commands) == Account(True, "variable", f"{double.base_url}/v1")
+    models = {model.id: model.provider for model in await agent.models(agent_commands)}
     assert models["claude-sonnet-4.6"] == "anthropic"
     assert models["gpt-5.5"] == "openai"
 
 
 async def test_its_sessions_and_their_history(
-    errands: CommandRunner, any_desk: Desk, actor: Actor
+    agent_commands: CommandRunner, any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios["list"] = [
         reply(actor.stage.shell("echo found", id="call_s")),
@@ -153,8 +153,8 @@ async def test_its_sessions_and_their_history(
     await run(session, "@@list@@ what is there?")
     await session.close()
 
-    [native] = await agent.native_sessions(errands, any_desk.project)
-    history = await agent.native_history(errands, native)
+    [native] = await agent.native_sessions(agent_commands, any_desk.project)
+    history = await agent.native_history(agent_commands, native)
 
     [ready] = of(any_desk.log(session), AgentReady)
     assert (native.native_id, native.cwd) == (ready.native_id, str(any_desk.project))
@@ -165,19 +165,19 @@ async def test_its_sessions_and_their_history(
 
 
 async def test_servers_are_added_listed_switched_and_removed(
-    errands: CommandRunner, actor: Actor
+    agent_commands: CommandRunner, actor: Actor
 ) -> None:
     config: dict[str, Any] = {**SERVER, "env": {"KEY": "sk-secret"}}
     command = f"{SERVER['command']} {SERVER['args'][0]}"
 
-    await agent.mcp_add(errands, "tiny", config)
-    added = await agent.mcp_servers(errands)
-    await agent.mcp_switch(errands, "tiny", False)
-    off = await agent.mcp_servers(errands)
-    await agent.mcp_remove(errands, "tiny")
+    await agent.mcp_add(agent_commands, "tiny", config)
+    added = await agent.mcp_servers(agent_commands)
+    await agent.mcp_switch(agent_commands, "tiny", False)
+    off = await agent.mcp_servers(agent_commands)
+    await agent.mcp_remove(agent_commands, "tiny")
 
     assert added == [McpServer("tiny", "enabled", command)]
     assert off == [McpServer("tiny", "disabled", command)]
-    assert await agent.mcp_servers(errands) == []
+    assert await agent.mcp_servers(agent_commands) == []
     file = actor.home / ".copilot" / "mcp-config.json"
     assert json.loads(file.read_text()) == {"mcpServers": {}}

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.real.desk import PATIENCE, Desk
+from tests.real.desk import MAX_WAIT, Desk
 from tests.real.stages import Actor
 from tillerman.core.errors import RequestNotOpen
 from tillerman.core.events import Answer, Entry, Notice, PermissionRequested, ToolFinished
@@ -30,7 +30,7 @@ LINE = "read -r program < name.txt; $program kept.txt; touch made.txt"
 
 async def play(session: Session, prompt: str) -> list[Entry]:
     entries = []
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         async for entry in session.run(prompt):
             entries.append(entry)
             if isinstance(entry.event, PermissionRequested):

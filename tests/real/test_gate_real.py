@@ -18,7 +18,7 @@ import pytest
 
 from tests.conformance import differences
 from tests.conformance.verdicts import hold_gate
-from tests.real.desk import PATIENCE, Desk, of, shown
+from tests.real.desk import MAX_WAIT, Desk, of, shown
 from tests.real.stages import Actor
 from tillerman.agents import load
 from tillerman.core.capabilities import capabilities
@@ -83,7 +83,7 @@ class Stand:
 
     async def asked(self, of_what: str) -> PermissionRequested:
         """The request of this turn about such a call, while it is open."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(MAX_WAIT):
             async for entry in self.session.entries(self._since):
                 event = entry.event
                 if isinstance(event, PermissionRequested) and of_what in _told(event):
@@ -95,7 +95,7 @@ class Stand:
         self.session.answer(request.request_id, answer)
 
     async def end(self) -> list[Entry]:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(MAX_WAIT):
             return [entry async for entry in self.session.until_idle(self._since)]
 
 
@@ -129,8 +129,8 @@ async def message(stand: Stand) -> None:
     assert stand.denied_at is not None
     await stand.begin()
     await stand.end()
-    heard = stand.desk.double.turns[stand.denied_at]
-    assert "herons nest there" in json.dumps(heard.body)
+    received = stand.desk.double.turns[stand.denied_at]
+    assert "herons nest there" in json.dumps(received.body)
 
 
 async def edit(stand: Stand) -> None:
@@ -140,7 +140,7 @@ async def edit(stand: Stand) -> None:
     changed = (stand.stage.edit(file, "two", "three"),)
     before = () if stand.actor.lacks("read") else ((stand.stage.read(file),),)
     await stand.begin(*before, changed)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         async for entry in stand.session.entries(stand._since):
             event = entry.event
             if isinstance(event, PermissionRequested) and class_of(event.tool) == "write":
@@ -250,7 +250,7 @@ LINES: tuple[Line, ...] = (
 
 
 @pytest.mark.newest
-async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> None:
+async def test_the_answer_of_a_person_is_applied(any_desk: Desk, actor: Actor) -> None:
     if "shell" not in load(actor.agent).info.asks:
         pytest.skip("it runs commands without a question")
     session = await any_desk.start(
@@ -282,10 +282,10 @@ async def test_the_answer_of_a_person_counts(any_desk: Desk, actor: Actor) -> No
 
 
 @pytest.mark.newest
-async def test_it_asks_before_every_call_of_the_classes_that_it_claims(
+async def test_it_asks_before_every_call_of_its_declared_classes(
     any_desk: Desk, actor: Actor
 ) -> None:
-    aviary = GateProbes(
+    gate_probes = GateProbes(
         actor.stage,
         actor.version,
         any_desk.double,
@@ -293,18 +293,18 @@ async def test_it_asks_before_every_call_of_the_classes_that_it_claims(
         marks=any_desk.folder / "marks",
     )
     session = await any_desk.start(
-        approve="ask", tools=NOBODY, options=actor.stage.options, servers=aviary.servers
+        approve="ask", tools=NOBODY, options=actor.stage.options, servers=gate_probes.servers
     )
 
-    async with asyncio.timeout(4 * PATIENCE):
-        songs = await aviary.sing(session)
+    async with asyncio.timeout(4 * MAX_WAIT):
+        results = await gate_probes.run(session)
 
-    print({f"{song.kind} {song.name}": song.trouble for song in songs if song.trouble})
-    hold_gate(actor.agent, actor.version, holds(songs))
+    print({f"{result.kind} {result.name}": result.problem for result in results if result.problem})
+    hold_gate(actor.agent, actor.version, holds(results))
 
 
 @pytest.mark.newest
 @pytest.mark.agents("codex")
-async def test_doctor_finds_the_same(actor: Actor, tmp_path: Path) -> None:
+async def test_doctor_reports_the_same(actor: Actor, tmp_path: Path) -> None:
     proof = await probe_gate(load(actor.agent), str(actor.program), actor.version)
     hold_gate(actor.agent, actor.version, proof.holds)

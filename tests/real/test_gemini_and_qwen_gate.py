@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.real.desk import PATIENCE, Desk, ends, of, run, until
+from tests.real.desk import MAX_WAIT, Desk, ends, of, run, until
 from tests.real.stages import Actor
 from tillerman.core.events import Answer, PermissionRequested, ToolFinished, ToolStarted, TurnEnded
 from tillerman.testing.gate_probe.probes import GateProbes, holds
@@ -39,7 +39,7 @@ def requests(log: Any) -> list[tuple[str, str]]:
     return [(one.tool, one.title) for one in of(log, PermissionRequested)]
 
 
-async def test_what_the_user_allows_in_the_cli_is_asked_about_all_the_same(
+async def test_calls_the_user_allows_in_the_cli_are_requested_all_the_same(
     any_desk: Desk, actor: Actor
 ) -> None:
     keep(
@@ -71,9 +71,7 @@ async def test_what_the_user_allows_in_the_cli_is_asked_about_all_the_same(
     assert ends(log) == [COMPLETED]
 
 
-async def test_what_the_user_forbids_in_the_cli_stays_forbidden(
-    any_desk: Desk, actor: Actor
-) -> None:
+async def test_calls_the_user_denies_in_the_cli_stay_denied(any_desk: Desk, actor: Actor) -> None:
     """Qwen Code takes a command that writes for a write."""
     keep(actor, tools={"exclude": ["write_file"]}, permissions={"deny": ["WriteFile"]})
     if actor.agent == "gemini":
@@ -98,7 +96,7 @@ async def test_what_the_user_forbids_in_the_cli_stays_forbidden(
 
 
 @pytest.mark.agents("qwen")
-async def test_settings_of_an_administrator_hold_beside_ours(any_desk: Desk, actor: Actor) -> None:
+async def test_administrator_settings_apply_beside_ours(any_desk: Desk, actor: Actor) -> None:
     system = any_desk.folder / "system.json"
     system.write_text('{"permissions": {"deny": ["WriteFile"], "allow": ["Bash"]}} // mine')
     any_desk.double.scenarios["sh"] = [reply(actor.stage.shell("ls")), reply(Say("Done."))]
@@ -111,9 +109,7 @@ async def test_settings_of_an_administrator_hold_beside_ours(any_desk: Desk, act
 
 
 @pytest.mark.agents("gemini")
-async def test_its_own_plan_is_written_unasked_and_nothing_else(
-    any_desk: Desk, actor: Actor
-) -> None:
+async def test_only_its_own_plan_is_written_without_approval(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["plan"] = [
         reply(ModelToolCall("write_file", {"file_path": "the-plan.md", "content": "# Plan\n"})),
         reply(actor.stage.write(actor.project / "made.txt", "x\n")),
@@ -160,25 +156,25 @@ async def test_a_plan_in_a_file_is_shown_before_it_is_approved(
 
 @pytest.mark.agents("qwen")
 @pytest.mark.parametrize("surface", ["acp", "stream-json"])
-async def test_an_older_one_and_the_other_surface_ask_as_much(
+async def test_an_older_version_and_the_other_transport_ask_as_much(
     any_desk: Desk, actor: Actor, surface: str
 ) -> None:
     if (actor.version, surface) == ("0.24.4", "acp"):
         pytest.skip("the test of all agents")
-    aviary = _aviary(any_desk, actor)
+    gate_probes = _aviary(any_desk, actor)
     session = await any_desk.start(
         approve="ask",
         tools=("SaveMemory",),  # nobody calls it
         options={"surface": surface},
-        servers=aviary.servers,
+        servers=gate_probes.servers,
     )
 
-    async with asyncio.timeout(4 * PATIENCE):
-        assert holds(await aviary.sing(session)) == ALL
+    async with asyncio.timeout(4 * MAX_WAIT):
+        assert holds(await gate_probes.run(session)) == ALL
 
 
 @pytest.mark.agents("gemini")
-async def test_its_one_way_stream_asks_nobody_and_claims_nothing(
+async def test_its_one_way_stream_asks_nobody_and_declares_nothing(
     any_desk: Desk, actor: Actor
 ) -> None:
     """What it would have to ask about it withholds by itself, but reads and harmless commands."""

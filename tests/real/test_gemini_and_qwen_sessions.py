@@ -35,7 +35,7 @@ RESTLESS = (".gemini/installation_id", ".qwen/installation_id", ".qwen/.openai-l
 COMPLETED = TurnEnded(reason="completed")
 
 
-async def test_a_session_goes_on_in_a_new_process(any_desk: Desk, actor: Actor) -> None:
+async def test_a_session_continues_in_a_new_process(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["two"] = [reply(Say("The word is kettle.")), reply(Say("Kettle."))]
     first = await any_desk.start()
     [ready] = of(await run(first, "@@two@@ remember"), AgentReady)
@@ -84,7 +84,7 @@ async def test_within_its_minute_a_session_is_not_lost(any_desk: Desk, actor: Ac
     assert int(time.time() // 60) > made
 
 
-async def test_a_session_that_it_does_not_have_fails_by_name(any_desk: Desk, actor: Actor) -> None:
+async def test_a_missing_session_fails_by_name(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["hello"] = [reply(Say("Hello."))]
     session = await any_desk.start(resume="00000000-0000-4000-8000-000000000000")
 
@@ -142,9 +142,9 @@ async def test_its_files_are_those_that_a_bare_run_leaves(
         reply(stage.shell("echo y > shell.txt")),
         reply(Say("Done.")),
     ]
-    restless = (*stage.restless, *RESTLESS)
+    volatile_files = (*stage.volatile_files, *RESTLESS)
     await run_bare(actor, double, "@@work@@ go")
-    bare = home_tree(actor.home, restless)
+    bare = home_tree(actor.home, volatile_files)
     for name in ("made.txt", "shell.txt"):
         (actor.project / name).unlink()
     actor.home.rename(tmp_path / "bare-home")
@@ -156,10 +156,10 @@ async def test_its_files_are_those_that_a_bare_run_leaves(
 
     assert ends(log) == [COMPLETED]
     assert (actor.project / "shell.txt").read_text() == "y\n"
-    assert home_tree(actor.home, restless) == bare
+    assert home_tree(actor.home, volatile_files) == bare
 
 
-async def test_what_it_tells_besides_prompting(any_desk: Desk, actor: Actor) -> None:
+async def test_capabilities_besides_prompting(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["work"] = [
         reply(actor.stage.write(actor.project / "made.txt", "x\n")),
         reply(Say("Done.")),
@@ -169,22 +169,22 @@ async def test_what_it_tells_besides_prompting(any_desk: Desk, actor: Actor) -> 
     await any_desk.sessions.close()
     agent = load(actor.agent)
     environment = actor.environment(any_desk.double.base_url, **{actor.stage.key: KEY})
-    errands = CommandRunner(
+    agent_commands = CommandRunner(
         environment,
         cwd=actor.home,
         records=any_desk.folder / "records",
         marker="errands",
         binaries={actor.agent: str(actor.program)},
     )
-    before = home_tree(actor.home, (*actor.stage.restless, *RESTLESS))
+    before = home_tree(actor.home, (*actor.stage.volatile_files, *RESTLESS))
 
-    async with errands as errand:
+    async with agent_commands as errand:
         there = await agent.installed(errand)
         account = await agent.account(errand)
         models = await agent.models(errand)
         [native] = await agent.native_sessions(errand, actor.project)
         history = await agent.native_history(errand, native)
-        after = home_tree(actor.home, (*actor.stage.restless, *RESTLESS))
+        after = home_tree(actor.home, (*actor.stage.volatile_files, *RESTLESS))
         await agent.mcp_add(errand, "tiny", {"command": "cat", "env": {"TOKEN": "x"}})
         await agent.mcp_add(errand, "web", {"type": "http", "url": "http://127.0.0.1:9/x"})
         both = await agent.mcp_servers(errand)

@@ -52,7 +52,7 @@ async def test_two_turns_are_one_conversation(any_desk: Desk, actor: Actor) -> N
     assert ends(log) == [COMPLETED, COMPLETED]
 
 
-async def test_tools_run_as_far_as_somebody_may_say_yes(any_desk: Desk, actor: Actor) -> None:
+async def test_tools_run_as_far_as_approval_is_given(any_desk: Desk, actor: Actor) -> None:
     stage, file = actor.stage, actor.project / "made.txt"
     any_desk.double.scenarios["work"] = [
         reply(stage.write(file, "x\n")),
@@ -72,7 +72,7 @@ async def test_tools_run_as_far_as_somebody_may_say_yes(any_desk: Desk, actor: A
     assert ends(log) == [COMPLETED]
 
 
-async def test_what_is_denied_or_withheld_is_not_done(any_desk: Desk, actor: Actor) -> None:
+async def test_a_denied_or_withheld_call_does_not_run(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["no"] = [
         reply(actor.stage.write(actor.project / "never.txt", "x\n")),
         reply(Say("I may not.")),
@@ -93,7 +93,9 @@ async def test_what_is_denied_or_withheld_is_not_done(any_desk: Desk, actor: Act
     assert len(withheld) == (actor.agent == "gemini")
 
 
-async def test_an_error_of_the_api_is_typed_and_not_said(any_desk: Desk, actor: Actor) -> None:
+async def test_an_error_of_the_api_is_classified_and_not_emitted_as_text(
+    any_desk: Desk, actor: Actor
+) -> None:
     any_desk.double.scenarios["broken"] = [Fail(401, message="Incorrect key.")]
     session = await any_desk.start(options=options(actor))
 
@@ -129,7 +131,7 @@ async def test_an_interrupt_in_a_command_leaves_no_process(any_desk: Desk, actor
     assert said(log) == "Still here."
 
 
-async def test_an_interrupt_in_mid_text_keeps_what_was_said(any_desk: Desk, actor: Actor) -> None:
+async def test_an_interrupt_in_mid_text_keeps_the_text(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios |= {
         "hang": [reply(Say("It begins", chunks=1), ReplyHold("never"))],
         "next": [reply(Say("Still here."))],

@@ -78,7 +78,7 @@ def any_desk(standing_desk: StandingDesk) -> Desk:
 
 
 @pytest.mark.anew
-async def test_words_and_thoughts_come_as_they_are_said(any_desk: Desk, actor: Actor) -> None:
+async def test_text_and_thoughts_are_streamed_in_order(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["hello"] = [
         reply(Think("Let me see."), Say("Good morning to you.", chunks=4)),
         reply(Say("Good night.")),
@@ -98,7 +98,7 @@ async def test_words_and_thoughts_come_as_they_are_said(any_desk: Desk, actor: A
     assert ends(any_desk.log(session)) == [COMPLETED, COMPLETED]
 
 
-async def test_a_turn_tells_what_it_used(any_desk: Desk, actor: Actor) -> None:
+async def test_a_turn_reports_its_usage(any_desk: Desk, actor: Actor) -> None:
     used = Usage(input=100, output=20)
     any_desk.double.scenarios["use"] = [
         reply(actor.stage.shell("ls"), usage=used),
@@ -114,7 +114,9 @@ async def test_a_turn_tells_what_it_used(any_desk: Desk, actor: Actor) -> None:
     assert (second.input_tokens, second.output_tokens) == (100, 20)
 
 
-async def test_files_are_written_and_edited_and_told_as_diffs(any_desk: Desk, actor: Actor) -> None:
+async def test_files_are_written_and_edited_and_reported_as_diffs(
+    any_desk: Desk, actor: Actor
+) -> None:
     stage, file = actor.stage, actor.project / "made.txt"
     any_desk.double.scenarios["files"] = [
         reply(stage.write(file, "one\ntwo\n")),
@@ -142,7 +144,7 @@ async def test_files_are_written_and_edited_and_told_as_diffs(any_desk: Desk, ac
     assert ends(log) == [COMPLETED]
 
 
-async def test_a_command_is_asked_for_and_its_output_is_shown(any_desk: Desk, actor: Actor) -> None:
+async def test_a_command_is_requested_and_its_output_is_shown(any_desk: Desk, actor: Actor) -> None:
     command = "echo one; echo two > made.txt; cat made.txt"
     any_desk.double.scenarios["sh"] = [reply(actor.stage.shell(command)), reply(Say("Done."))]
     session = await any_desk.start()
@@ -157,7 +159,7 @@ async def test_a_command_is_asked_for_and_its_output_is_shown(any_desk: Desk, ac
     assert [answer.by for answer in of(log, RequestAnswered)] == ["policy"]
 
 
-async def test_a_command_that_fails_says_so_where_the_agent_does(
+async def test_a_command_that_fails_is_reported_where_the_agent_does(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios["sh"] = [
@@ -175,7 +177,7 @@ async def test_a_command_that_fails_says_so_where_the_agent_does(
     assert ends(log) == [COMPLETED]
 
 
-async def test_what_is_denied_is_not_done(any_desk: Desk, actor: Actor) -> None:
+async def test_a_denied_call_does_not_run(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["no"] = [
         reply(actor.stage.write(actor.project / "never.txt", "x\n")),
         reply(Say("I may not.")),
@@ -194,7 +196,7 @@ async def test_what_is_denied_is_not_done(any_desk: Desk, actor: Actor) -> None:
     assert ends(log) == [COMPLETED]
 
 
-async def test_tools_of_an_mcp_server_are_asked_for_and_run(any_desk: Desk, actor: Actor) -> None:
+async def test_tools_of_an_mcp_server_are_requested_and_run(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["mcp"] = [
         reply(actor.stage.mcp("tiny", "shout", {"text": "hi"}, id="c_mcp")),
         reply(Say("Shouted.")),
@@ -215,7 +217,7 @@ async def test_tools_of_an_mcp_server_are_asked_for_and_run(any_desk: Desk, acto
     assert "HI" in api_of(last).tool_results(last.body)["c_mcp"]
 
 
-async def test_an_image_reaches_a_model_that_sees(any_desk: Desk, actor: Actor) -> None:
+async def test_an_image_reaches_a_model_with_image_support(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["see"] = [reply(Say("A dot."))]
     session = await any_desk.start(model=actor.stage.model or "qwen3-vl-plus")
 
@@ -273,7 +275,7 @@ async def test_plan_and_ask_mode_write_nothing_even_if_allowed(
     assert ends(log) == [COMPLETED]
 
 
-async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
+async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_continues(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios |= {
@@ -293,7 +295,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
     assert (said(log, 1), said(log, 2)) == ("It begins", "Still here.")
 
 
-async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_goes_on(
+async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_continues(
     any_desk: Desk, actor: Actor
 ) -> None:
     busy = "touch begun; (while :; do sleep 0.21; done) & while :; do sleep 0.2; done"
@@ -339,7 +341,7 @@ async def test_an_interrupt_withdraws_the_open_request(any_desk: Desk, actor: Ac
 @pytest.mark.parametrize(
     ("status", "kind"), [(401, "not_signed_in"), (404, "model_not_found"), (400, "api_error")]
 )
-async def test_an_error_of_the_api_is_typed_and_the_session_goes_on(
+async def test_an_error_of_the_api_is_classified_and_the_session_continues(
     any_desk: Desk, actor: Actor, status: int, kind: str
 ) -> None:
     words = {401: "Incorrect key.", 404: "The model `x` does not exist", 400: "Bad thing."}
@@ -359,7 +361,7 @@ async def test_an_error_of_the_api_is_typed_and_the_session_goes_on(
 
 @pytest.mark.agents("gemini")
 @pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (500, "api_error")])
-async def test_gemini_gives_up_after_some_tries(
+async def test_gemini_gives_up_after_some_attempts(
     any_desk: Desk, actor: Actor, status: int, kind: str
 ) -> None:
     words = {429: "Resource has been exhausted.", 500: "Something broke."}
@@ -374,9 +376,7 @@ async def test_gemini_gives_up_after_some_tries(
 
 
 @pytest.mark.agents("qwen")
-async def test_qwen_goes_on_after_a_moment_of_too_many_requests(
-    any_desk: Desk, actor: Actor
-) -> None:
+async def test_qwen_continues_after_a_short_rate_limit(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["busy"] = [Attempts([Fail(429), reply(Say("There."))])]
     session = await any_desk.start()
 
@@ -386,7 +386,7 @@ async def test_qwen_goes_on_after_a_moment_of_too_many_requests(
 
 
 @pytest.mark.agents("qwen")
-async def test_a_question_is_asked_and_answered(any_desk: Desk, actor: Actor) -> None:
+async def test_a_question_is_forwarded_and_answered(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["ask"] = [
         reply(actor.stage.ask("Which colour?", "Red", "Blue", id="c_ask")),
         reply(Say("Blue it is.")),

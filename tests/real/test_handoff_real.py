@@ -21,7 +21,7 @@ from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 
-PATIENCE = 100.0  # seconds; two CLIs start one after the other
+MAX_WAIT = 100.0  # seconds; two CLIs start one after the other
 TASK = "@@task@@ Write one.txt, then two.txt."
 
 
@@ -41,20 +41,20 @@ def relay(desk: Desk) -> FallbackPolicy:
     """`desk` is that of the agent which stands by."""
 
     async def call(name: str) -> LaunchPlan:
-        spec, terms = desk._split({})
-        return LaunchPlan(load(name), spec, terms)
+        spec, run_settings = desk._split({})
+        return LaunchPlan(load(name), spec, run_settings)
 
     return FallbackPolicy(FallbackRules(), [desk.player.agent], call)
 
 
 async def start(first: Desk, second: Desk) -> Session:
-    spec, terms = first._split({})
+    spec, run_settings = first._split({})
     agent = load(first.player.agent)
-    return await first.sessions.start(agent, spec, terms, relay=relay(second))
+    return await first.sessions.start(agent, spec, run_settings, relay=relay(second))
 
 
 async def run(session: Session, text: str) -> list[Entry]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.run(text)]
 
 
@@ -97,8 +97,8 @@ async def test_the_next_agent_finishes_in_the_same_workspace(
     [handed] = of(log, UserMessage)
     for part in (TASK, "echo 1 >", "> added one.txt", "I begin."):
         assert part in handed.text
-    heard = second_double.turns[0].body
-    assert "You are taking over a task in this folder from another coding agent" in str(heard)
+    received = second_double.turns[0].body
+    assert "You are taking over a task in this folder from another coding agent" in str(received)
     assert [event.agent for event in of(log, AgentStarted)][-1] == second
     result = session.result()
     assert (result.agent, result.fallback, result.status) == (second, True, "completed")

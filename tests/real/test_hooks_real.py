@@ -100,7 +100,7 @@ def settle(actor: Actor, double: ModelDouble) -> None:
         (actor.home / name).write_text(json.dumps(says(str(actor.project))))
 
 
-async def test_what_runs_is_what_the_hook_lets_through(
+async def test_only_calls_the_hook_allows_run(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     settle(actor, double)
@@ -116,15 +116,15 @@ async def test_what_runs_is_what_the_hook_lets_through(
     hooks = planned(actor.agent, actor.project, "project", version=actor.version)
     install(hooks, journal)
 
-    heard = await play(actor, double, *calls)
+    received = await play(actor, double, *calls)
 
     assert {name: file.exists() for name, file in made.items()} == {
         "allow": True,
         "deny": False,
         "rewrite": bool(load(actor.agent).CHANGES_INPUT),
         "ask": False,
-    }, heard
-    assert "nobody touches this" in heard["c_deny"]
+    }, received
+    assert "nobody touches this" in received["c_deny"]
 
     assert remove(hooks.file, journal) == ("edited" if actor.agent == "qwen" else "restored")
     left = hooks.file.read_text() if hooks.file.exists() else "{}"
@@ -133,7 +133,7 @@ async def test_what_runs_is_what_the_hook_lets_through(
     assert (made["deny"].exists(), made["ask"].exists()) == (True, True)
 
 
-async def test_nothing_runs_when_the_hook_cannot(
+async def test_nothing_runs_when_the_hook_fails(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     settle(actor, double)

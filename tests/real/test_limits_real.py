@@ -116,7 +116,7 @@ async def test_cost(actor: Actor, double: ModelDouble, tmp_path: Path) -> None:
 
 
 @pytest.mark.agents("gemini", "opencode")
-async def test_an_agent_that_tells_nothing_until_the_end_is_said_to(
+async def test_an_agent_that_reports_usage_only_at_the_end_is_reported(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     """And what the turn used is held against the limit once it is known."""
@@ -130,7 +130,7 @@ async def test_an_agent_that_tells_nothing_until_the_end_is_said_to(
 
 
 @pytest.mark.agents("copilot")
-async def test_a_cost_that_nobody_can_tell_is_refused_at_the_start(
+async def test_an_unknown_cost_is_refused_at_the_start(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     ran = await run_without_end(actor, double, tmp_path, "--max-cost=1", "--max-turns=3")
@@ -140,7 +140,7 @@ async def test_a_cost_that_nobody_can_tell_is_refused_at_the_start(
 
 
 @pytest.mark.agents("copilot")
-async def test_a_user_who_insists_goes_on_without_that_limit(
+async def test_a_user_who_accepts_it_continues_without_that_limit(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> None:
     ran = await run_without_end(

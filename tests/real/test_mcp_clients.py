@@ -154,7 +154,7 @@ def test_the_inspector_calls_every_tool_over_http(house: Machine, door: Door) ->
     resources(house, by_http(door))
 
 
-def test_the_inspector_shows_what_was_refused(house: Machine, door: Door) -> None:
+def test_the_inspector_shows_a_refusal(house: Machine, door: Door) -> None:
     words = ["--method", "tools/call", "--tool-name", "read_file", "--tool-arg", "path=../../etc"]
     result = inspect(house, by_http(door), *words, codes=[5])
     assert result["isError"] and text(result)
@@ -240,9 +240,7 @@ def test_the_scenarios_that_apply_pass(house: Machine, door: Door, tmp_path: Pat
             assert told == expected, checks
 
 
-def test_without_the_token_the_suite_gets_nowhere(
-    house: Machine, door: Door, tmp_path: Path
-) -> None:
+def test_without_the_token_the_suite_is_refused(house: Machine, door: Door, tmp_path: Path) -> None:
     [cli] = pinned("mcp-conformance")
     words = ["--url", f"http://127.0.0.1:{door.port}/mcp", "--scenario", "tools-list"]
     run(cli, ["server", *words, "-o", str(tmp_path)], house.folder, codes=(1,))

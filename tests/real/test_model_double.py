@@ -188,7 +188,7 @@ async def test_a_tool_call_writes_a_file(claude: RealClaude, double: ModelDouble
     assert "successfully" in tool_results(double.turns[1].body)["toolu_w"]
 
 
-async def test_parallel_tools_come_back_together(claude: RealClaude, double: ModelDouble) -> None:
+async def test_parallel_tools_return_together(claude: RealClaude, double: ModelDouble) -> None:
     double.scenarios["parallel"] = [
         reply(
             Say("Both at once."),
@@ -213,7 +213,7 @@ async def test_parallel_tools_come_back_together(claude: RealClaude, double: Mod
         (529, "server_error"),
     ],
 )
-async def test_a_failure_that_may_pass_is_tried_twice_and_then_reported(
+async def test_a_temporary_failure_is_retried_and_then_reported(
     claude: RealClaude, double: ModelDouble, status: int, error: str
 ) -> None:
     double.scenarios["error"] = [Fail(status)]
@@ -234,7 +234,7 @@ async def test_a_failure_that_may_pass_is_tried_twice_and_then_reported(
     ],
     ids=lambda value: str(value.status) if isinstance(value, Fail) else value,
 )
-async def test_a_failure_that_lasts_is_reported_without_a_pause(
+async def test_a_permanent_failure_is_reported_without_a_retry(
     claude: RealClaude, double: ModelDouble, fail: Fail, error: str
 ) -> None:
     double.scenarios["error"] = [fail]
@@ -245,7 +245,7 @@ async def test_a_failure_that_lasts_is_reported_without_a_pause(
     assert "api_retry" not in [line.get("subtype") for line in running.lines]
 
 
-async def test_a_retry_waits_as_told_and_gets_the_next_attempt(
+async def test_a_retry_waits_as_instructed_and_gets_the_next_attempt(
     claude: RealClaude, double: ModelDouble
 ) -> None:
     double.scenarios["retry"] = [attempts(Fail(429, retry_after=2), reply(Say("Better now.")))]
@@ -293,7 +293,7 @@ async def test_an_empty_reply_makes_the_cli_ask_again(
     assert [turn.attempt for turn in double.turns] == [0, 1]
 
 
-async def test_a_stream_cut_in_mid_text_is_asked_for_again(
+async def test_a_stream_cut_in_mid_text_is_requested_again(
     claude: RealClaude, double: ModelDouble
 ) -> None:
     double.scenarios["cut"] = [
@@ -364,8 +364,8 @@ async def test_a_background_subagent_has_its_own_lane_and_wakes_the_main_one(
     assert (code, first["result"], second["result"]) == (0, "It is under way.", "It is done.")
     routed = {(turn.scenario, turn.step) for turn in double.turns}
     assert routed == {("parent", 0), ("parent", 1), ("parent", 2), ("child", 0), ("child", 1)}
-    woken = await double.seen("parent", 2)
-    assert "Seen all of it." in str(woken.body["messages"][-1])
+    wake_pipe = await double.seen("parent", 2)
+    assert "Seen all of it." in str(wake_pipe.body["messages"][-1])
 
 
 async def test_a_denial_over_the_control_protocol_reaches_the_model(
@@ -440,7 +440,9 @@ _DOT = (
 )
 
 
-async def test_chores_of_the_cli_take_no_step(claude: RealClaude, double: ModelDouble) -> None:
+async def test_background_requests_of_the_cli_take_no_step(
+    claude: RealClaude, double: ModelDouble
+) -> None:
     double.scenarios["chores"] = [reply(Say("Step one.")), reply(Say("Step two."))]
 
     async with started(
@@ -463,7 +465,7 @@ async def test_a_turn_without_tools_is_a_turn(claude: RealClaude, double: ModelD
     assert running.results[-1]["result"] == "No tools, still an agent."
 
 
-async def test_a_resumed_conversation_goes_on_with_its_script(
+async def test_a_resumed_conversation_continues_its_script(
     claude: RealClaude, double: ModelDouble
 ) -> None:
     double.scenarios["resume"] = [reply(Say("First.")), reply(Say("Second."))]
@@ -475,7 +477,7 @@ async def test_a_resumed_conversation_goes_on_with_its_script(
     assert (code, after.results[-1]["result"]) == (0, "Second.")
 
 
-async def test_words_sent_in_mid_turn_reach_the_model_in_the_same_lane(
+async def test_messages_sent_in_mid_turn_reach_the_model_in_the_same_lane(
     claude: RealClaude, double: ModelDouble
 ) -> None:
     double.scenarios["steer"] = [

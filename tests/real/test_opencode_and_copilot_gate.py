@@ -26,7 +26,7 @@ from tillerman.testing.model_double.script import ModelToolCall, Say, reply
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 
-PATIENCE = 150.0  # seconds: on a busy machine each prompt of OpenCode takes some
+MAX_WAIT = 150.0  # seconds: on a busy machine each prompt of OpenCode takes some
 COMPLETED = TurnEnded(reason="completed")
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("mcp_server.py"))]}
 NOBODY = ("SaveMemory",)  # the only tool that is allowed, and nobody calls it
@@ -62,11 +62,11 @@ You are loose.
 
 
 async def run(session: Session, text: str) -> list[Entry]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.run(text)]
 
 
-async def _all_is_asked(desk: Desk, actor: Actor, **wishes: object) -> None:
+async def _all_is_asked(desk: Desk, actor: Actor, **settings: object) -> None:
     """A command, a file, a reading and a server's tool, in a session that denies everything."""
     (actor.project / "secret.txt").write_text("heron\n")
     stage = actor.stage
@@ -77,7 +77,7 @@ async def _all_is_asked(desk: Desk, actor: Actor, **wishes: object) -> None:
         reply(stage.mcp("tiny", "shout", {"text": "hi"})),
         reply(Say("So be it.")),
     ]
-    session = await desk.start(approve="ask", tools=NOBODY, servers={"tiny": SERVER}, **wishes)
+    session = await desk.start(approve="ask", tools=NOBODY, servers={"tiny": SERVER}, **settings)
 
     log = await run(session, "@@all@@ go")
 
@@ -96,7 +96,7 @@ async def _all_is_asked(desk: Desk, actor: Actor, **wishes: object) -> None:
 
 
 @pytest.mark.agents("opencode")
-async def test_no_config_of_opencodes_loosens_what_it_asks(any_desk: Desk, actor: Actor) -> None:
+async def test_no_config_of_opencode_loosens_what_it_asks(any_desk: Desk, actor: Actor) -> None:
     own = actor.home / ".config/opencode/opencode.json"
     own.write_text(json.dumps({**json.loads(own.read_text()), **BY_PROJECT}))
     (actor.project / "opencode.json").write_text(json.dumps(BY_PROJECT))
@@ -109,7 +109,7 @@ async def test_no_config_of_opencodes_loosens_what_it_asks(any_desk: Desk, actor
 
 
 @pytest.mark.agents("opencode")
-async def test_a_patch_of_several_files_is_asked_for_with_their_paths(
+async def test_a_patch_of_several_files_is_requested_with_their_paths(
     any_desk: Desk, actor: Actor
 ) -> None:
     """Which models get as their only way to write."""
@@ -159,7 +159,7 @@ async def test_neither_approvals_nor_a_variable_loosen_what_copilot_asks(
 
 
 @pytest.mark.agents("copilot")
-async def test_the_calls_of_a_subagent_are_asked_within_its_task(
+async def test_the_calls_of_a_subagent_are_requested_within_its_task(
     any_desk: Desk, actor: Actor
 ) -> None:
     task = {

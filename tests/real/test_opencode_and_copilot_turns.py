@@ -53,7 +53,7 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-PATIENCE = 100.0  # seconds: on a busy machine OpenCode takes half a minute to start
+MAX_WAIT = 100.0  # seconds: on a busy machine OpenCode takes half a minute to start
 COMPLETED = TurnEnded(reason="completed")
 CANCELLED = TurnEnded(reason="cancelled")
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("mcp_server.py"))]}
@@ -77,11 +77,11 @@ def any_desk(standing_desk: StandingDesk) -> Desk:
     return standing_desk
 
 
-async def begin(desk: Desk, **wishes: Any) -> Session:
-    session = await desk.start(**wishes)
+async def begin(desk: Desk, **settings: Any) -> Session:
+    session = await desk.start(**settings)
     if isinstance(session, Later):
         return session
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         async for entry in session.entries(0):
             if isinstance(entry.event, AgentReady):
                 break
@@ -89,11 +89,11 @@ async def begin(desk: Desk, **wishes: Any) -> Session:
 
 
 async def run(session: Session, text: str, **more: Any) -> list[Entry]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.run(text, **more)]
 
 
-async def test_words_thoughts_usage_an_image_and_a_system_prompt(
+async def test_text_thoughts_usage_an_image_and_a_system_prompt(
     any_desk: Desk, actor: Actor
 ) -> None:
     used = Usage(input=100, output=20)
@@ -122,7 +122,7 @@ async def test_words_thoughts_usage_an_image_and_a_system_prompt(
     assert ends(any_desk.log(session)) == [COMPLETED] * 3
 
 
-async def test_files_commands_and_servers_are_asked_for_done_and_shown(
+async def test_files_commands_and_servers_are_requested_run_and_shown(
     any_desk: Desk, actor: Actor
 ) -> None:
     stage, file = actor.stage, actor.project / "made.txt"
@@ -173,7 +173,7 @@ async def test_files_commands_and_servers_are_asked_for_done_and_shown(
     assert ends(any_desk.log(session)) == [COMPLETED] * 3
 
 
-async def test_what_is_denied_is_not_done_and_the_model_goes_on_and_knows_why(
+async def test_a_denied_call_does_not_run_and_the_model_continues_with_the_reason(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios["no"] = [
@@ -194,7 +194,7 @@ async def test_what_is_denied_is_not_done_and_the_model_goes_on_and_knows_why(
     assert (said(log), ends(log)) == ("Then with a pencil.", [COMPLETED])
 
 
-async def test_interrupts_in_text_in_a_request_and_in_a_command_leave_the_session_well(
+async def test_after_interrupts_in_text_in_a_request_and_in_a_command_the_session_works(
     any_desk: Desk, actor: Actor
 ) -> None:
     busy = "touch begun; (while :; do sleep 0.21; done) & while :; do sleep 0.2; done"
@@ -259,7 +259,7 @@ async def test_a_session_that_is_closed_within_a_command_leaves_no_process(
 
 
 @pytest.mark.anew
-async def test_a_conversation_goes_on_in_a_new_process(any_desk: Desk, actor: Actor) -> None:
+async def test_a_conversation_continues_in_a_new_process(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios |= {
         "one": [reply(Say("The word is kettle."))],
         "two": [reply(Say("It was kettle."))],
@@ -307,7 +307,7 @@ async def test_ask_mode_writes_nothing_even_if_allowed(any_desk: Desk, actor: Ac
     assert [one.outcome for one in of(log, ToolFinished)] == ["denied"]
 
 
-async def test_failures_of_the_api_are_told_by_kind_and_the_next_turn_is_well(
+async def test_failures_of_the_api_are_classified_and_the_next_turn_works(
     any_desk: Desk, actor: Actor
 ) -> None:
     limited = Fail(429, message="Rate limit reached.", retry_after=1)
@@ -337,7 +337,7 @@ async def test_failures_of_the_api_are_told_by_kind_and_the_next_turn_is_well(
 
 @pytest.mark.anew
 @pytest.mark.agents("copilot")
-async def test_failures_that_copilot_gives_up_on(any_desk: Desk) -> None:
+async def test_failures_that_copilot_does_not_retry(any_desk: Desk) -> None:
     limited = Fail(429, message="Rate limit reached.", retry_after=1)
     any_desk.double.scenarios |= {"e429": [limited], "full": [overflow()]}
     session = await begin(any_desk)
@@ -363,7 +363,7 @@ async def test_a_model_that_opencode_does_not_know_fails_the_turn(any_desk: Desk
 
 @pytest.mark.anew
 @pytest.mark.agents("opencode")
-async def test_opencodes_plan_is_told_and_a_fork_leaves_the_first_as_it_was(
+async def test_opencodes_plan_is_reported_and_a_fork_leaves_the_first_unchanged(
     any_desk: Desk, actor: Actor
 ) -> None:
     todo = actor.stage.todo(("Look", "in_progress"), ("Act", "pending"))

@@ -35,14 +35,14 @@ from tillerman.testing.model_double.server import ModelDouble
 
 pytestmark = [pytest.mark.real, pytest.mark.agents("opencode"), pytest.mark.timeout(240)]
 
-PATIENCE = 100.0  # seconds: on a busy machine it takes half a minute to start
+MAX_WAIT = 100.0  # seconds: on a busy machine it takes half a minute to start
 COMPLETED = TurnEnded(reason="completed")
 RUN = {"surface": "run"}
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("mcp_server.py"))]}
 
 
 async def run(session: Session, text: str) -> list[Entry]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.run(text)]
 
 
@@ -85,7 +85,7 @@ async def test_turns_in_processes_of_their_own_are_one_conversation(
     assert ends(any_desk.log(session)) == [COMPLETED, COMPLETED]
 
 
-async def test_a_session_that_may_only_answer_writes_nothing_and_a_failure_has_its_kind(
+async def test_an_answer_only_session_writes_nothing_and_a_failure_has_its_kind(
     any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios |= {
@@ -102,7 +102,7 @@ async def test_a_session_that_may_only_answer_writes_nothing_and_a_failure_has_i
     assert (end.failure.kind, end.failure.status) == ("not_signed_in", 401)
 
 
-async def test_an_interrupt_ends_the_process_and_the_next_turn_goes_on(
+async def test_an_interrupt_ends_the_process_and_the_next_turn_continues(
     any_desk: Desk, actor: Actor
 ) -> None:
     busy = "(while :; do sleep 0.21; done) & while :; do sleep 0.2; done"
@@ -117,7 +117,7 @@ async def test_an_interrupt_ends_the_process_and_the_next_turn_goes_on(
         return [line for line in processes_with(home) if "sleep 0.2" in line]
 
     await session.prompt("@@busy@@ go")
-    await until_true(lambda: len(sleepers()) > 1, within=PATIENCE)
+    await until_true(lambda: len(sleepers()) > 1, within=MAX_WAIT)
     await session.cancel()
     await session.idle()
     await until_true(lambda: not processes_with(home), within=5)
@@ -132,7 +132,7 @@ async def test_an_interrupt_ends_the_process_and_the_next_turn_goes_on(
 
 
 @pytest.fixture
-async def errands(
+async def agent_commands(
     actor: Actor, double: ModelDouble, tmp_path: Path
 ) -> AsyncIterator[CommandRunner]:
     actor.prepare(double.base_url)
@@ -147,17 +147,17 @@ async def errands(
         yield running
 
 
-async def test_version_account_and_models(errands: CommandRunner, actor: Actor) -> None:
-    assert (await agent.installed(errands)).version == actor.version
-    assert await agent.account(errands) == Account(True, "config", "scripted")
-    models = {model.id: model for model in await agent.models(errands)}
+async def test_version_account_and_models(agent_commands: CommandRunner, actor: Actor) -> None:
+    assert (await agent.installed(agent_commands)).version == actor.version
+    assert await agent.account(agent_commands) == Account(True, "config", "scripted")
+    models = {model.id: model for model in await agent.models(agent_commands)}
     scripted = models["scripted/scripted"]
     assert (scripted.title, scripted.provider, scripted.thinking) == ("scripted", "scripted", True)
     assert scripted.context == 200_000
 
 
 async def test_its_sessions_and_their_history(
-    errands: CommandRunner, any_desk: Desk, actor: Actor
+    agent_commands: CommandRunner, any_desk: Desk, actor: Actor
 ) -> None:
     any_desk.double.scenarios["list"] = [
         reply(actor.stage.shell("echo found", id="call_s")),
@@ -167,8 +167,8 @@ async def test_its_sessions_and_their_history(
     await run(session, "@@list@@ what is there?")
     await session.close()
 
-    [native] = await agent.native_sessions(errands, any_desk.project)
-    history = await agent.native_history(errands, native)
+    [native] = await agent.native_sessions(agent_commands, any_desk.project)
+    history = await agent.native_history(agent_commands, native)
 
     [ready] = of(any_desk.log(session), AgentReady)
     assert (native.native_id, native.cwd) == (ready.native_id, str(any_desk.project))
@@ -179,20 +179,20 @@ async def test_its_sessions_and_their_history(
 
 
 async def test_servers_are_added_listed_switched_and_removed(
-    errands: CommandRunner, actor: Actor
+    agent_commands: CommandRunner, actor: Actor
 ) -> None:
     config: dict[str, Any] = {**SERVER, "env": {"KEY": "sk-secret"}}
     command = f"{SERVER['command']} {SERVER['args'][0]}"
 
-    await agent.mcp_add(errands, "tiny", config)
-    added = await agent.mcp_servers(errands)
-    await agent.mcp_switch(errands, "tiny", False)
-    off = await agent.mcp_servers(errands)
-    await agent.mcp_remove(errands, "tiny")
+    await agent.mcp_add(agent_commands, "tiny", config)
+    added = await agent.mcp_servers(agent_commands)
+    await agent.mcp_switch(agent_commands, "tiny", False)
+    off = await agent.mcp_servers(agent_commands)
+    await agent.mcp_remove(agent_commands, "tiny")
 
     assert added == [McpServer("tiny", "connected", command)]
     assert off == [McpServer("tiny", "disabled", command)]
-    assert await agent.mcp_servers(errands) == []
+    assert await agent.mcp_servers(agent_commands) == []
     file = actor.home / ".config" / "opencode" / "opencode.json"
     left = set(json.loads(file.read_text())) - {"$schema"}  # that it writes there by itself
     assert left == {"provider", "model", "small_model", "mcp"}

@@ -160,7 +160,7 @@ def assert_nothing_runs(user: OrdinaryUser, *but: int) -> None:
     )
 
 
-def test_the_demo_is_the_first_thing_that_works_in_a_clone(
+def test_the_demo_works_first_in_a_clone(
     demo: subprocess.CompletedProcess[str], user: OrdinaryUser
 ) -> None:
     assert demo.returncode == 0, demo.stderr
@@ -168,7 +168,7 @@ def test_the_demo_is_the_first_thing_that_works_in_a_clone(
     assert list(user.scratch.iterdir()) == []
 
 
-def test_doctor_names_the_level_that_auto_takes_and_why_none_above_it(
+def test_doctor_names_the_level_that_auto_picks_and_why_none_above_it(
     ready: Clone, chosen: str
 ) -> None:
     assert chosen in ("cgroup", "subreaper")
@@ -179,7 +179,7 @@ def test_doctor_names_the_level_that_auto_takes_and_why_none_above_it(
     assert all(text.partition(": ")[2] for _, text in above)
 
 
-def test_the_tests_of_what_depends_on_rights_pass(ready: Clone) -> None:
+def test_tests_that_depend_on_privileges_pass(ready: Clone) -> None:
     """`make test` passes too, and takes as long as for root."""
     ran = ready.pytest(
         "tests/supervision",
@@ -192,7 +192,7 @@ def test_the_tests_of_what_depends_on_rights_pass(ready: Clone) -> None:
     assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr
 
 
-def test_a_command_of_every_agent_is_asked_for_and_shown(user: OrdinaryUser, ready: Clone) -> None:
+def test_a_command_of_every_agent_is_requested_and_shown(user: OrdinaryUser, ready: Clone) -> None:
     """Some CLIs take what only root could have written."""
     user.link(cache(), ".cache/tillerman/clis")
     ran = ready.pytest("-m", "real", "tests/real/test_conformance_real.py", "-k", "shell]")
@@ -224,7 +224,7 @@ def test_a_push_arrives_from_a_group_that_a_login_delegates(
     assert delegated.members() == set()
 
 
-def test_ssh_would_refuse_in_the_namespace_that_auto_leaves_out(
+def test_ssh_would_refuse_in_the_namespace_that_auto_does_not_use(
     ready: Clone, project: Project, server: local_sshd.Server
 ) -> None:
     turn = take_turn(ready, "git push origin main", cwd=project.tree, level="namespace")
@@ -236,9 +236,7 @@ def test_ssh_would_refuse_in_the_namespace_that_auto_leaves_out(
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_level_that_is_asked_for_is_taken_or_refused_but_never_lowered(
-    ready: Clone, level: str
-) -> None:
+def test_a_requested_level_is_used_or_refused_but_never_lowered(ready: Clone, level: str) -> None:
     turn = take_turn(ready, "echo here", cwd=ready.folder, level=level)
     if turn.code == 0:
         assert (turn.level, turn.output) == (level, "here\n")
@@ -255,7 +253,7 @@ def test_a_level_that_is_asked_for_is_taken_or_refused_but_never_lowered(
         ("sudo", "sudo -n true; echo exit $?"),  # looks at the owners of its files
     ],
 )
-def test_a_set_uid_program_does_in_the_shell_tool_what_it_does_outside(
+def test_a_set_uid_program_works_in_the_shell_tool_as_outside(
     ready: Clone, chosen: str, program: str, command: str
 ) -> None:
     if not shutil.which(program):

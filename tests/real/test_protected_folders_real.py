@@ -36,7 +36,9 @@ def files_in(project: Path) -> dict[str, str]:
     return {name: (project / name).read_text() for name in SETTINGS}
 
 
-async def test_it_works_where_the_settings_of_all_agents_lie(any_desk: Desk, actor: Actor) -> None:
+async def test_it_works_in_a_folder_with_the_settings_of_all_agents(
+    any_desk: Desk, actor: Actor
+) -> None:
     for name, content in SETTINGS.items():
         (any_desk.project / name).parent.mkdir(parents=True, exist_ok=True)
         (any_desk.project / name).write_text(content)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.desk import PATIENCE, Desk, of
+from tests.real.desk import MAX_WAIT, Desk, of
 from tests.real.stages import Actor
 from tests.sessions.protected_writers import WriterLog, prepare, protected, writer_command
 from tillerman.agents import load
@@ -35,7 +35,7 @@ SECONDS = 5.0  # of a daemon that each leaves behind
 
 async def play(session: Session, prompt: str) -> list[Entry]:
     entries = []
-    async with asyncio.timeout(3 * PATIENCE):
+    async with asyncio.timeout(3 * MAX_WAIT):
         async for entry in session.run(prompt):
             entries.append(entry)
             if isinstance(entry.event, PermissionRequested):

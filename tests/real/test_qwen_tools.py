@@ -34,7 +34,7 @@ async def test_a_denied_tool_is_not_offered_to_the_model(any_desk: Desk, actor: 
     assert "write_file" in offered(any_desk)
 
 
-async def test_an_allowed_tool_is_judged_like_any_other(any_desk: Desk, actor: Actor) -> None:
+async def test_an_allowed_tool_is_decided_like_any_other(any_desk: Desk, actor: Actor) -> None:
     any_desk.double.scenarios["write"] = [
         reply(actor.stage.write(actor.project / ".git" / "made", "x\n")),
         reply(Say("Done.")),

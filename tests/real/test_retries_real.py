@@ -34,10 +34,10 @@ LONG = 45.0  # seconds that the rate limit lasts
 
 
 async def _start(actor: Actor, desk: Desk, relay: FallbackPolicy | None = None) -> Session:
-    spec, terms = desk._split(
+    spec, run_settings = desk._split(
         {"options": actor.stage.options, "environment": OWN_RETRIES.get(actor.agent, {})}
     )
-    return await desk.sessions.start(load(actor.agent), spec, terms, relay=relay)
+    return await desk.sessions.start(load(actor.agent), spec, run_settings, relay=relay)
 
 
 def _mock_stands_by(desk: Desk) -> FallbackPolicy:
@@ -62,7 +62,7 @@ async def test_a_refused_key_ends_the_turn_at_once_with_how_to_sign_in(
     assert len(double.turns) <= 3, "it asked again and again"
 
 
-async def test_a_rate_limit_is_passed_on_when_it_is_first_reported(
+async def test_a_rate_limit_takes_the_fallback_when_it_is_first_reported(
     actor: Actor, double: ModelDouble, any_desk: Desk
 ) -> None:
     if why := SILENT.get(actor.agent):
@@ -78,7 +78,7 @@ async def test_a_rate_limit_is_passed_on_when_it_is_first_reported(
     assert session.result().agent == "mock"
 
 
-async def test_what_is_said_to_be_silent_is_silent(
+async def test_agents_declared_silent_about_retries_are_silent(
     actor: Actor, double: ModelDouble, any_desk: Desk
 ) -> None:
     if actor.agent not in SILENT:

@@ -49,7 +49,7 @@ def acts(desk: Desk) -> dict[str, Story]:
     }
 
 
-async def test_every_agent_tells_the_same_story(any_desk: Desk, actor: Actor) -> None:
+async def test_every_agent_emits_the_same_events(any_desk: Desk, actor: Actor) -> None:
     scene = RealScene(any_desk, actor)
     session = await scene.start(approve="ask")
     told = {}

@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from tests.real.alike import comparable, difference
-from tests.real.desk import PATIENCE
+from tests.real.desk import MAX_WAIT
 from tests.real.second_scenes import RARE, SCENES, for_first, for_second
 from tests.real.stages import Actor
 from tests.real.standing import StandingDesk
@@ -38,7 +38,7 @@ async def test_both_models_give_the_same_events(
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("name", SCENES)
-async def test_they_do_so_however_the_second_model_varies(
+async def test_the_events_are_the_same_however_the_second_model_varies(
     standing_desk: StandingDesk, second_desk: StandingDesk, name: str, seed: int
 ) -> None:
     second_desk.double.seed = seed
@@ -75,7 +75,7 @@ async def _played(desk: StandingDesk, name: str) -> list[Entry]:
     since = session.last_seq
     await session.prompt(f"@@{name}@@ go")
     entries = []
-    async with asyncio.timeout(PATIENCE * 2):
+    async with asyncio.timeout(MAX_WAIT * 2):
         async for entry in session.until_idle(since):
             entries.append(entry)
             if isinstance(entry.event, PermissionRequested):

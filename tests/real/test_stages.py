@@ -15,7 +15,7 @@ from tillerman.testing.model_double.server import ModelDouble, api_of
 pytestmark = [pytest.mark.real, pytest.mark.newest, pytest.mark.timeout(120)]
 
 
-async def test_what_the_model_says_arrives_and_no_errand_takes_a_step(
+async def test_model_output_arrives_and_no_background_request_takes_a_step(
     actor: Actor, double: ModelDouble
 ) -> None:
     """And the tools of the stage are those that the CLI offers."""
@@ -24,8 +24,8 @@ async def test_what_the_model_says_arrives_and_no_errand_takes_a_step(
 
     run = await run_bare(actor, double, "@@hello@@ say it", "@@bye@@ say it")
 
-    heard = run.said if actor.stage.speaks_acp else "\n".join(run.output)
-    assert ("Good morning." in heard, "Good night." in heard) == (True, True), heard
+    received = run.said if actor.stage.speaks_acp else "\n".join(run.output)
+    assert ("Good morning." in received, "Good night." in received) == (True, True), received
     # codex-acp asks some things twice; what counts is that no errand moves the script on
     turns = list(dict.fromkeys((turn.api, turn.scenario, turn.step) for turn in double.turns))
     assert turns == [(actor.stage.api, name, 0) for name in ("hello", "bye")]
@@ -35,7 +35,7 @@ async def test_what_the_model_says_arrives_and_no_errand_takes_a_step(
     assert {tool.name for tool in tools} <= _offered(double.turns[0])
 
 
-async def test_its_tools_do_what_the_model_asks(actor: Actor, double: ModelDouble) -> None:
+async def test_its_tools_do_what_the_model_requests(actor: Actor, double: ModelDouble) -> None:
     stage, file = actor.stage, actor.project / "made.txt"
     calls = {
         "c_shell": stage.shell("expr 6 '*' 7", id="c_shell"),
@@ -61,7 +61,7 @@ async def test_its_tools_do_what_the_model_asks(actor: Actor, double: ModelDoubl
     assert re.search("(?i)updated|modified|Dig", results.get("c_todo", "Dig"))
 
 
-async def test_a_refusal_of_the_api_is_told(actor: Actor, double: ModelDouble) -> None:
+async def test_a_refusal_of_the_api_is_reported(actor: Actor, double: ModelDouble) -> None:
     double.scenarios["broken"] = [Fail(400, message="no such thing here")]
 
     run = await run_bare(actor, double, "@@broken@@ go")
@@ -76,13 +76,13 @@ async def test_two_bare_runs_leave_the_same_files(actor: Actor, double: ModelDou
     trees = []
     for _ in range(2):
         await run_bare(actor, double, "@@hello@@ say it")
-        trees.append(home_tree(actor.home, actor.stage.restless))
+        trees.append(home_tree(actor.home, actor.stage.volatile_files))
 
     assert trees[0] == trees[1]
 
 
 @pytest.mark.agents("codex", "gemini", "qwen", "opencode")
-async def test_a_conversation_that_is_compacted_goes_on_where_it_was(
+async def test_a_conversation_that_is_compacted_continues_where_it_was(
     actor: Actor, double: ModelDouble
 ) -> None:
     full = Usage(input=950_000)

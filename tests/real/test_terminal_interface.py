@@ -69,7 +69,7 @@ async def test_a_task_from_its_prompt_to_its_resumption(
     environment = _environment(actor, double, tmp_path)
     prompts = ("@@write@@ go", "@@busy@@ go", "@@back@@ go")
     await asyncio.to_thread(
-        screen_story.tell, tmp_path, actor.project, actor.agent, environment, prompts
+        screen_story.report, tmp_path, actor.project, actor.agent, environment, prompts
     )
 
 

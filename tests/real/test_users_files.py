@@ -20,7 +20,7 @@ _OF_ITS_OWN = {"codex-acp": {".codex/config.toml"}}
 
 def _tree(actor: Actor) -> dict[str, str]:
     known = _OF_ITS_OWN.get(actor.agent, set())
-    tree = home_tree(actor.home, actor.stage.restless)
+    tree = home_tree(actor.home, actor.stage.volatile_files)
     return {path: content for path, content in tree.items() if path not in known}
 
 

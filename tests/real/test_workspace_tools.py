@@ -42,9 +42,9 @@ def trust(actor: Actor) -> dict[str, Any]:
     return {"trust": True} if actor.agent == "gemini" else {}
 
 
-def script(actor: Actor, errands: list[tuple[str, dict[str, Any], str]]) -> Any:
+def script(actor: Actor, agent_commands: list[tuple[str, dict[str, Any], str]]) -> Any:
     replies: dict[int, Step] = {}
-    left = iter(errands)
+    left = iter(agent_commands)
 
     def next_reply(request: ModelRequest) -> Step:
         if actor.agent == "codex" and "execute_shell" not in str(request.body.get("tools")):
@@ -93,13 +93,13 @@ async def test_every_tool_works_from_it(any_desk: Desk, actor: Actor) -> None:
     assert (any_desk.project / "notes/a.txt").read_text() == "one\nzwei\n"
 
 
-async def test_what_the_policy_denies_does_not_happen(any_desk: Desk, actor: Actor) -> None:
-    errands = [
+async def test_calls_the_policy_denies_do_not_run(any_desk: Desk, actor: Actor) -> None:
+    agent_commands = [
         ("execute_shell", {"command": "touch made"}, ""),
         ("write_file", {"path": "made", "content": "x"}, ""),
         ("read_file", {"path": "/etc/passwd"}, ""),
     ]
-    any_desk.double.scenarios["errands"] = script(actor, errands)
+    any_desk.double.scenarios["errands"] = script(actor, agent_commands)
     session = await any_desk.start(bench=BENCH, approve="readonly", options=trust(actor))
     log = await play(session)
     assert not (any_desk.project / "made").exists()

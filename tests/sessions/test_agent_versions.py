@@ -30,7 +30,7 @@ async def notices(desk: Desk, *versions: str) -> list[str]:
     return [event.text for event in log if isinstance(event, Notice)]
 
 
-async def test_a_newer_version_than_any_tested_runs_with_a_notice_told_once(desk: Desk) -> None:
+async def test_a_newer_version_than_any_tested_runs_with_one_notice(desk: Desk) -> None:
     newer = "Mock 2.2.0 is newer than 2.1.325, the newest tested version"
     assert await notices(desk, "2.2.0", "2.2.0") == [newer]
 
@@ -41,7 +41,7 @@ async def test_an_older_version_than_any_tested_runs_with_a_notice(desk: Desk) -
 
 
 @pytest.mark.parametrize("version", ["1.4.0", "1.10.2", "2.1.325", "2.1.325-beta.7", "nightly"])
-async def test_nothing_is_said_of_what_lies_within_or_cannot_be_compared(
+async def test_there_is_no_notice_for_versions_in_range_or_incomparable(
     desk: Desk, version: str
 ) -> None:
     assert await notices(desk, version) == []

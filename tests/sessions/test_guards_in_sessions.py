@@ -18,8 +18,8 @@ HIDDEN = "\u200b" * 24 + "#aaaaaaaaaa; touch mark\nnpm install"
 CI = Rule("ci", "rewrite", commands=("npm install",), rewrite="npm ci")
 
 
-async def play(desk: Desk, *steps: dict[str, Any], **terms: Any) -> list[Any]:
-    session = await desk.start(limits=TurnLimits(request=0.3), **terms)
+async def play(desk: Desk, *steps: dict[str, Any], **run_settings: Any) -> list[Any]:
+    session = await desk.start(limits=TurnLimits(request=0.3), **run_settings)
     async with asyncio.timeout(30):
         return [entry.event async for entry in session.run(json.dumps(list(steps)))]
 
@@ -29,7 +29,7 @@ def of(events: list[Any], kind: type) -> list[Any]:
 
 
 @pytest.mark.parametrize("approve", ["ask", "edits", "auto"])
-async def test_hidden_characters_are_shown_asked_about_and_never_run_unanswered(
+async def test_hidden_characters_are_shown_and_requested_and_never_run_unanswered(
     desk: Desk, approve: str
 ) -> None:
     events = await play(desk, {"run": HIDDEN}, approve=approve, rules=(CI,))
@@ -45,7 +45,7 @@ async def test_hidden_characters_are_shown_asked_about_and_never_run_unanswered(
     assert not (desk.project / "mark").exists()
 
 
-async def test_a_line_that_was_not_read_is_denied_where_nobody_answers(desk: Desk) -> None:
+async def test_a_line_that_was_not_parsed_is_denied_where_nobody_answers(desk: Desk) -> None:
     events = await play(desk, {"run": "touch made; echo 'x"}, approve="auto")
 
     (asked,) = of(events, PermissionRequested)
@@ -56,7 +56,7 @@ async def test_a_line_that_was_not_read_is_denied_where_nobody_answers(desk: Des
     assert not (desk.project / "made").exists()
 
 
-async def test_a_folder_with_a_denied_file_is_asked_about_by_the_name_of_the_file(
+async def test_a_folder_with_a_denied_file_is_requested_by_the_name_of_the_file(
     desk: Desk,
 ) -> None:
     (desk.project / ".env").write_text("KEY=1\n")
@@ -75,10 +75,10 @@ async def test_the_message_of_a_rule_that_asks_is_the_reason(desk: Desk) -> None
     assert [one.reason for one in of(events, PermissionRequested)] == ["somebody looks at this"]
 
 
-async def test_a_session_writes_to_a_temporary_folder_of_its_own_that_goes_with_it(
+async def test_a_session_writes_to_a_temporary_folder_that_is_removed_with_it(
     desk: Desk, tmp_path: Path
 ) -> None:
-    environment = {**desk.terms().environment, "TMPDIR": str(tmp_path)}
+    environment = {**desk.run_settings().environment, "TMPDIR": str(tmp_path)}
     session = await desk.start(approve="edits", environment=environment)
     steps = [{"run": "pwd > found; printf %s $TMPDIR > where"}]
     async with asyncio.timeout(30):
@@ -97,14 +97,14 @@ async def test_a_session_writes_to_a_temporary_folder_of_its_own_that_goes_with_
     assert not own.exists()
 
 
-async def test_a_session_removes_the_folders_that_killed_ones_left(
+async def test_a_session_removes_the_folders_of_killed_ones(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tillerman.sessions.enforcement.temporary_folder._YOUNGEST", -1.0)
     left = tmp_path / "tillerman-0123456789-01234567"
     (left / "deep").mkdir(parents=True)
     left.chmod(0o700)
-    environment = {**desk.terms().environment, "TMPDIR": str(tmp_path)}
+    environment = {**desk.run_settings().environment, "TMPDIR": str(tmp_path)}
     session = await desk.start(approve="edits", environment=environment)
     async with asyncio.timeout(30):
         await session.close()

@@ -77,7 +77,7 @@ async def test_a_turn_within_a_turn_is_no_turn(desk: Desk) -> None:
     assert ends(entries) == [1]
 
 
-async def test_a_prompt_that_is_no_text_is_refused_and_the_session_goes_on(desk: Desk) -> None:
+async def test_a_prompt_that_is_not_text_is_refused_and_the_session_continues(desk: Desk) -> None:
     session = await desk.start()
     with pytest.raises(UsageError):
         await session.prompt(os.fsdecode(b"caf\xe9"))
@@ -91,7 +91,7 @@ async def test_an_option_of_the_kind_deny_does_not_end_the_planning(desk: Desk) 
         {"id": "keep", "label": "Keep planning", "kind": "deny"},
     ]
     spec = replace(desk.spec(), mode="plan")
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="edits"))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve="edits"))
     steps = [
         ask("p1", "", tool="ExitPlanMode", options=options),
         {"sleep": 0.3},
@@ -109,21 +109,21 @@ async def test_an_option_of_the_kind_deny_does_not_end_the_planning(desk: Desk) 
     assert not (desk.project / "pwned.txt").exists()
 
 
-async def test_a_request_cannot_stop_a_clock_of_ours(desk: Desk) -> None:
+async def test_a_request_cannot_stop_our_timers(desk: Desk) -> None:
     session = await desk.start(limits=TurnLimits(turn=1))
     entries = await play(session, ask("turn", "x"), ask("idle", "x"), {"hang": True})
     (end,) = [e.event for e in entries if isinstance(e.event, TurnEnded)]
     assert end.failure and end.failure.kind == "timed_out"
 
 
-async def test_a_request_asked_again_is_not_answered_by_the_first_ones_answer(desk: Desk) -> None:
+async def test_a_repeated_request_is_not_answered_by_the_first_ones_answer(desk: Desk) -> None:
     session = await desk.start(approve="ask", limits=TurnLimits(request=0.5))
     entries = await play(session, ask("p1", "make"), ask("p1", "make all"), {"sleep": 1})
     answers = [e.event.by for e in entries if isinstance(e.event, RequestAnswered)]
     assert answers == ["withdrawn", "timeout"]
 
 
-async def test_an_agents_own_word_about_an_answer_breaks_nothing(desk: Desk) -> None:
+async def test_an_agents_text_about_an_answer_breaks_nothing(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     settled = {"request_id": "r9", "answer": {"option": "weird"}, "by": "withdrawn"}
     entries = await play(
@@ -136,12 +136,12 @@ async def test_an_agents_own_word_about_an_answer_breaks_nothing(desk: Desk) -> 
 
 async def test_a_command_line_that_is_too_long_says_so(desk: Desk) -> None:
     spec = replace(desk.spec(), system="x" * 400_000)
-    session = await desk.sessions.start(desk.agent, spec, desk.terms())
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings())
     with pytest.raises(AgentError, match="cannot be started"):
         await session.prompt("hello")
 
 
-async def test_files_too_large_for_the_door_are_refused_with_their_size(desk: Desk) -> None:
+async def test_files_too_large_for_the_socket_are_refused_with_their_size(desk: Desk) -> None:
     session = await desk.start("hang")
     attached = desk.sessions.attach(desk.sessions.catalog.get(session.id))
     with pytest.raises(UsageError, match="too large"):

@@ -54,7 +54,7 @@ def answers(desk: Desk, session: str) -> list[tuple[str, str, bool]]:
     return [(a.answer.option, a.by, a.waits) for a in told(log, RequestAnswered)]  # type: ignore[union-attr]
 
 
-async def test_it_stays_open_while_its_turn_is_ended_once(desk: Desk) -> None:
+async def test_it_stays_open_though_its_turn_is_ended_once(desk: Desk) -> None:
     session, asked = await left_open(desk, WRITES)
     assert await desk.sessions.recover() == []
     (left,) = desk.sessions.catalog.open_requests()
@@ -64,7 +64,7 @@ async def test_it_stays_open_while_its_turn_is_ended_once(desk: Desk) -> None:
     assert told(log, RequestAnswered) == []
 
 
-async def test_an_answer_waits_in_the_log_and_is_given_when_the_same_is_asked(desk: Desk) -> None:
+async def test_an_answer_is_stored_in_the_log_and_used_for_the_same_request(desk: Desk) -> None:
     session, asked = await left_open(desk, WRITES)
     row = desk.sessions.catalog.get(session)
     await desk.sessions.attach(row).answer(asked.request_id, Answer("allow"), surface="elsewhere")
@@ -137,7 +137,9 @@ async def test_an_answer_is_stale_once_another_turn_was_completed(desk: Desk) ->
     assert answers(desk, session)[-1] == ("deny", "timeout", False)
 
 
-async def test_what_the_policy_denies_by_now_is_denied_whatever_waits(desk: Desk) -> None:
+async def test_a_request_the_policy_now_denies_is_denied_despite_a_stored_answer(
+    desk: Desk,
+) -> None:
     session, asked = await left_open(desk, WRITES)
     row = desk.sessions.catalog.get(session)
     await desk.sessions.attach(row).answer(asked.request_id, Answer("allow"))
@@ -147,7 +149,7 @@ async def test_what_the_policy_denies_by_now_is_denied_whatever_waits(desk: Desk
     assert not (desk.project / "note.txt").exists()
 
 
-async def test_what_nobody_answered_is_withdrawn_when_the_session_goes_on(desk: Desk) -> None:
+async def test_an_unanswered_request_is_withdrawn_when_the_session_continues(desk: Desk) -> None:
     session, asked = await left_open(desk, WRITES)
     resumed = await desk.resume(session, approve="auto")
     assert desk.sessions.catalog.open_requests() == []
@@ -179,7 +181,7 @@ async def test_an_option_that_was_not_offered_is_refused_and_it_stays_open(desk:
     assert len(desk.sessions.catalog.open_requests()) == 1
 
 
-async def test_an_option_of_the_dead_agent_is_understood_by_the_next(desk: Desk) -> None:
+async def test_an_option_of_the_dead_agent_is_accepted_by_the_next(desk: Desk) -> None:
     theirs = [
         {"id": "proceed_once", "label": "Yes", "kind": "allow"},
         {"id": "cancel", "label": "No", "kind": "deny"},

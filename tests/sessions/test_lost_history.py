@@ -24,7 +24,7 @@ def of(entries: list[Entry], kind: type[E]) -> list[E]:
 
 
 @pytest.mark.parametrize("turns", [1, 2, 5])
-async def test_it_starts_anew_with_an_account_and_says_so(desk: Desk, turns: int) -> None:
+async def test_it_starts_over_with_a_handoff_summary_and_reports_it(desk: Desk, turns: int) -> None:
     session = await desk.start()
     for number in range(turns):
         await play(session, {"say": f"Heron {number}."})
@@ -46,7 +46,7 @@ async def test_it_starts_anew_with_an_account_and_says_so(desk: Desk, turns: int
     assert (of(log, UserMessage), of(log, TurnEnded)) == ([], [TurnEnded(reason="completed")])
 
 
-async def test_one_that_loses_its_history_after_it_worked_is_told_at_the_next_prompt(
+async def test_a_history_lost_after_work_is_reported_at_the_next_prompt(
     desk: Desk,
 ) -> None:
     session = await desk.start()

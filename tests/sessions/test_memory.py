@@ -52,7 +52,7 @@ def test_no_output_costs_more_than_64_mb(name: str, idle: Measured) -> None:
 @linux
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", ["lines", "garbage", "unbroken"])
-def test_a_turn_takes_no_more_of_the_disk_than_its_cap(kind: str, idle: Measured) -> None:
+def test_a_turn_uses_no_more_of_the_disk_than_its_cap(kind: str, idle: Measured) -> None:
     steps = [{"flood": 1, "of": kind} for _ in range(5)]
     limits = {"TILLERMAN_LIMITS_TURN_LOG": "1MB", "TILLERMAN_LIMITS_LINE": "512KB"}
     measured = run([*steps, {"say": "end"}], keep=True, **limits)
@@ -61,7 +61,7 @@ def test_a_turn_takes_no_more_of_the_disk_than_its_cap(kind: str, idle: Measured
     assert types[-1] in ("turn_ended", "agent_exited")
 
 
-def test_commas_inside_a_text_are_no_values() -> None:
+def test_commas_inside_a_text_separate_no_values() -> None:
     text = json.dumps({"text": '[1,"\\\\",{}],' * 200_000}).encode()
     values = json.dumps({"values": [[]] * 700_000}, separators=(",", ":")).encode()
     assert len(text) < decoded_size(text) < 2 * len(text)
@@ -158,7 +158,7 @@ def switches(pid: int) -> int:
 
 @linux
 @pytest.mark.timeout(60)
-def test_an_owner_whose_agent_is_silent_does_not_stir(tmp_path: Path) -> None:
+def test_an_owner_with_a_silent_agent_stays_idle(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     script = tmp_path / "script.json"
     script.write_text(json.dumps([[{"say": "hush"}, {"hang": True}]]))

@@ -32,8 +32,10 @@ async def play(
     desk: Desk, *turns: list[dict[str, Any]], format: AnswerFormat, agent: Any = None
 ) -> tuple[list[Entry], Any]:
     spec = desk.spec(script(desk, "a", *turns))
-    terms = desk.terms(answer=format)
-    session = await desk.sessions.start(agent or desk.agent, spec, terms, relay=FallbackPolicy())
+    run_settings = desk.run_settings(answer=format)
+    session = await desk.sessions.start(
+        agent or desk.agent, spec, run_settings, relay=FallbackPolicy()
+    )
     return await entries_of(session), session.result()
 
 
@@ -79,7 +81,7 @@ async def test_an_answer_that_does_not_fit_fails_with_a_kind_and_an_exit_code_of
     assert result.text == text  # it is not lost
 
 
-async def test_what_an_agent_gives_apart_from_its_words_is_validated_too(desk: Desk) -> None:
+async def test_structured_output_separate_from_the_text_is_validated_too(desk: Desk) -> None:
     format = AnswerFormat(BIRD)
     entries, _ = await play(desk, [{"say": "So."}, {"stop": {"bird": "heron"}}], format=format)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed", result={"bird": "heron"})]
@@ -87,7 +89,7 @@ async def test_what_an_agent_gives_apart_from_its_words_is_validated_too(desk: D
     assert kind(entries) == "schema_mismatch"
 
 
-async def test_the_agent_is_asked_once_more_by_choice(desk: Desk) -> None:
+async def test_a_repair_attempt_is_optional(desk: Desk) -> None:
     steps = [{"say": "A heron."}], [{"say": '{"bird": "heron"}'}]
     entries, result = await play(desk, *steps, format=AnswerFormat(BIRD, repair=True))
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed", result={"bird": "heron"})]
@@ -99,7 +101,7 @@ async def test_the_agent_is_asked_once_more_by_choice(desk: Desk) -> None:
     assert [one[0] for one in notices(entries)] == ["retry"]
 
 
-async def test_a_repair_that_fails_too_is_the_end(desk: Desk) -> None:
+async def test_a_failed_repair_is_final(desk: Desk) -> None:
     steps = [{"say": "A heron."}], [{"say": '{"bird": 7}'}], [{"say": '{"bird": "heron"}'}]
     entries, result = await play(desk, *steps, format=AnswerFormat(BIRD, repair=True))
     assert kind(entries) == "schema_mismatch"
@@ -107,7 +109,7 @@ async def test_a_repair_that_fails_too_is_the_end(desk: Desk) -> None:
     assert len(of(entries, UserMessage)) == 1
 
 
-async def test_only_an_agent_without_a_native_way_is_asked_in_words(desk: Desk) -> None:
+async def test_only_an_agent_without_native_schemas_is_prompted_in_text(desk: Desk) -> None:
     steps = [{"say": "{prompt}"}]
     asked, _ = await play(desk, steps, format=AnswerFormat(BIRD))
     assert request_for(BIRD) in said(asked)
@@ -115,12 +117,12 @@ async def test_only_an_agent_without_a_native_way_is_asked_in_words(desk: Desk) 
     assert said(native) == "do it"
 
 
-async def test_the_next_agent_is_asked_in_words_as_well(desk: Desk) -> None:
+async def test_the_next_agent_is_prompted_in_text_as_well(desk: Desk) -> None:
     quota = {"fail": "billing", "message": "the quota is used up"}
     spec = desk.spec(script(desk, "a", [quota]))
     others = relay(desk, (Second(), script(desk, "b", [{"say": "{prompt}"}])))
     session = await desk.sessions.start(
-        TAKES_SCHEMAS, spec, desk.terms(answer=AnswerFormat(BIRD)), relay=others
+        TAKES_SCHEMAS, spec, desk.run_settings(answer=AnswerFormat(BIRD)), relay=others
     )
     entries = await entries_of(session)
     assert request_for(BIRD) in said(entries)
@@ -133,12 +135,12 @@ async def test_a_turn_that_failed_by_itself_keeps_its_reason(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("schema", [{"type": "birds"}, {"required": "bird"}, {"items": 7}])
-def test_what_is_no_schema_is_refused(schema: Any) -> None:
+def test_an_invalid_schema_is_refused(schema: Any) -> None:
     with pytest.raises(UsageError, match="the output schema is not a valid JSON Schema"):
         check_schema(schema)
 
 
-async def test_nothing_is_fetched_that_a_schema_refers_to(desk: Desk) -> None:
+async def test_references_of_a_schema_are_not_fetched(desk: Desk) -> None:
     schema = {"$ref": "http://127.0.0.1:9/bird.json"}
     entries, _ = await play(desk, [{"say": "{}"}], format=AnswerFormat(schema))
     (end,) = of(entries, TurnEnded)
@@ -159,7 +161,7 @@ PROSE = st.text(st.characters(exclude_characters="`", exclude_categories=["Cs"])
 
 @settings(max_examples=300, deadline=None)
 @given(value=JSON, before=PROSE, after=PROSE, indent=st.sampled_from([None, 2]))
-def test_any_value_is_read_alone_or_from_the_only_block_among_words(
+def test_any_value_is_read_alone_or_from_the_only_block_in_text(
     value: Any, before: str, after: str, indent: int | None
 ) -> None:
     text = json.dumps(value, indent=indent)
@@ -169,7 +171,7 @@ def test_any_value_is_read_alone_or_from_the_only_block_among_words(
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=100))
-def test_whatever_an_agent_says_is_a_value_or_no_json(text: str) -> None:
+def test_any_agent_output_is_a_value_or_not_json(text: str) -> None:
     try:
         json.dumps(read_answer(text), allow_nan=False)
     except NoJson:

@@ -66,7 +66,7 @@ async def test_a_second_terminal_prompts_and_its_prompt_is_queued(second: Desk) 
     assert ends == [1, 2]
 
 
-async def test_while_its_owner_lives_nobody_takes_a_session_over(second: Desk) -> None:
+async def test_a_session_with_a_living_owner_is_not_taken_over(second: Desk) -> None:
     owner = await Owner.start(second, "hang")
     with pytest.raises(SessionBusy):
         await second.resume(owner.session)
@@ -76,7 +76,7 @@ async def test_while_its_owner_lives_nobody_takes_a_session_over(second: Desk) -
     await owner.die()
 
 
-async def test_when_the_owner_is_killed_the_second_takes_over_and_nothing_printed_is_lost(
+async def test_when_the_owner_is_killed_the_second_takes_over_and_no_printed_entry_is_lost(
     second: Desk,
 ) -> None:
     owner = await Owner.start(second, "permission")
@@ -115,7 +115,7 @@ async def test_a_turn_left_open_by_a_dead_owner_is_ended_once_whoever_starts_nex
     assert [e.turn for e in entries if isinstance(e.event, TurnEnded)] == [1]
 
 
-async def test_the_socket_is_for_this_user_alone(desk: Desk) -> None:
+async def test_the_socket_is_private_to_the_user(desk: Desk) -> None:
     session = await desk.start("hello")
     path = desk.paths.socket(session.id)
     assert oct(path.stat().st_mode & 0o777) == "0o600"
@@ -124,7 +124,7 @@ async def test_the_socket_is_for_this_user_alone(desk: Desk) -> None:
     assert not path.exists()
 
 
-async def test_words_that_are_no_call_are_answered_with_an_error(desk: Desk) -> None:
+async def test_an_invalid_request_is_answered_with_an_error(desk: Desk) -> None:
     session = await desk.start("hello")
     reader, writer = await asyncio.open_unix_connection(desk.paths.socket(session.id))
     for line in (b"not json\n", b'{"type":"from tomorrow"}\n', b'{"type":"cancel"}\n'):

@@ -44,7 +44,7 @@ SECRET = 'kW3-sesame/4711+open"0815~zzQ7'
 SECRETS = [("MAGIC", SECRET)]
 MARK = "[secret:MAGIC]"
 FRAGMENTS = Fragments([SECRET])
-PATIENCE = 20.0
+MAX_WAIT = 20.0
 
 Steps = list[dict[str, Any]]
 
@@ -60,9 +60,11 @@ def scripted(desk: Desk, *turns: Steps) -> str:
     return str(script)
 
 
-async def play(desk: Desk, *steps: dict[str, Any], **terms: Any) -> tuple[Session, list[Entry]]:
+async def play(
+    desk: Desk, *steps: dict[str, Any], **run_settings: Any
+) -> tuple[Session, list[Entry]]:
     """The turn is a file: the words that the user types are another place."""
-    session = await desk.start(scripted(desk, list(steps)), secrets=SECRETS, **terms)
+    session = await desk.start(scripted(desk, list(steps)), secrets=SECRETS, **run_settings)
     entries = [entry async for entry in session.run("go")]
     await session.close()
     return session, [*entries, *desk.sessions.log.since(session.id, entries[-1].seq)]
@@ -119,7 +121,7 @@ async def test_a_thousand_canaries_cut_anywhere_are_not_found(desk: Desk, batch:
     assert await stream(desk, canaries, list(WAYS)) > 20_000
 
 
-async def test_what_is_held_back_is_let_go_by_any_other_event_and_by_the_end(desk: Desk) -> None:
+async def test_held_back_text_is_released_by_any_other_event_and_by_the_end(desk: Desk) -> None:
     start = SECRET[:12]
     _, entries = await play(
         desk,
@@ -134,7 +136,7 @@ async def test_what_is_held_back_is_let_go_by_any_other_event_and_by_the_end(des
     assert told == ["one ", start, "something else", "two ", start, "three ", start]
 
 
-async def test_a_line_that_ends_a_secret_is_not_kept_raw(desk: Desk) -> None:
+async def test_a_raw_line_that_ends_a_secret_is_not_stored(desk: Desk) -> None:
     turns: list[Steps] = [
         [
             {"send": {"type": "text", "id": "m1", "text": f"it is {SECRET[:cut]}"}},
@@ -151,9 +153,7 @@ async def test_a_line_that_ends_a_secret_is_not_kept_raw(desk: Desk) -> None:
     nothing_found(desk, session.id)
 
 
-async def test_a_kill_while_words_are_held_back_leaves_nothing_of_them(
-    desk: Desk, tmp_path: Path
-) -> None:
+async def test_a_kill_while_text_is_held_back_leaves_none_of_it(desk: Desk, tmp_path: Path) -> None:
     program = tmp_path / "owner.py"
     program.write_text(
         "import asyncio, sys\n"
@@ -182,7 +182,7 @@ async def test_a_kill_while_words_are_held_back_leaves_nothing_of_them(
     )
     assert owner.stdout
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(MAX_WAIT):
             while b"it is " not in await asyncio.to_thread(owner.stdout.readline):
                 pass
         await asyncio.sleep(0.3)
@@ -198,7 +198,7 @@ async def test_a_kill_while_words_are_held_back_leaves_nothing_of_them(
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_no_kind_of_event_keeps_a_secret(desk: Desk, way: str) -> None:
+async def test_no_kind_of_event_stores_a_secret(desk: Desk, way: str) -> None:
     text = f"<{WAYS[way](SECRET)}>"
     session, entries = await play(
         desk,
@@ -227,7 +227,7 @@ async def test_no_kind_of_event_keeps_a_secret(desk: Desk, way: str) -> None:
     assert {hit.session for hit in hits} == {session.id}
 
 
-async def test_a_structured_result_and_the_last_words_of_a_crash_keep_no_secret(
+async def test_a_structured_result_and_the_last_output_of_a_crash_hold_no_secret(
     desk: Desk,
 ) -> None:
     first, entries = await play(desk, {"stop": {SECRET: [SECRET, {"deep": SECRET}]}})
@@ -284,7 +284,7 @@ async def test_a_message_too_long_for_an_event_is_cut_around_the_secret(desk: De
     assert whole == text.replace(SECRET, MARK)
 
 
-async def test_what_the_user_types_and_attaches_is_kept_without_the_secret(desk: Desk) -> None:
+async def test_user_input_and_attachments_are_stored_without_the_secret(desk: Desk) -> None:
     script = scripted(
         desk,
         [
@@ -296,14 +296,14 @@ async def test_what_the_user_types_and_attaches_is_kept_without_the_secret(desk:
         ],
         [{"say": "{prompt}"}],
     )
-    terms = desk.terms(secrets=SECRETS, approve="ask")
+    run_settings = desk.run_settings(secrets=SECRETS, approve="ask")
     spec = desk.spec(script)
-    session = await desk.sessions.start(desk.agent, spec, terms, title=f"use {SECRET}")
+    session = await desk.sessions.start(desk.agent, spec, run_settings, title=f"use {SECRET}")
     files = [File(f"{SECRET}.env", "text/plain", f"TOKEN={SECRET}\n".encode())]
     await session.prompt(f"my key is {SECRET}", files=files)
     second = desk.sessions.attach(desk.sessions.catalog.get(session.id))
     asked = 0
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         async for entry in session.entries():
             match entry.event:
                 case PermissionRequested(request_id=id) if asked == 0:
@@ -331,14 +331,14 @@ async def test_what_the_user_types_and_attaches_is_kept_without_the_secret(desk:
     assert desk.sessions.attachments.get(attachment.hash) == f"TOKEN={MARK}\n".encode()
 
 
-async def test_what_goes_through_the_door_holds_no_secret(desk: Desk) -> None:
+async def test_data_on_the_owner_socket_holds_no_secret(desk: Desk) -> None:
     session = await desk.start(secrets=SECRETS)
     reader, writer = await asyncio.open_unix_connection(desk.paths.socket(session.id))
     writer.write(b'{"type":"follow"}\n')
     for number in range(3):
         await session.ask(json.dumps([{"say": f"{number} {SECRET}"}, {"fail": "agent_failed"}]))
     await session.close()
-    said = await asyncio.wait_for(reader.read(), PATIENCE)
+    said = await asyncio.wait_for(reader.read(), MAX_WAIT)
     writer.close()
     assert b'"seq"' in said
     assert FRAGMENTS.found_in(said) == []

@@ -24,7 +24,9 @@ def told(desk: Desk, session: Session) -> list[SettingsChanged]:
     return [entry.event for entry in log if isinstance(entry.event, SettingsChanged)]
 
 
-async def test_what_is_set_while_the_agent_starts_reaches_it_and_is_told_once(desk: Desk) -> None:
+async def test_a_setting_changed_while_the_agent_starts_reaches_it_and_is_reported_once(
+    desk: Desk,
+) -> None:
     session = await desk.start()
     await session.configure(model="mock-large")
     result = await session.ask(json.dumps([{"say": "I am {model}."}]))
@@ -32,7 +34,7 @@ async def test_what_is_set_while_the_agent_starts_reaches_it_and_is_told_once(de
     assert told(desk, session) == [SettingsChanged(model="mock-large")]
 
 
-async def test_a_mode_set_and_taken_back_at_once_is_back(desk: Desk) -> None:
+async def test_a_mode_set_and_reset_at_once_is_reset(desk: Desk) -> None:
     session = await desk.start("permission")
     await session.configure(mode="plan")
     await session.configure(mode="agent")
@@ -85,7 +87,7 @@ async def asked(session: Session) -> PermissionRequested:
     raise AssertionError("nothing was asked")
 
 
-async def test_another_preset_counts_at_once_and_answers_what_is_open(desk: Desk) -> None:
+async def test_another_preset_applies_at_once_and_answers_open_requests(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     await session.prompt(json.dumps(WRITES))
     assert (await asked(session)).tool == "Write"
@@ -101,7 +103,7 @@ async def test_another_preset_counts_at_once_and_answers_what_is_open(desk: Desk
     assert not (desk.project / "b.txt").exists()
 
 
-async def test_another_preset_is_kept_for_when_the_session_goes_on(desk: Desk) -> None:
+async def test_another_preset_is_stored_for_the_next_resume(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     attached = desk.sessions.attach(desk.sessions.catalog.get(session.id))
     await attached.configure(approve="edits")
@@ -111,7 +113,7 @@ async def test_another_preset_is_kept_for_when_the_session_goes_on(desk: Desk) -
     assert desk.sessions.catalog.get(session.id).settings["approve"] == "edits"
 
 
-async def test_no_agent_says_by_which_preset_it_is_judged(desk: Desk) -> None:
+async def test_an_agent_cannot_choose_its_preset(desk: Desk) -> None:
     session = await desk.start(approve="readonly")
     steps = [{"send": {"type": "settings", "approve": "auto"}}, {"write": "a.txt", "text": "x"}]
     await session.ask(json.dumps(steps))
@@ -120,7 +122,7 @@ async def test_no_agent_says_by_which_preset_it_is_judged(desk: Desk) -> None:
     assert desk.sessions.catalog.get(session.id).settings["approve"] == "readonly"
 
 
-async def test_an_agent_that_withholds_tools_when_it_starts_takes_no_preset_later(
+async def test_an_agent_that_withholds_tools_at_start_accepts_no_later_preset(
     desk: Desk,
 ) -> None:
     desk.agent = copy(desk.agent)

@@ -26,7 +26,7 @@ class Waiting:
         return await self._agent.open(spec, host)
 
 
-async def test_a_wait_before_the_conversation_is_reported_while_it_lasts(desk: Desk) -> None:
+async def test_a_slow_start_of_the_conversation_is_reported_while_it_lasts(desk: Desk) -> None:
     may = asyncio.Event()
     desk.agent = Waiting(desk.agent, may)
     session = await desk.start()

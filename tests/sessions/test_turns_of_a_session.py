@@ -69,7 +69,7 @@ async def test_a_late_reader_sees_the_same_entries_as_an_early_one(desk: Desk) -
     assert [entry.seq for entry in late] == list(range(1, len(late) + 1))
 
 
-async def test_what_the_turn_changed_on_disk_is_told_whoever_did_it(desk: Desk) -> None:
+async def test_changes_on_disk_during_the_turn_are_reported_whatever_made_them(desk: Desk) -> None:
     session = await desk.start()
     entries = await play(
         session, [{"write": "a.txt", "text": "one\n"}, {"run": "echo two > b.txt"}]
@@ -100,7 +100,7 @@ async def test_a_person_answers_once_and_the_second_answer_is_refused(desk: Desk
     assert (desk.project / "note.txt").read_text() == "written by the mock\n"
 
 
-async def test_a_denied_write_does_not_happen_and_the_agent_is_told_why(desk: Desk) -> None:
+async def test_a_denied_write_does_not_happen_and_the_agent_gets_the_reason(desk: Desk) -> None:
     session = await desk.start("permission", approve="ask")
     await session.prompt("go")
     asked = (await first(session, PermissionRequested)).event
@@ -121,7 +121,7 @@ async def test_an_answer_may_change_the_input(desk: Desk) -> None:
     assert (desk.project / "note.txt").read_text() == "changed\n"
 
 
-async def test_nobody_answers_in_time_so_it_is_denied(desk: Desk) -> None:
+async def test_a_timeout_is_a_denial(desk: Desk) -> None:
     session = await desk.start("permission", approve="ask", limits=TurnLimits(request=0.2))
     await session.ask("go")
     answered = (await first(session, RequestAnswered)).event
@@ -142,7 +142,7 @@ async def test_a_question_waits_for_its_answer(desk: Desk) -> None:
 
 async def test_in_plan_mode_a_write_is_denied_although_everything_is_allowed(desk: Desk) -> None:
     spec = replace(desk.spec("permission"), mode="plan")
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="auto"))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve="auto"))
     await session.ask("go")
     answered = (await first(session, RequestAnswered)).event
     assert isinstance(answered, RequestAnswered)
@@ -150,7 +150,7 @@ async def test_in_plan_mode_a_write_is_denied_although_everything_is_allowed(des
     assert not (desk.project / "note.txt").exists()
 
 
-async def test_cancelling_ends_the_turn_once_and_keeps_what_was_said(desk: Desk) -> None:
+async def test_cancelling_ends_the_turn_once_and_keeps_the_text(desk: Desk) -> None:
     session = await desk.start("hang")
     await session.prompt("go")
     await first(session, MessageChunk)
@@ -161,7 +161,7 @@ async def test_cancelling_ends_the_turn_once_and_keeps_what_was_said(desk: Desk)
     assert said(entries).startswith("Now")
 
 
-async def test_an_agent_that_ignores_everything_is_ended_with_its_tree(desk: Desk) -> None:
+async def test_an_agent_that_ignores_everything_is_killed_with_its_tree(desk: Desk) -> None:
     session = await desk.start()
     await session.prompt(json.dumps([{"say": "Ready."}, {"deaf": True}, {"hang": True}]))
     await first(session, MessageChunk)
@@ -207,7 +207,7 @@ async def test_a_second_prompt_can_be_refused(desk: Desk) -> None:
         await session.prompt("more", when_busy="refuse")
 
 
-async def test_words_in_the_middle_of_a_turn_steer_it(desk: Desk) -> None:
+async def test_messages_in_the_middle_of_a_turn_steer_it(desk: Desk) -> None:
     session = await desk.start("steer")
     await session.prompt("go")
     await first(session, MessageChunk)
@@ -245,7 +245,7 @@ async def test_an_agent_that_crashes_fails_the_turn_and_the_next_prompt_resumes_
     assert [turn for turn, _ in ends(desk.sessions.log.since(session.id))] == [1, 2]
 
 
-async def test_unknown_and_malformed_lines_are_kept_and_the_turn_goes_on(desk: Desk) -> None:
+async def test_unknown_and_malformed_lines_are_stored_and_the_turn_continues(desk: Desk) -> None:
     session = await desk.start()
     entries = await play(
         session,
@@ -262,7 +262,7 @@ async def test_unknown_and_malformed_lines_are_kept_and_the_turn_goes_on(desk: D
     assert ends(entries) == [(1, TurnEnded(reason="completed"))]
 
 
-async def test_a_long_tool_output_is_cut_in_its_event_and_whole_in_its_file(desk: Desk) -> None:
+async def test_a_long_tool_output_is_cut_in_its_event_and_complete_in_its_file(desk: Desk) -> None:
     session = await desk.start(output_cap=1000)
     entries = await play(session, [{"run": "seq 1 2000"}])
     result = session.transcript().turns[0]
@@ -280,7 +280,7 @@ async def test_a_long_tool_output_is_cut_in_its_event_and_whole_in_its_file(desk
     assert result.status == "completed"
 
 
-async def test_past_the_cap_of_a_turn_words_are_counted_and_dropped_with_a_notice(
+async def test_past_the_cap_of_a_turn_text_is_counted_and_dropped_with_a_notice(
     desk: Desk,
 ) -> None:
     session = await desk.start(turn_cap=20_000)
@@ -331,7 +331,7 @@ async def test_a_missing_binary_says_how_to_install_it_and_leaves_no_open_turn(
     from tillerman.core.errors import AgentNotInstalled
 
     spec = with_options(desk.spec(), options={"binary": "no-such-program"})
-    session = await desk.sessions.start(load("claude"), spec, desk.terms())
+    session = await desk.sessions.start(load("claude"), spec, desk.run_settings())
     with pytest.raises(AgentNotInstalled) as error:
         await session.prompt("hello")
     assert "npm install" in error.value.hint
@@ -348,7 +348,7 @@ class _Quitter(MockWire):
 
 async def test_an_agent_that_ends_before_it_is_prompted_fails_the_turn(desk: Desk) -> None:
     agent = StdioAgent(desk.agent.info, _Quitter)
-    session = await desk.sessions.start(agent, desk.spec(), desk.terms())
+    session = await desk.sessions.start(agent, desk.spec(), desk.run_settings())
     async with asyncio.timeout(10):
         results = [await session.ask("hello"), await session.ask("are you there?")]
     assert [result.status for result in results] == ["failed", "failed"]
@@ -374,7 +374,7 @@ class Slow(StdioAgent):
         return await super().open(spec, host)
 
 
-async def test_a_prompt_is_taken_back_while_its_agent_starts(desk: Desk) -> None:
+async def test_a_prompt_is_withdrawn_while_its_agent_starts(desk: Desk) -> None:
     desk.agent = slow = Slow()
     session = await desk.start()
     prompting = asyncio.create_task(session.prompt("too early"))

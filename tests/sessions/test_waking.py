@@ -18,7 +18,7 @@ WAKE = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}]}, {"sa
 WAKE_AND_STAY = [{"background": "Tick", "after": 0.05, "steps": [{"say": "awake"}, {"sleep": 30}]}]
 
 
-async def test_a_prompt_at_the_moment_it_wakes_is_answered_in_its_turn(desk: Desk) -> None:
+async def test_a_prompt_sent_as_the_agent_wakes_is_answered_in_its_turn(desk: Desk) -> None:
     session = await desk.start()
     for round in range(12):
         await session.prompt(json.dumps(WAKE))
@@ -38,14 +38,14 @@ async def test_a_prompt_at_the_moment_it_wakes_is_answered_in_its_turn(desk: Des
         assert "".join(said) in (f"answer {round}", f"awakeanswer {round}")
 
 
-async def test_a_conversation_refuses_a_prompt_when_it_has_woken_and_nobody_heard(
+async def test_a_conversation_refuses_a_prompt_when_the_agent_woke_unnoticed(
     desk: Desk,
 ) -> None:
     async with PlainHost.open(desk.folder / "host") as host:
         conversation = await desk.agent.open(desk.spec(), host)
-        heard = conversation.batches()
+        received = conversation.batches()
         await conversation.prompt(Prompt(json.dumps(WAKE_AND_STAY)))
-        async for batch in heard:
+        async for batch in received:
             if any(isinstance(e, TurnStarted) for one in batch for e in one.events):
                 break
         with pytest.raises(SessionBusy):

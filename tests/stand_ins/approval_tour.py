@@ -107,13 +107,13 @@ def _elsewhere(cast: Cast, folder: Path) -> None:
         stays = ["sh", "-c", f"{shlex.join([*program, *words])}; exec sleep 60"]
         with Tmux(folder, 100, 150) as terminal:
             terminal.run(stays, cast.environment, cast.project)
-            terminal.until(lambda screen: all(one in screen for one in SHOWN), cast.patience)
+            terminal.until(lambda screen: all(one in screen for one in SHOWN), cast.max_wait)
     with Tmux(folder, 100, 40) as terminal:
         terminal.run(program, cast.environment, cast.project)
         if cast.agent == "mock":  # who did not ask for it does not get it
-            terminal.until("No agent is ready yet.", cast.patience)
-            terminal.until("until then, /agent mock uses the built-in demo agent", cast.patience)
+            terminal.until("No agent is ready yet.", cast.max_wait)
+            terminal.until("until then, /agent mock uses the built-in demo agent", cast.max_wait)
         else:
-            terminal.until(f"{cast.agent} works in", cast.patience)
+            terminal.until(f"{cast.agent} works in", cast.max_wait)
         terminal.press("C-q")
         assert terminal.ended() == 0

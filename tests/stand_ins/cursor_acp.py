@@ -44,10 +44,10 @@ class Player:
             self._scenes.remove(scene)
             self._ids[scene.id] = message.get("id")
             for said in scene.said:
-                self._tell(said, messages)
+                self._report(said, messages)
         return 0
 
-    def _tell(self, said: Table, messages: Iterator[Table]) -> None:
+    def _report(self, said: Table, messages: Iterator[Table]) -> None:
         if "method" not in said:
             _say({**said, "id": self._ids.get(said["id"], said["id"])})
             return

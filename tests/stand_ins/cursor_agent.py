@@ -229,12 +229,12 @@ def turn(options: Options, home: Home) -> int:
     )
     began = time.monotonic()
     here = {"is_background_agent": False}
-    replies = hooks.tell("sessionStart", **here, composer_mode=mode)
+    replies = hooks.report("sessionStart", **here, composer_mode=mode)
     code = stage.play(prompt, [reply.get("additional_context", "") for reply in replies])
     status = "error" if code else "completed"
     took = int((time.monotonic() - began) * 1000)
     why = {"error_message": "the turn failed"} if code else {}
-    hooks.tell("sessionEnd", reason=status, final_status=status, duration_ms=took, **here, **why)
+    hooks.report("sessionEnd", reason=status, final_status=status, duration_ms=took, **here, **why)
     return code
 
 

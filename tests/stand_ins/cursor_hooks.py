@@ -80,7 +80,7 @@ class Hooks:
                 if one.get("type", "command") == "command"
             )
 
-    def tell(self, event: str, subject: str = "", **extra: Any) -> list[dict[str, Any]]:
+    def report(self, event: str, subject: str = "", **extra: Any) -> list[dict[str, Any]]:
         """An event whose replies cannot stop anything."""
         replies = [self._ask(hook, event, extra)[0] for hook in self._matching(event, subject)]
         if event == "sessionStart":

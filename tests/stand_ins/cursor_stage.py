@@ -88,7 +88,7 @@ class Stage:
         before = self._home.said(self._chat)
         self._home.note_told(self._rules(), before, [*filter(None, contexts), prompt])
         self._home.remember(self._chat, "user", prompt)
-        self._tell(
+        self._report(
             "system",
             subtype="init",
             apiKeySource=self._home.key_source,
@@ -97,7 +97,7 @@ class Stage:
             permissionMode="default",
         )
         content = [{"type": "text", "text": prompt}]
-        self._tell("user", message={"role": "user", "content": content})
+        self._report("user", message={"role": "user", "content": content})
         named = TOKEN.search(prompt)
         name, rest = (named[1], named[2]) if named else ("hello", "")
         if (RECORDINGS / name / "wire.jsonl").exists() and name not in SCENES:
@@ -176,8 +176,8 @@ class Stage:
                     self._say(text, before_call=calls_follow, step=step)
                 case {"think": text}:
                     for piece in PIECES.findall(text) if self._partial else [text]:
-                        self._tell("thinking", subtype="delta", text=piece, timestamp_ms=_now())
-                    self._tell("thinking", subtype="completed", timestamp_ms=_now())
+                        self._report("thinking", subtype="delta", text=piece, timestamp_ms=_now())
+                    self._report("thinking", subtype="completed", timestamp_ms=_now())
                 case {"wait": seconds}:
                     time.sleep(seconds)
                 case {"hold": file}:
@@ -199,7 +199,7 @@ class Stage:
                     self._result(text, failed=True)
                     return 0
                 case {"fire": event}:
-                    self._hooks.tell(event, **step.get("with", {}))
+                    self._hooks.report(event, **step.get("with", {}))
                 case {"tools": several}:
                     self._use(several)
                 case _:
@@ -222,7 +222,7 @@ class Stage:
 
     def _speak(self, text: str, **more: Any) -> None:
         content = [{"type": "text", "text": text}]
-        self._tell("assistant", message={"role": "assistant", "content": content}, **more)
+        self._report("assistant", message={"role": "assistant", "content": content}, **more)
 
     def _use(self, steps: list[Table]) -> None:
         """All at once: each asks its hooks and ends in its own time."""
@@ -241,12 +241,12 @@ class Stage:
         call_id = f"call-{self._request}-{number}\nfc_{self._request}_{number}"
         started = str(_now())
 
-        def tell(
+        def report(
             subtype: str, result: Table, contexts: list[str] | None = None, **more: Any
         ) -> None:
             added = {"hookAdditionalContexts": contexts or []}
             call = {f"{kind}ToolCall": {"args": args, **result}, **added}
-            self._tell(
+            self._report(
                 "tool_call",
                 subtype=subtype,
                 call_id=call_id,
@@ -255,11 +255,11 @@ class Stage:
                 timestamp_ms=_now(),
             )
 
-        tell("started", {})
+        report("started", {})
 
         def end() -> None:
             result, contexts = self._tools.use(call_id, kind, args, step.get("result"))
-            tell("completed", {"result": result}, contexts, completedAtMs=str(_now()))
+            report("completed", {"result": result}, contexts, completedAtMs=str(_now()))
 
         return end
 
@@ -288,7 +288,7 @@ class Stage:
         else:
             print(json.dumps(result), flush=True)
 
-    def _tell(self, kind: str, **fields: Any) -> None:
+    def _report(self, kind: str, **fields: Any) -> None:
         self._write(json.dumps({"type": kind, **fields, "session_id": self._chat}))
 
     def _write(self, line: str) -> None:

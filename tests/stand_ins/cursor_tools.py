@@ -64,11 +64,11 @@ class Tools:
         if refused is None:
             refused = self._denied(kind, args)
         told = refused or self._do(kind, args, result)
-        replies = self._tell(call_id, kind, args, told, (CLOCK() - since) * 1000)
+        replies = self._report(call_id, kind, args, told, (CLOCK() - since) * 1000)
         contexts = [one["additional_context"] for one in replies if "additional_context" in one]
         for reply in replies if kind == "mcp" and "success" in told else ():
             if "updated_mcp_tool_output" in reply:
-                told = {"success": _as_told(reply["updated_mcp_tool_output"])}
+                told = {"success": _native_input(reply["updated_mcp_tool_output"])}
         self._home.note_result(json.dumps([told, *contexts]))
         return told, contexts
 
@@ -160,7 +160,9 @@ class Tools:
             names.append(str(path.relative_to(self._cwd)))
         return any(_glob(pattern).fullmatch(name) for name in names)
 
-    def _tell(self, call_id: str, kind: str, args: Table, told: Table, took: float) -> list[Table]:
+    def _report(
+        self, call_id: str, kind: str, args: Table, told: Table, took: float
+    ) -> list[Table]:
         name, input = self._as_hooks_see(kind, args)
         if name is None:
             return []
@@ -169,7 +171,7 @@ class Tools:
         if "success" in told:
             body = told["success"]
             if kind == "shell":
-                self._hooks.tell(
+                self._hooks.report(
                     "afterShellExecution",
                     command=args["command"],
                     output=body["interleavedOutput"],
@@ -177,7 +179,7 @@ class Tools:
                     sandbox=self._sandbox,
                 )
             if kind == "mcp":
-                self._hooks.tell(
+                self._hooks.report(
                     "afterMCPExecution",
                     tool_name=args["toolName"],
                     tool_input=json.dumps(args["args"]),
@@ -185,10 +187,10 @@ class Tools:
                     duration=took,
                 )
             output = {"tool_output": json.dumps(body)}
-            return self._hooks.tell("postToolUse", name, **common, **output, **where)
+            return self._hooks.report("postToolUse", name, **common, **output, **where)
         outcome = next(iter(told))
         refused = outcome in ("rejected", "permissionDenied")
-        return self._hooks.tell(
+        return self._hooks.report(
             "postToolUseFailure",
             name,
             **common,
@@ -376,7 +378,7 @@ def _changed(kind: str, args: Table, input: Table) -> Table:
     return args
 
 
-def _as_told(output: Table) -> Table:
+def _native_input(output: Table) -> Table:
     content = [{"text": {"text": part["text"]}} for part in output.get("content", [])]
     return {"content": content, "isError": False, "systemReminders": []}
 

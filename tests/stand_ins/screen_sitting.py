@@ -43,7 +43,7 @@ class Cast:
     server: str | None = None  # an MCP server that it keeps, with the tool `shout`
     tools: str = "shout"  # what is told when somebody wants the tools of the server
     switches: bool = False  # its servers can be enabled and disabled
-    patience: float = 20.0  # seconds
+    max_wait: float = 20.0  # seconds
     runs_login: str = ""  # the words that are run, where it has some
     login: str = ""  # else what is told
     logout: str = ""
@@ -86,7 +86,7 @@ class Sitting:
     # -- eyes --------------------------------------------------------------------------------------
 
     def until(self, seen: Callable[[str], bool]) -> str:
-        return self.terminal.until(seen, self.cast.patience)
+        return self.terminal.until(seen, self.cast.max_wait)
 
     def sees(self, *words: str) -> str:
         return self.until(_All(words))

@@ -15,7 +15,7 @@ OLD, NEW = 'name = "world"\n', 'name = "moon"\n'
 FILE = "greet.py"
 
 
-def tell(
+def report(
     folder: Path,
     project: Path,
     agent: str,

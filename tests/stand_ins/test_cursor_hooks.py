@@ -33,7 +33,7 @@ def keys(payload: dict[str, Any]) -> set[str]:
         ("sessionStart", {"say": "x"}, "sessionStart"),
     ],
 )
-def test_a_hook_is_told_what_was_recorded(
+def test_a_hook_receives_the_recorded_payload(
     cursor: Cursor, event: str, step: dict[str, Any], recorded: str
 ) -> None:
     (cursor.project / "a").write_text("text\n")
@@ -47,7 +47,7 @@ def test_a_hook_is_told_what_was_recorded(
         assert told["tool_name"] == sample["tool_name"]
 
 
-def test_an_edit_asks_twice_with_one_id(cursor: Cursor) -> None:
+def test_an_edit_requests_twice_with_one_id(cursor: Cursor) -> None:
     cursor.hook("preToolUse", "cat >> ../told; echo >> ../told")
     cursor.results({"edit": "a.txt", "content": "hello\n"})
     told = [json.loads(x) for x in (cursor.project.parent / "told").read_text().splitlines()]
@@ -140,14 +140,14 @@ def test_hooks_of_the_user_and_of_a_plugin_run_in_their_own_folder(
     assert (root / "told").read_text() == f"{root}\n"
 
 
-def test_what_print_mode_does_not_fire_is_not_fired(cursor: Cursor) -> None:
+def test_events_print_mode_does_not_fire_are_not_fired(cursor: Cursor) -> None:
     silent = ["stop", "beforeSubmitPrompt", "afterAgentResponse", "afterAgentThought"]
     cursor.hooks({event: [{"command": "touch ../fired"}] for event in silent})
     cursor.perform({"think": "x"}, {"say": "x"})
     assert not (cursor.project.parent / "fired").exists()
 
 
-def test_the_session_begins_and_ends_for_its_hooks_and_lends_them_variables(
+def test_the_session_begins_and_ends_for_its_hooks_and_gives_them_variables(
     cursor: Cursor,
 ) -> None:
     lent = json.dumps({"env": {"LENT": "yes"}})
@@ -188,7 +188,7 @@ def told(cursor: Cursor) -> list[Any]:
 KEEP = "cat >> ../told; echo >> ../told"
 
 
-def test_a_call_of_a_server_asks_twice_and_gives_its_input_as_a_string(
+def test_a_call_of_a_server_requests_twice_and_gives_its_input_as_a_string(
     cursor: Cursor, loud: dict[str, Any]
 ) -> None:
     cursor.hooks({event: [{"command": KEEP}] for event in ("preToolUse", "beforeMCPExecution")})
@@ -203,7 +203,7 @@ def test_a_call_of_a_server_asks_twice_and_gives_its_input_as_a_string(
 
 
 @pytest.mark.usefixtures("loud")
-def test_what_a_server_said_may_be_replaced_and_the_model_told_more(cursor: Cursor) -> None:
+def test_a_servers_result_may_be_replaced_and_the_model_given_more(cursor: Cursor) -> None:
     output = {"content": [{"type": "text", "text": "***"}]}
     reply = json.dumps({"updated_mcp_tool_output": output, "additional_context": "Mind it."})
     cursor.hook("postToolUse", f"echo '{reply}'")
@@ -217,7 +217,7 @@ def test_what_a_server_said_may_be_replaced_and_the_model_told_more(cursor: Curs
     assert "Mind it." in cursor.told()
 
 
-def test_the_end_of_the_session_is_told_as_recorded(cursor: Cursor) -> None:
+def test_the_end_of_the_session_is_reported_as_recorded(cursor: Cursor) -> None:
     cursor.hook("sessionEnd", KEEP)
     cursor.perform({"say": "x"})
     sample = json.loads((HOOKS / "sessionEnd.json").read_text())["request"]
@@ -230,7 +230,7 @@ def test_context_at_the_start_of_the_session_reaches_the_model(cursor: Cursor) -
     assert "Keep changes small." in cursor.told()
 
 
-def test_the_model_hears_what_a_hook_says_to_it(cursor: Cursor) -> None:
+def test_the_model_receives_hook_messages(cursor: Cursor) -> None:
     deny = {"permission": "deny", "user_message": "No.", "agent_message": "Open a pull request."}
     cursor.hook("preToolUse", f"echo '{json.dumps(deny)}'")
     cursor.results({"shell": "git push"})
@@ -267,7 +267,7 @@ def test_of_two_changes_the_projects_counts(cursor: Cursor) -> None:
 @pytest.mark.parametrize(
     ("reply", "ran"), [("[]", False), ("7", False), ('{"decision": "what"}', True)]
 )
-def test_a_reply_that_is_no_object_closes_and_one_of_another_schema_does_not(
+def test_a_reply_that_is_not_an_object_denies_and_one_of_another_schema_does_not(
     cursor: Cursor, reply: str, ran: bool
 ) -> None:
     cursor.hook("preToolUse", f"echo '{reply}'", failClosed=True)
@@ -275,7 +275,7 @@ def test_a_reply_that_is_no_object_closes_and_one_of_another_schema_does_not(
     assert (cursor.project / "ran").exists() == ran
 
 
-def test_calls_that_come_together_ask_and_end_each_in_its_own_time(cursor: Cursor) -> None:
+def test_parallel_calls_request_and_end_independently(cursor: Cursor) -> None:
     """The first is let go by what the second does."""
     wait = "for _ in $(seq 500); do test -e second && exit 0; sleep 0.02; done; exit 2"
     cursor.hook("beforeShellExecution", f"read -r line; case $line in *first*) {wait};; esac")
@@ -295,7 +295,7 @@ def test_an_older_version_takes_a_plugin_and_runs_none_of_its_hooks(tmp_path: Pa
     assert "success" in result
 
 
-def test_what_nobody_has_seen_fire_can_be_fired(cursor: Cursor) -> None:
+def test_an_event_never_seen_to_fire_can_be_fired(cursor: Cursor) -> None:
     cursor.hook("preCompact", KEEP)
     cursor.perform({"fire": "preCompact", "with": {"trigger": "auto"}})
     assert told(cursor)[0]["trigger"] == "auto"

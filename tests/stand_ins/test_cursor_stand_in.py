@@ -43,7 +43,7 @@ ALIKE = (
 
 
 @pytest.mark.parametrize("case", cases("commands.jsonl", *ALIKE))
-def test_a_command_says_what_was_recorded(cursor: Cursor, case: dict[str, Any]) -> None:
+def test_a_command_prints_what_was_recorded(cursor: Cursor, case: dict[str, Any]) -> None:
     ran = cursor.run(*case["argv"][1:])
     assert (ran.returncode, ran.stdout, ran.stderr) == (
         case["exit"],
@@ -61,7 +61,7 @@ def test_a_command_says_what_was_recorded(cursor: Cursor, case: dict[str, Any]) 
         ("plan does not include the model", "@@plan_wall@@"),
     ],
 )
-def test_a_turn_that_cannot_be_ends_as_recorded(cursor: Cursor, name: str, prompt: str) -> None:
+def test_an_impossible_turn_ends_as_recorded(cursor: Cursor, name: str, prompt: str) -> None:
     lines = (RECORDINGS / "process_failures.jsonl").read_text().splitlines()
     case = next(one for one in map(json.loads, lines) if one["case"] == name)
     ran = cursor.run(*case["argv"][1:], prompt=prompt)
@@ -70,7 +70,7 @@ def test_a_turn_that_cannot_be_ends_as_recorded(cursor: Cursor, name: str, promp
     assert kinds == [json.loads(line)["type"] for line in case["stdout"].splitlines()]
 
 
-def test_an_unknown_model_is_refused_and_kept_as_the_users_choice(cursor: Cursor) -> None:
+def test_an_unknown_model_is_refused_and_stored_as_the_users_choice(cursor: Cursor) -> None:
     ran = cursor.run("-p", "--trust", "--model", "no-such-model")
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.startswith("Cannot use this model: no-such-model. Available models: auto, ")
@@ -85,7 +85,7 @@ def test_an_unknown_model_is_refused_and_kept_as_the_users_choice(cursor: Cursor
         (["--output-format", "json"], "Hello, and welcome to the project."),
     ],
 )
-def test_other_formats_tell_the_result_alone(cursor: Cursor, words: list[str], said: str) -> None:
+def test_other_formats_print_the_result_alone(cursor: Cursor, words: list[str], said: str) -> None:
     ran = cursor.run("-p", "--trust", "--model", "auto", *words)
     assert (json.loads(ran.stdout)["result"] if words else ran.stdout) == said
 
@@ -130,7 +130,7 @@ def test_print_mode_approves_by_itself(cursor: Cursor) -> None:
     assert (cursor.project / "ran").exists()
 
 
-def test_plan_mode_rejects_what_acts(cursor: Cursor) -> None:
+def test_plan_mode_rejects_calls_with_side_effects(cursor: Cursor) -> None:
     steps = [{"shell": "touch ran"}, {"edit": "a", "content": ""}, {"read": "a"}]
     results = cursor.results(*steps, flags=["--mode", "plan"])
     assert [next(iter(one)) for one in results] == ["rejected", "rejected", "error"]

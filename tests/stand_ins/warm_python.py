@@ -39,7 +39,7 @@ OURS = (
     "tillerman.surfaces.cli.commands.run", "tillerman.surfaces.cli.commands.sessions",
     "tillerman.surfaces.cli.views.follow",
 )  # fmt: skip
-PATIENCE = 60.0
+MAX_WAIT = 60.0
 LANG = "C.UTF-8"
 FOR_PYTHON = ("PYTHON", "LC_", "LD_", "TZ")  # variables that count before a first line is run
 MOST = 100_000  # bytes of a request
@@ -74,7 +74,7 @@ def run_tillerman(
         assert program.stdout and program.stderr
         printed = [pool.submit(_read, stream) for stream in (program.stdout, program.stderr)]
         try:
-            code = program.wait(PATIENCE)
+            code = program.wait(MAX_WAIT)
         except subprocess.TimeoutExpired:
             program.kill()
             raise
@@ -125,7 +125,7 @@ class Forked:
         self, nursery: socket.socket, request: bytes, *, stdin: bool, stdout: Path | None = None
     ) -> None:
         ends = [os.pipe() for _ in range(4 if stdin else 3)]
-        (out, printed), (err, stderr), (news, tell), *feed = ends
+        (out, printed), (err, stderr), (news, report), *feed = ends
         if stdout:
             os.close(printed)
             printed = os.open(stdout, os.O_WRONLY)
@@ -133,11 +133,11 @@ class Forked:
         self.stdin: IO[bytes] | None = os.fdopen(feed[0][1], "wb") if stdin else None
         self.stdout: IO[bytes] = os.fdopen(out, "rb")
         self.stderr: IO[bytes] = os.fdopen(err, "rb")
-        socket.send_fds(nursery, [request], [theirs, printed, stderr, tell])
-        for fd in (theirs, printed, stderr, tell):
+        socket.send_fds(nursery, [request], [theirs, printed, stderr, report])
+        for fd in (theirs, printed, stderr, report):
             os.close(fd)
-        self._news = os.fdopen(news)
-        self.pid = int(self._news.readline())
+        self._updates = os.fdopen(news)
+        self.pid = int(self._updates.readline())
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
@@ -147,10 +147,10 @@ class Forked:
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            if not select.select([self._news], [], [], timeout)[0]:
+            if not select.select([self._updates], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(["tillerman"], timeout or 0)
-            with self._news:
-                self.returncode = os.waitstatus_to_exitcode(int(self._news.readline()))
+            with self._updates:
+                self.returncode = os.waitstatus_to_exitcode(int(self._updates.readline()))
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
@@ -228,19 +228,19 @@ def serve(line: socket.socket, libraries: Sequence[str]) -> None:
                 os.dup2(fd, number)
             os.closerange(3, line.detach() + 1000)
             become(*json.loads(request))
-        *streams, tell = fds
+        *streams, report = fds
         for fd in streams:
             os.close(fd)
-        os.write(tell, f"{pid}\n".encode())
-        running[pid] = tell
+        os.write(report, f"{pid}\n".encode())
+        running[pid] = report
 
 
 def _tell_who_ended(running: dict[int, int]) -> None:
     for pid in list(running):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            with suppress(BrokenPipeError), os.fdopen(running.pop(pid), "w") as tell:
-                tell.write(f"{status}\n")
+            with suppress(BrokenPipeError), os.fdopen(running.pop(pid), "w") as report:
+                report.write(f"{status}\n")
 
 
 def become(words: list[str], cwd: str, env: dict[str, str]) -> None:

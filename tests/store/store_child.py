@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from tests.store.store_samples import WAIT, heard, row
+from tests.store.store_samples import WAIT, received, row
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
@@ -22,7 +22,7 @@ def append(path: Path, session: str, count: str) -> None:
     futures = []
     while first <= int(count):
         last = min(first + size - 1, int(count))
-        futures.append(log.append(heard(first, last, session=session)))
+        futures.append(log.append(received(first, last, session=session)))
         first, size = last + 1, size % 7 + 1
         if len(futures) == 20:
             futures.pop(0).result(60)
@@ -39,7 +39,7 @@ def stream(path: Path, session: str) -> None:
         catalog.create(row(session)).result(WAIT)
     last = log.last_seq(session)
     while True:
-        log.append(heard(last + 1, last + 5, session=session)).result(WAIT)
+        log.append(received(last + 1, last + 5, session=session)).result(WAIT)
         last += 5
         print(last, flush=True)
 
@@ -74,13 +74,13 @@ def broken_sync(path: Path) -> None:
     database = Database.open(path)
     Catalog(database).create(row()).result(WAIT)
     log = EventLog(database)
-    log.append(heard(1, 3)).result(WAIT)
+    log.append(received(1, 3)).result(WAIT)
     states: list[str] = []
     database.watch(states.append)
     flag.touch()
-    print(log.append(heard(4, 5)).exception(WAIT))
+    print(log.append(received(4, 5)).exception(WAIT))
     flag.unlink()
-    print(log.append(heard(4, 5)).exception(WAIT))
+    print(log.append(received(4, 5)).exception(WAIT))
     print(database.storage, states, log.last_seq("session"))
     database.close()
     del vfs

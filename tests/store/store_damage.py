@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.store.store_samples import WAIT, chunk, fill_open, heard
+from tests.store.store_samples import WAIT, chunk, fill_open, received
 from tillerman.core.errors import StoreDamaged, StoreNewer
 from tillerman.core.events import Entry
 from tillerman.store.attachments import AttachmentStore
@@ -112,7 +112,7 @@ def _read(path: Path) -> dict[str, list[Entry]]:
         catalog.open_requests()
         last = log.last_seq(SESSIONS[0])
         if last:
-            log.append(heard(last + 1, last + 1, session=SESSIONS[0])).result(WAIT)
+            log.append(received(last + 1, last + 1, session=SESSIONS[0])).result(WAIT)
         return logs
     finally:
         database.close()

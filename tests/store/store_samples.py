@@ -9,7 +9,7 @@ from tillerman.core.events import Entry, Event, MessageChunk
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
-from tillerman.store.row_codec import Heard
+from tillerman.store.row_codec import Received
 from tillerman.store.session_row import SessionRow
 
 AT = "2026-01-02T03:04:05.678Z"
@@ -34,7 +34,9 @@ def line(seq: int) -> bytes:
     return b'{"line":%d}' % seq
 
 
-def heard(first: int, last: int, *, session: str = "session", turn: int = 1) -> Sequence[Heard]:
+def received(
+    first: int, last: int, *, session: str = "session", turn: int = 1
+) -> Sequence[Received]:
     return [(line(seq), [chunk(seq, session=session, turn=turn)]) for seq in range(first, last + 1)]
 
 
@@ -52,4 +54,4 @@ def fill_open(database: Database, sessions: Sequence[str], count: int, *, batch:
     for first in range(1, count + 1, batch):
         for name in sessions:
             last = min(first + batch - 1, count)
-            log.append(heard(first, last, session=name)).result(WAIT)
+            log.append(received(first, last, session=name)).result(WAIT)

@@ -30,7 +30,7 @@ def test_bytes_come_back_by_their_hash(attachments: AttachmentStore) -> None:
     assert attachments.get("0" * 64) is None
 
 
-def test_the_same_bytes_are_kept_once_until_the_last_user_is_gone(
+def test_the_same_bytes_are_stored_once_until_the_last_user_is_removed(
     attachments: AttachmentStore, catalog: Catalog, database: Database
 ) -> None:
     name = attachments.put("one", PICTURE).result(WAIT)
@@ -50,7 +50,7 @@ def test_bytes_need_a_session(attachments: AttachmentStore) -> None:
         attachments.put("nobody", b"x").result(WAIT)
 
 
-def test_changed_bytes_are_not_passed_off_as_the_attachment(
+def test_changed_bytes_are_not_returned_as_the_attachment(
     attachments: AttachmentStore, database: Database
 ) -> None:
     name = attachments.put("one", b"as it was").result(WAIT)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.store.store_samples import AT, WAIT, chunk, entry, heard, line, row
+from tests.store.store_samples import AT, WAIT, chunk, entry, line, received, row
 from tillerman.core.errors import SessionError, SessionNotFound
 from tillerman.core.events import (
     AgentExited,
@@ -71,7 +71,7 @@ def test_entries_keep_their_session_up_to_date(catalog: Catalog, log: EventLog) 
     )  # fmt: skip
 
 
-def test_the_status_is_how_the_last_turn_stands(catalog: Catalog, log: EventLog) -> None:
+def test_the_status_is_that_of_the_last_turn(catalog: Catalog, log: EventLog) -> None:
     catalog.create(row()).result(WAIT)
     failure = Failure(kind="agent_failed", message="no")
     told = [
@@ -112,7 +112,7 @@ def test_a_turn_without_an_end_is_found_until_it_ends(catalog: Catalog, log: Eve
     assert [found.id for found in catalog.open_turns()] == ["two"]
 
 
-def test_the_session_that_moved_last_is_first_whatever_the_clock_says(
+def test_the_most_recently_active_session_is_first_despite_clock_changes(
     catalog: Catalog, log: EventLog
 ) -> None:
     for name in ("one", "two", "three"):
@@ -149,7 +149,7 @@ def test_a_session_is_found_by_words_of_its_title(catalog: Catalog) -> None:
     assert catalog.titled("roads") == []
 
 
-def test_a_session_is_found_by_the_beginning_of_its_id(catalog: Catalog) -> None:
+def test_a_session_is_found_by_a_prefix_of_its_id(catalog: Catalog) -> None:
     for name in ("abcd", "abce", "ab", "x%_"):
         catalog.create(row(name)).result(WAIT)
     assert catalog.get("abcd").id == "abcd"
@@ -182,7 +182,7 @@ def test_changing_a_row_changes_that_row_alone(catalog: Catalog) -> None:
     assert catalog.get("one").owner_pid is None
 
 
-def test_only_what_no_entry_tells_can_be_changed_by_hand(catalog: Catalog) -> None:
+def test_only_fields_no_entry_sets_can_be_changed_directly(catalog: Catalog) -> None:
     catalog.create(row()).result(WAIT)
     with pytest.raises(TypeError, match=r"\['entries', 'status'\]"):
         catalog.update("session", entries=7, status="running")
@@ -229,7 +229,7 @@ def test_sessions_that_have_an_owner_are_listed(catalog: Catalog) -> None:
 def test_a_fork_has_the_same_past_and_its_own_future(catalog: Catalog, log: EventLog) -> None:
     catalog.create(row("one", settings={"a": 1}, owner_pid=1)).result(WAIT)
     log.append([(line(1), [entry(1, TurnStarted(origin="prompt", prompt="go"), session="one")])])
-    log.append(heard(2, 9, session="one"))
+    log.append(received(2, 9, session="one"))
     usage = UsageReported(input_tokens=9, cost_usd=1.0)
     log.append([(line(10), [entry(10, usage, session="one")])])
     end = [(line(11), [entry(11, TurnEnded(reason="completed"), session="one")])]
@@ -243,7 +243,7 @@ def test_a_fork_has_the_same_past_and_its_own_future(catalog: Catalog, log: Even
     whole = catalog.fork("one", "three", created_at=LATER).result(WAIT)
     assert (whole.entries, whole.open_turn, whole.cost_usd) == (11, None, None)
 
-    log.append(heard(6, 7, session="two", turn=2)).result(WAIT)
+    log.append(received(6, 7, session="two", turn=2)).result(WAIT)
     past = [msgspec.structs.replace(found, session="two") for found in log.since("one")[:5]]
     future = [chunk(6, session="two", turn=2), chunk(7, session="two", turn=2)]
     assert log.since("two") == [*past, *future]
@@ -291,16 +291,16 @@ def test_deleting_a_session_leaves_nothing_of_it(
     assert b"kept-secret" in content
 
 
-def test_a_long_session_is_deleted_in_slices_that_leave_a_whole_beginning(
+def test_a_long_session_is_deleted_in_slices_that_leave_a_complete_beginning(
     catalog: Catalog, log: EventLog
 ) -> None:
     catalog.create(row()).result(WAIT)
     catalog.create(row("other")).result(WAIT)
     count = 2 * DELETE_SLICE + 10
-    log.append(heard(1, count)).result(WAIT)
+    log.append(received(1, count)).result(WAIT)
     order: list[str] = []
     done = catalog.delete("session")
-    between = log.append(heard(1, 1, session="other"))
+    between = log.append(received(1, 1, session="other"))
     done.add_done_callback(lambda _: order.append("deleted"))
     between.add_done_callback(lambda _: order.append("other's entry"))
     lengths = []
@@ -313,7 +313,7 @@ def test_a_long_session_is_deleted_in_slices_that_leave_a_whole_beginning(
     assert [found.id for found in catalog.list()] == ["other"]
 
 
-def test_old_sessions_that_nobody_owns_have_expired(catalog: Catalog) -> None:
+def test_old_sessions_without_an_owner_have_expired(catalog: Catalog) -> None:
     catalog.create(row("old", created_at="2020-01-01T00:00:00Z")).result(WAIT)
     catalog.create(row("owned", created_at="2020-01-01T00:00:00Z", owner_pid=1)).result(WAIT)
     catalog.create(row("new", created_at="2026-01-01T00:00:00Z")).result(WAIT)

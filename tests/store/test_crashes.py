@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import CHECKOUT
-from tests.store.store_samples import WAIT, chunk, heard
+from tests.store.store_samples import WAIT, chunk, received
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
@@ -65,7 +65,7 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(path: Path, acknowledged:
     assert log.since("session", limit=100_000) == [chunk(seq) for seq in range(1, held + 1)]
 
     # whoever did not hear of the commit sends the tail again
-    log.append(heard(last + 1 - 3, held + 4)).result(WAIT)
+    log.append(received(last + 1 - 3, held + 4)).result(WAIT)
     assert log.since("session", limit=100_000) == [chunk(seq) for seq in range(1, held + 5)]
     database.close()
 

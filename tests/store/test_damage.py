@@ -31,7 +31,7 @@ from tillerman.store.attachments import AttachmentStore
 from tillerman.store.catalog import Catalog
 from tillerman.store.database import Database
 from tillerman.store.event_log import EventLog
-from tillerman.store.salvage import LOST, open_mended, salvage
+from tillerman.store.salvage import LOST, open_or_salvage, salvage
 from tillerman.store.search import Search
 
 
@@ -93,7 +93,7 @@ def test_a_file_cut_short_is_never_a_silent_loss(
     assert losses == {}
 
 
-def test_a_log_that_vanished_is_missed(templates: tuple[Path, Path], copies: Path) -> None:
+def test_a_log_that_vanished_is_detected(templates: tuple[Path, Path], copies: Path) -> None:
     killed, _ = templates
     with damaged_copy(killed, copies) as path:
         path.with_name(FILES[1]).unlink()
@@ -101,7 +101,7 @@ def test_a_log_that_vanished_is_missed(templates: tuple[Path, Path], copies: Pat
             Database.open(path)
 
 
-def test_damage_is_remembered_until_it_is_mended(
+def test_damage_is_remembered_until_it_is_repaired(
     templates: tuple[Path, Path], copies: Path
 ) -> None:
     killed, _ = templates
@@ -261,7 +261,7 @@ def test_a_removed_store_is_a_new_one(path: Path) -> None:
     database.close()
 
 
-def test_damage_met_by_a_writer_stops_it(path: Path) -> None:
+def test_damage_found_by_a_writer_stops_it(path: Path) -> None:
     fill(path, ["session"], 400)
     content = path.read_bytes()
     schema = apsw.Connection(str(path))
@@ -296,17 +296,17 @@ def test_opening_waits_for_a_salvage_to_end(path: Path) -> None:
     opened[0].close()
 
 
-def test_opening_a_damaged_store_mends_it_and_tells_what_became_of_it(
+def test_opening_a_damaged_store_repairs_it_and_reports_the_result(
     templates: tuple[Path, Path], copies: Path
 ) -> None:
     killed, _ = templates
     with damaged_copy(killed, copies) as path:
-        database, report = open_mended(path)
+        database, report = open_or_salvage(path)
         database.close()
         assert report is None
         flip(path, 30)
         flip(path, 0)
-        database, report = open_mended(path)
+        database, report = open_or_salvage(path)
         assert report is not None
         assert (report.sessions, report.lost_entries) == (len(SESSIONS), 0)
         assert EventLog(database).since(SESSIONS[1]) == WANTED[SESSIONS[1]]

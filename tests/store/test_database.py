@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.store.store_samples import WAIT, fill, heard, row
+from tests.store.store_samples import WAIT, fill, received, row
 from tillerman.core.errors import StoreDamaged, StoreError, StoreNewer
 from tillerman.store import migrations
 from tillerman.store.catalog import Catalog
@@ -85,7 +85,7 @@ def test_an_older_store_is_brought_up_to_date_with_all_it_holds(path: Path, old:
     catalog = Catalog(database)
     if not old:
         catalog.create(row()).result(WAIT)
-    EventLog(database).append(heard(1, 3)).result(WAIT)
+    EventLog(database).append(received(1, 3)).result(WAIT)
     Search(database).index("session", 1, [("agent", "migrated words")]).result(WAIT)
     assert migrations.version(database.read()) == migrations.NEWEST
     assert catalog.get("session").entries == 3
@@ -105,7 +105,7 @@ def test_a_migration_that_fails_changes_nothing(path: Path) -> None:
     connection.close()
 
 
-def test_work_that_fails_takes_nobody_else_with_it(database: Database) -> None:
+def test_a_failed_operation_does_not_affect_others(database: Database) -> None:
     catalog = Catalog(database)
     started, go_on = threading.Event(), threading.Event()
 
@@ -125,7 +125,7 @@ def test_work_that_fails_takes_nobody_else_with_it(database: Database) -> None:
     assert [found.id for found in catalog.list()] == ["two", "one"]
 
 
-def test_writers_that_wait_share_one_commit(database: Database) -> None:
+def test_waiting_writers_share_one_commit(database: Database) -> None:
     commits = []
     started, go_on = threading.Event(), threading.Event()
 
@@ -151,14 +151,14 @@ def test_nothing_is_acknowledged_before_another_process_could_read_it(
     other = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     seen = []
     for seq in range(1, 51):
-        future = EventLog(database).append(heard(seq, seq))
+        future = EventLog(database).append(received(seq, seq))
         future.result(WAIT)
         seen += other.execute("SELECT max(seq) FROM entries").fetchall()
     other.close()
     assert seen == [(seq,) for seq in range(1, 51)]
 
 
-def test_closing_commits_what_waits_and_refuses_what_comes_after(path: Path) -> None:
+def test_closing_commits_waiting_writes_and_refuses_later_ones(path: Path) -> None:
     database = Database.open(path)
     future = Catalog(database).create(row())
     database.close()
@@ -182,17 +182,19 @@ def test_a_store_open_for_reading_says_so_to_writers(path: Path) -> None:
     database = Database.open(path, read_only=True)
     assert EventLog(database).last_seq("session") == 3
     with pytest.raises(StoreError, match="is open read-only"):
-        EventLog(database).append(heard(4, 4)).result(WAIT)
+        EventLog(database).append(received(4, 4)).result(WAIT)
     database.close()
 
 
-def test_reading_a_store_that_is_not_there_makes_none(path: Path) -> None:
+def test_reading_a_missing_store_creates_none(path: Path) -> None:
     with pytest.raises(StoreError, match="no store"):
         Database.open(path, read_only=True)
     assert not path.exists()
 
 
-def test_a_store_that_cannot_be_opened_names_the_file_and_the_reason(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_opened_is_reported_with_its_file_and_the_reason(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "state").write_text("a file where the folder should be")
     with pytest.raises(StoreError, match=r"tillerman\.db cannot be opened") as refused:
         Database.open(tmp_path / "state" / "tillerman.db")
@@ -200,7 +202,7 @@ def test_a_store_that_cannot_be_opened_names_the_file_and_the_reason(tmp_path: P
     assert refused.value.hint
 
 
-def test_a_whole_store_passes_its_check(path: Path) -> None:
+def test_an_intact_store_passes_its_check(path: Path) -> None:
     fill(path, ["one", "two"], 100)
     database = Database.open(path)
     assert database.check() == ""

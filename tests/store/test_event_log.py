@@ -9,7 +9,7 @@ import apsw
 import msgspec
 import pytest
 
-from tests.store.store_samples import AT, WAIT, chunk, entry, heard, line, row
+from tests.store.store_samples import AT, WAIT, chunk, entry, line, received, row
 from tillerman.core import events
 from tillerman.core.errors import SessionNotFound, StoreError
 from tillerman.core.events import (
@@ -40,8 +40,8 @@ def stored(log: EventLog, event: Event) -> Event:
 
 
 def test_entries_come_back_in_order_as_they_were(log: EventLog) -> None:
-    log.append(heard(1, 120)).result(WAIT)
-    log.append(heard(121, 700)).result(WAIT)
+    log.append(received(1, 120)).result(WAIT)
+    log.append(received(121, 700)).result(WAIT)
     assert log.since("session", limit=1000) == [chunk(seq) for seq in range(1, 701)]
     assert log.since("session", 690, limit=4) == [chunk(seq) for seq in range(691, 695)]
     assert log.since("session", 700) == []
@@ -84,7 +84,7 @@ def test_several_entries_share_the_line_that_caused_them(log: EventLog) -> None:
     ]  # fmt: skip
 
 
-def test_raw_lines_of_any_bytes_and_length_are_kept(log: EventLog) -> None:
+def test_raw_lines_of_any_bytes_and_length_are_stored(log: EventLog) -> None:
     lines = [b"\xff\xfe\x00\x80", b"", b"x" * 1_000_000, bytes(range(256)) * 2000, b"last"]
     log.append([(raw, [chunk(seq)]) for seq, raw in enumerate(lines, 1)]).result(WAIT)
     assert [log.raw("session", seq) for seq in range(1, 6)] == lines
@@ -106,18 +106,16 @@ def test_repeating_the_tail_together_with_new_entries_adds_only_the_new(
     log: EventLog, catalog: Catalog
 ) -> None:
     usage = [(line(5), [entry(5, UsageReported(output_tokens=7))])]
-    log.append([*heard(1, 4), *usage]).result(WAIT)
-    log.append([*heard(3, 4), *usage, *heard(6, 9)]).result(WAIT)
+    log.append([*received(1, 4), *usage]).result(WAIT)
+    log.append([*received(3, 4), *usage, *received(6, 9)]).result(WAIT)
     assert [found.seq for found in log.since("session")] == list(range(1, 10))
     assert [log.raw("session", seq) for seq in range(1, 10)] == [line(n) for n in range(1, 10)]
     assert catalog.get("session").output_tokens == 7
 
 
-def test_mere_words_are_counted_in_the_row_of_their_session(
-    log: EventLog, catalog: Catalog
-) -> None:
+def test_chunks_are_counted_in_the_row_of_their_session(log: EventLog, catalog: Catalog) -> None:
     catalog.create(row("newer")).result(WAIT)
-    log.append(heard(1, 3)).result(WAIT)
+    log.append(received(1, 3)).result(WAIT)
     later = "2026-01-01T00:00:09.000Z"
     words = [msgspec.structs.replace(chunk(seq, turn=2), at=later) for seq in range(4, 50)]
     log.write(words).result(WAIT)
@@ -128,13 +126,13 @@ def test_mere_words_are_counted_in_the_row_of_their_session(
     assert catalog.get("session") == found
 
 
-def test_words_for_a_session_that_nobody_created_are_refused(log: EventLog) -> None:
+def test_chunks_for_a_session_that_nobody_created_are_refused(log: EventLog) -> None:
     with pytest.raises(SessionNotFound):
         log.write([chunk(1, session="nobody")]).result(WAIT)
 
 
-def test_another_entry_under_a_number_that_is_taken_is_refused(log: EventLog) -> None:
-    log.append(heard(1, 3)).result(WAIT)
+def test_another_entry_under_a_used_number_is_refused(log: EventLog) -> None:
+    log.append(received(1, 3)).result(WAIT)
     other = entry(3, Notice(level="info", kind="session", text="another owner"))
     with pytest.raises(StoreError, match="different entries from number 3"):
         log.append([(None, [other])]).result(WAIT)
@@ -142,19 +140,19 @@ def test_another_entry_under_a_number_that_is_taken_is_refused(log: EventLog) ->
 
 
 def test_a_gap_is_refused(log: EventLog) -> None:
-    log.append(heard(1, 3)).result(WAIT)
+    log.append(received(1, 3)).result(WAIT)
     with pytest.raises(StoreError, match="has 3 entries; number 5 would leave a gap"):
-        log.append(heard(5, 6)).result(WAIT)
+        log.append(received(5, 6)).result(WAIT)
     with pytest.raises(StoreError, match="out of order"):
-        log.append([*heard(4, 4), *heard(6, 6)]).result(WAIT)
+        log.append([*received(4, 4), *received(6, 6)]).result(WAIT)
     assert log.last_seq("session") == 3
 
 
 def test_one_append_is_of_one_session_that_exists(log: EventLog) -> None:
     with pytest.raises(SessionNotFound):
-        log.append(heard(1, 1, session="nobody")).result(WAIT)
+        log.append(received(1, 1, session="nobody")).result(WAIT)
     with pytest.raises(StoreError, match="2 sessions"):
-        log.append([*heard(1, 1), *heard(2, 2, session="other")]).result(WAIT)
+        log.append([*received(1, 1), *received(2, 2, session="other")]).result(WAIT)
     log.append([]).result(WAIT)
     assert log.last_seq("session") == log.last_seq("nobody") == 0
 
@@ -189,17 +187,17 @@ def test_one_append_is_of_one_session_that_exists(log: EventLog) -> None:
         ),
     ],
 )
-def test_values_that_break_naive_code_are_kept(
+def test_values_that_break_naive_code_are_stored(
     log: EventLog, catalog: Catalog, event: Event, kept: Event
 ) -> None:
     assert stored(log, event) == kept
     assert catalog.get("session").entries == 1
 
 
-def test_an_event_of_another_version_is_kept_and_read_as_unrecognized(
+def test_an_event_of_another_version_is_stored_and_read_as_unrecognized(
     log: EventLog, database: Database
 ) -> None:
-    log.append(heard(1, 2)).result(WAIT)
+    log.append(received(1, 2)).result(WAIT)
     future = b'{"type":"agent_dreamed","of":"sheep"}'
     database.write(
         lambda connection: connection.execute(
@@ -213,22 +211,22 @@ def test_an_event_of_another_version_is_kept_and_read_as_unrecognized(
 
 def test_an_event_that_cannot_be_encoded_fails_alone(log: EventLog) -> None:
     bad = log.append([(None, [entry(1, TurnEnded(reason="completed", result=object()))])])
-    good = log.append(heard(1, 2))
+    good = log.append(received(1, 2))
     assert isinstance(bad.exception(WAIT), TypeError)
     good.result(WAIT)
     assert log.last_seq("session") == 2
 
 
-async def test_a_cancelled_waiter_does_not_tear_a_hole_in_the_log(log: EventLog) -> None:
-    waiter = asyncio.ensure_future(asyncio.wrap_future(log.append(heard(1, 5))))
+async def test_a_cancelled_waiter_leaves_no_gap_in_the_log(log: EventLog) -> None:
+    waiter = asyncio.ensure_future(asyncio.wrap_future(log.append(received(1, 5))))
     await asyncio.sleep(0)
     waiter.cancel()
-    await asyncio.wait_for(asyncio.wrap_future(log.append(heard(6, 7))), WAIT)
+    await asyncio.wait_for(asyncio.wrap_future(log.append(received(6, 7))), WAIT)
     assert log.last_seq("session") == 7
 
 
 def test_a_reader_in_another_process_sees_what_was_acknowledged(path: Path, log: EventLog) -> None:
-    log.append(heard(1, 3)).result(WAIT)
+    log.append(received(1, 3)).result(WAIT)
     other = Database.open(path)
     assert EventLog(other).since("session") == [chunk(1), chunk(2), chunk(3)]
     other.close()
@@ -243,7 +241,7 @@ def test_history_takes_less_room_than_its_bytes(
     assert path.stat().st_size < len(raw) * 2000
 
 
-def test_stamps_are_kept_as_given(log: EventLog, database: Database) -> None:
+def test_timestamps_are_stored_as_given(log: EventLog, database: Database) -> None:
     stamps = [AT, "1999-12-31T23:59:59Z", "2126-01-01T00:00:00.000001Z"]
     entries = [
         Entry(session="session", seq=seq, turn=1, at=at, event=chunk(seq).event)

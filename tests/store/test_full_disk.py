@@ -65,7 +65,7 @@ def fill_up(log: EventLog, database: Database) -> tuple[list[Future[None]], list
     raise AssertionError("the volume never ran full")
 
 
-def test_a_full_disk_holds_writers_back_and_is_recorded_and_mends_by_itself(volume: Path) -> None:
+def test_a_full_disk_blocks_writers_and_is_recorded_and_recovers_by_itself(volume: Path) -> None:
     path = volume / "state" / "tillerman.db"
     ballast = volume / "ballast"
     ballast.write_bytes(bytes(3_000_000))
@@ -117,7 +117,7 @@ def test_the_notice_of_a_session_waits_for_what_came_before_it(volume: Path) -> 
     database.close()
 
 
-def test_space_that_is_back_is_noticed_though_nobody_writes(volume: Path) -> None:
+def test_freed_space_is_noticed_without_a_writer(volume: Path) -> None:
     database = Database.open(volume / "state" / "tillerman.db")
     ballast = volume / "ballast"
     ballast.write_bytes(bytes(3_000_000))
@@ -132,7 +132,7 @@ def test_space_that_is_back_is_noticed_though_nobody_writes(volume: Path) -> Non
     database.close()
 
 
-def test_closing_on_a_full_disk_fails_what_waits_and_returns(volume: Path) -> None:
+def test_closing_on_a_full_disk_fails_waiting_writes_and_returns(volume: Path) -> None:
     path = volume / "state" / "tillerman.db"
     (volume / "ballast").write_bytes(bytes(3_000_000))
     database = Database.open(path)
@@ -149,7 +149,7 @@ def test_closing_on_a_full_disk_fails_what_waits_and_returns(volume: Path) -> No
     again.close()
 
 
-def test_a_store_on_a_full_disk_opens_by_giving_up_its_reserve(volume: Path) -> None:
+def test_a_store_on_a_full_disk_opens_by_releasing_its_reserve(volume: Path) -> None:
     path = volume / "state" / "tillerman.db"
     database = Database.open(path)
     Catalog(database).create(row()).result(WAIT)

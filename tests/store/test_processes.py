@@ -80,7 +80,7 @@ def test_a_process_ends_once(table: ProcessTable) -> None:
     assert (found.status, found.pid, found.signal, found.why) == ("killed", 3, 9, None)
 
 
-def test_what_it_is_cannot_be_changed(table: ProcessTable) -> None:
+def test_immutable_fields_cannot_be_changed(table: ProcessTable) -> None:
     with pytest.raises(TypeError):
         table.change("p1", session="other")
 
@@ -93,7 +93,7 @@ def test_those_that_ended_long_ago_are_found_and_removed(table: ProcessTable) ->
     assert [one.id for one in table.list()] == ["new", "runs"]
 
 
-def test_a_deleted_session_takes_its_processes_along(table: ProcessTable, catalog: Catalog) -> None:
+def test_a_deleted_session_deletes_its_processes(table: ProcessTable, catalog: Catalog) -> None:
     catalog.create(row("session")).result(WAIT)
     table.add(process()).result(WAIT)
     table.add(process("p2", "other")).result(WAIT)

@@ -46,7 +46,7 @@ async def read_line(number: int) -> str:
         return (await asyncio.to_thread(os.read, number, 1000)).decode()
 
 
-async def test_a_program_ends_as_it_says(warden: WardenClient) -> None:
+async def test_a_program_ends_with_its_own_exit_code(warden: WardenClient) -> None:
     ends = [await (await shell(warden, text)).wait() for text in ("exit 7", "kill -TERM $$")]
     assert ends == [Exit(7, None), Exit(None, signal.SIGTERM)]
 
@@ -74,7 +74,7 @@ async def test_our_ends_of_the_pipes_neither_block_nor_leak(warden: WardenClient
         os.close(number)
 
 
-async def test_it_gets_the_folder_and_the_environment_it_was_given_and_the_marker(
+async def test_it_gets_the_given_folder_and_environment_and_the_marker(
     warden: WardenClient, marker: str, tmp_path: Path
 ) -> None:
     child = await warden.spawn(
@@ -112,7 +112,7 @@ async def test_it_inherits_no_file_no_ignored_signal_and_no_terminal(warden: War
     assert ignored & ~glibc_own == 0
 
 
-async def test_what_the_harness_was_told_to_ignore_its_programs_do_not(
+async def test_signals_the_harness_ignores_its_programs_do_not(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
     odd = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGTSTP, signal.SIGRTMAX)
@@ -148,7 +148,7 @@ async def test_the_pid_is_the_one_we_see(warden: WardenClient, marker: str) -> N
         (["true"], "/etc/passwd", errno.ENOTDIR, "/etc/passwd"),
     ],
 )
-async def test_what_keeps_it_from_running_is_raised_as_it_was(
+async def test_a_start_error_is_raised_unchanged(
     warden: WardenClient, argv: list[str], cwd: str, code: int, culprit: str
 ) -> None:
     open_before = open_files(os.getpid())
@@ -164,14 +164,16 @@ def open_files(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-async def test_its_end_is_news_although_a_grandchild_holds_its_output(warden: WardenClient) -> None:
+async def test_its_end_is_reported_although_a_grandchild_holds_its_output(
+    warden: WardenClient,
+) -> None:
     child = await shell(warden, "sleep 60 & setsid sleep 60 & exit 3")
     async with asyncio.timeout(1):
         assert await child.wait() == Exit(3, None)
     assert await read_all(child.stdout) == ""  # and then the grandchildren end as well
 
 
-async def test_what_it_said_last_can_still_be_read(warden: WardenClient) -> None:
+async def test_its_last_output_can_still_be_read(warden: WardenClient) -> None:
     child = await shell(warden, "printf '%065000d' 7; exit 1")
     assert await child.wait() == Exit(1, None)
     await child.kill()
@@ -191,7 +193,7 @@ async def test_a_signal_reaches_the_program_and_not_its_children(warden: WardenC
     child.signal(signal.SIGUSR1)  # too late, and harmless
 
 
-async def test_ending_one_program_leaves_its_neighbour_alone(warden: WardenClient) -> None:
+async def test_ending_one_program_does_not_affect_another(warden: WardenClient) -> None:
     one = await shell(warden, "setsid sleep 60 & sleep 60")
     other = await shell(warden, "exec 3<&0; setsid sh -c 'read l; echo $l' <&3 & wait", stdin=True)
     await one.kill()
@@ -216,7 +218,7 @@ async def test_many_programs_with_large_environments_start_side_by_side(
     assert ends == [Exit(number, None) for number in range(12)]
 
 
-async def test_closing_ends_everything_and_forgets_it(
+async def test_closing_ends_and_forgets_everything(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path, marker=marker)
@@ -254,7 +256,7 @@ async def test_the_warden_outlives_the_signals_of_a_terminal(warden: WardenClien
     assert await (await shell(warden, "exit 4")).wait() == Exit(4, None)
 
 
-async def test_nothing_of_ours_wakes_while_the_program_is_idle(warden: WardenClient) -> None:
+async def test_no_process_of_ours_wakes_while_the_program_is_idle(warden: WardenClient) -> None:
     child = await shell(warden, "echo ready; sleep 60")
     assert await read_line(child.stdout) == "ready\n"
     keeper = int(Path(f"/proc/{child.pid}/stat").read_text().rpartition(") ")[2].split()[1])
@@ -283,7 +285,7 @@ async def test_no_file_stays_open_after_a_program(warden: WardenClient) -> None:
     assert [open_files(pid) for pid in (os.getpid(), warden.pid)] == before
 
 
-async def test_a_warden_that_nobody_takes_over_ends_by_itself(tmp_path: Path, marker: str) -> None:
+async def test_a_warden_without_a_client_ends_by_itself(tmp_path: Path, marker: str) -> None:
     launched = launch(records=tmp_path, marker=marker)
     os.close(launched.lifeline)
     launched.control.close()
@@ -293,7 +295,7 @@ async def test_a_warden_that_nobody_takes_over_ends_by_itself(tmp_path: Path, ma
     launched.process.stderr.close()
 
 
-async def test_a_warden_that_ended_before_it_was_asked_for_a_program_still_says_why(
+async def test_a_warden_that_ended_before_a_spawn_still_reports_why(
     tmp_path: Path, marker: str
 ) -> None:
     (tmp_path / "file").touch()
@@ -306,7 +308,7 @@ async def test_a_warden_that_ended_before_it_was_asked_for_a_program_still_says_
     assert open_files(os.getpid()) == before
 
 
-async def test_a_program_that_was_started_early_is_handed_over_though_it_has_ended(
+async def test_a_prestarted_program_is_handed_over_though_it_has_ended(
     tmp_path: Path, marker: str
 ) -> None:
     words = ["/bin/sh", "-c", "echo gone; exit 3"]
@@ -322,7 +324,7 @@ async def test_a_program_that_was_started_early_is_handed_over_though_it_has_end
     await warden.close()
 
 
-async def test_a_spawn_that_closing_overtakes_ends_too(
+async def test_a_spawn_overtaken_by_closing_ends_too(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path, marker=marker)
@@ -338,7 +340,7 @@ async def test_a_spawn_that_closing_overtakes_ends_too(
                 assert isinstance(end, SupervisionUnavailable)
 
 
-async def test_trouble_of_the_wardens_own_is_not_taken_for_the_programs(
+async def test_errors_of_the_warden_are_not_attributed_to_the_program(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     shutil.rmtree(tmp_path / "records")

@@ -31,7 +31,7 @@ PARENT = {
 }
 
 
-def test_a_child_gets_the_list_and_its_agents_own_variables() -> None:
+def test_a_child_gets_the_list_and_its_agents_variables() -> None:
     child = child_environment(PARENT, ["ANTHROPIC_API_KEY", "CLAUDE_CODE_*"])
     assert child.variables == {
         "PATH": "/usr/bin",
@@ -48,7 +48,7 @@ def test_a_child_gets_the_list_and_its_agents_own_variables() -> None:
     assert child.secrets == [("ANTHROPIC_API_KEY", "key-of-the-agent")]
 
 
-def test_what_is_asked_for_is_added_and_a_given_value_wins() -> None:
+def test_requested_variables_are_added_and_a_given_value_wins() -> None:
     passed, given = asked_for(["GITHUB_TOKEN", "MY_APP_*", "PATH=/opt/bin", "EMPTY=", "ABSENT"])
     child = child_environment({"PATH": "/usr/bin", **PARENT}, (), passed, given)
     usual = child_environment(PARENT).variables
@@ -62,7 +62,7 @@ def test_what_is_asked_for_is_added_and_a_given_value_wins() -> None:
 
 
 @pytest.mark.parametrize("word", ["", "=x", "A B", "1A=x", "A*=x", "*", "A-B", "A=x\0y"])
-def test_a_word_that_names_no_variable_is_refused(word: str) -> None:
+def test_an_invalid_variable_name_is_refused(word: str) -> None:
     with pytest.raises(UsageError, match="is not a variable name") as refusal:
         asked_for([word])
     assert "\0" not in refusal.value.message
@@ -104,7 +104,7 @@ def test_the_password_of_a_proxy_and_of_a_header_are_secrets() -> None:
         "SSH_PASSPHRASE",
     ],
 )
-def test_the_name_of_a_credential_is_known(name: str) -> None:
+def test_credential_names_are_recognized(name: str) -> None:
     assert is_credential(name)
 
 
@@ -126,5 +126,5 @@ def test_the_name_of_a_credential_is_known(name: str) -> None:
         "AUTHOR",
     ],
 )
-def test_the_name_of_something_else_is_not_taken_for_one(name: str) -> None:
+def test_other_names_are_not_taken_for_credentials(name: str) -> None:
     assert not is_credential(name)

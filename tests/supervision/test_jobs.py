@@ -79,7 +79,7 @@ async def grown_to(job: FileBackedProcess, total: int) -> Sizes:
 # -- output ----------------------------------------------------------------------------------------
 
 
-async def test_output_and_error_are_whole_in_their_files_when_it_ends(
+async def test_output_and_error_are_complete_in_their_files_at_the_end(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "seq 20000; echo bad >&2; exit 3")
@@ -94,7 +94,7 @@ async def test_output_and_error_are_whole_in_their_files_when_it_ends(
     assert {file.stat().st_mode & 0o777 for file in (tmp_path / "a").iterdir()} == {0o600}
 
 
-async def test_past_the_cap_bytes_are_counted_and_dropped_and_the_file_says_so_once(
+async def test_past_the_cap_bytes_are_counted_and_dropped_with_one_note_in_the_file(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "head -c 3000000 /dev/zero; echo end >&2", cap=1000)
@@ -105,7 +105,7 @@ async def test_past_the_cap_bytes_are_counted_and_dropped_and_the_file_says_so_o
     )
 
 
-async def test_what_is_still_in_the_pipe_when_it_ends_counts(
+async def test_output_still_in_the_pipe_at_the_end_counts(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "sleep 0.3; head -c 60000 /dev/zero", cap=1000)
@@ -116,7 +116,7 @@ async def test_what_is_still_in_the_pipe_when_it_ends_counts(
     assert (await ended(job)).sizes == Sizes(60000, 0, 1000, 0)
 
 
-async def test_output_that_just_fits_the_cap_is_not_called_cut(
+async def test_output_that_just_fits_the_cap_is_not_marked_as_cut(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "head -c 1000 /dev/zero", cap=1000)
@@ -124,7 +124,7 @@ async def test_output_that_just_fits_the_cap_is_not_called_cut(
     assert (tmp_path / "a/stdout").read_bytes() == b"\0" * 1000
 
 
-async def test_a_file_that_cannot_be_written_stops_nobody(
+async def test_a_file_that_cannot_be_written_blocks_nobody(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     (tmp_path / "a").mkdir()
@@ -161,7 +161,7 @@ async def test_a_grandchild_that_holds_the_output_delays_nothing(
     assert kills.wait_until_gone(token) == []
 
 
-async def test_a_killed_one_keeps_what_it_said_and_tells_that_it_was_told_to(
+async def test_a_killed_process_keeps_its_output_and_reports_that_it_was_killed_on_request(
     warden: WardenClient, tmp_path: Path, token: str
 ) -> None:
     job = await run(warden, tmp_path / "a", f"echo said; (setsid sleep {token} &); sleep {token}")
@@ -177,7 +177,7 @@ async def test_a_killed_one_keeps_what_it_said_and_tells_that_it_was_told_to(
     assert kills.wait_until_gone(token, within=0) == []
 
 
-async def test_a_stopped_one_can_be_killed(warden: WardenClient, tmp_path: Path) -> None:
+async def test_a_stopped_process_can_be_killed(warden: WardenClient, tmp_path: Path) -> None:
     job = await run(warden, tmp_path / "a", "echo x; kill -STOP $$")
     await grown_to(job, 2)
     await job.kill()
@@ -197,7 +197,7 @@ async def test_a_stopped_keeper_is_killed_with_its_tree(
     assert kills.wait_until_gone(token) == []
 
 
-async def test_growth_is_told_to_each_who_waits_and_only_when_there_is_some(
+async def test_growth_is_reported_to_each_waiter_and_only_when_there_is_some(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(
@@ -236,7 +236,7 @@ async def test_a_signal_reaches_the_group(warden: WardenClient, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("argv", "cwd"), [(["/no/such/program"], "/"), (["true"], "/no/such/folder")]
 )
-async def test_what_keeps_it_from_running_is_raised(
+async def test_a_start_error_is_raised(
     warden: WardenClient, tmp_path: Path, argv: list[str], cwd: str
 ) -> None:
     (tmp_path / "a").mkdir()
@@ -247,7 +247,7 @@ async def test_what_keeps_it_from_running_is_raised(
     assert ProcessEnded.read(tmp_path / "a") is None
 
 
-async def test_rules_that_cannot_be_enforced_keep_it_from_running(
+async def test_rules_that_cannot_be_enforced_prevent_the_start(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     limits = ((9999, 1),)  # no such resource
@@ -258,7 +258,7 @@ async def test_rules_that_cannot_be_enforced_keep_it_from_running(
     assert not (tmp_path / "ran").exists()
 
 
-async def test_rules_hold_in_the_program(warden: WardenClient, tmp_path: Path) -> None:
+async def test_rules_apply_in_the_program(warden: WardenClient, tmp_path: Path) -> None:
     import resource
 
     limits = ((resource.RLIMIT_NOFILE, 37),)
@@ -267,13 +267,15 @@ async def test_rules_hold_in_the_program(warden: WardenClient, tmp_path: Path) -
     assert (tmp_path / "a/stdout").read_text() == "37\n"
 
 
-async def test_it_holds_no_files_of_ours(warden: WardenClient, tmp_path: Path) -> None:
+async def test_it_inherits_no_files_of_ours(warden: WardenClient, tmp_path: Path) -> None:
     job = await run(warden, tmp_path / "a", "ls /proc/self/fd", stdin=True)
     await ended(job)
     assert (tmp_path / "a/stdout").read_text().split() == ["0", "1", "2", "3"]  # 3: the listing
 
 
-async def test_files_are_let_go_by_warden_and_harness(warden: WardenClient, tmp_path: Path) -> None:
+async def test_files_are_released_by_warden_and_harness(
+    warden: WardenClient, tmp_path: Path
+) -> None:
     def open_files(pid: int) -> int:
         return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
@@ -316,7 +318,7 @@ async def test_input_comes_in_order_until_its_end(warden: WardenClient, tmp_path
     assert (tmp_path / "a/stdout").read_bytes() == b"one " + b"x" * 100_000 + b" two!"
 
 
-async def test_a_program_that_does_not_read_fills_up_and_blocks_nobody(
+async def test_a_program_that_does_not_read_blocks_nobody(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "sleep 60", stdin=True)
@@ -326,7 +328,7 @@ async def test_a_program_that_does_not_read_fills_up_and_blocks_nobody(
         await job.kill()
 
 
-async def test_a_program_that_closed_its_input_is_told_apart(
+async def test_a_program_that_closed_its_input_is_distinguished(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     job = await run(warden, tmp_path / "a", "exec <&-; echo closed; sleep 60", stdin=True)
@@ -339,7 +341,7 @@ async def test_a_program_that_closed_its_input_is_told_apart(
 # -- the lease -------------------------------------------------------------------------------------
 
 
-async def test_what_lasts_is_found_again_and_the_rest_has_ended(
+async def test_detached_programs_are_found_again_and_the_others_have_ended(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
     first = await WardenClient.start(level=level, records=tmp_path, marker=marker, linger=5)
@@ -393,7 +395,7 @@ async def test_without_a_harness_all_end_with_the_lease(
     assert await WardenClient.rejoin(warden.folder) is None
 
 
-async def test_who_came_back_can_end_it_all_at_once(
+async def test_a_returning_harness_can_end_it_all_at_once(
     level: Level, tmp_path: Path, marker: str, token: str
 ) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
@@ -409,7 +411,7 @@ async def test_who_came_back_can_end_it_all_at_once(
     assert end.why == exit_file.REQUESTED
 
 
-async def test_a_connection_is_the_renewal(level: Level, tmp_path: Path, marker: str) -> None:
+async def test_a_connection_renews_the_lease(level: Level, tmp_path: Path, marker: str) -> None:
     warden = await WardenClient.start(
         level=level, records=tmp_path / "r", marker=marker, linger=0.4
     )
@@ -423,7 +425,7 @@ async def test_a_connection_is_the_renewal(level: Level, tmp_path: Path, marker:
     await back.close()
 
 
-async def test_a_warden_with_nothing_that_lasts_goes_at_once(
+async def test_a_warden_without_detached_programs_exits_at_once(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=60)
@@ -432,9 +434,7 @@ async def test_a_warden_with_nothing_that_lasts_goes_at_once(
     assert kills.wait_until_gone(marker) == []
 
 
-async def test_one_that_is_to_last_from_now_on_lasts(
-    level: Level, tmp_path: Path, marker: str
-) -> None:
+async def test_a_program_detached_later_stays(level: Level, tmp_path: Path, marker: str) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=5)
     job = await run(warden, tmp_path / "a", "sleep 60")
     assert await job.last()
@@ -446,9 +446,7 @@ async def test_one_that_is_to_last_from_now_on_lasts(
     await back.close()
 
 
-async def test_a_held_warden_is_not_taken_but_waited_for(
-    level: Level, tmp_path: Path, marker: str
-) -> None:
+async def test_a_warden_in_use_is_waited_for(level: Level, tmp_path: Path, marker: str) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=5)
     await run(warden, tmp_path / "a", "sleep 60", lasting=True)
     waiting = asyncio.create_task(WardenClient.rejoin(warden.folder))
@@ -476,7 +474,9 @@ async def test_another_process_may_list_signal_and_kill(
     assert not other._end.done()
 
 
-async def test_who_does_not_know_the_key_is_shown_out(warden: WardenClient, tmp_path: Path) -> None:
+async def test_a_client_without_the_key_is_disconnected(
+    warden: WardenClient, tmp_path: Path
+) -> None:
     await run(warden, tmp_path / "a", "sleep 60")
     key = warden.folder / KEY
     assert key.stat().st_mode & 0o777 == 0o600
@@ -487,9 +487,7 @@ async def test_who_does_not_know_the_key_is_shown_out(warden: WardenClient, tmp_
     assert await foreign_warden.programs(warden.folder) == ["a"]
 
 
-async def test_guests_who_say_nothing_keep_nobody_from_working(
-    warden: WardenClient, tmp_path: Path
-) -> None:
+async def test_silent_clients_block_nobody(warden: WardenClient, tmp_path: Path) -> None:
     import socket
 
     silent = []
@@ -506,7 +504,7 @@ async def test_guests_who_say_nothing_keep_nobody_from_working(
         end.close()
 
 
-async def test_a_warden_that_does_not_linger_has_no_door(
+async def test_a_warden_without_detached_programs_has_no_socket(
     level: Level, tmp_path: Path, marker: str
 ) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path, marker=marker)
@@ -517,7 +515,7 @@ async def test_a_warden_that_does_not_linger_has_no_door(
 
 
 @pytest.mark.parametrize("who", ["warden", "keeper", "program"])
-async def test_whoever_is_killed_the_tree_ends_and_the_end_is_told(
+async def test_whichever_process_is_killed_the_tree_ends_and_the_end_is_reported(
     level: Level, tmp_path: Path, marker: str, token: str, who: str
 ) -> None:
     warden = await WardenClient.start(level=level, records=tmp_path / "r", marker=marker, linger=60)

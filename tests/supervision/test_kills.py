@@ -96,7 +96,7 @@ def test_kills_as_an_ordinary_user_leave_nothing(
 @pytest.mark.parametrize(
     "name", ["setsid", "double fork", "cleared env, same pipes", "cleared env"]
 )
-def test_what_outlived_harness_warden_and_keeper_is_swept_at_the_next_start(
+def test_survivors_of_harness_warden_and_keeper_are_swept_at_the_next_start(
     level: Level, name: str, token: str, tmp_path: Path
 ) -> None:
     if level == Level.NAMESPACE:

@@ -67,7 +67,7 @@ def ask(stage: kills.Stage, level: str, *around: str) -> list[object]:
     return said
 
 
-async def test_auto_takes_the_highest_that_works(
+async def test_auto_picks_the_highest_working_level(
     refusals: dict[Level, str | None], tmp_path: Path, marker: str
 ) -> None:
     warden = await WardenClient.start(records=tmp_path, marker=marker)
@@ -94,7 +94,7 @@ def test_an_ordinary_user_gets_no_namespace_in_which_ssh_would_refuse(
     assert notes[0].startswith("namespace: ")
 
 
-def test_an_ordinary_user_may_insist_on_a_namespace(ordinary_user: kills.Stage) -> None:
+def test_an_ordinary_user_can_request_a_namespace(ordinary_user: kills.Stage) -> None:
     if subprocess.run(["unshare", "-U", "true"], check=False).returncode:
         pytest.skip("no user namespaces here")
     level, notes, code = ask(ordinary_user, "namespace")
@@ -102,7 +102,7 @@ def test_an_ordinary_user_may_insist_on_a_namespace(ordinary_user: kills.Stage) 
     assert "ssh and sudo would refuse" in str(notes)
 
 
-def test_a_level_that_is_not_to_be_had_is_refused_and_auto_takes_the_next(
+def test_an_unavailable_level_is_refused_and_auto_picks_the_next(
     ordinary_user: kills.Stage,
 ) -> None:
     without = (
@@ -172,7 +172,7 @@ def test_an_ordinary_user_in_a_delegated_group_gets_cgroup(
     assert [path for path in Path(delegated.folder).iterdir() if path.is_dir()] == []
 
 
-def test_a_word_that_is_no_level_is_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_an_unknown_level_is_refused_before_anything_starts(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'strict' is not a supervision level: auto, namespace"):
         launch(level="strict", records=tmp_path, marker="m")
     with pytest.raises(ValueError, match="is not a marker"):
@@ -180,7 +180,7 @@ def test_a_word_that_is_no_level_is_refused_before_anything_starts(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_folder_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
+async def test_an_unwritable_folder_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SupervisionUnavailable, match=r"the warden has ended.*Not a directory"):
         await WardenClient.start(records=tmp_path / "file", marker="m")
@@ -196,7 +196,7 @@ async def test_a_marker_in_use_is_refused(tmp_path: Path) -> None:
 BWRAP = ["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "--unshare-user"]
 
 
-async def test_a_sandbox_of_the_programs_own_works_as_it_did_outside(warden: WardenClient) -> None:
+async def test_a_sandbox_of_the_program_works_as_it_did_outside(warden: WardenClient) -> None:
     if not shutil.which("bwrap"):
         pytest.skip("bubblewrap is not installed")
     command = [*BWRAP, "sh", "-c", "exit 9"]
@@ -220,7 +220,7 @@ def test_the_warden_process_loads_little() -> None:
     assert [name for name in loaded if name.startswith("tillerman.core")] == []
 
 
-def test_the_own_group_is_a_folder_with_members() -> None:
+def test_the_own_cgroup_is_a_folder_with_members() -> None:
     try:
         folder = own_folder()
     except NoCgroup as error:
@@ -230,7 +230,7 @@ def test_the_own_group_is_a_folder_with_members() -> None:
 
 
 @pytest.mark.skipif(not ROOT, reason="needs a control group of its own")
-def test_whoever_is_killed_while_it_tries_a_level_out_leaves_nothing_behind() -> None:
+def test_a_kill_during_the_probing_of_a_level_leaves_nothing_behind() -> None:
     try:
         Cgroup.create("tillerman-tried").remove()
     except (NoCgroup, OSError):

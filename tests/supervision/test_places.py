@@ -42,9 +42,7 @@ def below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-async def test_what_was_put_is_there_until_it_is_taken_back(
-    warden: WardenClient, work: Path
-) -> None:
+async def test_a_placed_file_exists_until_it_is_removed(warden: WardenClient, work: Path) -> None:
     for _ in range(2):
         assert warden.places.put(str(work / "AGENTS.md"), WORDS)
         assert warden.places.put(str(work / ".agent" / "x.json"), b"")
@@ -54,13 +52,13 @@ async def test_what_was_put_is_there_until_it_is_taken_back(
         assert below(work) == []
 
 
-async def test_the_end_of_the_warden_takes_it_back(warden: WardenClient, work: Path) -> None:
+async def test_the_end_of_the_warden_removes_it(warden: WardenClient, work: Path) -> None:
     warden.places.put(str(work / "AGENTS.md"), WORDS)
     await warden.close()
     assert below(work) == []
 
 
-async def test_what_was_there_before_is_left_as_it_is(warden: WardenClient, work: Path) -> None:
+async def test_an_existing_file_is_left_as_it_is(warden: WardenClient, work: Path) -> None:
     (work / "AGENTS.md").write_bytes(WORDS)
     (work / "dangling").symlink_to("nowhere")
     elsewhere = work / "elsewhere"
@@ -73,7 +71,7 @@ async def test_what_was_there_before_is_left_as_it_is(warden: WardenClient, work
     assert below(work) == before
 
 
-async def test_what_somebody_changed_is_left(warden: WardenClient, work: Path) -> None:
+async def test_a_changed_file_is_left(warden: WardenClient, work: Path) -> None:
     warden.places.put(str(work / ".agent" / "a"), WORDS)
     warden.places.put(str(work / "b"), WORDS)
     warden.places.put(str(work / "c"), WORDS)
@@ -104,7 +102,7 @@ def test_a_killed_harness_leaves_nothing_behind(
     assert below(work) == []
 
 
-async def test_a_secret_folder_is_one_of_its_own_and_gone_with_the_warden(
+async def test_a_secret_folder_is_separate_and_removed_with_the_warden(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     env = {"PATH": os.environ["PATH"], "CONFIG": SecretFolder("", {"config.json": WORDS})}

@@ -30,9 +30,7 @@ def _hex(path: Path) -> str:
 @pytest.mark.parametrize(
     "line", ["file", "file zz 00", "file 2f 0", "folder zz", "folder a b", "\0"]
 )
-def test_a_record_that_is_broken_is_passed_over_and_the_rest_is_taken_back(
-    tmp_path: Path, line: str
-) -> None:
+def test_a_broken_record_is_skipped_and_the_rest_is_removed(tmp_path: Path, line: str) -> None:
     folder = tmp_path / "spawns" / "one"
     folder.mkdir(parents=True)
     (folder / "lease").touch()
@@ -44,7 +42,7 @@ def test_a_record_that_is_broken_is_passed_over_and_the_rest_is_taken_back(
     assert not put.exists()
 
 
-def test_on_a_full_disk_nothing_is_left_of_what_could_not_be_put(tmp_path: Path) -> None:
+def test_on_a_full_disk_nothing_is_left_of_a_file_that_could_not_be_placed(tmp_path: Path) -> None:
     folder = tmp_path / "warden"
     folder.mkdir()
     path = tmp_path / "AGENTS.md"

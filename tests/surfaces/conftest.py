@@ -23,7 +23,7 @@ import pytest
 
 from tests.stand_ins.warm_python import Forked, run_tillerman, start_tillerman
 
-PATIENCE = 15.0
+MAX_WAIT = 15.0
 Program = Forked | subprocess.Popen[bytes]
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\r")
 
@@ -136,7 +136,7 @@ class Terminal:
 
     def wait_for(self, words: str, since: int = 0) -> int:
         """Until the words are seen; returns where they end."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + MAX_WAIT
         while (at := self.text.find(words, since)) < 0:
             if time.monotonic() > deadline:
                 raise AssertionError(f"{words!r} was never seen in:\n{self.text}")
@@ -148,7 +148,7 @@ class Terminal:
 
     def press_until_end(self, key: str) -> int:
         """A key that comes while a question is being drawn is no answer yet."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + MAX_WAIT
         while self.process.poll() is None and time.monotonic() < deadline:
             self.press(key)
             self._read(0.5)
@@ -159,7 +159,7 @@ class Terminal:
 
     def end(self) -> int:
         """The program's exit code."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + MAX_WAIT
         while self.process.poll() is None:
             if time.monotonic() > deadline:
                 raise AssertionError(f"the program did not end:\n{self.text}")
@@ -179,8 +179,8 @@ class Terminal:
         while self._open:
             os.close(self._open.pop())
 
-    def _read(self, patience: float) -> bool:
-        if not select.select([self._master], [], [], patience)[0]:
+    def _read(self, max_wait: float) -> bool:
+        if not select.select([self._master], [], [], max_wait)[0]:
             return False
         try:
             data = os.read(self._master, 65536)
@@ -202,7 +202,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def wait_for_line(process: Program, words: str) -> str:
     """The next line of its standard output that holds the words."""
     assert process.stdout
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MAX_WAIT
     while time.monotonic() < deadline:
         line = process.stdout.readline().decode()
         if words in line:
@@ -213,7 +213,7 @@ def wait_for_line(process: Program, words: str) -> str:
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MAX_WAIT
     while not true():
         assert time.monotonic() < deadline, "it never came true"
         time.sleep(0.02)

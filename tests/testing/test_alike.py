@@ -63,7 +63,7 @@ def swapped(one: int, other: int) -> list[Event]:
     return log
 
 
-def test_pieces_ids_folders_progress_and_the_order_of_parallel_calls_do_not_count() -> None:
+def test_chunks_ids_folders_progress_and_the_order_of_parallel_calls_are_ignored() -> None:
     other: list[Event] = [
         TurnStarted(origin="prompt", prompt="go"),
         MessageChunk(message_id="x", text="I look."),
@@ -85,7 +85,7 @@ def test_pieces_ids_folders_progress_and_the_order_of_parallel_calls_do_not_coun
 
 
 @pytest.mark.parametrize("number", [n for n, e in enumerate(LOG) if not isinstance(e, ToolUpdated)])
-def test_an_event_that_is_missing_counts(number: int) -> None:
+def test_a_missing_event_is_a_difference(number: int) -> None:
     assert compared(LOG[:number] + LOG[number + 1 :]) != compared(LOG)
 
 
@@ -103,13 +103,13 @@ def test_an_event_that_is_missing_counts(number: int) -> None:
         (14, replace(LOG[14], reason="failed")),
     ],
 )
-def test_an_event_that_is_another_counts(number: int, event: Event) -> None:
+def test_another_event_is_a_difference(number: int, event: Event) -> None:
     log = LOG.copy()
     log[number] = event
     assert compared(log) != compared(LOG)
 
 
-def test_the_order_of_calls_one_after_the_other_and_of_all_else_counts() -> None:
+def test_the_order_of_sequential_calls_and_of_all_else_is_compared() -> None:
     sequential = [*LOG[:3], *LOG[5:7], *LOG[3:5], *LOG[7:]]
     assert compared(sequential) != compared(LOG)
     assert compared(swapped(13, 7)) != compared(LOG)

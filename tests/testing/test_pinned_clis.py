@@ -104,14 +104,14 @@ def test_the_pinned_versions_are_installed_once(machine: Machine) -> None:
     assert machine.clis("path", "claude", _RECORDED).stdout.strip() == str(programs[1])
 
 
-def test_a_failed_install_leaves_nothing_and_says_why(machine: Machine) -> None:
+def test_a_failed_install_leaves_nothing_and_gives_the_reason(machine: Machine) -> None:
     done = machine.clis("install", "claude", NPM_BREAKS="1")
 
     assert (done.returncode, list(machine.cache.iterdir())) == (1, [])
     assert "npm: no such package" in done.stderr
 
 
-def test_a_program_that_calls_itself_another_version_is_refused(machine: Machine) -> None:
+def test_a_program_that_reports_another_version_is_refused(machine: Machine) -> None:
     done = machine.clis("install", "claude", NPM_LIES="1.0.0")
 
     assert (done.returncode, list(machine.cache.iterdir())) == (1, [])
@@ -142,7 +142,7 @@ def test_a_cli_that_is_a_script_brings_the_node_that_the_system_lacks(machine: M
     assert (done.returncode, len(done.stdout.split()), node.is_file()) == (0, 1, True), done.stderr
 
 
-def test_a_new_enough_node_of_the_system_is_taken(machine: Machine) -> None:
+def test_a_new_enough_node_of_the_system_is_used(machine: Machine) -> None:
     machine.has_node("v24.0.0")
 
     done = machine.clis("install", "gemini")
@@ -151,7 +151,7 @@ def test_a_new_enough_node_of_the_system_is_taken(machine: Machine) -> None:
     assert [call for call in machine.npm_calls() if " node-" in call] == []
 
 
-def test_without_npm_the_message_says_what_to_install(machine: Machine) -> None:
+def test_without_npm_the_message_names_what_to_install(machine: Machine) -> None:
     done = machine.clis("install", "claude", PATH=str(machine.root / "empty"))
 
     assert (done.returncode, done.stderr) == (
@@ -168,7 +168,9 @@ def test_without_npm_the_message_says_what_to_install(machine: Machine) -> None:
         (["install", "nobody"], "no pin for 'nobody' in clis.toml; there are: claude"),
     ],
 )
-def test_what_is_not_there_is_named(machine: Machine, arguments: list[str], message: str) -> None:
+def test_a_missing_cli_is_reported_by_name(
+    machine: Machine, arguments: list[str], message: str
+) -> None:
     done = machine.clis(*arguments)
 
     assert (done.returncode, done.stdout) == (1, "")
@@ -178,7 +180,7 @@ def test_what_is_not_there_is_named(machine: Machine, arguments: list[str], mess
 @pytest.mark.parametrize(
     ("marker", "outcome"), [(["-m", "real"], "2 errors"), ([], "2 skipped")], ids=["asked", "not"]
 )
-def test_real_tests_without_their_cli_fail_only_when_asked_for(
+def test_real_tests_without_their_cli_fail_only_when_requested(
     machine: Machine, marker: list[str], outcome: str
 ) -> None:
     done = machine.pytest(str(_REAL / "test_model_double.py"), "-k", "thinking", *marker)

@@ -83,7 +83,7 @@ def model() -> Iterator[SecondModel]:
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(parts=PARTS, delivery=DELIVERIES, seed=st.integers(0, 1000))
-def test_every_part_arrives_in_whatever_pieces(
+def test_every_part_arrives_in_any_chunks(
     model: SecondModel, api: str, parts: list[Part], delivery: Delivery, seed: int
 ) -> None:
     model.seed = seed

@@ -19,6 +19,6 @@ def test_every_failure_is_played_or_has_a_reason_why_it_cannot_be(channel: str) 
     assert sorted([*FAILURES[channel], *missing]) == sorted(TWELVE)
 
 
-def test_every_agent_that_enforces_anything_is_broken_into() -> None:
+def test_every_agent_that_enforces_anything_is_attacked() -> None:
     documents = json.loads(GATE.read_text())
     assert {agent for agent in documents if load(agent).info.asks} <= CHANNELS.keys()

@@ -20,9 +20,7 @@ def points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("content", [b"[tillerman.agents]\nfoo = \xff\xfe:agent\n", None])
-def test_entry_points_that_cannot_be_read_are_passed_over(
-    points: Path, content: bytes | None
-) -> None:
+def test_unreadable_entry_points_are_skipped(points: Path, content: bytes | None) -> None:
     points.mkdir() if content is None else points.write_bytes(content)
     assert "claude" in agents.available()
     assert agents.load("claude").info.name == "claude"

@@ -197,7 +197,7 @@ print(files, stopped, refused, grown)
 
 
 @pytest.mark.timeout(3_600)
-def test_spoiled_archives_write_nothing_outside_and_stay_small(tmp_path: Path) -> None:
+def test_corrupted_archives_write_nothing_outside_and_stay_small(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text(SECRET)

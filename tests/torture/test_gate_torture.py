@@ -26,7 +26,7 @@ async def test_no_call_runs_through_a_broken_gate(agent: str, name: str, tmp_pat
 @pytest.mark.torture
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("agent", [agent for agent in CHANNELS if CHANNELS[agent] == "hook"])
-async def test_an_impostor_who_is_the_user_is_believed_and_found_out(
+async def test_an_impostor_with_the_users_rights_is_accepted_and_detected(
     agent: str, tmp_path: Path
 ) -> None:
     """Else those who only lack a token, a word or the uid would prove nothing."""

@@ -56,8 +56,8 @@ def _intake(*batches: list[Event]) -> Place:
         )
         kept: list[Event] = []
         for batch in batches:
-            heard = [DecodedLine(None, [_filled(event, first, second)]) for event in batch]
-            kept += [event for one in intake.sanitize(heard) for event in one.events]
+            received = [DecodedLine(None, [_filled(event, first, second)]) for event in batch]
+            kept += [event for one in intake.sanitize(received) for event in one.events]
         kept += intake.flush()
         return "".join(e.text for e in kept if isinstance(e, MessageChunk | ThoughtChunk))
 
@@ -149,6 +149,6 @@ def test_a_thousand_canaries_cut_anywhere_are_not_found(batch: int) -> None:
 @pytest.mark.torture
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("place", [place for place in PLACES if place != "text stream"])
-def test_no_other_place_keeps_what_the_stream_takes_out(place: str) -> None:
+def test_no_other_place_stores_a_redacted_secret(place: str) -> None:
     chance = random.Random(2000)
     assert _check([_canary(chance) for _ in range(50)], list(WAYS), [place]) > 50_000

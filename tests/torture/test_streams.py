@@ -28,7 +28,7 @@ def agent(name: str) -> StdioAgent:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_spoiled_streams_give_the_same_events_in_any_chunks(part: int) -> None:
+def test_corrupted_streams_give_the_same_events_in_any_chunks(part: int) -> None:
     name = ("claude", "mock")[part % 2]
     lines = [line for recording in load(RECORDINGS / name) for line in recording.lines]
     start = time.monotonic()

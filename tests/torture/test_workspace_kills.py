@@ -28,4 +28,4 @@ async def test_after_500_kills_no_command_outlives_its_lease_and_none_is_forgott
     print(
         f"{len(rounds)} kills x {len(STYLES)} styles at {', '.join(levels)}, seed {seed}: {victims}"
     )
-    assert [one for one in rounds if one.left or one.astray] == []
+    assert [one for one in rounds if one.left or one.is_outside] == []

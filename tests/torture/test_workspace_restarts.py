@@ -51,7 +51,7 @@ def test_no_process_is_forgotten_or_doubled_and_all_end_with_their_sessions(
         server.process.kill()
         with suppress(EOFError):  # what it told before
             while True:
-                take(server.hear())
+                take(server.receive())
         server.close()
     elif how == "killed":
         server.kill()

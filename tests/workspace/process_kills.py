@@ -38,7 +38,7 @@ class Round(NamedTuple):
     victim: str
     moment: str
     left: tuple[str, ...]  # after the lease and two seconds
-    astray: tuple[str, ...]  # rows that are missing, or say that it still runs
+    is_outside: tuple[str, ...]  # rows that are missing, or say that it still runs
 
 
 def run_rounds(
@@ -95,9 +95,9 @@ class _Stage:
             mode = chance.choice(("async", "background"))
             self._server.send(SESSION, "start", command, mode=mode)
         early = chance.choice((True, False))
-        heard = chance.randrange(len(styles)) if early else len(styles)
-        for _ in range(heard):
-            self._hear()
+        received = chance.randrange(len(styles)) if early else len(styles)
+        for _ in range(received):
+            self._receive()
         delay = chance.choice((0, chance.uniform(0, 0.08)))
         time.sleep(delay)
         who = self._who()
@@ -111,8 +111,8 @@ class _Stage:
             allowed = self._linger
             spare: set[int] = set()
         else:
-            for _ in range(len(styles) - heard):
-                self._hear()
+            for _ in range(len(styles) - received):
+                self._receive()
             spare = {self._server.process.pid}
             self._end_rest()  # what the victim did not take along, or began after it
         left = self._wait(tokens, spare, allowed + kills.WITHIN)
@@ -126,8 +126,8 @@ class _Stage:
             tuple(self._astray()),
         )
 
-    def _hear(self) -> None:
-        answer = self._server.hear()
+    def _receive(self) -> None:
+        answer = self._server.receive()
         if "id" in answer:
             self._told.add(answer["id"])
 

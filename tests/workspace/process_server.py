@@ -56,7 +56,7 @@ class Server:
         self.stdin.write(json.dumps([session, method, arguments, options]) + "\n")
         self.stdin.flush()
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         line = self.stdout.readline()
         if not line:
             raise EOFError
@@ -64,7 +64,7 @@ class Server:
 
     def ask(self, session: str, method: str, *arguments: Any, **options: Any) -> Any:
         self.send(session, method, *arguments, **options)
-        return self.hear()
+        return self.receive()
 
     def start(self, session: str, command: str, mode: str = "background", **options: Any) -> Any:
         return self.ask(session, "start", command, mode=mode, **options)

@@ -11,12 +11,12 @@ from msgspec import Struct, field
 from tillerman.config.value_types import (
     ValueType,
     ValueTypeError,
+    agent_list,
     choice,
     count,
     key_table,
     model_rows,
     names,
-    roster,
     seconds,
     size,
     switch,
@@ -183,7 +183,7 @@ class ConfigKey(Struct, frozen=True):
 
 _SETTINGS = (
     ConfigKey(
-        "agent", roster(), "agent to run by default; of several, the first that is available"
+        "agent", agent_list(), "agent to run by default; of several, the first that is available"
     ),
     ConfigKey("model", text(), "model to use by default"),
     ConfigKey("approve", choice(APPROVE, strictest_first=True), "what is allowed without asking"),

@@ -71,7 +71,7 @@ def names() -> ValueType:
     return ValueType("a list of strings", read, from_word, ", ".join)
 
 
-def roster() -> ValueType:
+def agent_list() -> ValueType:
     """Agent names in order, stored as on the command line: `one,two`."""
 
     def read(value: Any) -> str:

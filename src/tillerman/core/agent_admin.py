@@ -102,68 +102,68 @@ class RunCommand(Protocol):
 
 
 @runtime_checkable
-class TellsInstall(Protocol):
+class InstallInfo(Protocol):
     async def installed(self, run: RunCommand) -> Installed: ...
 
 
 @runtime_checkable
-class TellsAuth(Protocol):
+class AccountInfo(Protocol):
     async def account(self, run: RunCommand) -> Account: ...
 
 
 @runtime_checkable
-class TellsAbout(Protocol):
+class AgentDetails(Protocol):
     async def about(
         self, run: RunCommand
     ) -> Mapping[str, str]: ...  # plan, endpoint, …: what the agent reports
 
 
 @runtime_checkable
-class TellsModels(Protocol):
+class ModelList(Protocol):
     async def models(self, run: RunCommand) -> Sequence[Model]: ...
 
 
 @runtime_checkable
-class SignsIn(Protocol):
+class SignInCommand(Protocol):
     """The command to run on the user's terminal: sign-in is between the user and the agent."""
 
     def login(self) -> Sequence[str]: ...
 
 
 @runtime_checkable
-class SignsOut(Protocol):
+class SignOutCommand(Protocol):
     def logout(self) -> Sequence[str]: ...
 
 
 @runtime_checkable
-class TellsSessions(Protocol):
+class NativeSessionList(Protocol):
     async def native_sessions(self, run: RunCommand, cwd: Path) -> Sequence[NativeSession]: ...
 
 
 @runtime_checkable
-class CreatesSessions(Protocol):
+class NativeSessionCreation(Protocol):
     async def create_session(self, run: RunCommand, cwd: Path) -> str: ...  # its native id
 
 
 @runtime_checkable
-class TellsHistory(Protocol):
+class NativeSessionHistory(Protocol):
     async def native_history(self, run: RunCommand, session: NativeSession) -> Sequence[Event]:
         """The session's events: `UserMessage(how="imported")`, chunks, tools; no turns."""
         ...
 
 
 @runtime_checkable
-class ListsServers(Protocol):
+class McpServerList(Protocol):
     async def mcp_servers(self, run: RunCommand) -> Sequence[McpServer]: ...
 
 
 @runtime_checkable
-class ListsServerTools(Protocol):
+class McpToolList(Protocol):
     async def mcp_tools(self, run: RunCommand, name: str) -> Sequence[McpTool]: ...
 
 
 @runtime_checkable
-class ChangesServers(Protocol):
+class McpServerChanges(Protocol):
     """User scope, not project. `config`: command, args, env; or type, url, headers.
 
     Every user can read command lines: pass a secret by `SecretFile`, stdin or the agent's file.
@@ -174,22 +174,22 @@ class ChangesServers(Protocol):
 
 
 @runtime_checkable
-class SwitchesServers(Protocol):
+class McpServerToggle(Protocol):
     async def mcp_switch(self, run: RunCommand, name: str, on: bool) -> None: ...
 
 
 METHODS: dict[str, type] = {
-    "install": TellsInstall,
-    "auth": TellsAuth,
-    "about": TellsAbout,
-    "models": TellsModels,
-    "login": SignsIn,
-    "logout": SignsOut,
-    "sessions": TellsSessions,
-    "create": CreatesSessions,
-    "history": TellsHistory,
-    "servers": ListsServers,
-    "server-tools": ListsServerTools,
-    "server-add": ChangesServers,
-    "server-switch": SwitchesServers,
+    "install": InstallInfo,
+    "auth": AccountInfo,
+    "about": AgentDetails,
+    "models": ModelList,
+    "login": SignInCommand,
+    "logout": SignOutCommand,
+    "sessions": NativeSessionList,
+    "create": NativeSessionCreation,
+    "history": NativeSessionHistory,
+    "servers": McpServerList,
+    "server-tools": McpToolList,
+    "server-add": McpServerChanges,
+    "server-switch": McpServerToggle,
 }

@@ -19,24 +19,24 @@ from tillerman.config import Config, Paths
 from tillerman.core.agent import Agent
 from tillerman.core.agent_admin import (
     Account,
-    ChangesServers,
-    CreatesSessions,
+    AccountInfo,
+    AgentDetails,
     Installed,
-    ListsServers,
-    ListsServerTools,
+    InstallInfo,
     McpServer,
+    McpServerChanges,
+    McpServerList,
+    McpServerToggle,
     McpTool,
+    McpToolList,
     Model,
+    ModelList,
     NativeSession,
-    SignsIn,
-    SignsOut,
-    SwitchesServers,
-    TellsAbout,
-    TellsAuth,
-    TellsHistory,
-    TellsInstall,
-    TellsModels,
-    TellsSessions,
+    NativeSessionCreation,
+    NativeSessionHistory,
+    NativeSessionList,
+    SignInCommand,
+    SignOutCommand,
 )
 from tillerman.core.capabilities import capabilities
 from tillerman.core.errors import AgentNotInstalled, TillermanError, Unsupported
@@ -46,7 +46,7 @@ from tillerman.supervision.environment import child_environment
 from tillerman.supervision.linux.which import find_program
 from tillerman.supervision.secrets.mcp_server_secrets import secrets_of_servers
 
-PATIENCE = 30.0  # seconds for the status report of one agent
+MAX_WAIT = 30.0  # seconds for the status report of one agent
 DESKTOP = (  # variables that a sign-in needs to open a browser
     "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "BROWSER", "DBUS_SESSION_BUS_ADDRESS",
     "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME",
@@ -101,7 +101,7 @@ class AgentAdmin:
         return child_environment(os.environ, agent.info.variables, more).variables
 
     @asynccontextmanager
-    async def errands(
+    async def agent_commands(
         self, agent: Agent, private: Sequence[tuple[str, str]] = ()
     ) -> AsyncIterator[CommandRunner]:
         """Opens a command runner. `private`: names and values that no command line may show."""
@@ -111,39 +111,39 @@ class AgentAdmin:
             binaries=self._binaries(agent),
             cwd=Path.home(),
             records=self._paths.spawns,
-            marker=f"errands-{secrets.token_hex(4)}",
+            marker=f"commands-{secrets.token_hex(4)}",
             private=private,
-        ) as errands:
-            yield errands
+        ) as agent_commands:
+            yield agent_commands
 
     # -- agent -----------------------------------------------------------------------------------
 
     async def installed(self, name: str) -> Installed | None:
         """Returns None for an agent that needs no installation."""
         agent = self.agent(name)
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             return await _installed(agent, run)
 
     async def account(self, name: str) -> Account | None:
         """Returns None for an agent that cannot report its account."""
         agent = self.agent(name)
-        if not isinstance(agent, TellsAuth):
+        if not isinstance(agent, AccountInfo):
             return None
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             return await agent.account(run)
 
     async def about(self, name: str) -> Mapping[str, str]:
         agent = self.agent(name)
-        if not isinstance(agent, TellsAbout):
+        if not isinstance(agent, AgentDetails):
             raise _unable(agent, "account details")
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             return await agent.about(run)
 
     async def models(self, name: str) -> Sequence[Model]:
         """Lists models; for an agent that cannot, those in the model table and the config."""
         agent = self.agent(name)
-        if isinstance(agent, TellsModels):
-            async with self.errands(agent) as run:
+        if isinstance(agent, ModelList):
+            async with self.agent_commands(agent) as run:
                 return await agent.models(run)
         if known := self._known_models(name):
             return known
@@ -151,7 +151,7 @@ class AgentAdmin:
 
     def lists_models(self) -> list[str]:
         """Names of the agents whose models can be listed."""
-        able = self.able(TellsModels)
+        able = self.able(ModelList)
         return [name for name in self.names() if name in able or self._known_models(name)]
 
     def _known_models(self, name: str) -> list[Model]:
@@ -165,19 +165,19 @@ class AgentAdmin:
     def login(self, name: str) -> Sequence[str]:
         """Returns the sign-in command to run on the user's terminal."""
         agent = self.agent(name)
-        if not isinstance(agent, SignsIn):
+        if not isinstance(agent, SignInCommand):
             how = agent.info.sign_in and f"{agent.info.sign_in}; then: tillerman status {name}"
             raise _unable(agent, "signing in by command", how)
         return self._words(agent, agent.login())
 
     def logout(self, name: str) -> Sequence[str]:
         agent = self.agent(name)
-        if not isinstance(agent, SignsOut):
+        if not isinstance(agent, SignOutCommand):
             how = agent.info.sign_in and "unset the variable, or sign out in the program itself"
             raise _unable(agent, "signing out by command", how)
         return self._words(agent, agent.logout())
 
-    async def report(self, name: str, *, patience: float = PATIENCE) -> AgentStatus:
+    async def report(self, name: str, *, max_wait: float = MAX_WAIT) -> AgentStatus:
         """Reports the agent's status; errors become its `problem`."""
         try:
             agent = self.agent(name)
@@ -189,15 +189,15 @@ class AgentAdmin:
         can = tuple(sorted(capabilities(agent)))
         report = AgentStatus(name, info.title, can, info.install, info.tested)
         try:
-            async with asyncio.timeout(patience), self.errands(agent) as run:
+            async with asyncio.timeout(max_wait), self.agent_commands(agent) as run:
                 report = replace(report, installed=_found(agent, run))
                 if installed := await _installed(agent, run):
                     notice = warning(info.title, info.tested, installed.version)
                     report = replace(report, installed=installed, notice=notice)
-                if report.present and isinstance(agent, TellsAuth):
+                if report.present and isinstance(agent, AccountInfo):
                     report = replace(report, account=await agent.account(run))
         except TimeoutError:
-            report = replace(report, problem=f"it did not answer within {patience:g} s")
+            report = replace(report, problem=f"it did not answer within {max_wait:g} s")
         except TillermanError as error:
             report = replace(report, problem=error.message)
         except Exception as error:
@@ -207,7 +207,7 @@ class AgentAdmin:
     async def full_report(self, name: str) -> tuple[AgentStatus, Mapping[str, str]]:
         """Reports the status with the agent's description of itself, if available."""
         report = await self.report(name)
-        if not report.ready or not isinstance(self.agent(name), TellsAbout):
+        if not report.ready or not isinstance(self.agent(name), AgentDetails):
             return report, {}
         try:
             return report, await self.about(name)
@@ -218,40 +218,40 @@ class AgentAdmin:
 
     async def native_sessions(self, name: str, cwd: Path) -> Sequence[NativeSession]:
         agent = self.agent(name)
-        if not isinstance(agent, TellsSessions):
+        if not isinstance(agent, NativeSessionList):
             raise _unable(agent, "listing its stored sessions")
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             return await agent.native_sessions(run, cwd)
 
     async def native_history(self, name: str, session: NativeSession) -> Sequence[Event]:
         """Returns the events of a native session; empty if the agent cannot list them."""
         agent = self.agent(name)
-        if not isinstance(agent, TellsHistory):
+        if not isinstance(agent, NativeSessionHistory):
             return []
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             return await agent.native_history(run, session)
 
     async def create_session(self, name: str, cwd: Path) -> str:
         agent = self.agent(name)
-        if not isinstance(agent, CreatesSessions):
+        if not isinstance(agent, NativeSessionCreation):
             raise _unable(agent, "creating a session without a prompt")
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             return await agent.create_session(run, cwd)
 
     # -- MCP servers -----------------------------------------------------------------------------
 
     async def mcp_servers(self, name: str) -> Sequence[McpServer]:
         agent = self.agent(name)
-        if not isinstance(agent, ListsServers):
+        if not isinstance(agent, McpServerList):
             raise _unable(agent, "listing MCP servers")
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             return await agent.mcp_servers(run)
 
     async def mcp_tools(self, name: str, server: str) -> Sequence[McpTool]:
         agent = self.agent(name)
-        if not isinstance(agent, ListsServerTools):
+        if not isinstance(agent, McpToolList):
             raise _unable(agent, "listing the tools of an MCP server")
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             return await agent.mcp_tools(run, server)
 
     async def mcp_add(
@@ -259,24 +259,24 @@ class AgentAdmin:
     ) -> None:
         """Adds an MCP server. Raises `SecretInArguments`, unless `openly`."""
         agent = self.agent(name)
-        if not isinstance(agent, ChangesServers):
+        if not isinstance(agent, McpServerChanges):
             raise _unable(agent, "adding MCP servers")
         private = [] if openly else secrets_of_servers({server: config})
-        async with self.errands(agent, private) as run:
+        async with self.agent_commands(agent, private) as run:
             await agent.mcp_add(run, server, config)
 
     async def mcp_remove(self, name: str, server: str) -> None:
         agent = self.agent(name)
-        if not isinstance(agent, ChangesServers):
+        if not isinstance(agent, McpServerChanges):
             raise _unable(agent, "removing MCP servers")
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             await agent.mcp_remove(run, server)
 
     async def mcp_switch(self, name: str, server: str, on: bool) -> None:
         agent = self.agent(name)
-        if not isinstance(agent, SwitchesServers):
+        if not isinstance(agent, McpServerToggle):
             raise _unable(agent, f"{'enabling' if on else 'disabling'} MCP servers")
-        async with self.errands(agent) as run:
+        async with self.agent_commands(agent) as run:
             await agent.mcp_switch(run, server, on)
 
     # -- parts -----------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class AgentAdmin:
 
 
 async def _installed(agent: Agent, run: CommandRunner) -> Installed | None:
-    if isinstance(agent, TellsInstall):
+    if isinstance(agent, InstallInfo):
         return await agent.installed(run)
     return _found(agent, run)
 

@@ -27,7 +27,7 @@ class AgentAvailability:
         self._file = cache / "usable.json"
         self._asked: dict[str, asyncio.Task[None]] = {}
 
-    def look(self, names: Sequence[str]) -> None:
+    def prefetch(self, names: Sequence[str]) -> None:
         """Starts checking all of them in the background."""
         usable = self._usable()
         for name in names:
@@ -42,7 +42,7 @@ class AgentAvailability:
         """Raises `NotUsable` if the agent cannot be used."""
         if name in self._usable():
             return
-        self.look([name])
+        self.prefetch([name])
         await asyncio.shield(self._asked[name])
 
     async def check_account(self, name: str) -> None:

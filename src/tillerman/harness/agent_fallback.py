@@ -57,7 +57,7 @@ class AgentFallback:
         passed_over: Sequence[TillermanError] = (),
     ) -> tuple[LaunchPlan, FallbackPolicy]:
         errors = list(passed_over)
-        self._availability().look(names)
+        self._availability().prefetch(names)
         for place, name in enumerate(names):
             try:
                 made = await self._called(name)
@@ -65,12 +65,14 @@ class AgentFallback:
                 errors.append(error)
                 continue
             notices = tuple(_passed_over(error, made) for error in errors)
-            terms = replace(made.terms, notices=(*notices, *made.terms.notices))
+            run_settings = replace(
+                made.run_settings, notices=(*notices, *made.run_settings.notices)
+            )
             others = FallbackPolicy(rules, names[place + 1 :], self._called, kinds)
-            return made._replace(terms=terms), others
-        raise errors[0] if len(errors) == 1 else _nobody(errors)
+            return made._replace(run_settings=run_settings), others
+        raise errors[0] if len(errors) == 1 else _none_usable(errors)
 
-    def standing_by(self, names: Sequence[str], rules: FallbackRules) -> FallbackPolicy:
+    def remaining(self, names: Sequence[str], rules: FallbackRules) -> FallbackPolicy:
         return FallbackPolicy(rules, names, self._called)
 
     async def _called(self, name: str) -> LaunchPlan:
@@ -84,7 +86,7 @@ def refuse_missing(made: LaunchPlan) -> None:
     """Raises `AgentNotInstalled`, which is clearer than any later error of a missing agent."""
     info = made.agent.info
     binary = made.spec.native.options.get("binary") or info.binary
-    path = made.terms.environment.get("PATH")
+    path = made.run_settings.environment.get("PATH")
     if binary and find_program(str(binary), path) is None:
         raise AgentNotInstalled(info.name, binary=str(binary), hint=info.install)
 
@@ -94,7 +96,7 @@ def _passed_over(error: TillermanError, made: LaunchPlan) -> Notice:
     return Notice(level="warning", kind="fallback", text=text)
 
 
-def _nobody(errors: Sequence[TillermanError]) -> TillermanError:
+def _none_usable(errors: Sequence[TillermanError]) -> TillermanError:
     """Combines the errors; hint and exit code are those of the preferred agent."""
     first, *rest = errors
     message = "; ".join([first.message, *(error.message for error in rest)])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tillerman.testing.cli_setups import CliSetup
     from tillerman.testing.gate_probe.probes import Hold, ProbeResult
 
-PATIENCE = 240.0  # seconds for all probes of an agent
+MAX_WAIT = 240.0  # seconds for all probes of an agent
 _LIMITS = TurnLimits(turn=60, request=20)
 
 
@@ -47,19 +47,23 @@ async def probe_gate(agent: Agent, program: str, version: str) -> GateReport:
     if stage is None:
         return GateReport(name, version, problem="it cannot be run with a scripted model")
     try:
-        async with asyncio.timeout(PATIENCE):
-            songs = await _sung(agent, stage, program, version)
+        async with asyncio.timeout(MAX_WAIT):
+            results = await _run_probes(agent, stage, program, version)
     except TimeoutError:
-        return GateReport(name, version, problem=f"its probes exceeded {PATIENCE:g} s")
+        return GateReport(name, version, problem=f"its probes exceeded {MAX_WAIT:g} s")
     except TillermanError as error:
         return GateReport(name, version, problem=error.message)
     from tillerman.testing.gate_probe.probes import holds
 
-    found = {f"{song.kind}: {song.name}": song.trouble for song in songs if song.trouble}
-    return GateReport(name, version, holds(songs), found)
+    found = {
+        f"{result.kind}: {result.name}": result.problem for result in results if result.problem
+    }
+    return GateReport(name, version, holds(results), found)
 
 
-async def _sung(agent: Agent, stage: CliSetup, program: str, version: str) -> list[ProbeResult]:
+async def _run_probes(
+    agent: Agent, stage: CliSetup, program: str, version: str
+) -> list[ProbeResult]:
     from tillerman.testing.gate_probe.probes import NOBODY, GateProbes
     from tillerman.testing.model_double.server import ModelDouble
 
@@ -72,7 +76,7 @@ async def _sung(agent: Agent, stage: CliSetup, program: str, version: str) -> li
             made.mkdir()
         async with ModelDouble() as double:
             stage.prepare(home, double.base_url)
-            aviary = GateProbes(stage, version, double, project=project, marks=place / "marks")
+            gate_probes = GateProbes(stage, version, double, project=project, marks=place / "marks")
             environment = stage.clean_environment(
                 double.base_url,
                 version,
@@ -83,15 +87,15 @@ async def _sung(agent: Agent, stage: CliSetup, program: str, version: str) -> li
             spec = session_spec(
                 cwd=project,
                 model=stage.model,
-                servers=aviary.servers,
+                servers=gate_probes.servers,
                 options={**stage.options, "binary": program},
             )
-            terms = RunSettings(tools=NOBODY, environment=environment, limits=_LIMITS)
+            run_settings = RunSettings(tools=NOBODY, environment=environment, limits=_LIMITS)
             paths = find_paths({"TILLERMAN_HOME": str(place / "tillerman")})
             database = Database.open(paths.store)
             sessions = Sessions(paths, database)
             try:
-                return await aviary.sing(await sessions.start(agent, spec, terms))
+                return await gate_probes.run(await sessions.start(agent, spec, run_settings))
             finally:
                 await sessions.close()
                 database.close()

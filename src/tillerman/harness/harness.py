@@ -16,7 +16,7 @@ from tillerman import agents
 from tillerman.agents.stdio.capability_check import refuse_open_gate
 from tillerman.config import Config, Paths, check_config, find_paths, load
 from tillerman.core.agent import Agent
-from tillerman.core.agent_admin import TellsAuth
+from tillerman.core.agent_admin import AccountInfo
 from tillerman.core.errors import ConfigError, SessionBusy, StoreDamaged, StoreReadOnly, UsageError
 from tillerman.core.events import Notice
 from tillerman.core.session_options import (
@@ -60,10 +60,10 @@ async def open_harness(
     paths = paths or find_paths()
     if config:
         check_config(config)
-    database, mended = _open_store(paths.store)
+    database, salvaged = _open_store(paths.store)
     harness = Harness(config or load(folder, paths=paths), paths, database, folder)
     harness.follows_folder = config is None
-    harness.mended = mended
+    harness.salvaged = salvaged
     if paths.hooks.is_dir() and not database.is_read_only:
         from tillerman.hooks.backup_journal import BackupJournal
         from tillerman.hooks.install import repair
@@ -97,9 +97,9 @@ def _open_store(path: Path) -> tuple[Database, SalvageReport | None]:
             raise
         return Database.open_current(path), None
     except StoreDamaged:
-        from tillerman.store.salvage import open_mended
+        from tillerman.store.salvage import open_or_salvage
 
-        return open_mended(path)
+        return open_or_salvage(path)
 
 
 class Harness:
@@ -110,7 +110,7 @@ class Harness:
         self.paths = paths
         self.cwd = cwd
         self.follows_folder = False  # whether a session in another folder uses that folder's config
-        self.mended: SalvageReport | None = None  # report about a damaged store
+        self.salvaged: SalvageReport | None = None  # report about a damaged store
         self.closed = False
         self.sessions = Sessions(paths, database, serve_tools, serve_functions)
 
@@ -132,15 +132,15 @@ class Harness:
         """
         check_options({"agent": agent, "title": title, **options})
         self._need_open()
-        wishes = plan_options(options)
-        said = {"cwd": self.cwd, **wishes}
+        requested = plan_options(options)
+        said = {"cwd": self.cwd, **requested}
         _need_folder(Path(said["cwd"]))
-        who = select_agents(self.config, agent, wishes.get("model"), Path(said["cwd"]))
+        who = select_agents(self.config, agent, requested.get("model"), Path(said["cwd"]))
         made, relay = await self._team(self.config, who, said).first(_rules(self.config))
         refuse_open_gate(made.agent.info, made.spec)
-        if check_account and head is None and isinstance(made.agent, TellsAuth):
+        if check_account and head is None and isinstance(made.agent, AccountInfo):
             await self._availability.check_account(made.agent.info.name)
-        if made.terms.bench or made.terms.functions:
+        if made.run_settings.bench or made.run_settings.functions:
             _need_sdk()
         return await self.sessions.start(
             *made, title=title, head=head, relay=relay, settings=_settings(who)
@@ -155,12 +155,12 @@ class Harness:
         one.
         """
         check_options({"cwd": cwd, "resume": resume, **options})
-        from tillerman.harness.launch_plan import guest_order
+        from tillerman.harness.launch_plan import external_client_plan
         from tillerman.mcp.external_client import INFO, ExternalClientAgent
 
         _need_sdk()
         folder = cwd or self.cwd
-        made = guest_order(self.config, ExternalClientAgent(), cwd=folder, **options)
+        made = external_client_plan(self.config, ExternalClientAgent(), cwd=folder, **options)
         row = self.find(resume) if resume else await self.sessions.left_running(INFO.name, folder)
         if row is None:
             title = f"MCP server of {folder.name}"
@@ -187,12 +187,12 @@ class Harness:
         if fork:
             row = await self.sessions.fork(row)
         config = self._config_of(row)
-        wishes = plan_options(options)
+        requested = plan_options(options)
         kept = _kept(row)
         if "model" in self.agent(row.agent).info.can:
             kept["model"] = row.model
-        given = {name: value for name, value in wishes.items() if value is not None}
-        who, notices = _roster_of(row, config)
+        given = {name: value for name, value in requested.items() if value is not None}
+        who, notices = _selection_of(row, config)
         said = {**kept, **given, "cwd": row.cwd}
         if who.profile is None and (tools := row.settings.get("tools")):
             said["tools"] = tuple(tools)  # the restriction holds even if the profile was removed
@@ -200,9 +200,9 @@ class Harness:
         team = self._team(config, who, said)
         made = self._order(config, row.agent, who, said, alone=True)
         if not given.get("model"):  # the model was reported by the agent itself, so no warning
-            made = made._replace(terms=replace(made.terms, notices=()))
+            made = made._replace(run_settings=replace(made.run_settings, notices=()))
         made = _with_notices(made, notices)
-        relay = team.standing_by(others, _rules(config))
+        relay = team.remaining(others, _rules(config))
         refuse_missing(made)
         refuse_open_gate(made.agent.info, made.spec)
         return await self.sessions.resume(row, *made, relay=relay)
@@ -217,7 +217,7 @@ class Harness:
         """
         check_required(session=_id(session), agent=agent)
         check_options(options)
-        wishes = plan_options(options)
+        requested = plan_options(options)
         row = self._at_home(session)
         config = self._config_of(row)
         who = select_agents(config, agent, None, Path(row.cwd))
@@ -228,7 +228,7 @@ class Harness:
             )
         kept = _kept(row)
         del kept["accept_advisory"]  # accepted for the previous agent only
-        given = {name: value for name, value in wishes.items() if value is not None}
+        given = {name: value for name, value in requested.items() if value is not None}
         said = {**kept, **given, "cwd": row.cwd}
         made, relay = await self._team(config, who, said).first(_rules(config))
         text = f"{row.agent} hands over to {made.agent.info.name}"
@@ -237,7 +237,7 @@ class Harness:
         settings["accept_advisory"] = made.spec.approval.accept_advisory
         refuse_open_gate(made.agent.info, made.spec)
         if isinstance(session, Session) and not session.closed:
-            if not session.rested:
+            if not session.is_idle:
                 raise SessionBusy(
                     f"session {row.id} is working on a turn",
                     hint="wait for `session.idle()`, or cancel the turn",
@@ -328,16 +328,16 @@ class Harness:
         alone: bool = False,
     ) -> LaunchPlan:
         """Makes a launch plan. Resolves `replay:SESSION`, `replay:FILE` and `acp:COMMAND`."""
-        wishes = {**who.wishes(said), "alone": alone or len(who.names) == 1}
+        requested = {**who.requested(said), "alone": alone or len(who.names) == 1}
         if agent.startswith(agents.AD_HOC):
-            return launch_plan(config, agent, **wishes)
+            return launch_plan(config, agent, **requested)
         name, _, argument = agent.partition(":")
         if argument and name != "replay":
             raise UsageError(f"agent {name!r} does not accept `:{argument}`")
         if argument:
-            options = {**wishes.get("options", {}), "file": str(self._recording(argument))}
-            wishes = {**wishes, "options": options}
-        return launch_plan(config, name, **wishes)
+            options = {**requested.get("options", {}), "file": str(self._recording(argument))}
+            requested = {**requested, "options": options}
+        return launch_plan(config, name, **requested)
 
     def _recording(self, argument: str) -> Path:
         if (file := Path(argument)).is_file():
@@ -400,7 +400,7 @@ def _settings(who: AgentSelection) -> dict[str, Any]:
     return kept
 
 
-def _roster_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[Notice]]:
+def _selection_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[Notice]]:
     """Restores the agent selection of a stored session; a missing profile becomes a notice."""
     names = [str(name) for name in row.settings.get("agents", ())]
     names = names if row.agent in names else [row.agent]
@@ -419,5 +419,5 @@ def _roster_of(row: SessionRow, config: Config) -> tuple[AgentSelection, list[No
 
 
 def _with_notices(made: LaunchPlan, notices: Sequence[Notice]) -> LaunchPlan:
-    terms = replace(made.terms, notices=(*notices, *made.terms.notices))
-    return made._replace(terms=terms)
+    run_settings = replace(made.run_settings, notices=(*notices, *made.run_settings.notices))
+    return made._replace(run_settings=run_settings)

@@ -62,9 +62,9 @@ def launch_plan(
     servers: Mapping[str, Mapping[str, Any] | ToolServer] | None = None,
     callbacks: Callbacks | None = None,
     alone: bool = True,
-    **wishes: Any,
+    **spec_fields: Any,
 ) -> LaunchPlan:
-    """Builds a launch plan. `wishes` are fields of `SessionSpec`; raises `Unsupported`.
+    """Builds a launch plan. `spec_fields` are fields of `SessionSpec`; raises `Unsupported`.
 
     `request_timeout`: seconds until an unanswered request is denied. `unattended`: no user is at a
     terminal to answer. `accept_unpriced`: continue although a cost limit cannot be enforced.
@@ -88,16 +88,16 @@ def launch_plan(
             "workspace_tools": workspace_tools,
             "servers": servers,
             "alone": alone,
-            **wishes,
+            **spec_fields,
         }
     )
     driver = agents.load(agent, config.agents, experimental=config.experimental_agents)
     options = config.agents.get(agent, {})
-    given = {name: value for name, value in wishes.items() if value not in (None, (), {})}
+    given = {name: value for name, value in spec_fields.items() if value not in (None, (), {})}
     given["servers"], functions = _separate(driver, servers or {})
     warnings = _choose_model(driver, config, options, given, alone)
-    patience = request_timeout or _patience(config, unattended)
-    limits = _limits(config, given, timeout, patience, max_tokens, accept_unpriced)
+    max_wait = request_timeout or _max_wait(config, unattended)
+    limits = _limits(config, given, timeout, max_wait, max_tokens, accept_unpriced)
     if "limits" not in driver.info.can:  # tillerman's own limits still apply
         given = {name: given[name] for name in given.keys() - {"max_turns", "max_cost"}}
     if tools and "tools" in driver.info.can:
@@ -106,24 +106,24 @@ def launch_plan(
     answer = _answer_format(driver, given, repair)
     given |= {"approve": approve or config.approve, "only_tools": tuple(tools)}
     spec = _spec(driver, config, options, Path(cwd), given)
-    _refuse_vain_limits(driver, limits)
+    _refuse_unenforceable_limits(driver, limits)
     _refuse_unpriced(driver, config, spec.model, limits)
-    terms = _terms(driver, config, spec, approve, env)
+    run_settings = _run_settings(driver, config, spec, approve, env)
     if agents.is_users_own(agent, config.agents):
-        warnings += _withheld(driver, terms.environment)
+        warnings += _withheld(driver, run_settings.environment)
     if config.workspace.tools if workspace_tools is None else workspace_tools:
         warnings = [*warnings, *_refused_tools(driver, spec, asked=bool(workspace_tools))]
         offered = "mcp" in driver.info.can
-        terms = replace(terms, bench=bench(config, env) if offered else None)
-    terms = replace(
-        terms,
+        run_settings = replace(run_settings, bench=bench(config, env) if offered else None)
+    run_settings = replace(
+        run_settings,
         limits=limits,
         tools=tuple(tools),
         answer=answer,
         functions=functions,
         callbacks=callbacks or Callbacks(),
     )
-    return LaunchPlan(driver, spec, replace(terms, notices=_notices(warnings)))
+    return LaunchPlan(driver, spec, replace(run_settings, notices=_notices(warnings)))
 
 
 def _separate(
@@ -150,9 +150,9 @@ def _spec(
     return spec
 
 
-def guest_order(
+def external_client_plan(
     config: Config,
-    guest: Agent,
+    client: Agent,
     *,
     cwd: Path,
     approve: str | None = None,
@@ -171,10 +171,10 @@ def guest_order(
         }
     )
     spec = session_spec(cwd=cwd.resolve(), approve=approve or config.approve)
-    terms = _terms(guest, config, spec, approve, env)
-    limits = TurnLimits(request=request_timeout or _patience(config, unattended=True))
+    run_settings = _run_settings(client, config, spec, approve, env)
+    limits = TurnLimits(request=request_timeout or _max_wait(config, unattended=True))
     offered = replace(bench(config, env, isolation), survives=True)
-    return LaunchPlan(guest, spec, replace(terms, limits=limits, bench=offered))
+    return LaunchPlan(client, spec, replace(run_settings, limits=limits, bench=offered))
 
 
 def bench(
@@ -183,8 +183,8 @@ def bench(
     """Workspace tool settings with the stricter isolation of the request and the config."""
     passed, given = asked_for(env)
     child = child_environment(os.environ, (), [*config.env.passed, *passed], given)
-    wished = {config.workspace.isolation, isolation or config.workspace.isolation}
-    strictest = next(level for level in ISOLATION if level in wished)
+    requested = {config.workspace.isolation, isolation or config.workspace.isolation}
+    strictest = next(level for level in ISOLATION if level in requested)
     return WorkspaceToolSettings(environment=child.variables, isolation=strictest)
 
 
@@ -231,9 +231,9 @@ def _choose_model(
 ) -> list[str]:
     """Sets the agent's native name of the model; returns warnings."""
     general = None if options.get("model") else config.model
-    wished = given.get("model")
-    model = wished or options.get("model") or config.model
-    if not model or (not wished and "model" not in agent.info.can):
+    requested = given.get("model")
+    model = requested or options.get("model") or config.model
+    if not model or (not requested and "model" not in agent.info.can):
         return []
     from tillerman.config.model_table import load_models  # lazy: most runs name no model
 
@@ -273,21 +273,21 @@ def _limits(
     )
 
 
-def _patience(config: Config, unattended: bool) -> float:
+def _max_wait(config: Config, unattended: bool) -> float:
     """Shortens the request timeout if unattended: the user may answer elsewhere, or be a script."""
     if unattended and "limits.request" not in config.sources:
         return min(UNATTENDED, config.limits.request)
     return config.limits.request
 
 
-def _refuse_vain_limits(agent: Agent, limits: TurnLimits) -> None:
+def _refuse_unenforceable_limits(agent: Agent, limits: TurnLimits) -> None:
     """Refuses limits that cannot be enforced because the agent reports no usage."""
     can = agent.info.can
-    vain = {
+    unenforceable = {
         "--max-cost": limits.cost is not None and can.isdisjoint({"usage", "limits"}),
         "--max-tokens": limits.tokens is not None and "usage" not in can,
     }
-    for feature in (name for name, is_vain in vain.items() if is_vain):
+    for feature in (name for name, is_unenforceable in unenforceable.items() if is_unenforceable):
         raise Unsupported(
             agent.info.name,
             f"{feature}: it reports no usage, so the limit cannot be enforced",
@@ -327,7 +327,7 @@ def _notices(warnings: Sequence[str]) -> tuple[Notice, ...]:
     return tuple(Notice(level="warning", kind="settings", text=text) for text in warnings)
 
 
-def _terms(
+def _run_settings(
     agent: Agent,
     config: Config,
     spec: SessionSpec,

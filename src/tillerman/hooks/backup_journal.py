@@ -16,7 +16,7 @@ from tillerman.core.errors import ConfigError
 from tillerman.core.json_fields import Table
 from tillerman.paths import private_folder
 
-PATIENCE = 1.0  # seconds: a repair holds the lock for milliseconds only
+MAX_WAIT = 1.0  # seconds: a repair holds the lock for milliseconds only
 
 
 class BackupRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,7 +55,7 @@ class BackupJournal:
         sync_folder(self._folder)
 
     @contextlib.contextmanager
-    def held(self, file: Path, patience: float = PATIENCE) -> Iterator[None]:
+    def held(self, file: Path, max_wait: float = MAX_WAIT) -> Iterator[None]:
         """Locks the file against other tillerman processes; raises if it stays locked too long.
 
         The kernel releases the lock when the process ends in any way.
@@ -63,7 +63,7 @@ class BackupJournal:
         private_folder(self._folder)
         lock = os.open(self._path(file, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if not _locked(lock, patience):
+            if not _locked(lock, max_wait):
                 owner = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
                 raise ConfigError(
                     f"another tillerman (process {owner or 'unknown'}) has hooks in {file}",
@@ -79,8 +79,8 @@ class BackupJournal:
         return self._folder / f"{sha256(os.fsencode(file)).hexdigest()[:24]}.{suffix}"
 
 
-def _locked(lock: int, patience: float) -> bool:
-    until = time.monotonic() + patience
+def _locked(lock: int, max_wait: float) -> bool:
+    until = time.monotonic() + max_wait
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

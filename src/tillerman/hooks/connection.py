@@ -31,7 +31,7 @@ _SHORT = 1 / 8  # of a deadline, if less than the grace: the CLI's own timeout f
 
 class HookLimits(msgspec.Struct, frozen=True):
     asks: int = 256  # open at once
-    visits: int = 1024  # connections
+    connections: int = 1024  # connections
     held: int = 64 * 1024 * 1024  # bytes of all payloads
     arrival: float = 10.0  # seconds until a request must be complete
     leaving: float = 10.0  # seconds that an answered shim has to print and exit
@@ -41,7 +41,7 @@ class HookLimits(msgspec.Struct, frozen=True):
 class HookAsked:
     """A hook request that a shim waits on."""
 
-    def __init__(self, visit: HookConnection, question: ShimQuestion, payload: bytes) -> None:
+    def __init__(self, connection: HookConnection, question: ShimQuestion, payload: bytes) -> None:
         self.id = f"hook-{os.urandom(8).hex()}"
         self.agent = question.agent
         self.event = question.event
@@ -50,11 +50,11 @@ class HookAsked:
         self.payload = payload
         self.gone: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         """Done when the shim is gone; true if it had no answer by then: the ask is withdrawn."""
-        self._visit = visit
+        self._connection = connection
 
     def reply(self, reply: HookReply) -> bool:
         """Sends the reply; False if the request was already answered or the shim has exited."""
-        return self._visit.answer(reply)
+        return self._connection.answer(reply)
 
 
 class HookListener:
@@ -72,18 +72,18 @@ class HookListener:
         self.arrival = limits.arrival
         self.asked = asked
         self.overdue = overdue
-        self.visits: set[HookConnection] = set()
+        self.connections: set[HookConnection] = set()
         self.open = 0
         self.held = 0
 
     def dismiss(self) -> None:
-        for visit in list(self.visits):
-            visit.drop()
+        for connection in list(self.connections):
+            connection.drop()
 
 
 class HookConnection(asyncio.Protocol):
-    def __init__(self, reception: HookListener) -> None:
-        self._reception = reception
+    def __init__(self, listener: HookListener) -> None:
+        self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._pid: int | None = None
         self._came = bytearray()
@@ -96,7 +96,7 @@ class HookConnection(asyncio.Protocol):
     def answer(self, reply: HookReply) -> bool:
         if self._settled or self._transport is None:
             return False
-        self._settle()
+        self._release()
         self._send(reply)
         return True
 
@@ -108,11 +108,14 @@ class HookConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._reception.visits.add(self)
-        if len(self._reception.visits) > self._reception.limits.visits or not self._is_welcome():
+        self._listener.connections.add(self)
+        if (
+            len(self._listener.connections) > self._listener.limits.connections
+            or not self._is_authorized()
+        ):
             self.drop()
         else:
-            self._expect(self._reception.arrival)
+            self._expect(self._listener.arrival)
 
     def data_received(self, data: bytes) -> None:
         if self._asked:
@@ -124,7 +127,7 @@ class HookConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._over()
 
-    def _is_welcome(self) -> bool:
+    def _is_authorized(self) -> bool:
         assert self._transport
         try:
             peer = peer_of(self._transport.get_extra_info("socket"))
@@ -150,34 +153,34 @@ class HookConnection(asyncio.Protocol):
         if end < 0 and len(self._came) < HEADER_CAP:
             return
         question = read_question(bytes(self._came[: max(end, 0)]))
-        if question is None or not compare_digest(question.token, self._reception.tokens.ask):
+        if question is None or not compare_digest(question.token, self._listener.tokens.ask):
             self.drop()
             return
         del self._came[: end + 1]
         self._question = question
-        self._reception.held += question.length
-        if self._reception.held > self._reception.limits.held:
-            self._settle()
+        self._listener.held += question.length
+        if self._listener.held > self._listener.limits.held:
+            self._release()
             self._send(refusal("too many requests at once"))
 
     def _ask(self, question: ShimQuestion) -> None:
         self._asked = HookAsked(self, question, bytes(self._came))
         self._came.clear()
-        self._reception.open += 1
+        self._listener.open += 1
         self._expect(question.deadline)
-        if self._reception.open > self._reception.limits.asks:
+        if self._listener.open > self._listener.limits.asks:
             self.answer(refusal("too many open requests"))
         else:
-            self._reception.asked(self._asked)
+            self._listener.asked(self._asked)
 
     def _send(self, reply: HookReply) -> None:
         assert self._transport and self._question
-        answer = write_answer(self._reception.tokens.answer, self._question.nonce, reply)
+        answer = write_answer(self._listener.tokens.answer, self._question.nonce, reply)
         self._transport.write(self._wrapped(answer))
         with contextlib.suppress(OSError):  # it has just exited, which is reported separately
             self._transport.write_eof()
         left = self._due_at - asyncio.get_running_loop().time()
-        self._expect(min(self._reception.limits.leaving, max(left, 0.0)))
+        self._expect(min(self._listener.limits.leaving, max(left, 0.0)))
 
     def _wrapped(self, answer: bytes) -> bytes:
         return answer
@@ -191,35 +194,35 @@ class HookConnection(asyncio.Protocol):
 
     def _due(self) -> None:
         if self._asked and not self._settled:
-            self._settle()  # the shim's own deadline has denied by now
-            self._tell_gone(withdrawn=True)
-        whole = self._question.deadline if self._question else self._reception.arrival
-        grace = min(self._reception.limits.grace, whole * _SHORT)
+            self._release()  # the shim's own deadline has denied by now
+            self._report_gone(withdrawn=True)
+        whole = self._question.deadline if self._question else self._listener.arrival
+        grace = min(self._listener.limits.grace, whole * _SHORT)
         self._timer = asyncio.get_running_loop().call_later(grace, self._late)
 
     def _late(self) -> None:
         self.drop()
-        self._reception.overdue(self._pid)
+        self._listener.overdue(self._pid)
 
-    def _settle(self) -> None:
+    def _release(self) -> None:
         self._settled = True
         if self._asked:
-            self._reception.open -= 1
+            self._listener.open -= 1
 
     def _over(self) -> None:
         if self._transport is None:
             return
         self._transport = None
         self._stop_timer()
-        self._reception.visits.discard(self)
+        self._listener.connections.discard(self)
         if self._question:
-            self._reception.held -= self._question.length
+            self._listener.held -= self._question.length
         withdrawn = not self._settled
         if withdrawn:
-            self._settle()
-        self._tell_gone(withdrawn=withdrawn)
+            self._release()
+        self._report_gone(withdrawn=withdrawn)
 
-    def _tell_gone(self, *, withdrawn: bool) -> None:
+    def _report_gone(self, *, withdrawn: bool) -> None:
         if self._asked and not self._asked.gone.done():
             self._asked.gone.set_result(withdrawn)
 

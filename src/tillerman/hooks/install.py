@@ -79,7 +79,7 @@ def _remove_strays(hooks: Hooks, file: Path) -> Outcome | None:
             return None
     except Invalid:
         return None  # in an invalid file our hooks cannot be identified
-    with _told_of(file):
+    with _named_errors(file):
         _put_back(file, left)
     return "edited"
 
@@ -128,7 +128,7 @@ def _install(hooks: Hooks, file: Path, journal: BackupJournal, *, stays: bool) -
         stays=stays,
     )
     try:
-        with _told_of(file):
+        with _named_errors(file):
             journal.write(record)
             for folder in record.folders:
                 Path(folder).mkdir()
@@ -163,7 +163,7 @@ def _written(hooks: Hooks, original: bytes | None) -> bytes:
 
 
 def _undo(record: BackupRecord, journal: BackupJournal) -> Outcome:
-    with _told_of(Path(record.file)):
+    with _named_errors(Path(record.file)):
         return _take_out(record, journal)
 
 
@@ -232,7 +232,7 @@ def _read(file: Path) -> bytes | None:
 
 
 @contextlib.contextmanager
-def _told_of(file: Path) -> Iterator[None]:
+def _named_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -18,8 +18,8 @@ _HEAD = re.compile(
 class LoopbackHookConnection(HookConnection):
     """Accepts only the exact header that our shim writes: a browser always sends more."""
 
-    def __init__(self, reception: HookListener) -> None:
-        super().__init__(reception)
+    def __init__(self, listener: HookListener) -> None:
+        super().__init__(listener)
         self._head: bytearray | None = bytearray()
 
     def data_received(self, data: bytes) -> None:
@@ -40,7 +40,7 @@ class LoopbackHookConnection(HookConnection):
         found = _HEAD.fullmatch(head)
         return found is not None and int(found[1]) == self._transport.get_extra_info("sockname")[1]
 
-    def _is_welcome(self) -> bool:
+    def _is_authorized(self) -> bool:
         return True
 
     def _wrapped(self, answer: bytes) -> bytes:

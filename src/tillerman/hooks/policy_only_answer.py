@@ -14,7 +14,7 @@ from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply
 
 
-def judged(
+def decide_hook(
     dialect: HookDialect, event: HookEvent, policy: Policy, context: DecisionContext
 ) -> HookReply:
     """Answers by the policy; an open request is denied if the CLI cannot ask the user."""

@@ -18,24 +18,24 @@ from tillerman.hooks.protocol import HookReply, is_name
 from tillerman.hooks.shim import LONGEST, SHORTEST, Shim, ready_shim
 from tillerman.paths import find_paths
 
-__all__ = ["HookAsked", "HookLimits", "HookReply", "HookServer", "LendsHooks"]
+__all__ = ["HookAsked", "HookLimits", "HookReply", "HookServer", "ProvidesHookServer"]
 
 BACKLOG = 1024  # a shim that finds the queue full waits until its deadline
 SHARE = 0.8  # fraction of a CLI's hook timeout used as the shim's own deadline
 LATER = 15.0  # seconds after our own timeout at which a shim gives up by itself
 
 
-def timeout_for(patience: float | None) -> int:
-    """The CLI's hook timeout in seconds, if an answer may take as long as `patience`.
+def timeout_for(max_wait: float | None) -> int:
+    """The CLI's hook timeout in seconds, if an answer may take as long as `max_wait`.
 
     Our timeout denies first, then the shim's. The CLI's timeout may allow the call, and comes last.
     """
-    deadline = LONGEST if patience is None else min(patience + LATER, LONGEST)
+    deadline = LONGEST if max_wait is None else min(max_wait + LATER, LONGEST)
     return math.floor(deadline / SHARE)
 
 
 @runtime_checkable
-class LendsHooks(Protocol):
+class ProvidesHookServer(Protocol):
     """A host of conversations whose programs send requests by hooks."""
 
     async def hooks(
@@ -50,11 +50,11 @@ class LendsHooks(Protocol):
 
 class HookServer:
     def __init__(
-        self, folder: Path, shim: Shim, reception: HookListener, server: asyncio.Server
+        self, folder: Path, shim: Shim, listener: HookListener, server: asyncio.Server
     ) -> None:
         self.folder = folder
         self.shim = shim
-        self._reception = reception
+        self._listener = listener
         self._server = server
 
     @classmethod
@@ -72,19 +72,19 @@ class HookServer:
         if shim is None:
             shim = await asyncio.to_thread(ready_shim, find_paths().cache, compiled=unix)
         folder = places.make_folder(folder)
-        reception = HookListener(places.new_tokens(folder), limits or HookLimits(), asked, overdue)
+        listener = HookListener(places.new_tokens(folder), limits or HookLimits(), asked, overdue)
         loop = asyncio.get_running_loop()
         if unix:
             server = await loop.create_unix_server(
-                lambda: HookConnection(reception), sock=places.listen_here(folder), backlog=BACKLOG
+                lambda: HookConnection(listener), sock=places.listen_here(folder), backlog=BACKLOG
             )
         else:
             server = await loop.create_server(
-                lambda: LoopbackHookConnection(reception),
+                lambda: LoopbackHookConnection(listener),
                 sock=places.listen_on_loopback(folder),
                 backlog=BACKLOG,
             )
-        return cls(folder, shim, reception, server)
+        return cls(folder, shim, listener, server)
 
     def command(self, agent: str, event: str, *, timeout: float, observing: bool = False) -> str:
         """The command for a CLI's hook config; `timeout` is the CLI's timeout for it, in seconds.
@@ -94,7 +94,7 @@ class HookServer:
         if not (is_name(agent) and is_name(event)):
             raise UsageError(f"{agent!r} and {event!r} cannot be named in a hook's command")
         deadline = min(max(timeout * SHARE, SHORTEST), LONGEST)
-        self._reception.arrival = min(self._reception.arrival, deadline)
+        self._listener.arrival = min(self._listener.arrival, deadline)
         return self.shim.command(self.folder, agent, event, deadline, observing=observing)
 
     async def close(self) -> None:
@@ -103,5 +103,5 @@ class HookServer:
         places.remove_files(self.folder)
         with contextlib.suppress(OSError):
             self.folder.rmdir()  # unless it contains other files
-        self._reception.dismiss()
+        self._listener.dismiss()
         await self._server.wait_closed()

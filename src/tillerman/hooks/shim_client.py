@@ -32,7 +32,7 @@ class ShimError(Exception):
 def main(words: list[str]) -> None:
     begin = time.monotonic()
     if len(words) != 4:
-        os._exit(trouble("usage: FOLDER AGENT EVENT DEADLINE_S", observing=False))
+        os._exit(problem("usage: FOLDER AGENT EVENT DEADLINE_S", observing=False))
     folder, agent, event, seconds = words
     observing = event.startswith("-")
     try:
@@ -47,27 +47,29 @@ def main(words: list[str]) -> None:
         nonce = os.urandom(16).hex()
         left = int((begin + limit - time.monotonic()) * 1000)
         head = f"tillerman1 {ask} {nonce} {agent} {event} {max(left, 1)} {len(payload)}\n"
-        connection, port = meet()  # open until we exit: the server detects our exit by it
-        heard = converse(connection, port, head.encode() + payload)
-        code, out, error = read_answer(heard, answer, nonce)
+        connection, port = (
+            open_connection()
+        )  # open until we exit: the server detects our exit by it
+        received = exchange(connection, port, head.encode() + payload)
+        code, out, error = read_answer(received, answer, nonce)
         if time.monotonic() >= begin + limit:
             raise ShimError(f"no answer within {limit} s")
         write(1, out)
         write(2, error)
     except OSError as why:
-        code = trouble(f"tillerman could not be reached: {why}", observing=observing)
+        code = problem(f"tillerman could not be reached: {why}", observing=observing)
     except BaseException as why:  # a traceback would exit with 1, which does not block
-        code = trouble(str(why) or type(why).__name__, observing=observing)
+        code = problem(str(why) or type(why).__name__, observing=observing)
     os._exit(code)
 
 
 def watch(seconds: float, observing: bool) -> None:
     """Sleeps by the monotonic clock, then ends the process in any state."""
     time.sleep(seconds)
-    os._exit(trouble(f"no answer within {seconds} s", observing=observing))
+    os._exit(problem(f"no answer within {seconds} s", observing=observing))
 
 
-def trouble(reason: str, *, observing: bool) -> int:
+def problem(reason: str, *, observing: bool) -> int:
     """Prints the reason and returns the exit code that blocks; 0 without output if observing."""
     if observing:
         return 0
@@ -111,7 +113,7 @@ def check_owner(number: int, name: str) -> None:
         raise ShimError(f"{name} is accessible to other users")
 
 
-def meet() -> tuple[_socket.socket, int]:
+def open_connection() -> tuple[_socket.socket, int]:
     """Connects to the server's socket or, if there is none, to its loopback port over HTTP."""
     try:
         return connect_here(), 0
@@ -136,7 +138,7 @@ def connect_here() -> _socket.socket:
     return connection
 
 
-def converse(connection: _socket.socket, port: int, question: bytes) -> bytes:
+def exchange(connection: _socket.socket, port: int, question: bytes) -> bytes:
     if port:
         head = f"POST /hook HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: {len(question)}"
         question = head.encode() + b"\r\n\r\n" + question
@@ -147,15 +149,17 @@ def converse(connection: _socket.socket, port: int, question: bytes) -> bytes:
         size += len(piece)
         if size > REPLY_CAP:
             raise ShimError("the answer is too long")
-    heard = b"".join(pieces)
-    return heard.partition(b"\r\n\r\n")[2] if port else heard
+    received = b"".join(pieces)
+    return received.partition(b"\r\n\r\n")[2] if port else received
 
 
-def read_answer(heard: bytes, token: str, nonce: str) -> tuple[int, bytes, bytes]:
-    head, end, rest = heard.partition(b"\n")
+def read_answer(received: bytes, token: str, nonce: str) -> tuple[int, bytes, bytes]:
+    head, end, rest = received.partition(b"\n")
     words = head.split(b" ")
     if not end or words[:3] != [b"tillerman1", token.encode(), nonce.encode()]:
-        raise ShimError("the answer is not from tillerman" if heard else "tillerman gave no answer")
+        raise ShimError(
+            "the answer is not from tillerman" if received else "tillerman gave no answer"
+        )
     if len(words) != 6 or not all(word.isdigit() and len(word) < 10 for word in words[3:]):
         raise ShimError("the answer is damaged")
     code, out, error = (int(word) for word in words[3:])

@@ -51,12 +51,12 @@ async def serve_lines(
     Cancelling ends the input instead of the SDK's streams, which break when they are cancelled.
     `direct` answers calls that do not need the SDK.
     """
-    hearing = anyio.CancelScope()
-    serving = asyncio.ensure_future(_serve(server, reader, writer, hearing, direct))
+    receiving = anyio.CancelScope()
+    serving = asyncio.ensure_future(_serve(server, reader, writer, receiving, direct))
     try:
         await asyncio.shield(serving)
     except asyncio.CancelledError:
-        hearing.cancel()
+        receiving.cancel()
         await serving
         raise
 
@@ -65,10 +65,10 @@ async def _serve(
     server: Server,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    hearing: anyio.CancelScope,
+    receiving: anyio.CancelScope,
     direct: DirectCalls | None,
 ) -> None:
-    heard, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    received, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, said = anyio.create_memory_object_stream[SessionMessage](0)
 
     async def write(line: bytes) -> None:
@@ -76,11 +76,11 @@ async def _serve(
             writer.write(line + b"\n")
             await writer.drain()
         except ConnectionError:
-            hearing.cancel()
+            receiving.cancel()
 
-    async def hear() -> None:
-        async with heard:
-            with hearing:
+    async def receive() -> None:
+        async with received:
+            with receiving:
                 async for line in lines(reader):
                     try:
                         if isinstance(line, TooLong):
@@ -94,7 +94,7 @@ async def _serve(
                     except ValueError as error:
                         await write(_dump(_complaint(line, error)))
                     else:
-                        await heard.send(SessionMessage(message))
+                        await received.send(SessionMessage(message))
 
     async def say() -> None:
         async with said:
@@ -104,7 +104,7 @@ async def _serve(
                 await write(_dump(message.message))
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(hear)
+        tasks.start_soon(receive)
         tasks.start_soon(say)
         await server.run(incoming, outgoing, server.create_initialization_options())
         if direct:

@@ -20,7 +20,7 @@ class RequestOpened(NamedTuple):
     """A request needs an answer. Emitted again when its session becomes idle."""
 
     entry: Entry  # PermissionRequested or QuestionAsked
-    resting: bool  # no process runs the session: the answer is stored until it resumes
+    idle: bool  # no process runs the session: the answer is stored until it resumes
 
 
 class RequestResolved(NamedTuple):
@@ -43,14 +43,14 @@ class RequestWatch:
         self._told: dict[
             str, dict[str, RequestOpened]
         ] = {}  # session -> request id -> as last emitted
-        self._visits: dict[str, asyncio.Task[None]] = {}
+        self._following: dict[str, asyncio.Task[None]] = {}
         self._changes: asyncio.Queue[Change | BaseException] = asyncio.Queue()
 
     async def changes(self) -> AsyncIterator[Change]:
         """Yields the open requests, then all changes; never ends by itself."""
-        with SessionNotifications(self._watchers) as lookout:
-            listening = asyncio.create_task(self._listen(lookout))
-            listening.add_done_callback(self._told_why)
+        with SessionNotifications(self._watchers) as notifications:
+            listening = asyncio.create_task(self._listen(notifications))
+            listening.add_done_callback(self._log_failure)
             try:
                 self._look_at_all()
                 while True:
@@ -59,13 +59,13 @@ class RequestWatch:
                         raise change
                     yield change
             finally:
-                tasks = [listening, *self._visits.values()]
+                tasks = [listening, *self._following.values()]
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _listen(self, lookout: SessionNotifications) -> None:
-        async for session in lookout:
+    async def _listen(self, notifications: SessionNotifications) -> None:
+        async for session in notifications:
             if session is None:
                 self._look_at_all()
             else:
@@ -82,43 +82,43 @@ class RequestWatch:
             self._look_at(session)
 
     def _look_at(self, session: str) -> None:
-        if session in self._visits:
-            self._compare(session, resting=False)
+        if session in self._following:
+            self._compare(session, idle=False)
             return
-        task = asyncio.create_task(self._attend(session))
-        self._visits[session] = task
-        task.add_done_callback(self._told_why)
+        task = asyncio.create_task(self._follow_session(session))
+        self._following[session] = task
+        task.add_done_callback(self._log_failure)
 
-    def _told_why(self, task: asyncio.Task[None]) -> None:
+    def _log_failure(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
             self._changes.put_nowait(error)
 
-    async def _attend(self, session: str) -> None:
+    async def _follow_session(self, session: str) -> None:
         """Follows the session's requests as long as a process runs it."""
         try:
-            while visit := await OwnerClient.pay(str(self._socket(session))):
+            while client := await OwnerClient.connect(str(self._socket(session))):
                 try:
-                    await visit.call(FollowRequests())
-                    self._compare(session, resting=False)
-                    async for seq in visit.news():
+                    await client.call(FollowRequests())
+                    self._compare(session, idle=False)
+                    async for seq in client.updates():
                         self._take(session, seq)
                 except TillermanError:
                     break  # it just ended, or is an older tillerman
                 finally:
-                    visit.leave()
+                    client.leave()
         finally:
-            del self._visits[session]
-        self._compare(session, resting=True)
+            del self._following[session]
+        self._compare(session, idle=True)
 
     def _take(self, session: str, seq: int) -> None:
         for entry in self._log.since(session, seq - 1, 1):
             match entry.event:
                 case PermissionRequested() | QuestionAsked():
-                    self._tell(entry, resting=False)
+                    self._report(entry, idle=False)
                 case RequestAnswered():
                     self._settle(entry)
 
-    def _compare(self, session: str, *, resting: bool) -> None:
+    def _compare(self, session: str, *, idle: bool) -> None:
         """Emits the differences to the open requests in the store."""
         left = {one.request_id: one.seq for one in self._catalog.open_requests(session)}
         told = self._told.get(session, {})
@@ -130,12 +130,12 @@ class RequestWatch:
                 told.pop(id, None)  # of a deleted session
         for seq in left.values():
             for entry in self._log.since(session, seq - 1, 1):
-                self._tell(entry, resting=resting)
+                self._report(entry, idle=idle)
 
-    def _tell(self, entry: Entry, *, resting: bool) -> None:
+    def _report(self, entry: Entry, *, idle: bool) -> None:
         if not isinstance(entry.event, PermissionRequested | QuestionAsked):
             return
-        waits = RequestOpened(entry, resting)
+        waits = RequestOpened(entry, idle)
         told = self._told.setdefault(entry.session, {})
         if told.get(entry.event.request_id) != waits:
             told[entry.event.request_id] = waits

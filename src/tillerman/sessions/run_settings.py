@@ -88,14 +88,14 @@ class LaunchPlan(NamedTuple):
 
     agent: Agent
     spec: SessionSpec
-    terms: RunSettings
+    run_settings: RunSettings
 
     def offering(self, relays: Mapping[str, Mapping[str, Any]]) -> LaunchPlan:
         """Adds MCP servers of tillerman, if the agent can use any."""
         if not relays or "mcp" not in self.agent.info.can:
             return self
         spec = with_options(self.spec, servers={**self.spec.tools.servers, **relays})
-        return self._replace(spec=spec, terms=replace(self.terms, relays=relays))
+        return self._replace(spec=spec, run_settings=replace(self.run_settings, relays=relays))
 
 
 class FallbackRules(Struct, frozen=True):
@@ -106,15 +106,15 @@ class FallbackRules(Struct, frozen=True):
     wait: float = 900.0  # seconds to wait for rate limits, per turn
 
 
-def known_secrets(terms: RunSettings) -> Secrets:
+def known_secrets(run_settings: RunSettings) -> Secrets:
     """Returns the registry of the secrets that the settings name."""
     from tillerman.supervision.secrets import Secrets
 
     secrets = Secrets()
-    register_secrets(secrets, terms)
+    register_secrets(secrets, run_settings)
     return secrets
 
 
-def register_secrets(secrets: Secrets, terms: RunSettings) -> None:
-    for name, value in terms.secrets:
+def register_secrets(secrets: Secrets, run_settings: RunSettings) -> None:
+    for name, value in run_settings.secrets:
         secrets.register(name, value)

@@ -78,7 +78,7 @@ class Sessions:
         self,
         agent: Agent,
         spec: SessionSpec,
-        terms: RunSettings,
+        run_settings: RunSettings,
         *,
         title: str | None = None,
         head: Prestart | None = None,
@@ -86,31 +86,33 @@ class Sessions:
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Session:
         """Starts a session. `settings` are stored for a resume."""
-        _check(spec, terms)
+        _check(spec, run_settings)
         self.remembered_in(spec.cwd).kept()  # raises before anything is started
         row = SessionRow(
             id=head.session if head else new_session(),
             agent=agent.info.name,
             cwd=str(spec.cwd),
             created_at=rfc3339(datetime.now(UTC)),
-            title=title and known_secrets(terms).redact_text(title),
+            title=title and known_secrets(run_settings).redact_text(title),
             model=spec.model,
             mode=spec.mode,
             settings={
-                "approve": terms.approve,
+                "approve": run_settings.approve,
                 "accept_advisory": spec.approval.accept_advisory,
-                "workspace_tools": terms.bench is not None or None,
+                "workspace_tools": run_settings.bench is not None or None,
                 **settings,
             },
         )
         warden = (
-            head.launched if head else launch_warden(self._paths.spawns, row.id, terms.supervision)
+            head.launched
+            if head
+            else launch_warden(self._paths.spawns, row.id, run_settings.supervision)
         )
         lease = SessionLease.take(self._paths.leases, row.id)
         assert lease is not None
         created = self.catalog.create(row)
         early = head.scans if head else {}
-        order = LaunchPlan(agent, spec, terms)
+        order = LaunchPlan(agent, spec, run_settings)
         session = await self._run(row, order, lease, warden, relay, early=early)
         await asyncio.wrap_future(created)
         return session
@@ -120,7 +122,7 @@ class Sessions:
         row: SessionRow,
         agent: Agent,
         spec: SessionSpec,
-        terms: RunSettings,
+        run_settings: RunSettings,
         *,
         relay: FallbackPolicy | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -129,7 +131,7 @@ class Sessions:
 
         Another agent than its last one continues with a summary of the history.
         """
-        _check(spec, terms)
+        _check(spec, run_settings)
         self.remembered_in(spec.cwd).kept()
         lease = SessionLease.take(self._paths.leases, row.id)
         if lease is None:
@@ -139,11 +141,11 @@ class Sessions:
             )
         await self.leftovers.end_turn(row)
         await self.leftovers.withdraw(self.catalog.get(row.id))
-        warden = launch_warden(self._paths.spawns, row.id, terms.supervision)
+        warden = launch_warden(self._paths.spawns, row.id, run_settings.supervision)
         row = self.catalog.get(row.id)
         if row.native_id and not self.catalog.native_ids(row.id):
             spec = replace(spec, fork=True)  # the id still belongs to the original session
-        made = LaunchPlan(agent, spec, terms)
+        made = LaunchPlan(agent, spec, run_settings)
         return await self._run(row, made, lease, warden, relay, settings)
 
     async def _run(
@@ -161,18 +163,18 @@ class Sessions:
         from tillerman.sessions.session_starter import SessionStarter, SessionStores
 
         tools: ToolOffer | None = None
-        if order.terms.bench:
+        if order.run_settings.bench:
             # lazy: few sessions have them
             from tillerman.sessions.workspace_tools.tool_offer import ToolOffer
 
             tools = ToolOffer(row.id, self._paths, self.processes, self._serve_tools, self.is_run)
         functions: PythonToolServers | None = None
-        if order.terms.functions and self._serve_functions:
+        if order.run_settings.functions and self._serve_functions:
             # lazy: few sessions have them
             from tillerman.sessions.python_tool_servers import PythonToolServers
 
             functions = PythonToolServers(
-                row.id, self._paths, order.terms.functions, self._serve_functions
+                row.id, self._paths, order.run_settings.functions, self._serve_functions
             )
         relays = {**(tools.relays if tools else {}), **(functions.relays if functions else {})}
         order = order.offering(relays)
@@ -199,10 +201,10 @@ class Sessions:
 
     async def is_run(self, session: str) -> bool:
         """Whether a process runs the session and can receive an answer."""
-        visit = await OwnerClient.pay(str(self._paths.socket(session)))
-        if visit:
-            visit.leave()
-        return visit is not None
+        client = await OwnerClient.connect(str(self._paths.socket(session)))
+        if client:
+            client.leave()
+        return client is not None
 
     def remembered_in(self, cwd: Path) -> ProjectRules:
         """Remembered rules of the project that contains this folder."""
@@ -327,6 +329,8 @@ class Sessions:
         )
 
 
-def _check(spec: SessionSpec, terms: RunSettings) -> None:
+def _check(spec: SessionSpec, run_settings: RunSettings) -> None:
     """Checks values of callers without `launch_plan`: an unknown mode would restrict nothing."""
-    check_required(approve=terms.approve, mode=spec.mode, supervision=terms.supervision)
+    check_required(
+        approve=run_settings.approve, mode=spec.mode, supervision=run_settings.supervision
+    )

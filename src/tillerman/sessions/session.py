@@ -75,9 +75,9 @@ class Session:
         return self._closing is not None
 
     @property
-    def rested(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing runs, nothing is queued, and every entry is durable."""
-        return self._runner.rested()
+        return self._runner.is_idle()
 
     @property
     def agent(self) -> str:
@@ -117,7 +117,7 @@ class Session:
                 yield entry
 
     async def pages_until_idle(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
-        async for page in self._broadcast.pages(since, until=self._runner.rested):
+        async for page in self._broadcast.pages(since, until=self._runner.is_idle):
             yield page
 
     async def ask(self, text: str, *, files: Sequence[File] = ()) -> Result:
@@ -265,24 +265,24 @@ class AttachedSession:
 
     async def pages(self, since: int = 0) -> AsyncIterator[Sequence[Entry]]:
         """Like `entries`, in pages of all new entries."""
-        visit = await OwnerClient.pay(self._socket)
+        client = await OwnerClient.connect(self._socket)
         try:
-            if visit:
-                await visit.call(Follow(since))
+            if client:
+                await client.call(Follow(since))
         except SessionBusy:
-            visit = None  # the owner just ended
+            client = None  # the owner just ended
         while page := self._log.page(self.id, since):
             yield page
             since = page[-1].seq
-        if not visit:
+        if not client:
             return
         try:
-            async for last in visit.news():
+            async for last in client.updates():
                 while since < last and (page := self._log.page(self.id, since)):
                     yield page
                     since = page[-1].seq
         finally:
-            visit.leave()
+            client.leave()
         while page := self._log.page(self.id, since):
             yield page
             since = page[-1].seq
@@ -296,13 +296,13 @@ class AttachedSession:
 
     async def _reach(self, call: Call) -> bool:
         """Calls the owner; False if no process runs the session."""
-        visit = await OwnerClient.pay(self._socket)
-        if visit is None:
+        client = await OwnerClient.connect(self._socket)
+        if client is None:
             return False
         try:
-            await visit.call(call)
+            await client.call(call)
         finally:
-            visit.leave()
+            client.leave()
         return True
 
 

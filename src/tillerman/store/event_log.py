@@ -13,8 +13,8 @@ from tillerman.core.errors import SessionNotFound, StoreDamaged, StoreError
 from tillerman.core.events import Entry, decode_event
 from tillerman.store.database import Database
 from tillerman.store.row_codec import (
-    Heard,
     Line,
+    Received,
     pack_event,
     pack_lines,
     unpack_event,
@@ -42,11 +42,11 @@ class EventLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def append(self, heard: Sequence[Heard], *, urgent: bool = False) -> Future[None]:
+    def append(self, received: Sequence[Received], *, urgent: bool = False) -> Future[None]:
         """Appends entries together with the raw lines that caused them; see `write`."""
-        entries = [entry for _, caused in heard for entry in caused]
+        entries = [entry for _, caused in received for entry in caused]
         lines = [
-            (each[0].seq, each[-1].seq, raw) for raw, each in heard if raw is not None and each
+            (each[0].seq, each[-1].seq, raw) for raw, each in received if raw is not None and each
         ]
         return self.write(entries, lines, urgent=urgent)
 

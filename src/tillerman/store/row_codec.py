@@ -11,7 +11,7 @@ import msgspec
 from tillerman.core import events
 from tillerman.core.events import Entry, Event, Unrecognized
 
-Heard = tuple[bytes | None, Sequence[Entry]]  # an agent's line, and the entries it caused
+Received = tuple[bytes | None, Sequence[Entry]]  # an agent's line, and the entries it caused
 Line = tuple[int, int, bytes]  # first entry, last entry, the agent's line
 
 PACK_ABOVE = 512  # bytes of an event; below this zlib gains nothing

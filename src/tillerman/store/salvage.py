@@ -61,7 +61,7 @@ class SalvageReport(msgspec.Struct, frozen=True):
         return text
 
 
-def open_mended(path: Path) -> tuple[Database, SalvageReport | None]:
+def open_or_salvage(path: Path) -> tuple[Database, SalvageReport | None]:
     """Opens the store, and salvages it first if it is damaged; also returns the report."""
     try:
         return Database.open(path), None

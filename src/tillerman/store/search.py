@@ -69,9 +69,9 @@ class Search:
 
 def expression(query: str) -> str:
     """Converts the query to FTS5 syntax, with every term quoted."""
-    terms = []
+    run_settings = []
     for phrase, word in _TERM.findall(storable(query).replace("\0", " ")):
         term = phrase or word.replace('"', "")
         if any(character.isalnum() for character in term):
-            terms.append(f'"{phrase}"' if phrase else f'"{term}"*')
-    return " ".join(terms)
+            run_settings.append(f'"{phrase}"' if phrase else f'"{term}"*')
+    return " ".join(run_settings)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 async def ask_all(
     names: Sequence[str],
     ask: Callable[[str], Awaitable[T]],
-    heard: Callable[[str], None] = lambda name: None,
+    received: Callable[[str], None] = lambda name: None,
 ) -> dict[str, T | TillermanError]:
     """Results in the order of `names`; a failed query yields its error instead."""
     room = asyncio.Semaphore(AT_ONCE)
@@ -29,7 +29,7 @@ async def ask_all(
             except TillermanError as error:
                 return error
             finally:
-                heard(name)
+                received(name)
 
     answers = await asyncio.gather(*map(one, names))
     return dict(zip(names, answers, strict=True))

@@ -39,7 +39,7 @@ NONSENSE: Sequence[bytes] = (
 )
 
 
-def spoiled(lines: Sequence[bytes], random: Random) -> bytes:
+def corrupted(lines: Sequence[bytes], random: Random) -> bytes:
     """A few recorded lines with random corruptions."""
     short = [line for line in lines if len(line) <= LONGEST] or list(NONSENSE[:20])
     chosen = [random.choice(short) for _ in range(random.randint(1, 4))]

@@ -38,16 +38,16 @@ from tillerman.core.events import Event, TurnEnded, Unrecognized, decode_event, 
 from tillerman.core.session_options import with_options
 from tillerman.core.tools import ToolClass
 from tillerman.core.wire import AttachmentBytes, WireReply
-from tillerman.testing.broken_streams import NONSENSE, spoiled
+from tillerman.testing.broken_streams import NONSENSE, corrupted
 from tillerman.testing.conformance_cases import CASES, check
 from tillerman.testing.recording_player import (
     PROMPT,
     SPEC,
     RecordedHost,
     TurnCount,
-    converse,
-    hear,
     listener,
+    play_conversation,
+    receive,
 )
 from tillerman.testing.recordings import Recording, changes, load
 from tillerman.testing.scenario import Scenario
@@ -238,9 +238,9 @@ def check_decoding(agent: StdioAgent, recording: Recording) -> None:
     if len(recording.parts) == 1 and _ends_unbegun(said):
         _fail(f"{recording.name}: a turn ends that never started")
     data = b"".join(line + b"\n" for line in recording.lines)
-    whole = hear(agent, data, len(data) or 1)
+    whole = receive(agent, data, len(data) or 1)
     for size in CHUNKS:
-        if hear(agent, data, size) != whole:
+        if receive(agent, data, size) != whole:
             _fail(f"{recording.name}: chunks of {size} bytes give different events")
 
 
@@ -258,7 +258,7 @@ async def check_cuts(agent: StdioAgent, recording: Recording, cuts: int) -> None
     size = sum(len(line) + 1 for line in recording.lines)
     offsets = {round(n * size / max(cuts, 1)) for n in range(cuts + 1)}
     for offset in sorted(offsets):
-        events, turns = await converse(agent, recording.parts, cut=offset)
+        events, turns = await play_conversation(agent, recording.parts, cut=offset)
         if turns.open or turns.unbegun:
             _fail(
                 f"{recording.name}: cut after {offset} of {size} bytes, {turns.begun} turns began,"
@@ -271,8 +271,8 @@ def check_streams(agent: StdioAgent, lines: Sequence[bytes], count: int, *, seed
     """Randomly corrupted streams of these lines give the same events with any chunk size."""
     random = Random(seed)
     for number in range(count):
-        data = spoiled(lines, random)
-        first, *others = (hear(agent, data, size) for size in CHUNKS)
+        data = corrupted(lines, random)
+        first, *others = (receive(agent, data, size) for size in CHUNKS)
         for size, events in zip(CHUNKS[1:], others, strict=True):
             if events != first:
                 _fail(f"stream {number} of seed {seed} depends on chunks of {size}: {data!r}")
@@ -339,7 +339,7 @@ def _check_storable(one: Event | WireReply) -> None:
 def _ends_unbegun(said: Iterable[object]) -> bool:
     turns = TurnCount()
     turns.begin()
-    turns.hear(said)
+    turns.receive(said)
     return turns.unbegun > 0
 
 

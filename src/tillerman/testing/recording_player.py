@@ -36,7 +36,7 @@ class TurnCount:
         self.open += 1
         self.begun += 1
 
-    def hear(self, events: Iterable[object]) -> None:
+    def receive(self, events: Iterable[object]) -> None:
         for event in events:
             match event:
                 case TurnStarted():
@@ -58,19 +58,19 @@ def listener(agent: StdioAgent) -> Wire:
     return wire
 
 
-def hear(agent: StdioAgent, data: bytes, chunk: int) -> list[Event]:
+def receive(agent: StdioAgent, data: bytes, chunk: int) -> list[Event]:
     """The events of these bytes when they arrive in chunks of that size."""
     lines = LineSplitter(LINE_CAP, NullSpill)
-    hearing = LineDecoder(listener(agent), LINE_CAP)
+    receiving = LineDecoder(listener(agent), LINE_CAP)
     events: list[Event] = []
     for start in range(0, len(data), chunk):
-        heard, _ = hearing.understand(lines.feed(data[start : start + chunk]))
-        events += [event for one in heard for event in one.events]
-    heard, _ = hearing.understand(lines.end())
-    return events + [event for one in heard for event in one.events]
+        received, _ = receiving.understand(lines.feed(data[start : start + chunk]))
+        events += [event for one in received for event in one.events]
+    received, _ = receiving.understand(lines.end())
+    return events + [event for one in received for event in one.events]
 
 
-async def converse(
+async def play_conversation(
     agent: StdioAgent, parts: Sequence[Sequence[bytes]], *, cut: int | None = None
 ) -> tuple[list[Event], TurnCount]:
     """Runs a conversation with a simulated process; SIGKILL ends it, at the cut."""
@@ -93,19 +93,19 @@ async def converse(
         while expected > 0 or (per_turn and turns.open):
             if expected <= 0:
                 host.child.end(Exit(0, None) if data == whole else KILLED)
-            for heard in await anext(batches):
-                expected -= heard.raw is not None
-                events += heard.events
-                turns.hear(heard.events)
+            for received in await anext(batches):
+                expected -= received.raw is not None
+                events += received.events
+                turns.receive(received.events)
         await saying
         if left == 0:
             break
     host.child.end(KILLED)
     await conversation.close()
     async for batch in batches:
-        for heard in batch:
-            events += heard.events
-            turns.hear(heard.events)
+        for received in batch:
+            events += received.events
+            turns.receive(received.events)
     return events, turns
 
 

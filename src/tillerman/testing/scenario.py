@@ -40,7 +40,7 @@ from tillerman.testing.model_double.script import (
     Usage,
 )
 
-PATIENCE = 60.0  # seconds for a turn
+MAX_WAIT = 60.0  # seconds for a turn
 
 E = TypeVar("E")
 
@@ -92,7 +92,7 @@ class Scenario(Protocol):
     async def requested(self) -> None: ...  # waits until the model is asked for the last script
     def age(self, seconds: float) -> None: ...  # shifts the sessions stored by the agent back
     def forget(self) -> None: ...  # removes the sessions stored by the agent
-    async def start(self, **wishes: Any) -> Session: ...  # fields of SessionSpec and RunSettings
+    async def start(self, **settings: Any) -> Session: ...  # fields of SessionSpec and RunSettings
     async def resume(self, session: str, *, fork: bool = False) -> Session: ...
     async def reopen(self) -> None: ...  # ends all processes; the store stays
     def left(self) -> list[str]: ...  # processes of the agent that still run
@@ -100,7 +100,7 @@ class Scenario(Protocol):
 
 async def play(session: Session, prompt: str, *, starts: int = 1, **more: Any) -> list[Entry]:
     """All entries from a prompt until the agent is idle, after `starts` agent starts."""
-    async with asyncio.timeout(PATIENCE * starts):
+    async with asyncio.timeout(MAX_WAIT * starts):
         return [entry async for entry in session.run(prompt, **more)]
 
 
@@ -108,7 +108,7 @@ async def until(
     session: Session, kind: type[E], where: Callable[[E], bool] = lambda event: True
 ) -> E:
     """Waits for the first such event."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         async for entry in session.entries():
             if isinstance(entry.event, kind) and where(entry.event):
                 return entry.event

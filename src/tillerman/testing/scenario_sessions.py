@@ -17,7 +17,7 @@ from tillerman.sessions.session import Session, read_all
 from tillerman.store.database import Database
 from tillerman.testing.scenario import UnsupportedAction, check_log
 
-_OF_TERMS = frozenset(RunSettings.__struct_fields__)
+_RUN_SETTINGS = frozenset(RunSettings.__struct_fields__)
 
 
 class ScenarioSessions:
@@ -53,8 +53,8 @@ class ScenarioSessions:
         subprocess.run(["git", "init", "-q", self.project], check=True)
         self._open()
 
-    async def start(self, **wishes: Any) -> Session:
-        return await self._sessions.start(self.agent, *self._split(wishes))
+    async def start(self, **settings: Any) -> Session:
+        return await self._sessions.start(self.agent, *self._split(settings))
 
     async def resume(self, session: str, *, fork: bool = False) -> Session:
         row = self._sessions.catalog.get(session)
@@ -92,12 +92,14 @@ class ScenarioSessions:
         self._database = Database.open(self._paths.store)
         self._sessions = Sessions(self._paths, self._database)
 
-    def _split(self, wishes: Mapping[str, Any]) -> tuple[SessionSpec, RunSettings]:
-        terms: dict[str, Any] = {"environment": self._environment}
-        terms |= {name: value for name, value in wishes.items() if name in _OF_TERMS}
-        spec = {name: value for name, value in wishes.items() if name not in _OF_TERMS}
+    def _split(self, settings: Mapping[str, Any]) -> tuple[SessionSpec, RunSettings]:
+        run_settings: dict[str, Any] = {"environment": self._environment}
+        run_settings |= {name: value for name, value in settings.items() if name in _RUN_SETTINGS}
+        spec = {name: value for name, value in settings.items() if name not in _RUN_SETTINGS}
         spec = {"accept_advisory": True} | spec  # the cases detect it themselves
-        return session_spec(cwd=self.project, options=self._options, **spec), RunSettings(**terms)
+        return session_spec(cwd=self.project, options=self._options, **spec), RunSettings(
+            **run_settings
+        )
 
 
 def _processes(mark: bytes) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-PATIENCE = 30.0
+MAX_WAIT = 30.0
 
 
 class Tmux:
@@ -62,7 +62,7 @@ class Tmux:
     def resize(self, columns: int, lines: int) -> None:
         self._tmux("resize-window", "-x", str(columns), "-y", str(lines))
 
-    def until(self, seen: str | Callable[[str], bool], seconds: float = PATIENCE) -> str:
+    def until(self, seen: str | Callable[[str], bool], seconds: float = MAX_WAIT) -> str:
         """Waits until the screen shows it, and returns the screen."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -72,7 +72,7 @@ class Tmux:
             time.sleep(0.002)
         raise AssertionError(f"not seen in {seconds:g} s: {seen}\n{self.screen}")
 
-    def ended(self, seconds: float = PATIENCE) -> int:
+    def ended(self, seconds: float = MAX_WAIT) -> int:
         """Waits for the end of the program; returns its exit code."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

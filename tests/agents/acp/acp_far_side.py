@@ -63,21 +63,21 @@ class Talk:
     ) -> None:
         self.wire: Wire = AcpAgent(row, dialect).wire(spec)
         self.sent = list(self.wire.greet())  # by us
-        self.heard: list[Event] = []
+        self.received: list[Event] = []
         self.kept: list[bytes] = []
 
-    def hears(self, message: dict[str, Any]) -> list[Event]:
+    def receives(self, message: dict[str, Any]) -> list[Event]:
         """What the wire makes of it; what it says to it is in `sent`."""
         said = list(self.wire.decode(json.dumps({"jsonrpc": "2.0", **message}).encode()))
         self.sent += [one.message for one in said if isinstance(one, WireReply)]
         self.kept += [one.data for one in said if isinstance(one, AttachmentBytes)]
         events = [one for one in said if not isinstance(one, WireReply | AttachmentBytes)]
-        self.heard += events
+        self.received += events
         return events
 
     def is_told(self, what: str, /, *, session: str = "s1", **update: Any) -> list[Event]:
         params = {"sessionId": session, "update": {"sessionUpdate": what, **update}}
-        return self.hears({"method": "session/update", "params": params})
+        return self.receives({"method": "session/update", "params": params})
 
     def says(self, text: str, **more: Any) -> list[Event]:
         content = {"type": "text", "text": text}
@@ -88,12 +88,12 @@ class Talk:
         kinds = kinds or ("allow_always", "allow_once", "reject_once")
         options = [{"optionId": f"the-{kind}", "name": kind, "kind": kind} for kind in kinds]
         params = {"sessionId": "s1", "toolCall": call, "options": options}
-        return self.hears({"id": id, "method": "session/request_permission", "params": params})
+        return self.receives({"id": id, "method": "session/request_permission", "params": params})
 
     def answers(self, result: Any = None, *, error: Any = None) -> list[Event]:
         """The agent answers the last request of ours."""
         id = next(one["id"] for one in reversed(self.sent) if "method" in one and "id" in one)
-        return self.hears({"id": id, "error": error} if error else {"id": id, "result": result})
+        return self.receives({"id": id, "error": error} if error else {"id": id, "result": result})
 
     def prompt(self, prompt: Prompt | str = "go") -> None:
         self.sent += self.wire.prompt(Prompt(prompt) if isinstance(prompt, str) else prompt)
@@ -116,7 +116,7 @@ def opened(
     talk.prompt()
     while answered < len(talk.sent):
         for message in far_side(talk.sent[answered]):
-            talk.hears(message)
+            talk.receives(message)
         answered += 1
-    talk.heard.clear()
+    talk.received.clear()
     return talk

@@ -48,7 +48,9 @@ _ROWS = {
     "opencode": AcpAgentRow(
         name="opencode", command=("opencode", "acp"), tool_name="title", usage="call"
     ),
-    "copilot": AcpAgentRow(name="copilot", command=("copilot", "--acp"), asides=("Info: ",)),
+    "copilot": AcpAgentRow(
+        name="copilot", command=("copilot", "--acp"), notice_prefixes=("Info: ",)
+    ),
 }
 
 Said = Event | WireReply | AttachmentBytes
@@ -81,12 +83,12 @@ def play(recording: Path) -> list[Said]:
     return Player(agent_of(recording), lines(recording)).play()
 
 
-def encoded(heard: Iterable[Said]) -> str:
+def encoded(received: Iterable[Said]) -> str:
     """As a golden file has it: an event or a reply on each line, without the bytes of images."""
     return "".join(
         msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"
-        for one in heard
+        for one in received
         if not isinstance(one, AttachmentBytes)
     )
 
@@ -106,7 +108,7 @@ class Player:
         self._options: dict[str, dict[str, str]] = {}  # by request: the agent's option -> ours
         self._busy = 0
         self._later: list[dict[str, Any]] = []
-        self.heard: list[Said] = []
+        self.received: list[Said] = []
         self.heard_lines: list[bytes] = []
 
     def play(self) -> list[Said]:
@@ -114,8 +116,8 @@ class Player:
             if one["dir"] == "out":
                 self._host(one["msg"])
             else:
-                self._hear(one["msg"])
-        return self.heard
+                self._receive(one["msg"])
+        return self.received
 
     # -- the recorded host --
 
@@ -178,9 +180,9 @@ class Player:
 
     def _begin_in_the_middle(self, session: str) -> None:
         self._begin({"method": "initialize", "id": "made-1"}, SPEC)
-        self._hear({"id": "made-1", "result": {"protocolVersion": 1}})
+        self._receive({"id": "made-1", "result": {"protocolVersion": 1}})
         self._matched({"method": "session/new", "id": "made-2"})
-        self._hear({"id": "made-2", "result": {"sessionId": session}})
+        self._receive({"id": "made-2", "result": {"sessionId": session}})
 
     def _answer(self, id: Any, result: Any) -> None:
         key = RpcRequest(id, "", {}).key
@@ -199,7 +201,7 @@ class Player:
 
     # -- the recorded agent --
 
-    def _hear(self, msg: dict[str, Any]) -> None:
+    def _receive(self, msg: dict[str, Any]) -> None:
         if "method" in msg:
             self._feed(msg)
             return
@@ -217,9 +219,9 @@ class Player:
             key = RpcRequest(msg["id"], "", {}).key
             once = [one for one in msg["params"]["options"] if one["kind"].endswith("_once")]
             self._offered[key] = [one["optionId"] for one in once]
-        heard = list(self._need().decode(line))
-        self.heard += heard
-        for one in heard:
+        received = list(self._need().decode(line))
+        self.received += received
+        for one in received:
             match one:
                 case WireReply({"method": "session/prompt", "id": id}) if _is_over(msg):
                     self._feed({"id": id, "result": {"stopReason": "end_turn"}})

@@ -27,7 +27,7 @@ def words(session: str, text: str, kind: str = "agent_message_chunk") -> None:
     update(session, kind, content={"type": "text", "text": text})
 
 
-def hear() -> dict[str, Any]:
+def receive() -> dict[str, Any]:
     line = sys.stdin.readline()
     if not line:
         sys.exit(0)
@@ -44,7 +44,7 @@ def write(session: str, name: str, cwd: str) -> str:
     options = [{"optionId": f"o{n}", "name": kind, "kind": kind} for n, kind in enumerate(kinds)]
     params = {"sessionId": session, "toolCall": call, "options": options}
     say(id="ask-1", method="session/request_permission", params=params)
-    while (answer := hear()).get("id") != "ask-1":
+    while (answer := receive()).get("id") != "ask-1":
         pass
     chosen = answer["result"]["outcome"].get("optionId")
     if chosen != "o1":
@@ -62,7 +62,7 @@ def prompt(session: str, blocks: list[dict[str, Any]], cwd: str) -> str:
             words(session, write(session, name, cwd))
         case ["wait"]:
             words(session, "waiting")
-            while hear().get("method") != "session/cancel":
+            while receive().get("method") != "session/cancel":
                 pass
             return "cancelled"
         case ["die"]:
@@ -85,7 +85,7 @@ def main() -> None:
     MEMORY.mkdir(parents=True, exist_ok=True)
     cwd = ""
     while True:
-        match hear():
+        match receive():
             case {"id": id, "method": "initialize"}:
                 can: dict[str, Any] = {"loadSession": True, "promptCapabilities": {"image": True}}
                 if LISTS:

@@ -23,7 +23,7 @@ from tillerman.agents.acp.rows.agent_rows import driver, rows
 from tillerman.agents.commands.runner import CommandRunner
 from tillerman.config.settings import SETTINGS
 from tillerman.core.agent import Prompt
-from tillerman.core.agent_admin import NativeSession, TellsInstall, TellsSessions
+from tillerman.core.agent_admin import InstallInfo, NativeSession, NativeSessionList
 from tillerman.core.errors import AgentUnknown, ConfigError, Unsupported
 from tillerman.core.events import AgentExited, Answer, TurnEnded
 from tillerman.core.session_options import session_spec
@@ -44,7 +44,7 @@ def test_agents_come_from_entry_points_rows_and_the_config() -> None:
     assert list(found) == sorted(found)
 
 
-def test_experimental_agents_are_there_for_those_who_ask() -> None:
+def test_experimental_agents_are_listed_only_when_enabled() -> None:
     some = [name for name, row in rows().items() if row.experimental]
     assert some
     assert not set(some) & set(agents.available())
@@ -85,7 +85,7 @@ def test_an_unknown_agent_names_all_that_are_known() -> None:
     assert "foo" in caught.value.hint
 
 
-def test_a_name_that_is_nearly_an_agents_is_told_which() -> None:
+def test_a_misspelled_agent_name_gets_a_suggestion() -> None:
     with pytest.raises(AgentUnknown) as caught:
         agents.load("cluade")
     assert caught.value.hint == "did you mean claude?"
@@ -119,7 +119,7 @@ def test_whether_experimental_agents_are_used_is_a_setting(word: str, value: boo
     assert SETTINGS["experimental_agents"].kind.read(word) is value
 
 
-def test_a_command_of_ones_own_keeps_what_is_known_of_an_agent() -> None:
+def test_a_custom_command_keeps_the_known_facts_of_an_agent() -> None:
     agent = agents.load("goose", {"goose": {"acp": "goose acp --fast", "variables": ("MY_KEY",)}})
     assert isinstance(agent, AcpAgent)
     assert agent.row.command == ("goose", "acp", "--fast")
@@ -136,39 +136,37 @@ async def _errands(folder: Path) -> CommandRunner:
     return CommandRunner(env, cwd=folder, records=folder / "records", marker=folder.name)
 
 
-async def test_a_plain_agent_says_its_version_with_hello(tmp_path: Path) -> None:
+async def test_a_row_agent_reports_its_version_in_the_handshake(tmp_path: Path) -> None:
     agent = agents.load("foo", {"foo": {"acp": COMMAND}})
-    assert isinstance(agent, TellsInstall)
+    assert isinstance(agent, InstallInfo)
     async with await _errands(tmp_path) as run:
         told = await agent.installed(run)
     assert (told.path, told.version) == (sys.executable, "4.5.6")
 
 
 @pytest.mark.parametrize("command", ["no-such-program", "false", "sh -c 'echo nonsense'"])
-async def test_a_program_that_is_not_there_or_does_not_run_has_no_version(
-    tmp_path: Path, command: str
-) -> None:
+async def test_a_missing_or_failing_program_has_no_version(tmp_path: Path, command: str) -> None:
     agent = agents.load("foo", {"foo": {"acp": command}})
-    assert isinstance(agent, TellsInstall)
+    assert isinstance(agent, InstallInfo)
     async with await _errands(tmp_path) as run:
         told = await agent.installed(run)
     assert (told.path is None, told.version) == (command == "no-such-program", None)
 
 
-async def test_an_agent_that_lists_its_sessions_tells_those_of_the_folder(tmp_path: Path) -> None:
+async def test_an_agent_that_lists_its_sessions_reports_those_of_the_folder(tmp_path: Path) -> None:
     row = AcpAgentRow(name="foo", command=tuple(shlex.split(COMMAND)), lists=True)
     agent = driver(row)
-    assert isinstance(agent, TellsSessions)
+    assert isinstance(agent, NativeSessionList)
     async with await _errands(tmp_path) as run:
         listed = await agent.native_sessions(run, tmp_path)
     assert listed == [NativeSession("s1", "One", "2026-01-02T03:04:05Z", str(tmp_path))]
-    assert not isinstance(driver(replace(row, lists=False)), TellsSessions)
+    assert not isinstance(driver(replace(row, lists=False)), NativeSessionList)
 
 
-async def test_an_agent_that_does_not_list_after_all_says_so(tmp_path: Path) -> None:
+async def test_an_agent_that_turns_out_not_to_list_sessions_reports_so(tmp_path: Path) -> None:
     row = AcpAgentRow(name="foo", command=(*shlex.split(COMMAND), "--no-list"), lists=True)
     agent = driver(row)
-    assert isinstance(agent, TellsSessions)
+    assert isinstance(agent, NativeSessionList)
     async with await _errands(tmp_path) as run:
         with pytest.raises(Unsupported, match="foo does not support listing its sessions"):
             await agent.native_sessions(run, tmp_path)
@@ -277,7 +275,7 @@ def _text(events: list[Mapping[str, Any]]) -> str:
     return "".join(event["text"] for event in events if event["type"] == "message_chunk")
 
 
-def test_an_agent_of_which_nobody_says_that_it_asks_is_refused(machine: Machine) -> None:
+def test_an_agent_not_declared_to_ask_is_refused(machine: Machine) -> None:
     for words in ((), ("--approve", "edits"), ("--approve", "none")):
         done = machine.run("run", "-a", f"acp:{COMMAND}", *words, "hello")
         assert done.returncode == 4
@@ -290,7 +288,7 @@ def test_an_agent_of_which_nobody_says_that_it_asks_is_refused(machine: Machine)
     assert again.returncode == 0, again.stderr
 
 
-def test_what_was_accepted_of_one_agent_is_not_accepted_of_the_next(machine: Machine) -> None:
+def test_accepting_one_agent_does_not_accept_the_next(machine: Machine) -> None:
     done = machine.run("run", "-a", f"acp:{COMMAND}", "--accept-advisory", "hello")
     assert done.returncode == 0, done.stderr
     other = f"acp:{COMMAND} other"
@@ -301,7 +299,7 @@ def test_what_was_accepted_of_one_agent_is_not_accepted_of_the_next(machine: Mac
     assert done.returncode == 0, done.stderr
 
 
-def test_what_it_is_said_to_ask_about_must_be_classes_of_tools(machine: Machine) -> None:
+def test_declared_asks_must_be_tool_classes(machine: Machine) -> None:
     machine.run("config", "set", "agents.foo.asks", "write,shel")
     done = machine.run("run", "-a", "foo", "hello")
     assert done.returncode == 2
@@ -315,7 +313,7 @@ def test_one_line_of_config_is_all_that_a_run_needs(machine: Machine) -> None:
     assert "foo" in [one["name"] for one in json.loads(listed.stdout)], listed.stderr
 
 
-def test_a_run_goes_on_with_its_session(machine: Machine) -> None:
+def test_a_run_continues_its_session(machine: Machine) -> None:
     machine.events("-a", "foo", "hello")
     again = machine.events("--resume", "last", "more")
     assert _text(again) == "1 before; you said more"
@@ -331,7 +329,7 @@ def test_policy_answers_what_the_program_asks(machine: Machine, approve: str) ->
     assert end["outcome"] == ("completed" if allowed else "denied")
 
 
-def test_a_command_in_the_place_of_a_name_runs_and_goes_on(machine: Machine) -> None:
+def test_a_command_in_place_of_a_name_runs_and_can_be_resumed(machine: Machine) -> None:
     assert (
         _text(machine.events("--accept-advisory", "-a", f"acp:{COMMAND}", "hello"))
         == "0 before; you said hello"

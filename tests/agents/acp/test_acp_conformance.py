@@ -46,7 +46,7 @@ def test_an_agent_with_its_recordings_conforms(agent: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("row", rows().values(), ids=lambda row: row.name)
-def test_a_row_says_nothing_that_its_wire_does_not_keep(row: AcpAgentRow) -> None:
+def test_a_row_declares_only_what_its_wire_supports(row: AcpAgentRow) -> None:
     check_agent(AcpAgent(row), streams=0, far_side=far_side)
 
 

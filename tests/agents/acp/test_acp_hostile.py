@@ -45,14 +45,14 @@ def test_a_permission_asked_for_before_any_prompt_is_denied() -> None:
     assert answers(talk, "early") == [REFUSED]
 
 
-def test_an_agent_that_tells_when_its_own_turns_end_wakes_to_ask() -> None:
+def test_an_agent_that_reports_the_end_of_its_own_turns_wakes_to_ask() -> None:
     talk = opened(row=replace(ROW, turn_over="_acme/over"))
     talk.answers({"stopReason": "end_turn"})
     woke, started, asked = talk.asks("late", CALL)
     assert woke == TurnStarted(origin="agent")
     assert isinstance(started, ToolStarted)
     assert isinstance(asked, PermissionRequested)
-    assert talk.hears({"method": "_acme/over"})[-1] == TurnEnded(reason="completed")
+    assert talk.receives({"method": "_acme/over"})[-1] == TurnEnded(reason="completed")
 
 
 def test_a_permission_asked_for_after_a_cancel_is_denied_whatever_the_policy() -> None:
@@ -78,7 +78,7 @@ def test_a_second_request_with_an_open_id_does_not_get_the_answer_to_the_first()
 
 
 @pytest.mark.parametrize("id", [2**70, -(2**70), 1.5, "", "\n\x1b[2J", "x" * 100_000])
-def test_a_request_is_answered_by_its_own_id_however_odd_it_is(id: Any) -> None:
+def test_a_request_is_answered_by_its_own_id_however_odd_the_id_is(id: Any) -> None:
     talk = opened()
     events = talk.asks(id, CALL)
     (asked,) = [event for event in events if isinstance(event, PermissionRequested)]
@@ -96,7 +96,7 @@ def test_a_request_is_answered_by_its_own_id_however_odd_it_is(id: Any) -> None:
         ({"file_path": "a.txt", "content": "x"}, {"path": "/etc/passwd"}),
     ],
 )
-def test_what_is_asked_for_is_judged_though_the_call_began_as_another(
+def test_a_request_is_decided_by_its_own_call_even_if_the_call_began_as_another(
     told: dict[str, str], asked: dict[str, str]
 ) -> None:
     talk = opened()
@@ -108,7 +108,7 @@ def test_what_is_asked_for_is_judged_though_the_call_began_as_another(
 
 @pytest.mark.parametrize("command", [5, True, {"run": "rm -rf /"}, ["rm", 5], [["rm"]], -1.5])
 @pytest.mark.parametrize("key", ["command", "cmd"])
-def test_a_title_never_stands_for_a_command_that_cannot_be_read(key: str, command: object) -> None:
+def test_a_title_never_replaces_a_command_that_cannot_be_read(key: str, command: object) -> None:
     talk = opened()
     asked = talk.asks("r", {**CALL, "title": "ls", "rawInput": {key: command}})
     inputs = [

@@ -27,7 +27,7 @@ def _can(**more: Any) -> dict[str, Any]:
     return {**HELLO, "agentCapabilities": {**HELLO["agentCapabilities"], **more}}  # type: ignore[dict-item]
 
 
-def test_hello_declines_files_and_terminals() -> None:
+def test_the_handshake_declines_files_and_terminals() -> None:
     [hello] = Talk().sent
     assert hello["method"] == "initialize"
     assert hello["params"]["protocolVersion"] == 1
@@ -48,7 +48,7 @@ def test_a_prompt_waits_for_the_session() -> None:
     assert talk.answers({"stopReason": "end_turn"}) == [TurnEnded(reason="completed")]
 
 
-def test_a_session_that_is_open_takes_a_prompt_at_once() -> None:
+def test_an_open_session_accepts_a_prompt_at_once() -> None:
     talk = Talk()
     talk.answers(HELLO)
     talk.answers(SESSION)
@@ -84,14 +84,16 @@ def test_an_older_agent_gets_the_older_methods() -> None:
         ("session/set_model", {"sessionId": "s1", "modelId": "big"}),
         ("session/set_mode", {"sessionId": "s1", "modeId": "x#plan"}),
     ]
-    assert talk.heard == [AgentReady(native_id="s1", model="big", version="1.2.3")]
+    assert talk.received == [AgentReady(native_id="s1", model="big", version="1.2.3")]
 
 
 @pytest.mark.parametrize(
     ("asked", "what"),
     [({"model": "big"}, "model"), ({"mode": "plan"}, "mode"), ({"effort": "high"}, "effort")],
 )
-def test_what_a_session_has_no_choice_of_fails_the_turn(asked: dict[str, Any], what: str) -> None:
+def test_an_option_the_session_does_not_offer_fails_the_turn(
+    asked: dict[str, Any], what: str
+) -> None:
     talk = Talk(with_options(SPEC, **asked))
     talk.prompt()
     talk.answers(HELLO)
@@ -100,7 +102,7 @@ def test_what_a_session_has_no_choice_of_fails_the_turn(asked: dict[str, Any], w
     ]
 
 
-def test_a_refused_model_fails_the_turn_and_is_tried_again_with_the_next() -> None:
+def test_a_refused_model_fails_the_turn_and_is_retried_with_the_next() -> None:
     talk = Talk(replace(SPEC, model="nope"))
     talk.prompt()
     talk.answers(HELLO)
@@ -117,7 +119,7 @@ def test_a_refused_model_fails_the_turn_and_is_tried_again_with_the_next() -> No
     assert talk.said[2:] == ["session/set_config_option"] * 2
 
 
-def test_sign_in_fails_the_turn_and_the_next_prompt_tries_again() -> None:
+def test_missing_sign_in_fails_the_turn_and_the_next_prompt_retries() -> None:
     talk = Talk(row=replace(ROW, login="run `acme login`"))
     talk.prompt()
     talk.answers(HELLO)
@@ -132,7 +134,7 @@ def test_sign_in_fails_the_turn_and_the_next_prompt_tries_again() -> None:
     assert talk.said[-1] == "session/prompt"
 
 
-def test_a_failure_before_any_prompt_is_told_by_the_first_turn() -> None:
+def test_a_failure_before_any_prompt_is_reported_by_the_first_turn() -> None:
     talk = Talk()
     assert talk.answers(error={"code": -32603, "message": "out of order"}) == []
     talk.prompt()
@@ -171,7 +173,7 @@ def test_another_version_of_the_protocol_fails_the_turn() -> None:
         ({"resume": None}, True, False, "session/load"),
     ],
 )
-def test_the_way_back_is_the_best_that_the_agent_has(
+def test_the_best_resume_method_of_the_agent_is_used(
     sessions: dict[str, Any], load: bool, fork: bool, method: str
 ) -> None:
     talk = Talk(replace(SPEC, resume="old", fork=fork))
@@ -182,7 +184,7 @@ def test_the_way_back_is_the_best_that_the_agent_has(
 
 
 @pytest.mark.parametrize("fork", [True, False])
-def test_no_way_back_fails_the_turn(fork: bool) -> None:
+def test_no_resume_method_fails_the_turn(fork: bool) -> None:
     talk = Talk(replace(SPEC, resume="old", fork=fork))
     talk.prompt()
     what = "forking a conversation" if fork else "resuming a conversation"
@@ -190,7 +192,7 @@ def test_no_way_back_fails_the_turn(fork: bool) -> None:
     assert end == _failed(f"Acme does not support {what}")
 
 
-def test_a_prompt_for_what_the_agent_is_known_to_lack_is_refused_by_the_call() -> None:
+def test_a_prompt_that_needs_a_missing_capability_is_refused_by_the_call() -> None:
     talk = Talk(replace(SPEC, folders=(Path("/more"),)))
     assert talk.answers(_can(sessionCapabilities={})) == []
     for _ in range(2):
@@ -204,7 +206,7 @@ def test_a_prompt_for_what_the_agent_is_known_to_lack_is_refused_by_the_call() -
         talk.prompt()
 
 
-def test_words_before_the_prompt_was_sent_are_no_part_of_its_turn() -> None:
+def test_text_before_the_prompt_was_sent_is_not_part_of_its_turn() -> None:
     talk = Talk(row=replace(ROW, turn_over="acme/over"))
     talk.prompt()
     talk.answers(HELLO)
@@ -213,7 +215,7 @@ def test_words_before_the_prompt_was_sent_are_no_part_of_its_turn() -> None:
     assert talk.says("hello") == [MessageChunk(message_id="m1", text="hello")]
 
 
-def test_a_setting_that_there_is_no_choice_of_is_told_with_the_next_line() -> None:
+def test_a_setting_without_a_choice_is_reported_with_the_next_line() -> None:
     talk = Talk()
     talk.answers(HELLO)
     talk.answers({"sessionId": "s1"})
@@ -244,7 +246,7 @@ def test_a_resumed_session_keeps_its_id_and_a_copy_has_its_own() -> None:
         {"code": -32603, "message": "service failure"},
     ],
 )
-def test_a_lost_conversation_says_so(error: dict[str, Any]) -> None:
+def test_a_lost_conversation_is_reported(error: dict[str, Any]) -> None:
     talk = Talk(replace(SPEC, resume="old"))
     talk.prompt()
     talk.answers(HELLO)
@@ -268,24 +270,24 @@ def _history(talk: Talk) -> None:
     talk.is_told("plan", entries=[{"content": "done", "status": "completed"}])
 
 
-def test_history_before_the_answer_is_passed_over() -> None:
+def test_history_before_the_response_is_skipped() -> None:
     talk = _load("before")
     talk.prompt()
     _history(talk)
     talk.answers(SESSION)
-    assert talk.heard == [AgentReady(native_id="s1", model="small", version="1.2.3")]
+    assert talk.received == [AgentReady(native_id="s1", model="small", version="1.2.3")]
     assert talk.said[-1] == "session/prompt"
 
 
-def test_history_after_the_answer_is_passed_over_up_to_the_commands() -> None:
+def test_history_after_the_response_is_skipped_up_to_the_commands() -> None:
     talk = _load("after")
     talk.prompt()
     talk.answers(SESSION)
     _history(talk)
-    assert talk.heard == []
+    assert talk.received == []
     assert talk.said[-1] == "session/load"
     talk.is_told("available_commands_update", availableCommands=[{"name": "init"}])
-    assert talk.heard == [
+    assert talk.received == [
         SettingsChanged(commands=("init",)),
         AgentReady(native_id="s1", model="small", version="1.2.3"),
     ]
@@ -318,7 +320,7 @@ def test_mcp_servers_go_with_the_session() -> None:
     ]  # fmt: skip
 
 
-def test_a_kind_of_server_that_the_agent_does_not_take_fails_the_turn() -> None:
+def test_a_server_transport_the_agent_does_not_support_fails_the_turn() -> None:
     talk = Talk(with_options(SPEC, servers={"old": {"type": "sse", "url": "https://h"}}))
     talk.prompt()
     assert talk.answers(HELLO) == [_failed("Acme does not support MCP servers over sse")]
@@ -349,20 +351,20 @@ def test_a_system_prompt_stands_before_the_first_prompt_only() -> None:
     assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": "more"}]
 
 
-def test_a_system_prompt_goes_where_the_row_has_a_place_for_it() -> None:
+def test_a_system_prompt_goes_into_the_field_named_by_the_row() -> None:
     talk = opened(row=replace(ROW, system=("systemPrompt", "append")), system="Be brief.")
     assert talk.sent[1]["params"]["_meta"] == {"systemPrompt": {"append": "Be brief."}}
     assert talk.sent[-1]["params"]["prompt"] == [{"type": "text", "text": "go"}]
 
 
-def test_what_the_row_says_of_a_session_is_told_beside_the_system_prompt() -> None:
+def test_row_metadata_is_sent_beside_the_system_prompt() -> None:
     row = replace(ROW, meta={"acme": {"asks": "always"}}, system=("systemPrompt",))
     assert opened(row=row).sent[1]["params"]["_meta"] == {"acme": {"asks": "always"}}
     told = opened(row=row, system="Be brief.").sent[1]["params"]["_meta"]
     assert told == {"acme": {"asks": "always"}, "systemPrompt": "Be brief."}
 
 
-def test_a_system_prompt_goes_with_the_session_if_the_agent_has_a_place_for_it() -> None:
+def test_a_system_prompt_is_sent_with_the_session_if_the_agent_has_a_field_for_it() -> None:
     talk = Talk(replace(SPEC, system="Be brief."))
     talk.prompt()
     talk.answers(_can(sessionCapabilities={"systemPrompt": {}}))
@@ -393,7 +395,7 @@ def test_the_mode_that_a_row_wants_is_set_where_it_is_offered(
     assert talk.said[-1] == "session/prompt"
 
 
-def test_what_is_so_already_is_not_set() -> None:
+def test_a_setting_that_already_holds_is_not_sent() -> None:
     talk = opened(model="small", effort="low")
     assert talk.said == ["initialize", "session/new", "session/prompt"]
 
@@ -424,7 +426,7 @@ def test_beside_an_image_a_file_is_plain_text() -> None:
     ]
 
 
-def test_an_image_for_an_agent_that_takes_none_fails_the_turn() -> None:
+def test_an_image_for_an_agent_without_image_support_fails_the_turn() -> None:
     talk = Talk()
     talk.prompt(Prompt("look", (PNG,)))
     talk.answers(_can(promptCapabilities={}))
@@ -436,7 +438,7 @@ def test_any_other_file_is_refused_by_the_call() -> None:
         Talk().prompt(Prompt("look", (File("a.pdf", "application/pdf", b"\xff\x00"),)))
 
 
-def test_settings_that_change_in_a_session_are_told_when_they_are_confirmed() -> None:
+def test_settings_that_change_in_a_session_are_reported_when_confirmed() -> None:
     talk = opened()
     sent = list(talk.wire.configure("big", "plan"))
     talk.sent += sent
@@ -447,13 +449,13 @@ def test_settings_that_change_in_a_session_are_told_when_they_are_confirmed() ->
 
 
 @pytest.mark.parametrize(("mode", "back"), [("plan", "code"), ("ask", "code")])
-def test_the_way_back_from_a_mode_is_the_one_it_began_in(mode: Mode, back: str) -> None:
+def test_leaving_a_mode_restores_the_initial_mode(mode: Mode, back: str) -> None:
     talk = opened(mode=mode)
     [sent] = talk.wire.configure(None, "agent")
     assert sent["params"] == {"sessionId": "s1", "configId": "m", "value": back}
 
 
-def test_a_conversation_that_was_left_planning_acts_again() -> None:
+def test_a_resumed_conversation_left_in_plan_mode_acts_again() -> None:
     talk = Talk(replace(SPEC, resume="s1"))
     talk.answers(HELLO)
     mode, *others = OPTIONS
@@ -469,7 +471,7 @@ def test_a_setting_that_is_refused_in_a_session_is_a_notice() -> None:
     ]
 
 
-def test_what_the_agent_changes_by_itself_is_told() -> None:
+def test_changes_made_by_the_agent_itself_are_reported() -> None:
     talk = opened()
     mode, model, _ = OPTIONS
     changed = [{**mode, "currentValue": "plan"}, {**model, "currentValue": "big"}]
@@ -502,13 +504,13 @@ def test_an_effort_that_the_session_does_not_offer_is_refused_with_what_it_offer
     assert talk.answers(SESSION)[-1] == TurnEnded(reason="failed", failure=why)
 
 
-def test_a_change_of_who_is_signed_in_is_known_of_every_agent() -> None:
+def test_a_change_of_account_is_visible_to_every_agent() -> None:
     talk = opened()
     told = {"jsonrpc": "2.0", "method": "_auth/status_update", "params": {"authenticated": True}}
     assert list(talk.wire.decode(encode(told))) == []
 
 
-def test_an_agent_that_may_leave_an_image_out_is_said_to() -> None:
+def test_an_agent_that_may_drop_an_image_is_reported() -> None:
     talk = Talk(row=replace(ROW, title="Acme", drops_images=True))
     talk.prompt(Prompt("look", (File("dot.png", "image/png", b"x"), File("a", "text/plain", b"a"))))
     assert talk.answers(HELLO) == [
@@ -520,5 +522,5 @@ def test_an_agent_that_may_leave_an_image_out_is_said_to() -> None:
         )
     ]
     assert [
-        one for one in opened(row=replace(ROW, drops_images=True)).heard if "Notice" in repr(one)
+        one for one in opened(row=replace(ROW, drops_images=True)).received if "Notice" in repr(one)
     ] == []

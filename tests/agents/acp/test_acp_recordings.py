@@ -39,14 +39,14 @@ def test_no_recorded_line_is_unrecognized(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_each_call_begins_and_ends_once_and_nothing_is_told_of_it_after(recording: Path) -> None:
-    heard = play(recording)
-    begun = Counter(one.call_id for one in heard if isinstance(one, ToolStarted))
-    ended = Counter(one.call_id for one in heard if isinstance(one, ToolFinished))
+def test_each_call_begins_and_ends_once_and_is_not_reported_afterwards(recording: Path) -> None:
+    received = play(recording)
+    begun = Counter(one.call_id for one in received if isinstance(one, ToolStarted))
+    ended = Counter(one.call_id for one in received if isinstance(one, ToolFinished))
     assert set(begun.values()) | set(ended.values()) <= {1}
     assert begun == ended
     over: set[str] = set()
-    for one in heard:
+    for one in received:
         match one:
             case ToolFinished(call_id=call_id):
                 over.add(call_id)
@@ -57,7 +57,7 @@ def test_each_call_begins_and_ends_once_and_nothing_is_told_of_it_after(recordin
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
 def test_each_answer_to_a_prompt_ends_one_turn(recording: Path) -> None:
-    heard = play(recording)
+    received = play(recording)
     said = lines(recording)
     prompts = {
         one["msg"]["id"]
@@ -69,22 +69,22 @@ def test_each_answer_to_a_prompt_ends_one_turn(recording: Path) -> None:
         for one in said
         if one["dir"] == "in" and "method" not in one["msg"] and one["msg"]["id"] in prompts
     ]
-    woken = sum(
+    wake_pipe = sum(
         1 for one in said if one["dir"] == "in" and one["msg"].get("method") == "_qwencode/end_turn"
     )
-    assert sum(isinstance(one, TurnEnded) for one in heard) == len(answers) + woken
+    assert sum(isinstance(one, TurnEnded) for one in received) == len(answers) + wake_pipe
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_the_words_are_those_that_were_said_in_turns(recording: Path) -> None:
+def test_the_messages_are_those_sent_during_turns(recording: Path) -> None:
     words = "".join(one.text for one in play(recording) if isinstance(one, MessageChunk))
     assert words == _said_in_turns(lines(recording))
 
 
 @pytest.mark.parametrize("agent", ["claude-agent-acp", "codex-acp", "opencode"])
-def test_the_words_of_a_turn_are_those_that_the_agent_remembers_of_it(agent: str) -> None:
+def test_the_messages_of_a_turn_are_those_the_agent_replays(agent: str) -> None:
     """`session/load` tells the history again, each message whole."""
-    heard = play(RECORDINGS / agent / "load_1")
+    received = play(RECORDINGS / agent / "load_1")
     again = [one["msg"] for one in lines(RECORDINGS / agent / "load_2") if one["dir"] == "in"]
     told: list[str] = []
     for msg in again:
@@ -94,21 +94,21 @@ def test_the_words_of_a_turn_are_those_that_the_agent_remembers_of_it(agent: str
         if update.get("sessionUpdate") == "agent_message_chunk" and update["content"]["text"]:
             told.append(update["content"]["text"])
     assert told
-    assert _messages(heard) == told
+    assert _messages(received) == told
 
 
 @pytest.mark.parametrize("agent", ["claude-agent-acp", "codex-acp", "opencode", "gemini"])
-def test_history_that_is_told_again_is_no_event_of_a_turn(agent: str) -> None:
+def test_replayed_history_is_not_an_event_of_a_turn(agent: str) -> None:
     recording = RECORDINGS / agent / ("load_session" if agent == "gemini" else "load_2")
     history = json.dumps([one for one in lines(recording) if one["dir"] == "in"])
     assert "user_message_chunk" in history
-    heard = play(recording)
-    first = next(i for i, one in enumerate(heard) if isinstance(one, MessageChunk | ToolStarted))
-    assert not [one for one in heard[:first] if isinstance(one, TurnEnded)]
-    assert _messages(heard) == _last_turn(lines(recording))
+    received = play(recording)
+    first = next(i for i, one in enumerate(received) if isinstance(one, MessageChunk | ToolStarted))
+    assert not [one for one in received[:first] if isinstance(one, TurnEnded)]
+    assert _messages(received) == _last_turn(lines(recording))
 
 
-def test_agents_that_count_tell_what_each_turn_used() -> None:
+def test_agents_that_count_tokens_report_the_usage_of_each_turn() -> None:
     used = {
         agent: [one for one in play(RECORDINGS / agent / "shell") if isinstance(one, UsageReported)]
         for agent in ("claude-agent-acp", "codex-acp", "opencode")
@@ -131,9 +131,9 @@ def test_there_are_recordings_of_every_agent() -> None:
     assert {recording.parent.name for recording in recordings()} == AGENTS
 
 
-def _messages(heard: Sequence[Said]) -> list[str]:
+def _messages(received: Sequence[Said]) -> list[str]:
     messages: dict[str, str] = {}
-    for one in heard:
+    for one in received:
         if isinstance(one, MessageChunk):
             messages[one.message_id] = messages.get(one.message_id, "") + one.text
     return list(messages.values())

@@ -69,7 +69,7 @@ def _standing(events: list[Event | None]) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_what_stands_is_what_was_said_last(seed: int) -> None:
+def test_the_last_value_wins(seed: int) -> None:
     random, reply = Random(seed), ModelReply()
     numbers: list[int] = []
     for _ in range(3):
@@ -79,7 +79,7 @@ def test_what_stands_is_what_was_said_last(seed: int) -> None:
             if event is None:
                 reply.asked_again()
                 continue
-            for gone in reply.hear(event):
+            for gone in reply.receive(event):
                 assert isinstance(gone, MessageWithdrawn)
                 said.remove(gone.message_id)
             match event:

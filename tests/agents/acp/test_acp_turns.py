@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tests.agents.acp.acp_far_side import ROW, Talk, opened
 from tillerman.agents.acp.dialect import AcpDialect, AcpQuestions
-from tillerman.agents.acp.tool_calls import MOST_HEARD
+from tillerman.agents.acp.tool_calls import MOST_RECEIVED
 from tillerman.agents.jsonrpc.peer import RpcRequest
 from tillerman.core.events import (
     Answer,
@@ -54,7 +54,7 @@ def _text(text: str) -> list[dict[str, Any]]:
 # -- words -----------------------------------------------------------------------------------------
 
 
-def test_words_without_ids_are_one_message_until_something_else_comes() -> None:
+def test_chunks_without_ids_form_one_message_until_another_event() -> None:
     talk = opened()
     talk.says("a")
     talk.says("")
@@ -64,7 +64,7 @@ def test_words_without_ids_are_one_message_until_something_else_comes() -> None:
     talk.says("c")
     talk.is_told("tool_call", **LS, status="completed")
     talk.says("d")
-    words = [one for one in talk.heard if isinstance(one, MessageChunk | ThoughtChunk)]
+    words = [one for one in talk.received if isinstance(one, MessageChunk | ThoughtChunk)]
     assert words == [
         MessageChunk(message_id="m1", text="a"),
         MessageChunk(message_id="m1", text="b"),
@@ -74,63 +74,63 @@ def test_words_without_ids_are_one_message_until_something_else_comes() -> None:
     ]
 
 
-def test_an_agents_own_ids_are_kept() -> None:
+def test_ids_of_the_agent_are_preserved() -> None:
     talk = opened()
     talk.says("a", messageId="x")
     talk.says("b", messageId="y")
-    assert talk.heard == [
+    assert talk.received == [
         MessageChunk(message_id="x", text="a"),
         MessageChunk(message_id="y", text="b"),
     ]
 
 
-def test_a_line_in_another_order_is_the_same_words() -> None:
+def test_a_line_with_reordered_keys_decodes_alike() -> None:
     talk = opened()
     update = {"content": {"text": "a", "type": "text"}, "sessionUpdate": "agent_message_chunk"}
     params = {"update": update, "sessionId": "s1"}
-    assert talk.hears({"params": params, "method": "session/update"}) == [
+    assert talk.receives({"params": params, "method": "session/update"}) == [
         MessageChunk(message_id="m1", text="a")
     ]
 
 
-def test_an_agents_own_remarks_are_notices() -> None:
-    talk = opened(row=replace(ROW, asides=("Info: ",)))
+def test_remarks_of_the_agent_become_notices() -> None:
+    talk = opened(row=replace(ROW, notice_prefixes=("Info: ",)))
     assert talk.says("Info: no network\n") == [
         Notice(level="info", kind="session", text="Info: no network")
     ]
     assert talk.says("Information") == [MessageChunk(message_id="m1", text="Information")]
 
 
-def test_words_within_a_subagents_call_name_it() -> None:
+def test_messages_inside_a_subagents_call_name_the_call() -> None:
     talk = opened(row=replace(ROW, parent="_meta.parentToolCallId"))
     talk.says("inside", _meta={"parentToolCallId": "c9"})
     talk.says("outside")
-    assert talk.heard == [
+    assert talk.received == [
         MessageChunk(message_id="m1", text="inside", parent="c9"),
         MessageChunk(message_id="m2", text="outside"),
     ]
 
 
-def test_words_outside_of_a_turn_begin_none() -> None:
+def test_messages_outside_of_a_turn_start_no_turn() -> None:
     talk = opened()
     talk.answers(END)
-    talk.heard.clear()
+    talk.received.clear()
     talk.says("by the way")
     talk.is_told("tool_call", **LS)
-    [stray, call] = talk.heard
+    [stray, call] = talk.received
     assert stray == Notice(level="info", kind="stray", text="by the way")
     assert isinstance(call, Unrecognized)
     assert call.why == "a tool_call outside of a turn"
 
 
-def test_an_agent_that_wakes_by_itself_has_a_turn_until_it_says_that_it_is_over() -> None:
+def test_an_agent_that_wakes_by_itself_has_a_turn_until_it_reports_the_end() -> None:
     talk = opened(row=replace(ROW, turn_over="acme/over"))
     talk.answers(END)
-    talk.heard.clear()
+    talk.received.clear()
     talk.says("news")
-    talk.hears({"method": "acme/over", "params": {}})
-    talk.hears({"method": "acme/over", "params": {}})
-    assert talk.heard == [
+    talk.receives({"method": "acme/over", "params": {}})
+    talk.receives({"method": "acme/over", "params": {}})
+    assert talk.received == [
         TurnStarted(origin="agent"),
         MessageChunk(message_id="m1", text="news"),
         DONE,
@@ -156,13 +156,13 @@ def test_a_call_begins_when_its_input_is_known() -> None:
     assert talk.is_told("tool_call_update", toolCallId="c1", status="failed") == []
 
 
-def test_output_that_comes_whole_each_time_is_told_as_it_grows() -> None:
+def test_output_that_is_sent_whole_each_time_is_reported_as_it_grows() -> None:
     talk = opened()
     talk.is_told("tool_call", **LS, status="in_progress")
-    talk.heard.clear()
+    talk.received.clear()
     for lines in range(1, 1001):
         talk.is_told("tool_call_update", toolCallId="c1", content=_text("line\n" * lines))
-    assert len(talk.heard) < 40
+    assert len(talk.received) < 40
     everything = Text("line\n" * 1000)
     done = {"toolCallId": "c1", "status": "completed", "content": _text(everything.text)}
     assert talk.is_told("tool_call_update", **done) == [
@@ -170,7 +170,7 @@ def test_output_that_comes_whole_each_time_is_told_as_it_grows() -> None:
     ]
 
 
-def test_an_update_for_a_call_that_was_never_begun_begins_it() -> None:
+def test_an_update_for_an_unknown_call_starts_it() -> None:
     talk = opened()
     assert talk.is_told("tool_call_update", **LS, status="completed", rawOutput="a.txt") == [
         STARTED,
@@ -202,9 +202,7 @@ def test_calls_left_open_end_with_the_turn() -> None:
         ([{"type": "text", "text": "one"}, {"text": "two"}], "completed", "one\ntwo"),
     ],
 )
-def test_a_failed_command_has_failed_whatever_its_status_says(
-    raw: Any, outcome: Any, text: str
-) -> None:
+def test_a_failed_command_is_failed_whatever_its_status(raw: Any, outcome: Any, text: str) -> None:
     talk = opened()
     talk.is_told("tool_call", **LS, status="in_progress")
     assert talk.is_told("tool_call_update", toolCallId="c1", status="completed", rawOutput=raw) == [
@@ -212,7 +210,7 @@ def test_a_failed_command_has_failed_whatever_its_status_says(
     ]
 
 
-def test_output_in_a_fence_is_told_without_it() -> None:
+def test_output_in_a_fence_is_reported_without_the_fence() -> None:
     talk = opened()
     talk.is_told("tool_call", **LS, status="in_progress")
     fenced = _text("```\na.txt\n```")
@@ -222,7 +220,7 @@ def test_output_in_a_fence_is_told_without_it() -> None:
     ]
 
 
-def test_a_diff_told_before_the_end_is_the_result_of_an_edit() -> None:
+def test_a_diff_reported_before_the_end_is_the_result_of_an_edit() -> None:
     talk = opened()
     diff = {"type": "diff", "path": "/proj/a", "oldText": "x", "newText": "y"}
     edit = {"toolCallId": "c1", "kind": "edit", "title": "Edit", "content": [diff]}
@@ -230,7 +228,7 @@ def test_a_diff_told_before_the_end_is_the_result_of_an_edit() -> None:
     talk.is_told("tool_call_update", toolCallId="c1", status="completed", rawOutput="ok")
     change = Diff("/proj/a", old="x", new="y")
     input = {"file_path": "/proj/a", "old_string": "x", "new_string": "y"}
-    assert talk.heard == [
+    assert talk.received == [
         ToolStarted(
             call_id="c1", tool="Edit", name="edit", title="Edit `a`", input=input,
             paths=("/proj/a",),
@@ -240,40 +238,40 @@ def test_a_diff_told_before_the_end_is_the_result_of_an_edit() -> None:
     ]  # fmt: skip
 
 
-def test_output_in_pieces_is_put_together() -> None:
+def test_output_chunks_are_concatenated() -> None:
     talk = opened()
     talk.is_told("tool_call", **LS, status="in_progress", content=[{"type": "terminal"}])
-    talk.heard.clear()
+    talk.received.clear()
     for piece in ("a.txt\n", "b.txt\n"):
         meta = {"terminal_output_delta": {"data": piece, "terminal_id": "c1"}}
         talk.is_told("tool_call_update", toolCallId="c1", _meta=meta)
     talk.is_told("tool_call_update", toolCallId="c1", status="completed")
     whole = (Text("a.txt\nb.txt\n"),)
-    assert talk.heard == [
+    assert talk.received == [
         ToolUpdated(call_id="c1", content=(Text("a.txt\n"),)),
         ToolUpdated(call_id="c1", content=whole),
         ToolFinished(call_id="c1", outcome="completed", content=whole),
     ]
 
 
-def test_output_without_an_end_is_cut_and_says_so() -> None:
+def test_output_without_an_end_is_cut_and_marked_as_cut() -> None:
     talk = opened()
     talk.is_told("tool_call", **LS, status="in_progress")
-    meta = {"terminal_output_delta": {"data": "x" * MOST_HEARD}}
+    meta = {"terminal_output_delta": {"data": "x" * MOST_RECEIVED}}
     for _ in range(2):
         talk.is_told("tool_call_update", toolCallId="c1", _meta=meta)
     [end] = talk.is_told("tool_call_update", toolCallId="c1", status="completed")
-    cut = Text("x" * MOST_HEARD, Cut(MOST_HEARD))
+    cut = Text("x" * MOST_RECEIVED, Cut(MOST_RECEIVED))
     assert end == ToolFinished(call_id="c1", outcome="completed", content=(cut,))
 
 
-def test_an_image_of_a_tool_is_kept() -> None:
+def test_an_image_of_a_tool_is_stored() -> None:
     talk = opened()
     block = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(b"png").decode()}
     content = [{"type": "content", "content": block}]
     talk.is_told("tool_call", **LS, status="completed", content=content)
     image = Image("image/png", hashlib.sha256(b"png").hexdigest())
-    assert talk.heard[-1] == ToolFinished(call_id="c1", outcome="completed", content=(image,))
+    assert talk.received[-1] == ToolFinished(call_id="c1", outcome="completed", content=(image,))
     assert talk.kept == [b"png"]
 
 
@@ -290,12 +288,12 @@ def test_an_image_of_a_tool_is_kept() -> None:
         ({}, "other", "Look"),
     ],
 )  # fmt: skip
-def test_a_tool_without_a_name_is_known_by_what_it_is_given(
+def test_a_tool_without_a_name_is_identified_by_its_input(
     call: dict[str, Any], tool: str, title: str
 ) -> None:
     talk = opened()
     talk.is_told("tool_call", toolCallId="c1", title="Look", status="in_progress", **call)
-    started = talk.heard[0]
+    started = talk.received[0]
     assert isinstance(started, ToolStarted)
     assert (started.tool, started.title) == (tool, title)
 
@@ -312,7 +310,7 @@ def test_a_tool_without_a_name_is_known_by_what_it_is_given(
         ("_meta.toolName", {"_meta": 7}, "other"),
     ],
 )
-def test_a_tools_own_name_is_where_the_row_says(place: str, call: Any, tool: str) -> None:
+def test_the_tool_name_is_read_where_the_row_says(place: str, call: Any, tool: str) -> None:
     talk = opened(row=replace(ROW, tool_name=place), servers={"files": {"command": "x"}})
     call = {"toolCallId": "c1", "title": "t", "status": "in_progress", **call}
     [started] = talk.is_told("tool_call", **call)
@@ -320,7 +318,7 @@ def test_a_tools_own_name_is_where_the_row_says(place: str, call: Any, tool: str
     assert started.tool == tool
 
 
-def test_a_list_of_things_to_do_is_the_plan() -> None:
+def test_a_todo_list_becomes_the_plan() -> None:
     talk = opened(row=replace(ROW, tool_name="title"))
     todos = [{"content": "look", "status": "completed"}, {"content": "act", "status": "odd"}]
     call = {"toolCallId": "c1", "title": "todowrite", "rawInput": {"todos": todos}}
@@ -332,7 +330,7 @@ def test_a_list_of_things_to_do_is_the_plan() -> None:
 # -- permission ------------------------------------------------------------------------------------
 
 
-def test_a_request_names_the_call_and_offers_what_holds_once() -> None:
+def test_a_request_names_the_call_and_offers_the_options_that_apply_once() -> None:
     talk = opened()
     started, asked = talk.asks(7, {**LS, "content": _text("not on the list")})
     assert started == STARTED
@@ -361,7 +359,7 @@ def test_a_request_names_the_call_and_offers_what_holds_once() -> None:
         ("allow", ("from_tomorrow",), None),
     ],
 )
-def test_an_answer_never_chooses_for_ever(
+def test_an_answer_never_chooses_always(
     answer: str, kinds: tuple[str, ...], outcome: str | None
 ) -> None:
     talk = opened()
@@ -376,31 +374,31 @@ def test_a_request_that_the_agent_cancels_is_withdrawn_and_ended() -> None:
     talk.asks("id", LS)
     cancel = {"method": "$/cancel_request", "params": {"requestId": "id"}}
     withdrawn = RequestAnswered(request_id='"id"', answer=Answer("deny"), by="withdrawn")
-    assert talk.hears(cancel) == [withdrawn]
+    assert talk.receives(cancel) == [withdrawn]
     assert talk.sent[-1] == {
         "jsonrpc": "2.0",
         "id": "id",
         "result": {"outcome": {"outcome": "cancelled"}},
     }
-    assert talk.hears(cancel) == []
+    assert talk.receives(cancel) == []
     assert list(talk.wire.answer('"id"', Answer("allow"))) == []
     for odd in (None, {}, [1], 7, "other"):
-        assert talk.hears({"method": "$/cancel_request", "params": {"requestId": odd}}) == []
+        assert talk.receives({"method": "$/cancel_request", "params": {"requestId": odd}}) == []
 
 
-def test_an_option_called_allow_is_not_what_allow_means() -> None:
+def test_an_option_named_allow_is_not_assumed_to_allow() -> None:
     talk = opened()
     options = [
         {"optionId": "allow", "kind": "allow_always", "name": "for ever"},
         {"optionId": "once", "kind": "allow_once", "name": "once"},
     ]
     params = {"sessionId": "s1", "toolCall": LS, "options": options}
-    talk.hears({"id": 1, "method": "session/request_permission", "params": params})
+    talk.receives({"id": 1, "method": "session/request_permission", "params": params})
     [said] = talk.wire.answer("1", Answer("allow"))
     assert said["result"]["outcome"]["optionId"] == "once"
 
 
-def test_an_agent_that_stops_at_a_denial_is_told_why_and_goes_on_in_the_same_turn() -> None:
+def test_an_agent_that_stops_at_a_denial_gets_the_reason_and_continues_in_the_same_turn() -> None:
     talk = opened(row=replace(ROW, stops=True))
     talk.asks(1, LS)
     list(talk.wire.answer("1", Answer("deny", note="herons nest there")))
@@ -413,7 +411,7 @@ def test_an_agent_that_stops_at_a_denial_is_told_why_and_goes_on_in_the_same_tur
     assert talk.answers(END) == [DONE]
 
 
-def test_an_agent_that_talks_on_after_a_denial_is_told_nothing_more() -> None:
+def test_an_agent_that_continues_after_a_denial_gets_no_further_message() -> None:
     talk = opened(row=replace(ROW, stops=True))
     talk.asks(1, LS)
     list(talk.wire.answer("1", Answer("deny", note="herons nest there")))
@@ -421,7 +419,7 @@ def test_an_agent_that_talks_on_after_a_denial_is_told_nothing_more() -> None:
     assert talk.answers(END) == [DONE]
 
 
-def test_an_agent_that_stops_at_a_denial_and_is_cancelled_is_told_nothing_more() -> None:
+def test_an_agent_that_stops_at_a_denial_and_is_cancelled_gets_no_further_message() -> None:
     talk = opened(row=replace(ROW, stops=True))
     talk.asks(1, LS)
     list(talk.wire.answer("1", Answer("deny")))
@@ -430,15 +428,15 @@ def test_an_agent_that_stops_at_a_denial_and_is_cancelled_is_told_nothing_more()
     assert talk.answers({"stopReason": "cancelled"})[-1] == end
 
 
-def test_a_changed_input_denies_the_call_since_it_cannot_be_told() -> None:
+def test_a_changed_input_denies_the_call_since_the_agent_cannot_be_given_it() -> None:
     talk = opened()
     talk.asks(1, LS)
     [said] = talk.wire.answer("1", Answer("allow", input={"command": "rm"}))
     assert said["result"]["outcome"]["optionId"] == "the-reject_once"
-    talk.heard.clear()
+    talk.received.clear()
     talk.says("well")
     notice = "Acme does not accept changed input: the call was denied"
-    assert talk.heard == [
+    assert talk.received == [
         Notice(level="warning", kind="settings", text=notice),
         ToolFinished(call_id="c1", outcome="denied"),
         MessageChunk(message_id="m1", text="well"),
@@ -446,7 +444,7 @@ def test_a_changed_input_denies_the_call_since_it_cannot_be_told() -> None:
 
 
 @pytest.mark.parametrize("status", ["failed", "completed"])
-def test_a_denied_call_ends_denied_whatever_its_status_says(status: str) -> None:
+def test_a_denied_call_ends_denied_whatever_its_status(status: str) -> None:
     talk = opened()
     talk.asks(1, LS)
     list(talk.wire.answer("1", Answer("deny")))
@@ -455,7 +453,7 @@ def test_a_denied_call_ends_denied_whatever_its_status_says(status: str) -> None
     assert talk.answers(END) == [DONE]
 
 
-def test_a_denied_call_without_an_end_is_over_when_the_agent_talks_on() -> None:
+def test_a_denied_call_without_an_end_is_over_when_the_agent_continues() -> None:
     talk = opened()
     talk.asks(1, LS)
     list(talk.wire.answer("1", Answer("deny")))
@@ -466,7 +464,7 @@ def test_a_denied_call_without_an_end_is_over_when_the_agent_talks_on() -> None:
     assert talk.answers(END) == [DONE]
 
 
-def test_a_turn_that_ends_of_a_denial_says_so() -> None:
+def test_a_turn_that_ends_because_of_a_denial_says_so() -> None:
     talk = opened()
     talk.asks(1, LS)
     list(talk.wire.answer("1", Answer("deny")))
@@ -481,7 +479,7 @@ def test_a_turn_that_ends_of_a_denial_says_so() -> None:
     ]
 
 
-def test_a_cancel_answers_what_is_still_asked() -> None:
+def test_a_cancel_answers_open_requests() -> None:
     talk = opened()
     talk.asks("a", LS)
     talk.asks(2, {**LS, "toolCallId": "c2"})
@@ -513,13 +511,13 @@ class Curious(AcpDialect):
         )
 
 
-def test_a_dialect_asks_questions_of_its_own() -> None:
+def test_a_dialect_can_define_its_own_questions() -> None:
     talk = opened(dialect=Curious)
-    asked = talk.hears({"id": 3, "method": "acme/ask", "params": {"question": "Why?"}})
+    asked = talk.receives({"id": 3, "method": "acme/ask", "params": {"question": "Why?"}})
     assert asked == [QuestionAsked(request_id="3", questions=(Question("Why?"),))]
     [said] = talk.wire.answer("3", Answer("allow", answers={"Why?": "so"}))
     assert said["result"] == {"said": {"Why?": "so"}, "to": "allow"}
-    talk.hears({"id": 4, "method": "acme/ask", "params": {}})
+    talk.receives({"id": 4, "method": "acme/ask", "params": {}})
     assert [one for one in talk.wire.cancel() if one.get("id") == 4] == [
         {"jsonrpc": "2.0", "id": 4, "result": {"said": None, "to": "deny"}}
     ]
@@ -534,20 +532,20 @@ def test_a_dialect_asks_questions_of_its_own() -> None:
 )
 def test_a_method_that_is_not_offered_is_refused(method: str, kept: bool) -> None:
     talk = opened()
-    heard = talk.hears({"id": "x", "method": method, "params": {"path": "/etc/passwd"}})
+    received = talk.receives({"id": "x", "method": method, "params": {"path": "/etc/passwd"}})
     error = {"code": -32601, "message": f"{method!r} is not supported"}
     assert talk.sent[-1] == {"jsonrpc": "2.0", "id": "x", "error": error}
-    assert [type(one) for one in heard] == ([Unrecognized] if kept else [])
+    assert [type(one) for one in received] == ([Unrecognized] if kept else [])
 
 
-def test_what_a_row_ignores_is_not_told() -> None:
+def test_ignored_updates_of_a_row_emit_nothing() -> None:
     talk = opened(row=replace(ROW, ignores=("acme/odd",)))
-    assert talk.hears({"method": "acme/odd", "params": {}}) == []
-    assert talk.hears({"id": 1, "method": "acme/odd", "params": {}}) == []
+    assert talk.receives({"method": "acme/odd", "params": {}}) == []
+    assert talk.receives({"id": 1, "method": "acme/odd", "params": {}}) == []
     assert talk.sent[-1]["error"]["code"] == -32601
 
 
-def test_an_update_from_tomorrow_is_kept() -> None:
+def test_an_unknown_update_is_stored() -> None:
     talk = opened()
     [kept] = talk.is_told("dance_update", steps=3)
     assert isinstance(kept, Unrecognized)
@@ -587,7 +585,7 @@ def test_a_stop_that_is_a_failure_fails_the_turn(reason: str, kind: str) -> None
 
 def test_an_answer_to_nothing_ends_no_turn() -> None:
     talk = opened()
-    [kept] = talk.hears({"id": 99, "result": END})
+    [kept] = talk.receives({"id": 99, "result": END})
     assert isinstance(kept, Unrecognized)
     assert talk.answers(END) == [DONE]
     [kept] = talk.answers(END)
@@ -618,8 +616,8 @@ def test_an_answer_to_nothing_ends_no_turn() -> None:
     ],
 )  # fmt: skip
 def test_tokens_are_counted_as_their_total_says(usage: Any, counted: tuple[int, ...]) -> None:
-    heard = opened().answers({**END, "usage": usage})
-    used = [(one.input_tokens, one.output_tokens, one.cached_tokens) for one in heard
+    received = opened().answers({**END, "usage": usage})
+    used = [(one.input_tokens, one.output_tokens, one.cached_tokens) for one in received
             if isinstance(one, UsageReported)]  # fmt: skip
     assert used == ([counted] if any(counted) else [])
 
@@ -627,7 +625,7 @@ def test_tokens_are_counted_as_their_total_says(usage: Any, counted: tuple[int, 
 CALL = {"usage": {"inputTokens": 50, "outputTokens": 7, "totalTokens": 57}}
 
 
-def test_tokens_told_after_each_call_of_the_model_are_passed_on_at_once_and_once() -> None:
+def test_tokens_reported_after_each_model_call_are_emitted_at_once_and_once() -> None:
     talk = opened()
     part = UsageReported(input_tokens=50, output_tokens=7, context_used=50, call="done")
     for _ in range(2):
@@ -637,7 +635,7 @@ def test_tokens_told_after_each_call_of_the_model_are_passed_on_at_once_and_once
     assert talk.answers(END) == [DONE]
 
 
-def test_of_tokens_that_were_told_call_by_call_the_answer_adds_only_the_rest() -> None:
+def test_the_final_response_adds_only_tokens_not_yet_reported() -> None:
     talk = opened()
     talk.says("", _meta=CALL)
     whole = {"inputTokens": 60, "outputTokens": 7, "totalTokens": 67}
@@ -645,7 +643,7 @@ def test_of_tokens_that_were_told_call_by_call_the_answer_adds_only_the_rest() -
     assert talk.answers({**END, "usage": whole}) == [rest, DONE]
 
 
-def test_the_context_that_a_call_reads_is_told_once_as_the_call_begins() -> None:
+def test_the_context_that_a_call_reads_is_reported_once_as_the_call_begins() -> None:
     talk = opened()
 
     def begun(used: int) -> UsageReported:
@@ -686,7 +684,7 @@ def test_cost_is_what_the_session_cost_more() -> None:
     assert paid == [(0.5, 10, 100), (0.25, 10, 100)]
 
 
-def test_cost_in_other_money_is_left_out() -> None:
+def test_cost_in_another_currency_is_left_out() -> None:
     talk = opened()
     talk.is_told("usage_update", used=10, size=100, cost={"amount": 3, "currency": "EUR"})
     assert talk.answers(END) == [UsageReported(context_used=10, context_limit=100), DONE]
@@ -732,7 +730,7 @@ def test_an_error_is_read_wherever_it_is(error: Any, kind: str, status: Any, mes
     assert (end.failure.kind, end.failure.status, end.failure.message) == (kind, status, message)
 
 
-def test_how_long_to_wait_is_read_from_the_words() -> None:
+def test_a_retry_delay_is_read_from_the_message() -> None:
     [end] = opened().answers(error={"code": 429, "message": "Suggested retry after 7s."})
     assert isinstance(end, TurnEnded)
     assert end.failure
@@ -749,7 +747,7 @@ def test_a_dialect_reads_its_own_errors_first() -> None:
     assert end == TurnEnded(reason="failed", failure=Failure(kind="billing", message="pay"))
 
 
-def test_an_error_after_a_cancel_is_the_cancel() -> None:
+def test_an_error_after_a_cancel_is_reported_as_the_cancel() -> None:
     talk = opened()
     list(talk.wire.cancel())
     assert talk.answers(error={"code": -32603, "message": "aborted"}) == [
@@ -757,13 +755,13 @@ def test_an_error_after_a_cancel_is_the_cancel() -> None:
     ]
 
 
-def test_a_turn_that_was_done_before_the_cancel_came_is_complete() -> None:
+def test_a_turn_that_completed_before_the_cancel_is_complete() -> None:
     talk = opened()
     list(talk.wire.cancel())
     assert talk.answers(END) == [DONE]
 
 
-def test_a_cancel_outside_of_a_turn_says_nothing() -> None:
+def test_a_cancel_outside_of_a_turn_sends_nothing() -> None:
     talk = opened()
     talk.answers(END)
     assert list(talk.wire.cancel()) == []
@@ -801,10 +799,10 @@ def test_no_value_of_a_wrong_type_raises(update: str, odd: Any) -> None:
 def test_no_request_of_a_wrong_type_raises(odd: Any) -> None:
     talk = opened()
     for params in (odd, {"toolCall": odd, "options": odd}, {"options": [odd, {"kind": odd}]}):
-        talk.hears({"id": 1, "method": "session/request_permission", "params": params})
+        talk.receives({"id": 1, "method": "session/request_permission", "params": params})
         list(talk.wire.answer("1", Answer("allow")))
     talk.answers(END)
-    assert talk.heard[-1] == DONE
+    assert talk.received[-1] == DONE
 
 
 def test_a_flood_of_calls_ends_with_the_turn() -> None:
@@ -815,7 +813,7 @@ def test_a_flood_of_calls_ends_with_the_turn() -> None:
     assert len(ends) == 2000
 
 
-def test_two_talks_share_nothing() -> None:
+def test_two_conversations_share_no_state() -> None:
     one, other = opened(), opened()
     one.is_told("tool_call", **LS, status="in_progress")
     assert other.answers(END) == [DONE]

@@ -48,22 +48,22 @@ def play(said: Iterable[dict[str, Any]]) -> list[Said]:
     wire = ClaudeWire(SPEC, clock=lambda: NOW)
     list(wire.greet())
     ids: dict[str, str] = {}  # of the recorded host's requests -> of the wire's own
-    heard: list[Said] = []
+    received: list[Said] = []
     for one in said:
         msg = one["msg"]
         if one["dir"] == "out":
-            _tell(wire, msg, ids)
+            _report(wire, msg, ids)
         else:
-            heard += wire.decode(_renamed(msg, ids))
-    return heard
+            received += wire.decode(_renamed(msg, ids))
+    return received
 
 
-def encoded(heard: Iterable[Said]) -> str:
+def encoded(received: Iterable[Said]) -> str:
     """As a golden file has it: an event or a reply on each line."""
     return "".join(
         msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"
-        for one in heard
+        for one in received
     )
 
 
@@ -71,7 +71,7 @@ def compact(msg: Any) -> bytes:
     return json.dumps(msg, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _tell(wire: ClaudeWire, msg: dict[str, Any], ids: dict[str, str]) -> None:
+def _report(wire: ClaudeWire, msg: dict[str, Any], ids: dict[str, str]) -> None:
     match msg:
         case {"type": "user", "message": {"content": content}}:
             list(wire.prompt(Prompt(content if isinstance(content, str) else "go")))

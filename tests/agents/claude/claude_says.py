@@ -29,7 +29,7 @@ def prompted(mode: Mode = "agent", now: float = 0.0) -> ClaudeWire:
     return claude
 
 
-def hear(claude: ClaudeWire, *lines: Line) -> list[Event | WireReply]:
+def receive(claude: ClaudeWire, *lines: Line) -> list[Event | WireReply]:
     return [one for line in lines for one in claude.decode(encode(line))]
 
 

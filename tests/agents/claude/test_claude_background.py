@@ -11,9 +11,9 @@ from tests.agents.claude.claude_says import (
     Line,
     assistant,
     calls,
-    hear,
     init,
     prompted,
+    receive,
     result,
     says,
     state,
@@ -42,10 +42,10 @@ WAKING = [
 ]
 
 
-def resting(heard: list[Said]) -> list[bool]:
+def resting(received: list[Said]) -> list[bool]:
     """After each event: no turn open, nothing in the background."""
     rest, turn, tasks = [], True, False
-    for event in heard:
+    for event in received:
         match event:
             case TurnStarted():
                 turn = True
@@ -58,11 +58,11 @@ def resting(heard: list[Said]) -> list[bool]:
 
 
 @pytest.mark.parametrize("name", WAKING)
-def test_a_recorded_session_with_a_wake_up_rests_only_at_its_end(name: str) -> None:
+def test_a_recorded_session_with_a_wake_up_is_idle_only_at_its_end(name: str) -> None:
     recording = Path(RECORDINGS, name)
-    heard = play(lines(recording))
-    assert any(isinstance(event, TurnStarted) for event in heard)
-    assert resting(heard).index(True) == len(heard) - 1
+    received = play(lines(recording))
+    assert any(isinstance(event, TurnStarted) for event in received)
+    assert resting(received).index(True) == len(received) - 1
 
 
 def started(task: str, call: str, run: str = "", **more: object) -> Line:
@@ -86,7 +86,7 @@ def over(task: str, status: str = "completed") -> list[Line]:
 def test_of_two_tasks_that_end_together_the_second_is_listed_until_its_own_wake_up() -> None:
     """As 2.1.325 writes it: both ends are told before the first wake-up is served."""
     claude = prompted()
-    heard = hear(
+    received = receive(
         claude,
         state("running"),
         listed(("a", "run_a"), ("b", "run_b")),
@@ -103,7 +103,7 @@ def test_of_two_tasks_that_end_together_the_second_is_listed_until_its_own_wake_
         result("b is done", origin=wake_up("run_b")),
         state("idle"),
     )
-    changes = [e for e in heard if isinstance(e, BackgroundChanged | TurnStarted | TurnEnded)]
+    changes = [e for e in received if isinstance(e, BackgroundChanged | TurnStarted | TurnEnded)]
     a, b = BackgroundTask("a", "a"), BackgroundTask("b", "b")
     assert changes == [
         BackgroundChanged(tasks=(a, b)),
@@ -117,12 +117,12 @@ def test_of_two_tasks_that_end_together_the_second_is_listed_until_its_own_wake_
     ]
 
 
-def test_an_end_told_before_the_idle_of_the_turn_waits_for_its_notification() -> None:
+def test_an_end_reported_before_the_idle_of_the_turn_waits_for_its_notification() -> None:
     """As 2.1.197 writes it: a task may end just before the turn does, and wake the agent after."""
     claude = prompted()
     call = calls("c1", "Bash", command="sleep 1", run_in_background=True)
     updated, notified = over("a")
-    heard = hear(
+    received = receive(
         claude,
         state("running"),
         assistant(call),
@@ -137,41 +137,43 @@ def test_an_end_told_before_the_idle_of_the_turn_waits_for_its_notification() ->
         result("woke", origin=wake_up()),
         state("idle"),
     )
-    assert resting(heard).index(True) == len(heard) - 1
-    assert heard[-1] == TurnEnded(reason="completed")
+    assert resting(received).index(True) == len(received) - 1
+    assert received[-1] == TurnEnded(reason="completed")
 
 
-def test_a_task_that_was_killed_is_let_go_when_the_agent_is_idle() -> None:
+def test_a_killed_task_is_released_when_the_agent_is_idle() -> None:
     claude = prompted()
-    hear(claude, state("running"), listed(("a", "run_a")), result("started"))
+    receive(claude, state("running"), listed(("a", "run_a")), result("started"))
     killed = [*over("a", "killed"), listed()]
-    assert hear(claude, *killed) == []
-    assert hear(claude, state("idle")) == [BackgroundChanged(tasks=())]
+    assert receive(claude, *killed) == []
+    assert receive(claude, state("idle")) == [BackgroundChanged(tasks=())]
 
 
-def test_work_in_the_foreground_is_not_in_the_background() -> None:
+def test_foreground_work_is_not_listed_as_background() -> None:
     claude = prompted()
-    heard = hear(
+    received = receive(
         claude,
         assistant(calls("c1", "Bash", command="sleep 8")),
         started("a", "c1"),
         *over("a"),
         tool_result("c1", "done"),
     )
-    assert [event for event in heard if isinstance(event, BackgroundChanged)] == []
+    assert [event for event in received if isinstance(event, BackgroundChanged)] == []
 
 
 def test_a_running_task_survives_the_idle_between_turns() -> None:
     claude = prompted()
-    hear(claude, state("running"), listed(("a", "run_a")), result("started"))
-    assert hear(claude, state("idle")) == []
+    receive(claude, state("running"), listed(("a", "run_a")), result("started"))
+    assert receive(claude, state("idle")) == []
 
 
 def test_a_prompt_that_comes_during_a_wake_up_ends_with_its_own_result() -> None:
     claude = prompted()
-    hear(claude, state("running"), listed(("a", "r")), result("started"), state("idle"), *over("a"))
+    receive(
+        claude, state("running"), listed(("a", "r")), result("started"), state("idle"), *over("a")
+    )
     list(claude.prompt(Prompt("meanwhile")))
-    heard = hear(
+    received = receive(
         claude,
         listed(),
         init(),
@@ -181,19 +183,21 @@ def test_a_prompt_that_comes_during_a_wake_up_ends_with_its_own_result() -> None
         assistant(says("here")),
         result("here", usage={"input_tokens": 4, "output_tokens": 2}),
     )
-    assert heard[-2:] == [
+    assert received[-2:] == [
         UsageReported(input_tokens=7, output_tokens=3),
         TurnEnded(reason="completed"),
     ]
-    assert sum(isinstance(event, TurnEnded) for event in heard) == 1
+    assert sum(isinstance(event, TurnEnded) for event in received) == 1
 
 
-def test_a_prompt_that_a_wake_up_took_in_ends_when_the_agent_is_idle() -> None:
+def test_a_prompt_merged_into_a_wake_up_ends_when_the_agent_is_idle() -> None:
     claude = prompted()
-    hear(claude, state("running"), listed(("a", "r")), result("started"), state("idle"), *over("a"))
+    receive(
+        claude, state("running"), listed(("a", "r")), result("started"), state("idle"), *over("a")
+    )
     list(claude.prompt(Prompt("meanwhile")))
-    heard = hear(
+    received = receive(
         claude, listed(), init(), assistant(says("both")), result("both", origin=wake_up("r"))
     )
-    assert not any(isinstance(event, TurnEnded) for event in heard)
-    assert hear(claude, state("idle"))[-1] == TurnEnded(reason="completed")
+    assert not any(isinstance(event, TurnEnded) for event in received)
+    assert receive(claude, state("idle"))[-1] == TurnEnded(reason="completed")

@@ -8,9 +8,9 @@ import pytest
 
 from tests.agents.claude.claude_says import (
     assistant,
-    hear,
     message_start,
     prompted,
+    receive,
     result,
     says,
     text_delta,
@@ -20,7 +20,7 @@ from tillerman.core.failure import Failure
 
 
 def failure(*lines: dict[str, Any]) -> Failure | None:
-    ended = hear(prompted(), *lines)[-1]
+    ended = receive(prompted(), *lines)[-1]
     assert isinstance(ended, TurnEnded)
     assert (ended.reason == "failed") is (ended.failure is not None)
     return ended.failure
@@ -41,7 +41,7 @@ def failure(*lines: dict[str, Any]) -> Failure | None:
         ("brand_new", None, "api_error"),
     ],
 )
-def test_an_api_error_is_typed_by_its_word_then_by_its_status(
+def test_an_api_error_is_classified_by_its_code_then_by_its_status(
     word: str, status: int | None, kind: str
 ) -> None:
     said = assistant(says("it failed"), error=word)
@@ -62,17 +62,17 @@ def test_an_api_error_is_typed_by_its_word_then_by_its_status(
         ({"subtype": "error_of_tomorrow"}, "agent_failed"),
     ],
 )
-def test_a_result_that_is_an_error_is_typed(more: dict[str, Any], kind: str) -> None:
+def test_a_result_that_is_an_error_is_classified(more: dict[str, Any], kind: str) -> None:
     found = failure({**result(), "is_error": True, **more})
     assert found is not None
     assert found.kind == kind
     assert found.message
 
 
-def test_an_error_is_not_said_as_if_the_agent_had_said_it() -> None:
+def test_an_error_is_not_emitted_as_an_agent_message() -> None:
     said = assistant(says("Not logged in"), error="authentication_failed")
-    heard = hear(prompted(), said, result("Not logged in", is_error=True))
-    assert heard[-1] == TurnEnded(
+    received = receive(prompted(), said, result("Not logged in", is_error=True))
+    assert received[-1] == TurnEnded(
         reason="failed",
         failure=Failure(
             kind="not_signed_in",
@@ -80,18 +80,18 @@ def test_an_error_is_not_said_as_if_the_agent_had_said_it() -> None:
             hint="run `claude auth login` or set ANTHROPIC_API_KEY",
         ),
     )
-    assert len(heard) == 2
+    assert len(received) == 2
 
 
 def test_an_error_of_an_earlier_turn_does_not_fail_the_next() -> None:
     claude = prompted()
-    hear(claude, assistant(says("x"), error="server_error"), result("x", is_error=True))
-    assert hear(claude, {"type": "result", "subtype": "success"})[-1] == TurnEnded(
+    receive(claude, assistant(says("x"), error="server_error"), result("x", is_error=True))
+    assert receive(claude, {"type": "result", "subtype": "success"})[-1] == TurnEnded(
         reason="completed"
     )
 
 
-def test_a_success_that_only_repeats_what_broke_off_is_a_broken_stream() -> None:
+def test_a_success_that_only_repeats_an_interrupted_message_is_a_broken_stream() -> None:
     lines = [
         message_start("m1"),
         text_delta("Part of"),
@@ -103,7 +103,7 @@ def test_a_success_that_only_repeats_what_broke_off_is_a_broken_stream() -> None
     assert found.kind == "stream_broken"
 
 
-def test_a_success_that_says_more_than_what_broke_off_is_a_success() -> None:
+def test_a_success_with_more_text_than_the_interrupted_message_is_a_success() -> None:
     lines = [
         message_start("m1"),
         text_delta("Part of"),

@@ -34,7 +34,7 @@ def test_a_plain_conversation_leaves_every_decision_to_the_host() -> None:
     assert argv() == [*PLAIN, "--permission-mode=default"]
 
 
-def test_the_cli_is_asked_to_tell_when_it_is_idle() -> None:
+def test_the_cli_is_configured_to_report_when_it_is_idle() -> None:
     launch = wire().launch(session_spec(cwd=Path("/proj")), None)
     assert launch.env == {"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1"}
 
@@ -42,11 +42,11 @@ def test_the_cli_is_asked_to_tell_when_it_is_idle() -> None:
 @pytest.mark.parametrize(
     ("mode", "word"), [("agent", "default"), ("plan", "plan"), ("ask", "default")]
 )
-def test_a_mode_has_a_word(mode: str, word: str) -> None:
+def test_a_mode_has_a_flag_value(mode: str, word: str) -> None:
     assert argv(mode=mode)[-1] == f"--permission-mode={word}"
 
 
-def test_everything_asked_for_is_on_the_command_line_in_words_that_swallow_no_other() -> None:
+def test_every_option_is_on_the_command_line_in_arguments_that_swallow_no_other() -> None:
     assert argv(
         model="opus",
         effort="high",
@@ -84,11 +84,11 @@ def content(prompt: Prompt) -> Any:
     return message["message"]["content"]
 
 
-def test_a_prompt_of_words_is_a_string() -> None:
+def test_a_text_prompt_is_a_string() -> None:
     assert content(Prompt("hello")) == "hello"
 
 
-def test_files_go_before_the_words_that_speak_of_them() -> None:
+def test_files_precede_the_text_that_refers_to_them() -> None:
     files = (
         File("a.png", "image/png", b"png"),
         File("a.pdf", "application/pdf", b"pdf"),

@@ -73,7 +73,7 @@ elif "--input-format=stream-json" in words:
 """
 
 
-def errands(folder: Path) -> CommandRunner:
+def agent_commands(folder: Path) -> CommandRunner:
     environment = {"PATH": str(folder), "CLAUDE_CONFIG_DIR": str(folder / "config")}
     return CommandRunner(environment, agent="claude", cwd=folder, records=folder / "r", marker="m")
 
@@ -86,7 +86,7 @@ async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
     said = lines(RECORDINGS / "2.1.325" / "control_misc")
     answer = next(one["msg"] for one in said if one["dir"] == "in")
     (tmp_path / "claude.initialize").write_text(json.dumps(answer))
-    async with errands(tmp_path) as running:
+    async with agent_commands(tmp_path) as running:
         yield running
 
 
@@ -111,15 +111,15 @@ async def test_where_it_is_installed(
     command = "npm install -g @anthropic-ai/claude-code"
     path = str(tmp_path / "claude")
     assert await claude.installed(run) == Installed("claude", path, "2.1.325", command)
-    nowhere = errands(tmp_path / "nowhere")
+    nowhere = agent_commands(tmp_path / "nowhere")
     assert await claude.installed(nowhere) == Installed("claude", None, None, command)
 
 
-async def test_what_needs_the_program_says_how_to_install_it(
+async def test_an_action_that_needs_the_program_says_how_to_install_it(
     claude: ClaudeCode, tmp_path: Path
 ) -> None:
     with pytest.raises(AgentNotInstalled) as caught:
-        await claude.models(errands(tmp_path / "nowhere"))
+        await claude.models(agent_commands(tmp_path / "nowhere"))
     assert caught.value.hint == "npm install -g @anthropic-ai/claude-code"
 
 
@@ -146,12 +146,12 @@ def test_who_is_signed_in(said: dict[str, str], method: str, who: str | None) ->
     assert account(status) == Account(signed_in=True, method=method, who=who)
 
 
-def test_a_status_that_is_no_status_is_an_error() -> None:
+def test_an_unreadable_status_is_an_error() -> None:
     with pytest.raises(AgentError, match="auth status"):
         account(b"Segmentation fault")
 
 
-async def test_the_models_are_those_of_its_greeting(claude: ClaudeCode, run: CommandRunner) -> None:
+async def test_the_models_come_from_the_handshake(claude: ClaudeCode, run: CommandRunner) -> None:
     models = await claude.models(run)
     assert [model.id for model in models] == ["default", "opus", "fable", "sonnet", "haiku"]
     assert models[0] == Model(
@@ -181,7 +181,7 @@ async def test_the_tools_of_a_server_that_is_connected(
             mcp_tools({"mcpServers": MCP_STATUS}, name)
 
 
-def test_what_it_refuses_is_an_error_in_its_words() -> None:
+def test_a_refusal_is_an_error_with_the_agents_message() -> None:
     dialog = asked({"subtype": "mcp_reconnect"})
     next(dialog)
     assert dialog.send(b"a line that is no answer") == b""
@@ -190,7 +190,7 @@ def test_what_it_refuses_is_an_error_in_its_words() -> None:
         dialog.send(json.dumps({"type": "control_response", "response": refusal}).encode())
 
 
-async def test_a_program_that_ends_before_it_answers_is_an_error_with_its_last_words(
+async def test_a_program_that_exits_before_its_answer_is_an_error_with_its_last_output(
     claude: ClaudeCode, run: CommandRunner, tmp_path: Path
 ) -> None:
     (tmp_path / "claude").write_text("#!/bin/sh\necho no licence >&2\nexit 1\n")
@@ -198,7 +198,9 @@ async def test_a_program_that_ends_before_it_answers_is_an_error_with_its_last_w
         await claude.models(run)
 
 
-async def test_what_it_says_of_itself(claude: ClaudeCode, run: CommandRunner) -> None:
+async def test_the_agent_reports_its_version_and_account(
+    claude: ClaudeCode, run: CommandRunner
+) -> None:
     assert await claude.about(run) == {"provider": "firstParty", "key": "ANTHROPIC_API_KEY"}
 
 
@@ -210,14 +212,14 @@ async def test_a_server_is_added_for_the_user(
     assert added == ["mcp", "add-json", "--scope=user", "--", "-x", '{"command": "y"}']
 
 
-async def test_what_the_program_refuses_is_an_error_in_its_words(
+async def test_a_refusal_of_the_program_is_an_error_with_its_message(
     claude: ClaudeCode, run: CommandRunner
 ) -> None:
     with pytest.raises(AgentError, match='No MCP server named "probe"'):
         await claude.mcp_remove(run, "probe")
 
 
-async def test_its_own_sessions_are_listed_newest_first(
+async def test_stored_sessions_are_listed_newest_first(
     claude: ClaudeCode, run: CommandRunner, tmp_path: Path
 ) -> None:
     cwd = tmp_path / "my_proj"
@@ -237,7 +239,7 @@ async def test_its_own_sessions_are_listed_newest_first(
     ]
 
 
-def test_what_was_said_and_done_in_a_stored_session() -> None:
+def test_messages_and_calls_of_a_stored_session() -> None:
     with (RECORDINGS / "stored_session.jsonl").open("rb") as stored:
         told = list(history([*stored, b"\xff no line of it\n"], "/project"))
     new = "/project/new.txt"

@@ -32,10 +32,10 @@ def test_no_recorded_line_is_unrecognized(recording: Path) -> None:
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
 def test_each_result_ends_one_turn_with_one_usage(recording: Path) -> None:
-    heard = play(lines(recording))
+    received = play(lines(recording))
     results = _results(recording)
-    assert sum(isinstance(one, TurnEnded) for one in heard) == len(results)
-    counts = [one for one in heard if isinstance(one, UsageReported) and not one.call]
+    assert sum(isinstance(one, TurnEnded) for one in received) == len(results)
+    counts = [one for one in received if isinstance(one, UsageReported) and not one.call]
     assert len(counts) == len(results)
 
 
@@ -60,11 +60,11 @@ def _results(recording: Path) -> list[dict[str, object]]:
     return [msg for msg in said if msg["type"] == "result"]
 
 
-def _last_messages(heard: list[Said]) -> list[str]:
+def _last_messages(received: list[Said]) -> list[str]:
     """The text of the last message in each turn that went well or broke off unnoticed."""
     last: list[str] = []
     messages: dict[str, str] = {}
-    for one in heard:
+    for one in received:
         match one:
             case TurnStarted():
                 messages = {}

@@ -11,9 +11,9 @@ from tests.agents.claude.claude_says import (
     assistant,
     calls,
     can_use_tool,
-    hear,
     hook,
     prompted,
+    receive,
     response,
     system,
     tool_result,
@@ -37,7 +37,7 @@ from tillerman.core.wire import WireReply
 COMMAND = {"command": "rm x"}
 
 
-def test_the_greeting_asks_to_see_every_call_that_no_rule_asks_about() -> None:
+def test_the_handshake_subscribes_to_every_call_that_no_rule_asks_about() -> None:
     (hello,) = wire().greet()
     assert hello == {
         "type": "control_request",
@@ -60,9 +60,9 @@ def test_the_greeting_asks_to_see_every_call_that_no_rule_asks_about() -> None:
 
 def test_a_callback_becomes_a_request() -> None:
     claude = prompted()
-    hear(claude, assistant(calls("c1", "Write", file_path="/proj/a.py", content="x")))
+    receive(claude, assistant(calls("c1", "Write", file_path="/proj/a.py", content="x")))
     input = {"file_path": "/proj/a.py", "content": "x"}
-    assert hear(claude, hook("r1", "c1", "Write", input)) == [
+    assert receive(claude, hook("r1", "c1", "Write", input)) == [
         PermissionRequested(
             request_id="r1",
             tool="Write",
@@ -99,7 +99,7 @@ def test_an_answer_to_a_callback_goes_back_as_a_decision(
     answer: Answer, output: dict[str, Any]
 ) -> None:
     claude = prompted()
-    hear(claude, hook("r1", "c1", "Bash", COMMAND))
+    receive(claude, hook("r1", "c1", "Bash", COMMAND))
     decision = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **output}}
     assert list(claude.answer("r1", answer)) == [response("r1", decision)]
 
@@ -119,45 +119,45 @@ def test_an_answer_to_can_use_tool_goes_back_as_a_behavior(
     answer: Answer, body: dict[str, Any]
 ) -> None:
     claude = prompted()
-    hear(claude, can_use_tool("r1", "c1", "Bash", COMMAND))
+    receive(claude, can_use_tool("r1", "c1", "Bash", COMMAND))
     assert list(claude.answer("r1", answer)) == [response("r1", body)]
 
 
 def test_a_call_allowed_in_the_callback_is_not_asked_about_again() -> None:
     claude = prompted()
-    hear(claude, hook("r1", "c1", "Bash", COMMAND))
+    receive(claude, hook("r1", "c1", "Bash", COMMAND))
     list(claude.answer("r1", Answer("allow", input={"command": "ls"})))
     allow = {"behavior": "allow", "updatedInput": {"command": "ls"}}
-    assert hear(claude, can_use_tool("r2", "c1", "Bash", COMMAND)) == [
+    assert receive(claude, can_use_tool("r2", "c1", "Bash", COMMAND)) == [
         WireReply(response("r2", allow))
     ]
 
 
 def test_an_allowance_ends_with_its_call() -> None:
     claude = prompted()
-    hear(claude, assistant(calls("c1", "Bash", **COMMAND)), hook("r1", "c1", "Bash", COMMAND))
+    receive(claude, assistant(calls("c1", "Bash", **COMMAND)), hook("r1", "c1", "Bash", COMMAND))
     list(claude.answer("r1", Answer("allow")))
-    hear(claude, tool_result("c1"))
-    (asked,) = hear(claude, can_use_tool("r2", "c1", "Bash", COMMAND))
+    receive(claude, tool_result("c1"))
+    (asked,) = receive(claude, can_use_tool("r2", "c1", "Bash", COMMAND))
     assert isinstance(asked, PermissionRequested)
 
 
 def test_a_second_answer_is_not_sent() -> None:
     claude = prompted()
-    hear(claude, hook("r1", "c1", "Bash", COMMAND))
+    receive(claude, hook("r1", "c1", "Bash", COMMAND))
     assert len(list(claude.answer("r1", Answer("deny")))) == 1
     assert list(claude.answer("r1", Answer("allow"))) == []
 
 
-def test_a_withdrawn_request_is_answered_and_takes_no_answer_any_more() -> None:
+def test_a_withdrawn_request_is_answered_and_accepts_no_further_answer() -> None:
     claude = prompted()
-    hear(claude, hook("r1", "c1", "Bash", COMMAND))
+    receive(claude, hook("r1", "c1", "Bash", COMMAND))
     cancel = {"type": "control_cancel_request", "request_id": "r1"}
-    assert hear(claude, cancel) == [
+    assert receive(claude, cancel) == [
         RequestAnswered(request_id="r1", answer=Answer("deny"), by="withdrawn")
     ]
     assert list(claude.answer("r1", Answer("allow"))) == []
-    assert hear(claude, cancel) == []
+    assert receive(claude, cancel) == []
 
 
 def test_a_question_is_asked_with_its_choices_and_answered_by_their_labels() -> None:
@@ -165,10 +165,10 @@ def test_a_question_is_asked_with_its_choices_and_answered_by_their_labels() -> 
     option = {"label": "Red", "description": "warm"}
     question = {"question": "Which?", "header": "Colour", "options": [option], "multiSelect": True}
     input = {"questions": [question]}
-    assert hear(claude, hook("r1", "c1", "AskUserQuestion", input)) == [
+    assert receive(claude, hook("r1", "c1", "AskUserQuestion", input)) == [
         WireReply(response("r1", {}))
     ]
-    assert hear(claude, can_use_tool("r2", "c1", "AskUserQuestion", input)) == [
+    assert receive(claude, can_use_tool("r2", "c1", "AskUserQuestion", input)) == [
         QuestionAsked(
             request_id="r2",
             questions=(
@@ -184,16 +184,16 @@ def test_a_question_is_asked_with_its_choices_and_answered_by_their_labels() -> 
 
 def test_a_question_left_unanswered_is_denied() -> None:
     claude = prompted()
-    hear(claude, can_use_tool("r1", "c1", "AskUserQuestion", {"questions": []}))
+    receive(claude, can_use_tool("r1", "c1", "AskUserQuestion", {"questions": []}))
     body = {"behavior": "deny", "message": "away"}
     assert list(claude.answer("r1", Answer("deny", note="away"))) == [response("r1", body)]
 
 
 def test_the_end_of_plan_mode_is_asked_with_the_plan_that_the_call_holds() -> None:
     claude = prompted("plan")
-    hear(claude, assistant(calls("c1", "ExitPlanMode", plan="1. Do A")))
-    assert hear(claude, hook("r1", "c1", "ExitPlanMode")) == [WireReply(response("r1", {}))]
-    assert hear(claude, can_use_tool("r2", "c1", "ExitPlanMode")) == [
+    receive(claude, assistant(calls("c1", "ExitPlanMode", plan="1. Do A")))
+    assert receive(claude, hook("r1", "c1", "ExitPlanMode")) == [WireReply(response("r1", {}))]
+    assert receive(claude, can_use_tool("r2", "c1", "ExitPlanMode")) == [
         PermissionRequested(
             request_id="r2",
             tool="ExitPlanMode",
@@ -217,40 +217,40 @@ def test_the_end_of_plan_mode_is_asked_with_the_plan_that_the_call_holds() -> No
         ("agent", "/home/u/.claude/plans/a-plan.md", False),
     ],
 )
-def test_only_the_agents_own_plan_file_is_left_to_its_own_rules(
+def test_only_the_agents_own_plan_file_is_left_to_its_native_rules(
     mode: Any, path: str, passes: bool
 ) -> None:
     claude = prompted(mode)
     transcript = "/home/u/.claude/projects/-proj/s1.jsonl"
     write = hook("r1", "c1", "Write", {"file_path": path}, transcript_path=transcript)
-    (heard,) = hear(claude, write)
-    assert (heard == WireReply(response("r1", {}))) is passes
-    assert isinstance(heard, PermissionRequested) is not passes
+    (received,) = receive(claude, write)
+    assert (received == WireReply(response("r1", {}))) is passes
+    assert isinstance(received, PermissionRequested) is not passes
 
 
 def test_a_subagents_request_names_the_call_it_works_inside() -> None:
     """Its callback may come before the line with the call."""
     claude = prompted()
-    hear(
+    receive(
         claude,
         assistant(calls("c1", "Agent", description="sub")),
         system("task_started", task_id="agent_7", tool_use_id="c1"),
     )
-    (asked,) = hear(claude, hook("r1", "c2", "Bash", COMMAND, agent_id="agent_7"))
+    (asked,) = receive(claude, hook("r1", "c2", "Bash", COMMAND, agent_id="agent_7"))
     assert isinstance(asked, PermissionRequested)
     assert (asked.parent, asked.call_id) == ("c1", "c2")
 
 
 def test_a_callback_that_names_no_tool_is_denied() -> None:
-    reply, why = hear(prompted(), asks("r1", subtype="hook_callback", input={}))
+    reply, why = receive(prompted(), asks("r1", subtype="hook_callback", input={}))
     assert isinstance(reply, WireReply)
     output = reply.message["response"]["response"]["hookSpecificOutput"]
     assert output["permissionDecision"] == "deny"
     assert isinstance(why, Unrecognized)
 
 
-def test_a_request_nobody_knows_is_refused_and_kept() -> None:
-    reply, kept = hear(prompted(), asks("r1", subtype="fly"))
+def test_an_unknown_request_is_refused_and_stored() -> None:
+    reply, kept = receive(prompted(), asks("r1", subtype="fly"))
     error = {"subtype": "error", "request_id": "r1", "error": "'fly' is not supported"}
     assert reply == WireReply({"type": "control_response", "response": error})
     assert isinstance(kept, Unrecognized)
@@ -258,14 +258,14 @@ def test_a_request_nobody_knows_is_refused_and_kept() -> None:
 
 def test_a_call_that_we_denied_ends_denied_whatever_its_result_says() -> None:
     claude = prompted()
-    hear(claude, assistant(calls("c1", "Bash", **COMMAND)), hook("r1", "c1", "Bash", COMMAND))
+    receive(claude, assistant(calls("c1", "Bash", **COMMAND)), hook("r1", "c1", "Bash", COMMAND))
     list(claude.answer("r1", Answer("deny", note="no")))
-    assert hear(claude, tool_result("c1", "no", is_error=True)) == [
+    assert receive(claude, tool_result("c1", "no", is_error=True)) == [
         ToolFinished(call_id="c1", outcome="denied", content=(Text("no"),))
     ]
 
 
-def test_what_the_cli_would_remember_is_shown_and_never_taken() -> None:
+def test_rules_the_cli_would_remember_are_shown_and_never_chosen() -> None:
     """It would write it to its own files, and then ask no more."""
     claude = prompted()
     rule = {"toolName": "Bash", "ruleContent": "npm test"}
@@ -275,7 +275,7 @@ def test_what_the_cli_would_remember_is_shown_and_never_taken() -> None:
         {"type": "setMode", "mode": "acceptEdits", "destination": "session"},
         {"type": "from tomorrow"},
     ]
-    (asked,) = hear(
+    (asked,) = receive(
         claude, can_use_tool("r1", "c1", "Bash", COMMAND, permission_suggestions=suggested)
     )
     assert isinstance(asked, PermissionRequested)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.agents.claude.claude_says import assistant, hear, init, prompted, result, says, state
+from tests.agents.claude.claude_says import assistant, init, prompted, receive, result, says, state
 from tillerman.agents.claude.wire import ClaudeWire
 from tillerman.core.agent import Prompt
 from tillerman.core.events import MessageChunk, TurnEnded, TurnStarted, UsageReported
@@ -23,61 +23,61 @@ def kinds(events: list[object]) -> list[str]:
     return [type(event).__name__ for event in events]
 
 
-def test_words_taken_up_in_the_turn_do_not_hold_its_end() -> None:
+def test_messages_read_during_the_turn_do_not_delay_its_end() -> None:
     claude = prompted()
-    hear(claude, state("running"))
+    receive(claude, state("running"))
     word = steered(claude)
-    told = hear(claude, lifecycle(word, "queued"), lifecycle(word, "started"), result("Green."))
+    told = receive(claude, lifecycle(word, "queued"), lifecycle(word, "started"), result("Green."))
     assert told[-1] == COMPLETED
-    assert hear(claude, state("idle")) == []
+    assert receive(claude, state("idle")) == []
 
 
-def test_words_that_came_after_the_last_call_are_answered_in_the_same_turn() -> None:
+def test_messages_sent_after_the_last_call_are_answered_in_the_same_turn() -> None:
     claude = prompted()
-    hear(claude, state("running"))
+    receive(claude, state("running"))
     word = steered(claude)
-    first = hear(claude, lifecycle(word, "queued"), assistant(says("Done.")), result("Done."))
+    first = receive(claude, lifecycle(word, "queued"), assistant(says("Done.")), result("Done."))
     assert kinds(first) == ["MessageChunk"]
-    second = hear(
+    second = receive(
         claude, lifecycle(word, "started"), init(), assistant(says("Green.")), result("Green.")
     )
     assert not any(isinstance(event, TurnStarted) for event in second)
     assert [event.text for event in second if isinstance(event, MessageChunk)] == ["Green."]
     assert second[-1] == COMPLETED
-    assert hear(claude, lifecycle(word, "completed"), state("idle")) == []
+    assert receive(claude, lifecycle(word, "completed"), state("idle")) == []
 
 
-def test_without_a_word_about_them_the_idle_agent_tells_that_they_are_answered() -> None:
+def test_without_a_report_about_them_idle_means_the_messages_are_answered() -> None:
     claude = prompted()
-    hear(claude, state("running"))
+    receive(claude, state("running"))
     steered(claude)
-    assert kinds(hear(claude, assistant(says("Done.")), result("Done."))) == ["MessageChunk"]
-    assert kinds(hear(claude, init(), assistant(says("Green.")), result("Green.")))[-1] == (
+    assert kinds(receive(claude, assistant(says("Done.")), result("Done."))) == ["MessageChunk"]
+    assert kinds(receive(claude, init(), assistant(says("Green.")), result("Green.")))[-1] == (
         "MessageChunk"
     )
-    told = hear(claude, state("idle"))
+    told = receive(claude, state("idle"))
     assert isinstance(told[0], UsageReported)
     assert told[1:] == [COMPLETED]
 
 
-def test_an_agent_that_never_tells_when_it_is_idle_ends_its_turn_at_once() -> None:
+def test_an_agent_that_never_reports_idle_ends_its_turn_at_once() -> None:
     claude = prompted()
     steered(claude)
-    assert hear(claude, result("Done."))[-1] == COMPLETED
+    assert receive(claude, result("Done."))[-1] == COMPLETED
 
 
-def test_an_interrupt_ends_the_turn_whatever_words_wait() -> None:
+def test_an_interrupt_ends_the_turn_despite_waiting_messages() -> None:
     claude = prompted()
-    hear(claude, state("running"))
+    receive(claude, state("running"))
     steered(claude)
     cut = result("", terminal_reason="aborted_streaming")
-    assert hear(claude, cut)[-1] == TurnEnded(reason="cancelled")
+    assert receive(claude, cut)[-1] == TurnEnded(reason="cancelled")
 
 
-def test_a_cancel_takes_back_the_words_that_still_wait() -> None:
+def test_a_cancel_withdraws_waiting_messages() -> None:
     claude = prompted()
     taken, waiting = steered(claude), steered(claude)
-    hear(claude, lifecycle(taken, "started"))
+    receive(claude, lifecycle(taken, "started"))
     assert [message["request"] for message in claude.cancel()] == [
         {"subtype": "cancel_async_message", "message_uuid": waiting},
         {"subtype": "interrupt"},

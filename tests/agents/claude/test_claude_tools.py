@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.claude.claude_says import assistant, calls, hear, prompted, system, tool_result
+from tests.agents.claude.claude_says import assistant, calls, prompted, receive, system, tool_result
 from tillerman.core.events import (
     Content,
     Cut,
@@ -40,10 +40,10 @@ IMAGE = {"type": "base64", "media_type": "image/png", "data": base64.b64encode(P
         ("Edit", {"file_path": "/proj/src/a.py"}, "Edit", "Edit `src/a.py`"),
     ],
 )
-def test_a_call_is_told_in_our_vocabulary(
+def test_a_call_is_reported_in_the_common_vocabulary(
     name: str, input: dict[str, Any], tool: str, title: str
 ) -> None:
-    (started,) = hear(prompted(), assistant(calls("c1", name, **input)))
+    (started,) = receive(prompted(), assistant(calls("c1", name, **input)))
     assert isinstance(started, ToolStarted)
     assert (started.tool, started.name, started.title) == (tool, name, title)
 
@@ -126,8 +126,8 @@ def test_a_result_is_text_diff_or_image(
     name: str, input: dict[str, Any], said: Any, details: Any, content: tuple[Content, ...]
 ) -> None:
     claude = prompted()
-    hear(claude, assistant(calls("c1", name, **input)))
-    assert hear(claude, tool_result("c1", said, details=details)) == [
+    receive(claude, assistant(calls("c1", name, **input)))
+    assert receive(claude, tool_result("c1", said, details=details)) == [
         *(AttachmentBytes(PNG) for part in content if isinstance(part, Image)),
         ToolFinished(call_id="c1", outcome="completed", content=content),
     ]
@@ -150,37 +150,37 @@ def test_an_error_is_a_failure_a_denial_or_a_cancellation(
     said: str, more: dict[str, Any], outcome: str
 ) -> None:
     claude = prompted()
-    hear(claude, assistant(calls("c1", "Bash", command="rm")))
-    (finished,) = hear(claude, tool_result("c1", said, is_error=True, **more))
+    receive(claude, assistant(calls("c1", "Bash", command="rm")))
+    (finished,) = receive(claude, tool_result("c1", said, is_error=True, **more))
     assert isinstance(finished, ToolFinished)
     assert (finished.outcome, finished.content) == (outcome, (Text(said),))
 
 
-def test_a_denial_told_before_the_result_makes_it_denied() -> None:
+def test_a_denial_reported_before_the_result_makes_it_denied() -> None:
     claude = prompted()
-    hear(claude, assistant(calls("c1", "Bash", command="rm")))
-    hear(claude, system("permission_denied", tool_use_id="c1", message="asks"))
-    (finished,) = hear(claude, tool_result("c1", "asks", is_error=True))
+    receive(claude, assistant(calls("c1", "Bash", command="rm")))
+    receive(claude, system("permission_denied", tool_use_id="c1", message="asks"))
+    (finished,) = receive(claude, tool_result("c1", "asks", is_error=True))
     assert isinstance(finished, ToolFinished)
     assert finished.outcome == "denied"
 
 
-def test_a_to_do_list_is_the_plan() -> None:
+def test_a_todo_list_becomes_the_plan() -> None:
     claude = prompted()
     todos = [{"content": "First", "status": "in_progress"}, {"content": "Second"}]
-    hear(claude, assistant(calls("c1", "TodoWrite", todos=todos)))
+    receive(claude, assistant(calls("c1", "TodoWrite", todos=todos)))
     steps = (PlanStep("First", "in_progress"), PlanStep("Second"))
-    assert hear(claude, tool_result("c1", "ok"))[1:] == [PlanChanged(steps=steps)]
+    assert receive(claude, tool_result("c1", "ok"))[1:] == [PlanChanged(steps=steps)]
 
 
-def test_a_to_do_list_that_was_refused_changes_no_plan() -> None:
+def test_a_refused_todo_list_changes_no_plan() -> None:
     claude = prompted()
-    hear(claude, assistant(calls("c1", "TodoWrite", todos=[{"content": "First"}])))
-    (finished,) = hear(claude, tool_result("c1", "No such tool", is_error=True))
+    receive(claude, assistant(calls("c1", "TodoWrite", todos=[{"content": "First"}])))
+    (finished,) = receive(claude, tool_result("c1", "No such tool", is_error=True))
     assert isinstance(finished, ToolFinished)
 
 
-def test_steps_that_are_created_and_updated_one_by_one_are_told_as_a_whole_plan() -> None:
+def test_steps_created_and_updated_one_by_one_are_reported_as_a_whole_plan() -> None:
     """As 2.1.197 writes them."""
     claude = prompted()
     changes: list[object] = []
@@ -191,8 +191,8 @@ def test_steps_that_are_created_and_updated_one_by_one_are_told_as_a_whole_plan(
         ("TaskUpdate", {"taskId": "2", "status": "deleted"}, {"success": True}),
         ("TaskUpdate", {"taskId": "1", "status": "completed"}, {"success": True}),
     ]:
-        hear(claude, assistant(calls("c1", name, **input)))
-        changes += hear(claude, tool_result("c1", "ok", details=details))[1:]
+        receive(claude, assistant(calls("c1", name, **input)))
+        changes += receive(claude, tool_result("c1", "ok", details=details))[1:]
     first, second = PlanStep("First"), PlanStep("Second")
     assert changes == [
         PlanChanged(steps=(first,)),

@@ -10,11 +10,11 @@ from tests.agents.claude.claude_says import (
     assistant,
     calls,
     encode,
-    hear,
     init,
     message_start,
     message_stop,
     prompted,
+    receive,
     response,
     result,
     says,
@@ -57,7 +57,7 @@ def chunk(message_id: str, text: str, parent: str | None = None) -> MessageChunk
 
 def test_an_agent_that_wakes_by_itself_begins_a_turn() -> None:
     claude = wire()
-    assert hear(claude, init(), result("hi")) == [
+    assert receive(claude, init(), result("hi")) == [
         TurnStarted(origin="agent"),
         AgentReady(native_id="s1", model="opus"),
         chunk("", "hi"),
@@ -67,29 +67,29 @@ def test_an_agent_that_wakes_by_itself_begins_a_turn() -> None:
 
 def test_a_prompted_turn_is_not_begun_again_by_the_agent() -> None:
     claude = prompted()
-    assert hear(claude, init(), assistant(says("hi"), id="m1"), result("hi")) == [
+    assert receive(claude, init(), assistant(says("hi"), id="m1"), result("hi")) == [
         AgentReady(native_id="s1", model="opus"),
         chunk("m1:0", "hi"),
         *ENDED,
     ]
 
 
-def test_words_said_in_mid_turn_belong_to_that_turn() -> None:
+def test_messages_sent_in_mid_turn_belong_to_that_turn() -> None:
     claude = prompted()
-    hear(claude, init())
+    receive(claude, init())
     list(claude.prompt(Prompt("and this")))
-    heard = hear(claude, assistant(says("both"), id="m1"), result("both"))
-    assert heard == [chunk("m1:0", "both"), *ENDED]
+    received = receive(claude, assistant(says("both"), id="m1"), result("both"))
+    assert received == [chunk("m1:0", "both"), *ENDED]
 
 
 def test_calls_left_open_by_a_turns_end_are_cancelled_with_what_is_inside_them() -> None:
     claude = prompted()
-    hear(
+    receive(
         claude,
         assistant(calls("c1", "Agent", description="sub")),
         assistant(calls("c2", "Bash", command="ls"), parent="c1"),
     )
-    assert hear(claude, result("stop"))[1:3] == [
+    assert receive(claude, result("stop"))[1:3] == [
         ToolFinished(call_id="c2", outcome="cancelled", parent="c1"),
         ToolFinished(call_id="c1", outcome="cancelled"),
     ]
@@ -105,13 +105,13 @@ def test_an_interrupt_ends_the_turn_as_cancelled() -> None:
         "is_error": True,
         "terminal_reason": "aborted_tools",
     }
-    assert hear(claude, aborted)[-1] == TurnEnded(reason="cancelled")
+    assert receive(claude, aborted)[-1] == TurnEnded(reason="cancelled")
 
 
 def test_structured_output_is_the_turns_result() -> None:
     claude = prompted()
-    heard = hear(claude, result('{"n":5}', structured_output={"n": 5}))
-    assert heard == [
+    received = receive(claude, result('{"n":5}', structured_output={"n": 5}))
+    assert received == [
         chunk("", '{"n":5}'),
         UsageReported(),
         TurnEnded(reason="completed", result={"n": 5}),
@@ -121,9 +121,9 @@ def test_structured_output_is_the_turns_result() -> None:
 # -- words ---------------------------------------------------------------------------------------
 
 
-def test_streamed_words_are_not_said_again_in_whole() -> None:
+def test_streamed_text_is_not_repeated_by_the_whole_message() -> None:
     claude = prompted()
-    heard = hear(
+    received = receive(
         claude,
         message_start("m1"),
         text_delta("Hel"),
@@ -131,12 +131,12 @@ def test_streamed_words_are_not_said_again_in_whole() -> None:
         assistant(says("Hello"), id="m1"),
         message_stop(),
     )
-    assert heard == [chunk("m1:0", "Hel"), chunk("m1:0", "lo")]
+    assert received == [chunk("m1:0", "Hel"), chunk("m1:0", "lo")]
 
 
-def test_two_blocks_of_one_message_do_not_blend() -> None:
+def test_two_blocks_of_one_message_stay_separate() -> None:
     claude = prompted()
-    heard = hear(
+    received = receive(
         claude,
         message_start("m1"),
         text_delta("one", 0),
@@ -144,12 +144,12 @@ def test_two_blocks_of_one_message_do_not_blend() -> None:
         text_delta("two", 1),
         assistant(says("two"), id="m1"),
     )
-    assert heard == [chunk("m1:0", "one"), chunk("m1:1", "two")]
+    assert received == [chunk("m1:0", "one"), chunk("m1:1", "two")]
 
 
-def test_a_subagents_words_come_whole_beside_the_agents_stream() -> None:
+def test_a_subagents_message_comes_whole_beside_the_agents_stream() -> None:
     claude = prompted()
-    heard = hear(
+    received = receive(
         claude,
         message_start("m1"),
         text_delta("I "),
@@ -158,7 +158,7 @@ def test_a_subagents_words_come_whole_beside_the_agents_stream() -> None:
         text_delta("wait."),
         assistant(says("I wait."), id="m1"),
     )
-    assert heard == [
+    assert received == [
         chunk("m1:0", "I "),
         chunk("m2:0", "Sub.", parent="c1"),
         ThoughtChunk(message_id="m2:1", text="Hm.", parent="c1"),
@@ -166,65 +166,65 @@ def test_a_subagents_words_come_whole_beside_the_agents_stream() -> None:
     ]
 
 
-def test_abandoned_blocks_are_taken_back_and_finished_ones_stay() -> None:
+def test_abandoned_blocks_are_withdrawn_and_finished_ones_stay() -> None:
     claude = prompted()
-    hear(
+    receive(
         claude,
         message_start("m1"),
         text_delta("kept", 0),
         assistant(says("kept"), id="m1"),
         text_delta("lost", 1),
     )
-    assert hear(claude, message_stop(abandoned_blocks={"from_block_index": 1})) == []
-    assert hear(claude, message_start("m2"), text_delta("anew")) == [
+    assert receive(claude, message_stop(abandoned_blocks={"from_block_index": 1})) == []
+    assert receive(claude, message_start("m2"), text_delta("anew")) == [
         MessageWithdrawn(message_id="m1:1"),
         chunk("m2:0", "anew"),
     ]
 
 
 @pytest.mark.parametrize("failed", [True, False])
-def test_abandoned_blocks_stand_where_nothing_comes_in_their_place(failed: bool) -> None:
+def test_abandoned_blocks_stay_where_nothing_replaces_them(failed: bool) -> None:
     claude = prompted()
-    hear(claude, message_start("m1"), text_delta("Half"))
+    receive(claude, message_start("m1"), text_delta("Half"))
     stop = message_stop(abandoned_blocks={"from_block_index": 0})
-    heard = hear(claude, stop, result(is_error=failed))
-    gone = [event for event in heard if isinstance(event, MessageWithdrawn)]
+    received = receive(claude, stop, result(is_error=failed))
+    gone = [event for event in received if isinstance(event, MessageWithdrawn)]
     assert gone == ([] if failed else [MessageWithdrawn(message_id="m1:0")])
 
 
-def test_a_message_that_breaks_off_and_comes_anew_counts_once() -> None:
+def test_a_message_that_breaks_off_and_restarts_counts_once() -> None:
     claude = prompted()
-    hear(claude, message_start("m1"), text_delta("Par"))
-    assert hear(claude, message_start("m2"), text_delta("Whole")) == [
+    receive(claude, message_start("m1"), text_delta("Par"))
+    assert receive(claude, message_start("m2"), text_delta("Whole")) == [
         MessageWithdrawn(message_id="m1:0"),
         chunk("m2:0", "Whole"),
     ]
 
 
-def test_words_of_an_interrupted_turn_are_not_taken_back_by_the_next() -> None:
+def test_messages_of_an_interrupted_turn_are_not_withdrawn_by_the_next() -> None:
     claude = prompted()
-    hear(
+    receive(
         claude, message_start("m1"), text_delta("Par"), result(terminal_reason="aborted_streaming")
     )
     list(claude.prompt(Prompt("again")))
-    assert hear(claude, message_start("m2"), text_delta("Hi")) == [chunk("m2:0", "Hi")]
+    assert receive(claude, message_start("m2"), text_delta("Hi")) == [chunk("m2:0", "Hi")]
 
 
-def test_a_delta_spelled_in_another_order_is_heard_too() -> None:
+def test_a_delta_with_reordered_keys_is_decoded_too() -> None:
     claude = prompted()
-    hear(claude, message_start("m1"))
+    receive(claude, message_start("m1"))
     delta = {"delta": {"text": "Hi", "type": "text_delta"}, "index": 0}
     line = {"event": {**delta, "type": "content_block_delta"}, "type": "stream_event"}
-    assert hear(claude, line) == [chunk("m1:0", "Hi")]
+    assert receive(claude, line) == [chunk("m1:0", "Hi")]
 
 
 # -- settings ------------------------------------------------------------------------------------
 
 
-def test_the_session_is_told_once_and_again_when_its_id_or_model_is_new() -> None:
+def test_the_session_is_reported_once_and_again_when_its_id_or_model_changes() -> None:
     claude = prompted()
     commands = ["compact"]
-    assert hear(
+    assert receive(
         claude,
         init("s1", "opus", slash_commands=commands),
         init("s1", "opus", slash_commands=commands),
@@ -247,7 +247,7 @@ def test_a_change_counts_when_the_agent_confirms_it() -> None:
         {"subtype": "set_permission_mode", "mode": "plan"},
     ]
     refusal = {"subtype": "error", "request_id": to_model["request_id"], "error": "no such model"}
-    assert hear(
+    assert receive(
         claude,
         {"type": "control_response", "response": refusal},
         response(to_mode["request_id"], {"mode": "plan"}),
@@ -257,25 +257,25 @@ def test_a_change_counts_when_the_agent_confirms_it() -> None:
     ]
 
 
-def test_an_agent_that_takes_no_callback_is_told_of() -> None:
+def test_an_agent_that_ignores_callbacks_is_reported() -> None:
     claude = wire()
     (hello,) = claude.greet()
     taken, refused = ({"hooks_applied": applied} for applied in (True, False))
-    assert hear(claude, response(hello["request_id"], taken)) == []
-    (notice,) = hear(claude, response(hello["request_id"], refused))
+    assert receive(claude, response(hello["request_id"], taken)) == []
+    (notice,) = receive(claude, response(hello["request_id"], refused))
     assert isinstance(notice, Notice)
     assert notice.level == "error"
 
 
-def test_leaving_plan_mode_is_told_and_ask_mode_is_left_alone() -> None:
+def test_leaving_plan_mode_is_reported_and_ask_mode_is_unchanged() -> None:
     planning = prompted("plan")
     told = system("status", status=None, permissionMode="default")
-    assert hear(planning, told, told) == [SettingsChanged(mode="agent")]
-    assert hear(prompted("ask"), told) == []
+    assert receive(planning, told, told) == [SettingsChanged(mode="agent")]
+    assert receive(prompted("ask"), told) == []
 
 
-def test_a_title_is_told() -> None:
-    assert hear(wire(), system("session_title_changed", title="A fix")) == [
+def test_a_title_is_reported() -> None:
+    assert receive(wire(), system("session_title_changed", title="A fix")) == [
         SettingsChanged(title="A fix")
     ]
 
@@ -313,22 +313,22 @@ def test_a_title_is_told() -> None:
         ),
     ],
 )
-def test_what_is_said_beside_the_work_becomes_a_notice(
+def test_a_status_message_outside_the_work_becomes_a_notice(
     line: dict[str, object], notice: Notice
 ) -> None:
-    assert hear(prompted(), line) == [notice]
+    assert receive(prompted(), line) == [notice]
 
 
-def test_a_reached_limit_says_how_long_to_wait() -> None:
+def test_a_reached_limit_reports_how_long_to_wait() -> None:
     claude = prompted(now=100.0)
     info = {"status": "rejected", "resetsAt": 160}
-    heard = hear(
+    received = receive(
         claude,
         {"type": "rate_limit_event", "rate_limit_info": info},
         assistant(says("You hit your limit"), error="rate_limit"),
         result("You hit your limit", is_error=True, api_error_status=429),
     )
-    assert heard[-1] == TurnEnded(
+    assert received[-1] == TurnEnded(
         reason="failed",
         failure=Failure(
             kind="rate_limited",
@@ -340,15 +340,15 @@ def test_a_reached_limit_says_how_long_to_wait() -> None:
     )
 
 
-def test_a_subagents_failure_is_a_notice_and_not_the_turns() -> None:
+def test_a_subagents_failure_is_a_notice_and_does_not_fail_the_turn() -> None:
     claude = prompted()
-    heard = hear(
+    received = receive(
         claude,
         assistant(says("API Error: 500"), error="server_error", parent="c1"),
         assistant(says("It failed."), id="m1"),
         result("It failed."),
     )
-    assert heard == [
+    assert received == [
         Notice(level="error", kind="subagent", text="API Error: 500", parent="c1"),
         chunk("m1:0", "It failed."),
         *ENDED,
@@ -372,11 +372,11 @@ def test_a_subagents_failure_is_a_notice_and_not_the_turns() -> None:
         (b"{}", "a line of type ''"),
     ],
 )
-def test_a_line_nobody_understands_is_kept(line: bytes, why: str) -> None:
-    (heard,) = prompted().decode(line)
-    assert isinstance(heard, Unrecognized)
-    assert heard.raw == line.decode("utf-8", "replace")
-    assert heard.why.startswith(why)
+def test_an_unparsable_line_is_stored(line: bytes, why: str) -> None:
+    (received,) = prompted().decode(line)
+    assert isinstance(received, Unrecognized)
+    assert received.raw == line.decode("utf-8", "replace")
+    assert received.why.startswith(why)
 
 
 @pytest.mark.parametrize(
@@ -399,33 +399,33 @@ def test_odd_values_in_a_call_and_a_result_do_not_stop_the_turn(value: str) -> N
         b'{"type":"result","subtype":"success","is_error":false,"result":"","extra":%s}'
         % value.encode(),
     ]
-    heard = [event for line in lines for event in claude.decode(line)]
-    assert isinstance(heard[0], ToolStarted)
-    assert heard[-1] == TurnEnded(reason="completed")
-    assert [decode_event(encode_event(event)) for event in heard] == heard  # type: ignore[arg-type]
+    received = [event for line in lines for event in claude.decode(line)]
+    assert isinstance(received[0], ToolStarted)
+    assert received[-1] == TurnEnded(reason="completed")
+    assert [decode_event(encode_event(event)) for event in received] == received  # type: ignore[arg-type]
 
 
-def test_a_keyless_stream_line_means_nothing() -> None:
-    assert hear(prompted(), stream({}), {"type": "stream_event"}) == []
+def test_a_stream_line_without_a_key_is_ignored() -> None:
+    assert receive(prompted(), stream({}), {"type": "stream_event"}) == []
 
 
-def test_an_unknown_block_is_kept_and_the_next_ones_are_heard() -> None:
-    heard = hear(prompted(), assistant({"type": "hologram"}, says("hi"), id="m1"))
-    assert isinstance(heard[0], Unrecognized)
-    assert heard[0].why == "a block of type 'hologram'"
-    assert heard[1:] == [chunk("m1:1", "hi")]
+def test_an_unknown_block_is_stored_and_the_next_ones_are_decoded() -> None:
+    received = receive(prompted(), assistant({"type": "hologram"}, says("hi"), id="m1"))
+    assert isinstance(received[0], Unrecognized)
+    assert received[0].why == "a block of type 'hologram'"
+    assert received[1:] == [chunk("m1:1", "hi")]
 
 
-def test_a_tool_result_for_a_call_nobody_saw_still_ends_it() -> None:
-    assert hear(prompted(), tool_result("c9", "", parent="c1")) == [
+def test_a_tool_result_for_an_unknown_call_still_ends_it() -> None:
+    assert receive(prompted(), tool_result("c9", "", parent="c1")) == [
         ToolFinished(call_id="c9", outcome="completed", parent="c1")
     ]
 
 
-def test_the_same_line_gives_the_same_event_by_the_quick_way_and_the_other() -> None:
+def test_the_fast_path_gives_the_same_event_as_the_full_decoder() -> None:
     quick, slow = prompted(), prompted()
-    hear(quick, message_start("m1"))
-    hear(slow, message_start("m1"))
+    receive(quick, message_start("m1"))
+    receive(slow, message_start("m1"))
     line = text_delta("Größe")
     spaced = json.dumps(line, ensure_ascii=False).encode()
     assert list(quick.decode(encode(line))) == list(slow.decode(spaced))

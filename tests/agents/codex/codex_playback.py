@@ -42,7 +42,7 @@ def lines(recording: Path) -> list[Line]:
     return [json.loads(line) for line in (recording / "wire.jsonl").read_text().splitlines()]
 
 
-def heard(recording: Path) -> list[Said]:
+def received(recording: Path) -> list[Said]:
     if recording.parent.name.startswith("exec"):
         return play_exec(recording)
     return Player(lines(recording)).play()
@@ -66,20 +66,20 @@ class Player:
 
     def play(self) -> list[Said]:
         self._send(self._wire.greet())
-        heard: list[Said] = []
+        received: list[Said] = []
         for one in self._said:
             if one["dir"] == "out":
-                self._tell(one["msg"])
+                self._report(one["msg"])
             elif (msg := self._renamed(one["msg"])) is not None:
                 now = list(self._wire.decode(compact(msg)))
                 self._send(reply.message for reply in now if isinstance(reply, WireReply))
-                heard += now
-        return heard
+                received += now
+        return received
 
     def _send(self, messages: Iterable[Line]) -> None:
         self._asked += [msg for msg in messages if "method" in msg and "id" in msg]
 
-    def _tell(self, msg: Line) -> None:
+    def _report(self, msg: Line) -> None:
         if "method" not in msg:
             if "result" in msg:
                 self._send(self._wire.answer(json.dumps(msg["id"]), _answer(msg["result"])))
@@ -110,13 +110,13 @@ class Player:
         return {**msg, "id": self._ids[msg["id"]]} if msg["id"] in self._ids else None
 
 
-def encoded(heard: Iterable[Said]) -> str:
+def encoded(received: Iterable[Said]) -> str:
     """As a golden file has it: an event or a reply on each line."""
-    return "".join(line + "\n" for line in _encoded(heard))
+    return "".join(line + "\n" for line in _encoded(received))
 
 
-def _encoded(heard: Iterable[Said]) -> Iterator[str]:
-    for one in heard:
+def _encoded(received: Iterable[Said]) -> Iterator[str]:
+    for one in received:
         match one:
             case WireReply(message):
                 yield msgspec.json.encode({"reply": message}).decode()

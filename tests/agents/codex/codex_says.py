@@ -28,14 +28,14 @@ class Talk:
     def send(self, messages: Iterable[Message]) -> None:
         self.sent += messages
 
-    def hear(self, *messages: Message) -> list[Event | AttachmentBytes]:
+    def receive(self, *messages: Message) -> list[Event | AttachmentBytes]:
         """The events; replies are among what was sent."""
         said = [one for message in messages for one in self.wire.decode(encode(message))]
         self.send(one.message for one in said if isinstance(one, WireReply))
         return [one for one in said if not isinstance(one, WireReply)]
 
     def open(self) -> list[Event | AttachmentBytes]:
-        return self.hear(
+        return self.receive(
             answer(self.last("initialize"), {}),
             answer(self.last(self._opening), {"thread": {"id": THREAD}, "model": "gpt-5.5"}),
         )
@@ -47,8 +47,8 @@ class Talk:
         """Opened and prompted, and the turn has begun."""
         self.open()
         self.prompt()
-        self.hear(answer(self.last("turn/start"), {"turn": {"id": TURN}}))
-        self.hear(tell("turn/started", turn={"id": TURN}))
+        self.receive(answer(self.last("turn/start"), {"turn": {"id": TURN}}))
+        self.receive(report("turn/started", turn={"id": TURN}))
 
     def last(self, method: str) -> Message:
         return [message for message in self.sent if message.get("method") == method][-1]
@@ -73,27 +73,27 @@ def refuse(request: Message, message: str) -> Message:
     return {"id": request["id"], "error": {"code": -32600, "message": message}}
 
 
-def tell(method: str, thread: str = THREAD, **params: Any) -> Message:
+def report(method: str, thread: str = THREAD, **params: Any) -> Message:
     return {"method": method, "params": {"threadId": thread, "turnId": TURN, **params}}
 
 
 def ask(id: int | str, method: str, thread: str = THREAD, **params: Any) -> Message:
-    return {"id": id, **tell(method, thread, **params)}
+    return {"id": id, **report(method, thread, **params)}
 
 
 def begun(kind: str, id: str, thread: str = THREAD, /, **item: Any) -> Message:
-    return tell("item/started", thread, item={"type": kind, "id": id, **item})
+    return report("item/started", thread, item={"type": kind, "id": id, **item})
 
 
 def done(kind: str, id: str, thread: str = THREAD, /, **item: Any) -> Message:
-    return tell("item/completed", thread, item={"type": kind, "id": id, **item})
+    return report("item/completed", thread, item={"type": kind, "id": id, **item})
 
 
 def delta(id: str, words: str, thread: str = THREAD) -> Message:
-    return tell("item/agentMessage/delta", thread, itemId=id, delta=words)
+    return report("item/agentMessage/delta", thread, itemId=id, delta=words)
 
 
 def completed(status: str = "completed", thread: str = THREAD, turn: str = TURN, **more: Any) -> (
     Message
 ):  # fmt: skip
-    return tell("turn/completed", thread, turn={"id": turn, "status": status, **more})
+    return report("turn/completed", thread, turn={"id": turn, "status": status, **more})

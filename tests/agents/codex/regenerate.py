@@ -5,9 +5,9 @@ Read the difference before you commit it: a golden file says what is right, not 
 
 from __future__ import annotations
 
-from tests.agents.codex.codex_playback import encoded, heard, recordings
+from tests.agents.codex.codex_playback import encoded, received, recordings
 
 if __name__ == "__main__":
     for surface in ("app-server", "exec"):
         for recording in recordings(surface):
-            (recording / "events.jsonl").write_text(encoded(heard(recording)))
+            (recording / "events.jsonl").write_text(encoded(received(recording)))

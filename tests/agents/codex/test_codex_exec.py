@@ -55,13 +55,13 @@ def test_the_usage_of_a_turn_is_the_total_less_the_last_one() -> None:
     ]
 
 
-def test_of_a_conversation_taken_up_the_first_turn_cannot_be_counted() -> None:
+def test_the_first_turn_of_a_resumed_conversation_cannot_be_counted() -> None:
     codex = wire(resume="t1")
     assert used(turn(codex, ended(300, 30))) == []
     assert used(turn(codex, ended(400, 40))) == [UsageReported(input_tokens=100, output_tokens=10)]
 
 
-def test_ids_that_begin_anew_are_told_apart_by_their_turn() -> None:
+def test_ids_that_restart_are_distinguished_by_their_turn() -> None:
     codex = wire()
     call = item("command_execution", command="ls", status="completed", exit_code=0)
     ids = [
@@ -73,7 +73,7 @@ def test_ids_that_begin_anew_are_told_apart_by_their_turn() -> None:
     assert ids == ["1:item_0", "2:item_0"]
 
 
-def test_a_todo_list_is_the_plan() -> None:
+def test_a_todo_list_becomes_the_plan() -> None:
     steps = [{"text": "look", "completed": True}, {"text": "act", "completed": False}]
     assert turn(wire(), item("todo_list", "item.updated", items=steps)) == [
         PlanChanged(steps=(PlanStep("look", "completed"), PlanStep("act")))
@@ -91,7 +91,7 @@ def test_unknown_message_becomes_unrecognized() -> None:
     assert [type(one) for one in said] == [Unrecognized, Unrecognized]
 
 
-def test_an_error_on_stderr_is_why_it_ended() -> None:
+def test_an_error_on_stderr_is_the_reason_of_the_exit() -> None:
     stderr = (
         "Reading additional input from stdin...\n"
         "Error: thread/resume: thread/resume failed: no rollout found for thread id x\n"

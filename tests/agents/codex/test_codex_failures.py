@@ -16,7 +16,7 @@ OWN = {"other", "activeTurnNotSteerable", "sandboxError", "threadRollbackFailed"
 
 
 @pytest.mark.parametrize("word", KINDS["errors"])
-def test_every_error_of_the_schema_has_a_kind_of_its_own_or_is_the_agents(word: str) -> None:
+def test_every_error_of_the_schema_has_a_failure_kind(word: str) -> None:
     for info in (word, {word: {"httpStatusCode": None}}):
         found = failure({"message": "it failed", "codexErrorInfo": info})
         assert (found.kind == "agent_failed") == (word in OWN)
@@ -36,21 +36,21 @@ def test_every_error_of_the_schema_has_a_kind_of_its_own_or_is_the_agents(word: 
         (7, "", "agent_failed", None),
     ],
 )
-def test_the_kind_is_the_status_then_the_word_then_the_phrase(
+def test_the_kind_is_read_from_the_status_then_the_code_then_the_message(
     info: Any, message: str, kind: str, status: int | None
 ) -> None:
     found = failure({"message": message, "codexErrorInfo": info})
     assert (found.kind, found.status) == (kind, status)
 
 
-def test_a_message_that_is_the_apis_whole_answer_is_read() -> None:
+def test_a_message_that_embeds_a_whole_api_response_is_decoded() -> None:
     body = json.dumps({"error": {"message": "Bad request: nope", "code": "bad"}})
     assert failure({"message": body, "codexErrorInfo": "other"}) == Failure(
         kind="agent_failed", message="Bad request: nope"
     )
 
 
-def test_words_alone_are_enough() -> None:
+def test_a_message_alone_is_enough() -> None:
     assert from_words("exceeded retry limit, last status: 429 Too Many Requests") == Failure(
         kind="rate_limited",
         message="exceeded retry limit, last status: 429 Too Many Requests",
@@ -59,7 +59,7 @@ def test_words_alone_are_enough() -> None:
     )
 
 
-def test_a_refusal_says_what_was_refused() -> None:
+def test_a_refusal_names_what_was_refused() -> None:
     assert refusal("the turn", "no reason").message == "the turn failed: no reason"
     assert refusal("x", "thread/resume failed: no rollout found for thread id y").hint == (
         "the agent no longer has this conversation: start a new session"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.codex.codex_says import Talk, ask, tell
+from tests.agents.codex.codex_says import Talk, ask, report
 from tillerman.agents.codex.hook_requests import KEY, config, hash_of, is_trusted
 from tillerman.agents.codex.launch import opening
 from tillerman.core.events import (
@@ -43,12 +43,12 @@ def approval(id: int, **params: Any) -> dict[str, Any]:
     return ask(id, COMMAND, **{"itemId": "c1", "command": "make", **params})
 
 
-def test_the_hash_is_the_one_that_codex_tells_for_the_same_hook() -> None:
+def test_the_hash_equals_the_one_codex_reports_for_the_same_hook() -> None:
     hook = {"type": "command", "command": "/opt/hook || exit 2", "timeout": 30}
     assert hash_of(hook) == HASH
 
 
-def test_the_hook_is_told_with_its_hash_and_is_never_silent_when_it_fails() -> None:
+def test_the_hook_is_registered_with_its_hash_and_reports_its_failures() -> None:
     found = config("/opt/hook || exit 2", 30)
     said = "echo 'denied by the gate' >&2; exit 2;"
     hook = {
@@ -71,16 +71,16 @@ def test_the_hook_is_told_with_its_hash_and_is_never_silent_when_it_fails() -> N
         ({"key": "other", "enabled": True, "trustStatus": "trusted"}, False),
     ],
 )
-def test_a_hook_that_codex_does_not_run_is_noticed(hook: dict[str, Any], trusted: bool) -> None:
+def test_a_hook_that_codex_does_not_run_is_detected(hook: dict[str, Any], trusted: bool) -> None:
     assert is_trusted({"data": [{"hooks": [hook]}]}) is trusted
 
 
 @pytest.mark.parametrize("nonsense", [None, [], {}, {"data": 3}, {"data": [{"hooks": "x"}]}])
-def test_a_strange_list_of_hooks_trusts_nothing(nonsense: object) -> None:
+def test_a_malformed_list_of_hooks_trusts_nothing(nonsense: object) -> None:
     assert not is_trusted(nonsense)
 
 
-def test_a_command_is_asked_about_by_its_call(hooked: Talk) -> None:
+def test_a_command_request_names_its_call(hooked: Talk) -> None:
     assert hooked.wire.hooked("hook-1", call("Bash", {"command": "make"})) == PermissionRequested(
         request_id="hook-1",
         tool="Bash",
@@ -90,7 +90,7 @@ def test_a_command_is_asked_about_by_its_call(hooked: Talk) -> None:
     )
 
 
-def test_a_picture_that_is_looked_at_is_a_file_that_is_read(hooked: Talk) -> None:
+def test_viewing_an_image_is_a_file_read(hooked: Talk) -> None:
     asked = hooked.wire.hooked("hook-1", call("view_image", {"path": "/proj/p.png"}))
     assert isinstance(asked, PermissionRequested)
     assert (asked.tool, asked.paths, asked.input) == (
@@ -107,30 +107,30 @@ def test_a_patch_of_several_files_is_one_request_for_them_all(hooked: Talk) -> N
     assert (asked.tool, asked.paths) == ("MultiEdit", ("/proj/a", "/proj/b"))
 
 
-def test_a_tool_of_a_server_is_asked_about_by_its_name(hooked: Talk) -> None:
+def test_a_tool_of_a_server_is_requested_by_its_name(hooked: Talk) -> None:
     asked = hooked.wire.hooked("hook-1", call("mcp__birds__shout", {"text": "x"}))
     assert isinstance(asked, PermissionRequested)
     assert (asked.tool, asked.title) == ("MCP", "MCP `birds.shout`")
 
 
 @pytest.mark.parametrize("name", ["request_user_input", "multi_agent_v1__wait", "update_plan"])
-def test_nobody_is_asked_about_its_own_mind(hooked: Talk, name: str) -> None:
+def test_calls_without_side_effects_need_no_approval(hooked: Talk, name: str) -> None:
     assert hooked.wire.hooked("hook-1", call(name, {})) == HookReply()
 
 
-def test_what_is_no_call_is_refused(hooked: Talk) -> None:
+def test_an_unreadable_call_is_refused(hooked: Talk) -> None:
     for payload in (b"", b"{", b"[]", b"\xff"):
         reply = hooked.wire.hooked("hook-1", payload)
         assert isinstance(reply, HookReply)
         assert reply.exit == 2
 
 
-def test_to_allow_is_to_say_nothing_and_the_approval_is_given_once(hooked: Talk) -> None:
+def test_allowing_returns_no_output_and_the_approval_is_given_once(hooked: Talk) -> None:
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     assert hooked.wire.rule("hook-1", Answer("allow")) == HookReply()
-    assert hooked.hear(approval(0)) == []
+    assert hooked.receive(approval(0)) == []
     assert hooked.sent[-1] == {"id": 0, "result": {"decision": "accept"}}
-    [again] = hooked.hear(approval(1))
+    [again] = hooked.receive(approval(1))
     assert isinstance(again, PermissionRequested)
 
 
@@ -144,16 +144,14 @@ def test_to_allow_is_to_say_nothing_and_the_approval_is_given_once(hooked: Talk)
         {"itemId": "c2"},
     ],
 )
-def test_what_an_approval_asks_besides_the_call_is_asked_about(
-    hooked: Talk, more: dict[str, Any]
-) -> None:
+def test_extra_permissions_of_an_approval_are_requested(hooked: Talk, more: dict[str, Any]) -> None:
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     hooked.wire.rule("hook-1", Answer("allow"))
-    [asked] = hooked.hear(approval(0, **more))
+    [asked] = hooked.receive(approval(0, **more))
     assert isinstance(asked, PermissionRequested)
 
 
-def test_changed_input_goes_out_in_codexs_words(hooked: Talk) -> None:
+def test_changed_input_is_sent_in_codexs_format(hooked: Talk) -> None:
     hooked.wire.hooked("hook-1", call("apply_patch", {"command": PATCH}))
     changed = Answer("allow", input={"patch": PATCH.replace("+x", "+y"), "paths": ["/proj/a"]})
     reply = hooked.wire.rule("hook-1", changed)
@@ -165,14 +163,14 @@ def test_changed_input_goes_out_in_codexs_words(hooked: Talk) -> None:
     )
 
 
-def test_a_denial_goes_to_the_model_and_is_told_as_the_end_of_the_call(hooked: Talk) -> None:
+def test_a_denial_is_sent_to_the_model_and_reported_as_the_end_of_the_call(hooked: Talk) -> None:
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     reply = hooked.wire.rule("hook-1", Answer("deny", note="not today"))
     assert reply
     said = json.loads(reply.stdout)["hookSpecificOutput"]
     assert (said["permissionDecision"], said["permissionDecisionReason"]) == ("deny", "not today")
     run = {"source": "sessionFlags", "status": "blocked", "eventName": "preToolUse"}
-    assert hooked.hear(tell("hook/completed", run=run)) == [
+    assert hooked.receive(report("hook/completed", run=run)) == [
         ToolStarted(
             call_id="c1", tool="Bash", name="Bash", title="Bash `make`", input={"command": "make"}
         ),
@@ -180,15 +178,15 @@ def test_a_denial_goes_to_the_model_and_is_told_as_the_end_of_the_call(hooked: T
     ]
 
 
-def test_what_was_asked_when_the_turn_was_cancelled_is_told_as_cancelled(hooked: Talk) -> None:
+def test_a_request_open_when_the_turn_is_cancelled_is_reported_as_cancelled(hooked: Talk) -> None:
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     hooked.wire.cancel()
-    told = hooked.hear(tell("thread/name/updated"))
+    told = hooked.receive(report("thread/name/updated"))
     assert [getattr(event, "outcome", None) for event in told] == [None, "cancelled"]
     assert hooked.wire.rule("hook-1", Answer("allow")) is None
 
 
-def test_a_hook_that_went_away_asks_no_more(hooked: Talk) -> None:
+def test_a_disconnected_hook_withdraws_its_request(hooked: Talk) -> None:
     hooked.wire.hooked("hook-1", call("Bash", {"command": "make"}))
     assert hooked.wire.gone("hook-1") == [
         RequestAnswered(request_id="hook-1", answer=Answer("deny"), by="withdrawn")

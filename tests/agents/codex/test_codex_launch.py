@@ -38,7 +38,7 @@ def test_retries_are_bounded() -> None:
     ]
 
 
-def test_all_of_a_session_reaches_its_thread() -> None:
+def test_every_session_option_reaches_its_thread() -> None:
     server = {"command": "npx", "args": ["x"], "env": {"K": "v"}, "type": "stdio"}
     web = {"type": "http", "url": "https://x", "headers": {"A": "b"}}
     method, params = opening(
@@ -72,7 +72,7 @@ def test_all_of_a_session_reaches_its_thread() -> None:
 
 
 @pytest.mark.parametrize(("fork", "method"), [(False, "thread/resume"), (True, "thread/fork")])
-def test_a_conversation_is_taken_up_or_copied(fork: bool, method: str) -> None:
+def test_a_conversation_is_resumed_or_forked(fork: bool, method: str) -> None:
     found, params = opening(spec(resume="t1", fork=fork))
     assert (found, params["threadId"], params["excludeTurns"]) == (method, "t1", True)
 
@@ -103,12 +103,12 @@ def test_extra_folders_may_be_written_and_the_network_is_an_option() -> None:
     assert sandbox_policy(spec(), "agent")["networkAccess"] is False
 
 
-def test_a_sandbox_that_there_is_not_is_refused_before_anything_starts() -> None:
+def test_an_unavailable_sandbox_is_refused_before_anything_starts() -> None:
     with pytest.raises(ConfigError, match="unknown codex sandbox 'tent'"):
         Talk(options={"sandbox": "tent"})
 
 
-def test_each_turn_names_its_sandbox_and_who_is_asked() -> None:
+def test_each_turn_names_its_sandbox_and_approval_policy() -> None:
     talk = Talk(mode="plan", effort="low", output_schema={"type": "object"})
     talk.begin()
     params = talk.last("turn/start")["params"]
@@ -131,7 +131,7 @@ def test_each_turn_names_its_sandbox_and_who_is_asked() -> None:
     }
 
 
-def test_a_new_mode_is_told_at_once_and_a_thread_taken_up_is_told_its_mode() -> None:
+def test_a_new_mode_is_sent_at_once_and_a_resumed_thread_is_sent_its_mode() -> None:
     talk = Talk()
     talk.send(talk.wire.configure(None, "plan"))
     assert "thread/settings/update" not in talk.methods()
@@ -145,7 +145,7 @@ def test_a_new_mode_is_told_at_once_and_a_thread_taken_up_is_told_its_mode() -> 
     assert resumed.last("turn/start")["params"]["collaborationMode"]["mode"] == "default"
 
 
-def test_files_become_blocks_and_what_it_cannot_take_is_refused() -> None:
+def test_files_become_blocks_and_unsupported_ones_are_refused() -> None:
     files = (File("a.png", "image/png", b"x"), File("a.txt", "text/plain", b"words"))
     assert user_input(Prompt("look", files)) == [
         {"type": "image", "url": "data:image/png;base64,eA=="},
@@ -159,7 +159,7 @@ def test_files_become_blocks_and_what_it_cannot_take_is_refused() -> None:
 # -- exec ------------------------------------------------------------------------------------------
 
 
-def test_exec_gets_its_prompt_on_stdin_and_may_not_write_unless_all_is_allowed() -> None:
+def test_exec_gets_its_prompt_on_stdin_and_is_read_only_unless_all_is_allowed() -> None:
     found = exec_launch(spec(), Prompt("go", (File("a.txt", "text/plain", b"words"),)))
     assert found.argv[:4] == ["codex", "exec", "--json", "--skip-git-repo-check"]
     assert found.argv[-1] == "-"
@@ -171,7 +171,7 @@ def test_exec_gets_its_prompt_on_stdin_and_may_not_write_unless_all_is_allowed()
     assert settings(**everything)["sandbox_mode"] == "danger-full-access"
 
 
-def test_exec_is_told_the_rest_as_settings_that_leave_the_users_as_they_are() -> None:
+def test_exec_gets_the_other_options_as_settings_that_do_not_change_the_users() -> None:
     odd = 'say "hi"\\\n\x7f – 😀'
     told = settings(
         model="m", effort="high", system=odd, folders=(Path("/a b"),), options={"network": True}
@@ -188,7 +188,7 @@ def test_exec_is_told_the_rest_as_settings_that_leave_the_users_as_they_are() ->
 
 
 @pytest.mark.parametrize(("fork", "word"), [(False, "resume"), (True, "fork")])
-def test_exec_takes_up_a_conversation_or_copies_it(fork: bool, word: str) -> None:
+def test_exec_resumes_a_conversation_or_forks_it(fork: bool, word: str) -> None:
     argv = exec_launch(spec(resume="t1", fork=fork), Prompt("go")).argv
     assert (argv[2], argv[-2:]) == (word, ["t1", "-"])
 

@@ -162,15 +162,15 @@ async def run(program: Path, tmp_path: Path) -> AsyncIterator[CommandRunner]:
         cwd=tmp_path,
         records=tmp_path / "records",
         marker="codex-management",
-    ) as errands:
-        yield errands
+    ) as agent_commands:
+        yield agent_commands
 
 
 def sent(program: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(f"{program}.log").read_text().splitlines()]
 
 
-async def test_it_tells_its_version_account_plan_and_models(
+async def test_it_reports_its_version_account_plan_and_models(
     run: CommandRunner, program: Path
 ) -> None:
     codex, other = CodexAgent(), CodexExec()
@@ -185,9 +185,7 @@ async def test_it_tells_its_version_account_plan_and_models(
     ]
 
 
-async def test_it_tells_its_sessions_and_what_was_said_in_them(
-    run: CommandRunner, program: Path
-) -> None:
+async def test_it_lists_its_sessions_and_their_history(run: CommandRunner, program: Path) -> None:
     [session] = await CodexAgent().native_sessions(run, Path("/proj"))
     assert session == NativeSession(
         "01a1ddf4-7a78-7b43-85f9-7c49fdd1e81e", "fix the build", "2026-11-15T06:45:49Z", "/proj"
@@ -227,7 +225,7 @@ async def test_servers_are_listed_added_switched_and_removed(
     ]
 
 
-async def test_a_server_that_it_does_not_have_is_named(run: CommandRunner) -> None:
+async def test_an_unknown_server_is_named_in_the_error(run: CommandRunner) -> None:
     for change in (
         CodexAgent().mcp_remove(run, "nope"),
         CodexAgent().mcp_switch(run, "nope", False),
@@ -241,7 +239,7 @@ async def test_a_server_that_it_does_not_have_is_named(run: CommandRunner) -> No
         await CodexAgent().mcp_add(run, "a b", {"command": "x"})
 
 
-async def test_a_program_that_is_not_there_is_named(run: CommandRunner, program: Path) -> None:
+async def test_a_missing_program_is_named_in_the_error(run: CommandRunner, program: Path) -> None:
     program.unlink()
     assert (await CodexAgent().installed(run)).path is None
     with pytest.raises(AgentNotInstalled):
@@ -262,7 +260,7 @@ def test_who_is_signed_in(answer: dict[str, Any], account: Account) -> None:
     assert command_output.account(answer) == account
 
 
-def test_the_login_status_of_exec_is_read_from_its_words() -> None:
+def test_the_login_status_of_exec_is_read_from_its_output() -> None:
     assert command_output.login_status(True, "API key configured - ***\n") == Account(
         True, "api key"
     )
@@ -271,7 +269,7 @@ def test_the_login_status_of_exec_is_read_from_its_words() -> None:
     )
 
 
-def test_nonsense_is_an_error_with_its_command() -> None:
+def test_unparsable_output_is_an_error_with_its_command() -> None:
     with pytest.raises(AgentError, match="cannot parse the output of `codex debug models`"):
         command_output.models(b"oops")
     with pytest.raises(AgentError, match="cannot parse the output of `codex mcp list`"):
@@ -280,7 +278,7 @@ def test_nonsense_is_an_error_with_its_command() -> None:
         command_output.mcp_tools({"data": [{"name": "x", "toolsError": "it died"}]}, "x")
 
 
-def test_what_the_two_surfaces_can_do() -> None:
+def test_capabilities_of_the_two_transports() -> None:
     told = {"install", "auth", "models", "login", "logout", "servers"}
     more = {"about", "sessions", "history", "server-tools", "server-add", "server-switch"}
     assert told <= capabilities(load("codex-exec"))

@@ -50,19 +50,19 @@ def test_a_changed_line_breaks_nothing(each: int) -> None:
     for what, said in islice(_changed(), 0, None, each):
         count += 1
         try:
-            heard = Player(said).play()
+            received = Player(said).play()
         except Exception as error:
             raise AssertionError(f"{what}: {error!r}") from error
-        ends = sum(isinstance(one, TurnEnded) for one in heard)
+        ends = sum(isinstance(one, TurnEnded) for one in received)
         assert ends <= 1, what
-        begun = Counter(one.call_id for one in heard if isinstance(one, ToolStarted))
-        ended = Counter(one.call_id for one in heard if isinstance(one, ToolFinished))
+        begun = Counter(one.call_id for one in received if isinstance(one, ToolStarted))
+        ended = Counter(one.call_id for one in received if isinstance(one, ToolFinished))
         assert max(ended.values(), default=0) <= 1, what
         assert ended.keys() <= begun.keys(), what
     assert count > 2000 // each
 
 
-def test_what_a_wire_says_can_be_stored() -> None:
+def test_events_of_a_wire_can_be_stored() -> None:
     for recording in recordings("app-server"):
         for line in encoded(Player(lines(recording)).play()).splitlines():
             if not line.startswith(('{"reply"', '{"keep"')):

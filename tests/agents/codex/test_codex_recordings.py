@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.codex.codex_playback import Said, encoded, heard, lines, name, recordings
+from tests.agents.codex.codex_playback import Said, encoded, lines, name, received, recordings
 from tillerman.agents import load
 from tillerman.agents.stdio.agent import StdioAgent
 from tillerman.core.events import (
@@ -27,21 +27,21 @@ CUT_OFF = {"sigint-command", "sigint-streaming", "connection-waiting"}
 
 @pytest.mark.parametrize("recording", ALL, ids=name)
 def test_a_recording_gives_the_events_of_its_golden_file(recording: Path) -> None:
-    assert encoded(heard(recording)) == (recording / "events.jsonl").read_text()
+    assert encoded(received(recording)) == (recording / "events.jsonl").read_text()
 
 
 @pytest.mark.parametrize("recording", ALL, ids=name)
 def test_no_recorded_line_is_unrecognized(recording: Path) -> None:
-    assert [one for one in heard(recording) if isinstance(one, Unrecognized)] == []
+    assert [one for one in received(recording) if isinstance(one, Unrecognized)] == []
 
 
 @pytest.mark.parametrize("recording", APP_SERVER, ids=name)
 def test_a_turn_of_the_app_server_ends_once(recording: Path) -> None:
-    assert [type(one) for one in heard(recording) if isinstance(one, TurnEnded)] == [TurnEnded]
+    assert [type(one) for one in received(recording) if isinstance(one, TurnEnded)] == [TurnEnded]
 
 
 @pytest.mark.parametrize("recording", APP_SERVER, ids=name)
-def test_reports_of_usage_add_up_to_what_the_turn_used(recording: Path) -> None:
+def test_usage_reports_add_up_to_the_usage_of_the_turn(recording: Path) -> None:
     totals = [
         line["msg"]["params"]["tokenUsage"]["total"]
         for line in lines(recording)
@@ -51,23 +51,23 @@ def test_reports_of_usage_add_up_to_what_the_turn_used(recording: Path) -> None:
         before, *_, after = totals
         totals = [{key: after[key] - before[key] for key in after}]
     last = totals[-1] if totals else {"inputTokens": 0, "outputTokens": 0}
-    reports = [one for one in heard(recording) if isinstance(one, UsageReported)]
+    reports = [one for one in received(recording) if isinstance(one, UsageReported)]
     assert sum(one.output_tokens for one in reports) == last["outputTokens"]
     assert sum(one.input_tokens + one.cached_tokens for one in reports) == last["inputTokens"]
 
 
 @pytest.mark.parametrize("recording", EXEC, ids=name)
 def test_a_turn_of_exec_ends_once_unless_it_was_cut_off(recording: Path) -> None:
-    ends = [one for one in heard(recording) if isinstance(one, TurnEnded)]
+    ends = [one for one in received(recording) if isinstance(one, TurnEnded)]
     assert len(ends) == (0 if recording.name in CUT_OFF else 1)
 
 
 @pytest.mark.parametrize("recording", ALL, ids=name)
-def test_what_was_said_is_the_text_of_the_final_messages(recording: Path) -> None:
-    assert _messages(heard(recording)) == _final_texts(recording)
+def test_the_text_is_that_of_the_final_messages(recording: Path) -> None:
+    assert _messages(received(recording)) == _final_texts(recording)
 
 
-def test_there_are_recordings_of_both_surfaces() -> None:
+def test_there_are_recordings_of_both_transports() -> None:
     assert (len(APP_SERVER), len(EXEC)) == (35, 35)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.codex.codex_says import TURN, Talk, ask, begun, completed, tell
+from tests.agents.codex.codex_says import TURN, Talk, ask, begun, completed, report
 from tillerman.agents.codex.requests import ALWAYS
 from tillerman.core.events import (
     ALLOW,
@@ -44,10 +44,12 @@ def answered(talk: Talk, request_id: str, answer: Answer) -> dict[str, Any]:
     ("option", "decision"),
     [("allow", "accept"), ("always", "acceptForSession"), ("deny", "decline")],
 )
-def test_a_command_is_asked_for_with_its_line(talk: Talk, option: str, decision: str) -> None:
+def test_a_command_request_has_its_command_line(talk: Talk, option: str, decision: str) -> None:
     command = "/bin/bash -lc 'make all'"
-    talk.hear(begun("commandExecution", "c1", command=command))
-    said = talk.hear(ask(0, COMMAND, itemId="c1", command=command, cwd="/proj", reason="to build"))
+    talk.receive(begun("commandExecution", "c1", command=command))
+    said = talk.receive(
+        ask(0, COMMAND, itemId="c1", command=command, cwd="/proj", reason="to build")
+    )
     assert said == [
         PermissionRequested(
             request_id="0",
@@ -63,10 +65,10 @@ def test_a_command_is_asked_for_with_its_line(talk: Talk, option: str, decision:
     assert list(talk.wire.answer("0", Answer(option))) == []
 
 
-def test_the_network_and_the_keyboard_of_a_command_are_named(talk: Talk) -> None:
+def test_network_access_and_stdin_of_a_command_are_named(talk: Talk) -> None:
     network = {"host": "example.com", "protocol": "https"}
-    [one] = talk.hear(ask(0, COMMAND, command="curl x", networkApprovalContext=network))
-    [two] = talk.hear(ask(1, COMMAND, command="python", kind="writeStdin"))
+    [one] = talk.receive(ask(0, COMMAND, command="curl x", networkApprovalContext=network))
+    [two] = talk.receive(ask(1, COMMAND, command="python", kind="writeStdin"))
     assert isinstance(one, PermissionRequested)
     assert isinstance(two, PermissionRequested)
     assert one.title == "Bash `curl x` reaches example.com"
@@ -74,67 +76,67 @@ def test_the_network_and_the_keyboard_of_a_command_are_named(talk: Talk) -> None
     assert two.title == "Type into Bash `python`"
 
 
-def test_a_note_with_a_deny_goes_to_the_turn_as_words(talk: Talk) -> None:
-    talk.hear(ask(0, COMMAND, itemId="c1", command="rm x"))
+def test_a_note_with_a_deny_is_sent_to_the_turn_as_text(talk: Talk) -> None:
+    talk.receive(ask(0, COMMAND, itemId="c1", command="rm x"))
     steer, reply = talk.wire.answer("0", Answer("deny", note="keep it"))
     assert reply == {"id": 0, "result": {"decision": "decline"}}
     assert (steer["method"], steer["params"]["expectedTurnId"]) == ("turn/steer", TURN)
     assert steer["params"]["input"][0]["text"] == "Denied: keep it"
 
 
-def test_a_patch_of_one_file_is_asked_for_as_what_it_does(talk: Talk) -> None:
+def test_a_patch_of_one_file_is_requested_as_its_action(talk: Talk) -> None:
     change = {"path": "/proj/a", "kind": {"type": "delete"}, "diff": "x\n"}
-    talk.hear(begun("fileChange", "f1", changes=[change]))
-    [request] = talk.hear(ask(0, PATCH, itemId="f1"))
+    talk.receive(begun("fileChange", "f1", changes=[change]))
+    [request] = talk.receive(ask(0, PATCH, itemId="f1"))
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.title, request.paths) == ("Delete", "Delete `a`", ("/proj/a",))
 
 
-def test_a_patch_of_many_files_names_them_all_and_the_folder_it_wants(talk: Talk) -> None:
+def test_a_patch_of_many_files_names_them_all_and_its_root_folder(talk: Talk) -> None:
     changes = [
         {"path": "/proj/a", "kind": {"type": "update", "move_path": "/proj/b"}, "diff": "@@"},
         {"path": "/proj/c", "kind": {"type": "add"}, "diff": "x\n"},
     ]
-    talk.hear(begun("fileChange", "f1", changes=changes))
-    [request] = talk.hear(ask(0, PATCH, itemId="f1", grantRoot="/other"))
+    talk.receive(begun("fileChange", "f1", changes=changes))
+    [request] = talk.receive(ask(0, PATCH, itemId="f1", grantRoot="/other"))
     assert isinstance(request, PermissionRequested)
     assert request.tool == "MultiEdit"
     assert request.paths == ("/proj/a", "/proj/b", "/proj/c", "/other")
 
 
-def test_a_patch_that_nobody_has_seen_names_no_file(talk: Talk) -> None:
-    [request] = talk.hear(ask(0, PATCH, itemId="unseen"))
+def test_a_patch_that_was_never_announced_names_no_file(talk: Talk) -> None:
+    [request] = talk.receive(ask(0, PATCH, itemId="unseen"))
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.paths) == ("MultiEdit", ())
 
 
-def test_more_permissions_are_given_for_a_turn_or_the_session_or_not(talk: Talk) -> None:
+def test_extra_permissions_are_granted_for_a_turn_or_the_session_or_not(talk: Talk) -> None:
     wanted = {"network": {"enabled": True}, "fileSystem": {"read": None, "write": ["/other"]}}
     for id, option, scope in ((0, "allow", "turn"), (1, "always", "session")):
-        [request] = talk.hear(ask(id, "item/permissions/requestApproval", permissions=wanted))
+        [request] = talk.receive(ask(id, "item/permissions/requestApproval", permissions=wanted))
         assert isinstance(request, PermissionRequested)
         assert (request.tool, request.paths) == ("Write", ("/other",))
         assert answered(talk, str(id), Answer(option)) == {"permissions": wanted, "scope": scope}
     network = {"network": {"enabled": True}, "fileSystem": None}
-    [request] = talk.hear(ask(2, "item/permissions/requestApproval", permissions=network))
+    [request] = talk.receive(ask(2, "item/permissions/requestApproval", permissions=network))
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.title) == ("Permissions", "More permissions: network")
     assert answered(talk, "2", Answer("deny")) == {"permissions": {}, "scope": "turn"}
 
 
-def test_a_tool_of_a_server_is_asked_for_with_its_call(talk: Talk) -> None:
+def test_a_tool_of_a_server_is_requested_with_its_call(talk: Talk) -> None:
     arguments = {"text": "hi"}
     meta = {
         "codex_approval_kind": "mcp_tool_call",
         "persist": ["session", "always"],
         "tool_params": arguments,
     }
-    talk.hear(
+    talk.receive(
         begun("mcpToolCall", "t0", server="tiny", tool="shout", arguments={"text": "other"}),
         begun("mcpToolCall", "t1", server="tiny", tool="shout", arguments=arguments),
         begun("mcpToolCall", "t2", server="other", tool="shout", arguments=arguments),
     )
-    said = talk.hear(ask(0, ELICIT, serverName="tiny", message="Allow it?", _meta=meta))
+    said = talk.receive(ask(0, ELICIT, serverName="tiny", message="Allow it?", _meta=meta))
     assert said == [
         PermissionRequested(
             request_id="0",
@@ -153,20 +155,20 @@ def test_a_tool_of_a_server_is_asked_for_with_its_call(talk: Talk) -> None:
     }
 
 
-def test_a_tool_that_was_denied_ends_denied_though_it_is_called_failed(talk: Talk) -> None:
+def test_a_denied_tool_ends_denied_though_it_reports_a_failure(talk: Talk) -> None:
     meta = {"codex_approval_kind": "mcp_tool_call", "tool_params": {}}
-    talk.hear(
+    talk.receive(
         begun("mcpToolCall", "t1", server="tiny", tool="shout", arguments={}),
         ask(0, ELICIT, serverName="tiny", _meta=meta),
     )
     assert answered(talk, "0", Answer("deny"))["action"] == "decline"
     failed = {"type": "mcpToolCall", "id": "t1", "status": "failed"}
-    assert talk.hear(tell("item/completed", item=failed)) == [
+    assert talk.receive(report("item/completed", item=failed)) == [
         ToolFinished(call_id="t1", outcome="denied")
     ]
 
 
-def test_a_form_of_a_server_is_asked_field_by_field(talk: Talk) -> None:
+def test_a_form_of_a_server_is_a_question_for_each_field(talk: Talk) -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -176,7 +178,7 @@ def test_a_form_of_a_server_is_asked_field_by_field(talk: Talk) -> None:
             "color": {"type": "string", "enum": ["red", "blue"]},
         },
     }
-    [asked] = talk.hear(
+    [asked] = talk.receive(
         ask(0, ELICIT, serverName="tiny", mode="form", message="Who?", requestedSchema=schema)
     )
     assert asked == QuestionAsked(
@@ -197,8 +199,8 @@ def test_a_form_of_a_server_is_asked_field_by_field(talk: Talk) -> None:
     }
 
 
-def test_a_link_that_a_server_wants_opened_is_declined_and_told(talk: Talk) -> None:
-    said = talk.hear(
+def test_a_link_that_a_server_wants_opened_is_declined_and_reported(talk: Talk) -> None:
+    said = talk.receive(
         ask(0, ELICIT, serverName="tiny", mode="url", message="Sign in:", url="https://example.com")
     )
     assert said == [
@@ -217,21 +219,21 @@ def test_questions_are_answered_by_their_ids(talk: Talk) -> None:
         {"id": "a", "header": "A", "question": "One?", "options": [{"label": "yes"}]},
         {"id": "b", "header": "B", "question": "Two?", "options": None},
     ]
-    talk.hear(ask("x", "item/tool/requestUserInput", questions=questions))
+    talk.receive(ask("x", "item/tool/requestUserInput", questions=questions))
     chosen = Answer("allow", answers={"One?": "yes", "Two?": "free words"})
     assert answered(talk, '"x"', chosen) == {
         "answers": {"a": {"answers": ["yes"]}, "b": {"answers": ["free words"]}}
     }
-    talk.hear(ask("y", "item/tool/requestUserInput", questions=questions))
+    talk.receive(ask("y", "item/tool/requestUserInput", questions=questions))
     assert answered(talk, '"y"', Answer("deny")) == {"answers": {}}
 
 
-def test_what_nobody_waits_for_any_more_is_withdrawn(talk: Talk) -> None:
-    talk.hear(ask(0, COMMAND, command="a"), ask("0", COMMAND, command="b"))
+def test_requests_that_are_no_longer_pending_are_withdrawn(talk: Talk) -> None:
+    talk.receive(ask(0, COMMAND, command="a"), ask("0", COMMAND, command="b"))
     gone = RequestAnswered(request_id='"0"', answer=Answer("deny"), by="withdrawn")
-    assert talk.hear(tell("serverRequest/resolved", requestId="0")) == [gone]
-    assert talk.hear(tell("serverRequest/resolved", requestId={})) == []
-    assert talk.hear(completed("interrupted")) == [
+    assert talk.receive(report("serverRequest/resolved", requestId="0")) == [gone]
+    assert talk.receive(report("serverRequest/resolved", requestId={})) == []
+    assert talk.receive(completed("interrupted")) == [
         RequestAnswered(request_id="0", answer=Answer("deny"), by="withdrawn"),
         TurnEnded(reason="cancelled"),
     ]

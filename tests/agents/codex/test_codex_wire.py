@@ -16,7 +16,7 @@ from tests.agents.codex.codex_says import (
     done,
     encode,
     refuse,
-    tell,
+    report,
 )
 from tillerman.core.agent import Exit
 from tillerman.core.events import (
@@ -55,25 +55,27 @@ def talk() -> Talk:
 @pytest.mark.parametrize("method", KINDS["notifications"])
 def test_every_notification_of_the_schema_is_known(talk: Talk, method: str) -> None:
     item = {"type": "agentMessage", "id": "m"}
-    assert not [one for one in talk.hear(tell(method, item=item)) if isinstance(one, Unrecognized)]
+    assert not [
+        one for one in talk.receive(report(method, item=item)) if isinstance(one, Unrecognized)
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS["items"])
 def test_every_item_of_the_schema_is_known(talk: Talk, kind: str) -> None:
-    said = talk.hear(begun(kind, "i1"), done(kind, "i1"), completed())
+    said = talk.receive(begun(kind, "i1"), done(kind, "i1"), completed())
     assert not [one for one in said if isinstance(one, Unrecognized)]
     begins = [one.call_id for one in said if isinstance(one, ToolStarted)]
     assert begins == [one.call_id for one in said if isinstance(one, ToolFinished)]
 
 
 @pytest.mark.parametrize("method", KINDS["requests"])
-def test_every_request_of_the_schema_is_asked_or_answered(talk: Talk, method: str) -> None:
+def test_every_request_of_the_schema_is_forwarded_or_answered(talk: Talk, method: str) -> None:
     said = list(talk.wire.decode(encode(ask(7, method))))
     assert len(said) in (1, 2)
     assert not [one for one in said if isinstance(one, Unrecognized)]
 
 
-def test_a_request_that_nobody_knows_is_refused_and_kept(talk: Talk) -> None:
+def test_an_unknown_request_is_refused_and_stored(talk: Talk) -> None:
     reply, kept = talk.wire.decode(encode(ask(7, "item/new/thing")))
     assert isinstance(reply, WireReply)
     assert reply.message["id"] == 7
@@ -84,7 +86,7 @@ def test_a_request_that_nobody_knows_is_refused_and_kept(talk: Talk) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        tell("thread/new/thing"),
+        report("thread/new/thing"),
         begun("newThing", "i1"),
         done("newThing", "i1"),
         {"id": 99, "result": {}},
@@ -98,31 +100,31 @@ def test_unknown_message_becomes_unrecognized(talk: Talk, message: object) -> No
     assert json.loads(kept.raw) == message
 
 
-def test_a_message_is_completed_by_what_was_not_streamed(talk: Talk) -> None:
-    said = talk.hear(delta("m1", "Hel"), done("agentMessage", "m1", text="Hello"))
+def test_a_message_is_completed_by_the_text_that_was_not_streamed(talk: Talk) -> None:
+    said = talk.receive(delta("m1", "Hel"), done("agentMessage", "m1", text="Hello"))
     assert said == [MessageChunk(message_id="m1", text=text) for text in ("Hel", "lo")]
 
 
-def test_a_message_that_turned_out_otherwise_is_said_anew(talk: Talk) -> None:
-    said = talk.hear(delta("m1", "Hel"), done("agentMessage", "m1", text="Good day"))
+def test_a_message_whose_final_text_differs_is_replaced(talk: Talk) -> None:
+    said = talk.receive(delta("m1", "Hel"), done("agentMessage", "m1", text="Good day"))
     assert said[1:] == [
         MessageWithdrawn(message_id="m1"),
         MessageChunk(message_id="m1:whole", text="Good day"),
     ]
 
 
-def test_a_message_without_its_text_stands_as_it_was_streamed(talk: Talk) -> None:
-    assert talk.hear(delta("m1", "Hello"), done("agentMessage", "m1")) == [
+def test_a_message_without_its_text_keeps_the_streamed_text(talk: Talk) -> None:
+    assert talk.receive(delta("m1", "Hello"), done("agentMessage", "m1")) == [
         MessageChunk(message_id="m1", text="Hello")
     ]
 
 
-def test_a_retry_takes_back_what_was_begun(talk: Talk) -> None:
+def test_a_retry_withdraws_what_had_begun(talk: Talk) -> None:
     error = {"message": "Reconnecting... 1/5", "additionalDetails": "the stream broke"}
-    said = talk.hear(
+    said = talk.receive(
         done("agentMessage", "m0", text="Whole."),
         delta("m1", "Ha"),
-        tell("error", error=error, willRetry=True),
+        report("error", error=error, willRetry=True),
     )
     assert said[2:] == [
         MessageWithdrawn(message_id="m1"),
@@ -135,10 +137,10 @@ def test_a_retry_takes_back_what_was_begun(talk: Talk) -> None:
     ]
 
 
-def test_thoughts_come_by_their_parts_and_raw(talk: Talk) -> None:
-    said = talk.hear(
-        tell("item/reasoning/summaryTextDelta", itemId="r", delta="One.", summaryIndex=0),
-        tell("item/reasoning/textDelta", itemId="r", delta="raw", contentIndex=0),
+def test_reasoning_arrives_as_summaries_and_raw(talk: Talk) -> None:
+    said = talk.receive(
+        report("item/reasoning/summaryTextDelta", itemId="r", delta="One.", summaryIndex=0),
+        report("item/reasoning/textDelta", itemId="r", delta="raw", contentIndex=0),
         done("reasoning", "r", summary=["One.", "Two."], content=["raw"]),
     )
     assert said == [
@@ -148,15 +150,15 @@ def test_thoughts_come_by_their_parts_and_raw(talk: Talk) -> None:
     ]
 
 
-def test_the_plan_and_a_proposed_plan_are_told(talk: Talk) -> None:
+def test_the_plan_and_a_proposed_plan_are_reported(talk: Talk) -> None:
     plan = [
         {"step": "look", "status": "completed"},
         {"step": "act", "status": "inProgress"},
         {"step": "rest", "status": "pending"},
     ]
-    said = talk.hear(
-        tell("turn/plan/updated", plan=plan),
-        tell("item/plan/delta", itemId="p1", delta="# Plan"),
+    said = talk.receive(
+        report("turn/plan/updated", plan=plan),
+        report("item/plan/delta", itemId="p1", delta="# Plan"),
         done("plan", "p1", text="# Plan\n1. act"),
     )
     assert said == [
@@ -172,10 +174,10 @@ def test_the_plan_and_a_proposed_plan_are_told(talk: Talk) -> None:
     ]
 
 
-def test_output_is_shown_as_it_comes_and_the_item_has_the_truth(talk: Talk) -> None:
-    said = talk.hear(
+def test_output_is_streamed_and_the_item_has_the_final_text(talk: Talk) -> None:
+    said = talk.receive(
         begun("commandExecution", "c1", command="/bin/bash -lc 'make all'"),
-        tell("item/commandExecution/outputDelta", itemId="c1", delta="two\n"),
+        report("item/commandExecution/outputDelta", itemId="c1", delta="two\n"),
         done("commandExecution", "c1", status="completed", aggregatedOutput="one\ntwo\n"),
     )
     assert [type(one) for one in said] == [ToolStarted, ToolUpdated, ToolFinished]
@@ -185,10 +187,10 @@ def test_output_is_shown_as_it_comes_and_the_item_has_the_truth(talk: Talk) -> N
     ]
 
 
-def test_long_output_is_shown_by_its_end_and_not_over_and_over(talk: Talk) -> None:
-    talk.hear(begun("commandExecution", "c1", command="yes"))
-    piece = tell("item/commandExecution/outputDelta", itemId="c1", delta="y\n" * 50)
-    shown = talk.hear(*[piece] * 2000)  # 200 kB
+def test_long_output_is_shown_by_its_end_and_not_repeatedly(talk: Talk) -> None:
+    talk.receive(begun("commandExecution", "c1", command="yes"))
+    piece = report("item/commandExecution/outputDelta", itemId="c1", delta="y\n" * 50)
+    shown = talk.receive(*[piece] * 2000)  # 200 kB
     sizes = [len(one.content[0].text) for one in shown if isinstance(one, ToolUpdated)]  # type: ignore[union-attr]
     assert max(sizes) == 2000
     assert sum(sizes) < 5 * 200_000
@@ -210,40 +212,40 @@ def test_long_output_is_shown_by_its_end_and_not_over_and_over(talk: Talk) -> No
     ],
 )
 def test_a_command_is_shown_without_its_shell(talk: Talk, command: str, shown: str) -> None:
-    [begin] = talk.hear(begun("commandExecution", "c1", command=command))
+    [begin] = talk.receive(begun("commandExecution", "c1", command=command))
     assert isinstance(begin, ToolStarted)
     assert begin.input["command"] == shown
 
 
-def test_a_call_whose_end_is_told_twice_ends_once(talk: Talk) -> None:
+def test_a_call_whose_end_is_reported_twice_ends_once(talk: Talk) -> None:
     end = done("commandExecution", "c1", command="ls", status="declined")
-    said = talk.hear(begun("commandExecution", "c1", command="ls"), end, end)
+    said = talk.receive(begun("commandExecution", "c1", command="ls"), end, end)
     assert [type(one) for one in said] == [ToolStarted, ToolFinished]
 
 
-def test_the_quick_way_says_what_the_long_way_says(talk: Talk) -> None:
+def test_the_fast_path_emits_what_the_full_decoder_emits(talk: Talk) -> None:
     words = delta("m1", "naïve 😀 words")
     spelled_otherwise = dict(reversed(words.items()))
-    [quick], [slow] = talk.hear(words), talk.hear(spelled_otherwise)
+    [quick], [slow] = talk.receive(words), talk.receive(spelled_otherwise)
     assert quick == slow
     for broken in ({**words, "params": []}, {**words, "params": {"itemId": 7, "delta": "x"}}):
-        assert not [one for one in talk.hear(broken) if isinstance(one, Unrecognized)]
+        assert not [one for one in talk.receive(broken) if isinstance(one, Unrecognized)]
 
 
 def test_a_patch_that_failed_or_was_declined_shows_no_diff(talk: Talk) -> None:
     change = {"path": "/proj/a", "kind": {"type": "add"}, "diff": "x\n"}
     for status, outcome in (("failed", "failed"), ("declined", "denied")):
-        _, end = talk.hear(
+        _, end = talk.receive(
             begun("fileChange", status, changes=[change]),
             done("fileChange", status, changes=[change], status=status),
         )
         assert end == ToolFinished(call_id=status, outcome=outcome)  # type: ignore[arg-type]
 
 
-def test_a_patch_that_grew_has_a_call_for_each_file_in_the_end(talk: Talk) -> None:
+def test_a_patch_that_grew_has_a_call_for_each_file_at_its_end(talk: Talk) -> None:
     one = {"path": "/proj/a", "kind": {"type": "add"}, "diff": "x\n"}
     two = {"path": "/proj/b", "kind": {"type": "delete"}, "diff": "y\n"}
-    said = talk.hear(
+    said = talk.receive(
         begun("fileChange", "f", changes=[one]),
         done("fileChange", "f", changes=[one, two], status="completed"),
     )
@@ -258,13 +260,13 @@ def test_a_patch_that_grew_has_a_call_for_each_file_in_the_end(talk: Talk) -> No
     )
 
 
-def test_an_image_of_a_tool_is_kept_and_one_that_does_not_decode_is_told(talk: Talk) -> None:
+def test_an_image_of_a_tool_is_stored_and_an_invalid_one_is_reported(talk: Talk) -> None:
     content = [
         {"type": "image", "mimeType": "image/png", "data": "aGVsbG8="},
         {"type": "image", "mimeType": "image/png", "data": "!"},
         {"type": "resource", "uri": "x:y"},
     ]
-    said = talk.hear(
+    said = talk.receive(
         begun("mcpToolCall", "t", server="s", tool="draw", arguments={}),
         done("mcpToolCall", "t", server="s", tool="draw", result={"content": content}),
     )
@@ -283,10 +285,10 @@ def test_an_image_of_a_tool_is_kept_and_one_that_does_not_decode_is_told(talk: T
     ]
 
 
-def test_searches_and_pages_have_their_words(talk: Talk) -> None:
+def test_searches_and_pages_have_titles(talk: Talk) -> None:
     search = {"type": "search", "query": "weather"}
     page = {"type": "openPage", "url": "https://example.com"}
-    said = talk.hear(
+    said = talk.receive(
         begun("webSearch", "w1", query="weather", action=search),
         begun("webSearch", "w2", query="", action=page),
     )
@@ -296,15 +298,15 @@ def test_searches_and_pages_have_their_words(talk: Talk) -> None:
     ]
 
 
-def test_a_subagent_is_heard_inside_its_call_and_counts_for_the_turn(talk: Talk) -> None:
+def test_a_subagent_is_shown_inside_its_call_and_counts_for_the_turn(talk: Talk) -> None:
     used = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}
-    said = talk.hear(
+    said = talk.receive(
         begun("collabAgentToolCall", "s1", tool="spawnAgent", prompt="look", receiverThreadIds=[]),
         done("collabAgentToolCall", "s1", tool="spawnAgent", receiverThreadIds=["t2"]),
-        tell("turn/started", "t2", turn={"id": "u2"}),
+        report("turn/started", "t2", turn={"id": "u2"}),
         delta("m2", "Found.", "t2"),
         done("agentMessage", "m2", "t2", text="Found."),
-        tell("thread/tokenUsage/updated", "t2", tokenUsage={"total": used, "last": used}),
+        report("thread/tokenUsage/updated", "t2", tokenUsage={"total": used, "last": used}),
         completed(thread="t2", turn="u2"),
     )
     begin = ToolStarted(
@@ -322,13 +324,13 @@ def test_a_subagent_is_heard_inside_its_call_and_counts_for_the_turn(talk: Talk)
     ]
 
 
-def test_a_subagent_that_goes_on_after_the_turn_is_in_the_background(talk: Talk) -> None:
-    talk.hear(
+def test_a_subagent_that_continues_after_the_turn_is_in_the_background(talk: Talk) -> None:
+    talk.receive(
         begun("subAgentActivity", "s1", kind="started", agentThreadId="t2", agentPath="/agents/a"),
-        tell("turn/started", "t2", turn={"id": "u2"}),
+        report("turn/started", "t2", turn={"id": "u2"}),
     )
     task = BackgroundTask("s1", "Task `/agents/a`", "s1")
-    assert talk.hear(completed()) == [
+    assert talk.receive(completed()) == [
         ToolFinished(
             call_id="s1", outcome="completed", content=(Text("Works in the background."),)
         ),
@@ -337,20 +339,20 @@ def test_a_subagent_that_goes_on_after_the_turn_is_in_the_background(talk: Talk)
     ]
     talk.send(talk.wire.cancel())
     assert talk.last("turn/interrupt")["params"] == {"threadId": "t2", "turnId": "u2"}
-    assert talk.hear(completed("interrupted", thread="t2", turn="u2")) == [
+    assert talk.receive(completed("interrupted", thread="t2", turn="u2")) == [
         BackgroundChanged(tasks=())
     ]
 
 
-def test_settings_are_told_when_they_change(talk: Talk) -> None:
+def test_settings_are_reported_when_they_change(talk: Talk) -> None:
     def settings(model: str, mode: str) -> dict[str, object]:
         return {"model": model, "collaborationMode": {"mode": mode}}
 
-    said = talk.hear(
-        tell("thread/settings/updated", threadSettings=settings("gpt-5.5", "default")),
-        tell("thread/settings/updated", threadSettings=settings("gpt-5.4", "plan")),
-        tell("thread/settings/updated", threadSettings=settings("gpt-5.4", "default")),
-        tell("thread/name/updated", threadName="Fixing it"),
+    said = talk.receive(
+        report("thread/settings/updated", threadSettings=settings("gpt-5.5", "default")),
+        report("thread/settings/updated", threadSettings=settings("gpt-5.4", "plan")),
+        report("thread/settings/updated", threadSettings=settings("gpt-5.4", "default")),
+        report("thread/name/updated", threadName="Fixing it"),
     )
     assert said == [
         SettingsChanged(model="gpt-5.4"),
@@ -360,13 +362,13 @@ def test_settings_are_told_when_they_change(talk: Talk) -> None:
     ]
 
 
-def test_a_limit_is_told_when_it_is_near_and_a_failure_knows_when_it_passes(talk: Talk) -> None:
+def test_a_limit_is_reported_when_near_and_a_failure_knows_its_reset_time(talk: Talk) -> None:
     def limits(percent: int) -> dict[str, object]:
         return {"primary": {"usedPercent": percent, "resetsAt": 1600}, "secondary": None}
 
-    said = talk.hear(
-        tell("account/rateLimits/updated", rateLimits=limits(50)),
-        tell("account/rateLimits/updated", rateLimits=limits(100)),
+    said = talk.receive(
+        report("account/rateLimits/updated", rateLimits=limits(50)),
+        report("account/rateLimits/updated", rateLimits=limits(100)),
         completed("failed", error={"message": "limit", "codexErrorInfo": "usageLimitExceeded"}),
     )
     assert said[0] == Notice(
@@ -382,11 +384,11 @@ def test_a_limit_is_told_when_it_is_near_and_a_failure_knows_when_it_passes(talk
 
 def test_notices_of_servers_hooks_and_the_model(talk: Talk) -> None:
     run = {"status": "blocked", "eventName": "preToolUse", "entries": [{"text": "not today"}]}
-    said = talk.hear(
-        tell("mcpServer/startupStatus/updated", name="web", status="failed", error="no route"),
-        tell("hook/completed", run=run),
-        tell("model/rerouted", fromModel="a", toModel="b"),
-        tell("configWarning", summary="odd key", details="line 3"),
+    said = talk.receive(
+        report("mcpServer/startupStatus/updated", name="web", status="failed", error="no route"),
+        report("hook/completed", run=run),
+        report("model/rerouted", fromModel="a", toModel="b"),
+        report("configWarning", summary="odd key", details="line 3"),
         begun("contextCompaction", "x"),
         done("contextCompaction", "x"),
     )
@@ -399,7 +401,7 @@ def test_notices_of_servers_hooks_and_the_model(talk: Talk) -> None:
     ]
 
 
-def test_a_program_that_ended_before_it_greeted_back_says_why() -> None:
+def test_a_program_that_exits_during_the_handshake_gives_the_reason() -> None:
     talk = Talk()
     why = talk.wire.explain(Exit(1, None), "\nError: No such device or address (os error 6)\n")
     assert why == Failure(
@@ -412,11 +414,11 @@ def test_a_program_that_ended_before_it_greeted_back_says_why() -> None:
     assert talk.wire.explain(Exit(1, None), "panic") is None
 
 
-def test_an_app_server_that_does_not_understand_us_may_be_too_old() -> None:
+def test_an_app_server_that_rejects_our_requests_may_be_outdated() -> None:
     talk = Talk()
     talk.prompt()
     unknown = "Invalid request: unknown variant `thread/start`, expected one of `newConversation`"
-    [end] = talk.hear(refuse(talk.last("thread/start"), unknown))
+    [end] = talk.receive(refuse(talk.last("thread/start"), unknown))
     assert isinstance(end, TurnEnded)
     assert end.failure is not None
     assert "codex-exec" in end.failure.hint

@@ -24,11 +24,11 @@ INFO = AgentInfo("acme", "Acme", binary="acme", install="pip install acme")
 
 @pytest.fixture
 async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
-    async with errands(tmp_path) as running:
+    async with agent_commands(tmp_path) as running:
         yield running
 
 
-def errands(folder: Path, **more: object) -> CommandRunner:
+def agent_commands(folder: Path, **more: object) -> CommandRunner:
     environment = {"PATH": f"{folder}:/usr/bin:/bin", "ACME_KEY": "k"}
     marker = f"errands-{os.urandom(4).hex()}"
     return CommandRunner(
@@ -43,7 +43,7 @@ def program(folder: Path, body: str) -> str:
     return str(path)
 
 
-async def test_a_command_gets_its_words_its_input_and_its_environment(
+async def test_a_command_gets_its_arguments_its_input_and_its_environment(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     body = "print(sys.argv[1:], sys.stdin.read(), os.environ['ACME_KEY'], os.environ['MORE'])"
@@ -53,7 +53,7 @@ async def test_a_command_gets_its_words_its_input_and_its_environment(
     assert (run.variable("ACME_KEY"), run.variable("HOME")) == ("k", None)
 
 
-async def test_one_that_does_not_end_is_ended_with_all_it_started(
+async def test_a_command_that_does_not_exit_is_killed_with_its_tree(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, "print('x', flush=True); os.system('sleep 6017 & sleep 6017')")
@@ -64,7 +64,9 @@ async def test_one_that_does_not_end_is_ended_with_all_it_started(
     assert not await _running("sleep 6017")
 
 
-async def test_a_flood_is_read_and_its_beginning_kept(run: CommandRunner, tmp_path: Path) -> None:
+async def test_a_flood_of_output_is_read_and_its_beginning_stored(
+    run: CommandRunner, tmp_path: Path
+) -> None:
     path = program(tmp_path, "sys.stdout.write('x' * 20_000_000)")
     ran = await run([path])
     assert (ran.exit, len(ran.stdout)) == (Exit(0, None), MOST_OUTPUT)
@@ -78,7 +80,7 @@ async def test_many_run_at_the_same_time(run: CommandRunner, tmp_path: Path) -> 
     assert time.monotonic() - start < 4
 
 
-async def test_what_cannot_be_run_is_an_error_that_names_it(
+async def test_a_command_that_cannot_run_is_an_error_that_names_it(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     broken = tmp_path / "acme"
@@ -88,9 +90,9 @@ async def test_what_cannot_be_run_is_an_error_that_names_it(
         await run([str(broken)])
 
 
-async def test_a_private_value_stands_on_no_command_line(tmp_path: Path) -> None:
+async def test_a_secret_value_is_on_no_command_line(tmp_path: Path) -> None:
     path = program(tmp_path, "print(open(sys.argv[1][7:]).read())")
-    async with errands(tmp_path, private=[("TOKEN", "s3cret")]) as run:
+    async with agent_commands(tmp_path, private=[("TOKEN", "s3cret")]) as run:
         with pytest.raises(SecretInArguments, match="the value of TOKEN"):
             await run([path, '{"env": {"TOKEN": "s3cret"}}'])
         ran = await run([path, SecretFile("--file=", b"s3cret")])
@@ -100,7 +102,7 @@ async def test_a_private_value_stands_on_no_command_line(tmp_path: Path) -> None
 # -- reading what they say -------------------------------------------------------------------------
 
 
-async def test_a_version_is_found_in_whatever_it_prints(run: CommandRunner, tmp_path: Path) -> None:
+async def test_a_version_is_found_in_any_output(run: CommandRunner, tmp_path: Path) -> None:
     install = "pip install acme"
     assert await locate.installed(run, INFO) == Installed("acme", None, None, install)
     for said, version in {
@@ -112,7 +114,7 @@ async def test_a_version_is_found_in_whatever_it_prints(run: CommandRunner, tmp_
         assert await locate.installed(run, INFO) == Installed("acme", path, version, install)
 
 
-async def test_a_command_that_fails_is_an_error_in_its_own_last_words(
+async def test_a_command_that_fails_is_an_error_with_its_last_output(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     with pytest.raises(AgentNotInstalled, match="no `acme` on PATH"):
@@ -164,7 +166,7 @@ async def test_a_dialog_asks_step_by_step_and_ends_the_program(
     assert not await _running(path)
 
 
-async def test_what_the_agent_refuses_is_an_error_with_its_code(
+async def test_a_refusal_of_the_agent_is_an_error_with_its_code(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, SERVER)
@@ -173,7 +175,7 @@ async def test_what_the_agent_refuses_is_an_error_with_its_code(
     assert caught.value.error.code == -32000
 
 
-async def test_a_dialog_with_a_program_that_says_too_little_is_an_error(
+async def test_a_dialog_with_a_program_that_ends_early_is_an_error(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     path = program(tmp_path, "print('{}'); print('no licence', file=sys.stderr)")

@@ -63,7 +63,7 @@ def test_a_server_is_removed_and_an_unknown_one_is_named() -> None:
     assert caught.value.hint == "it has: a, b"
 
 
-def test_a_file_keeps_its_mode_its_order_and_what_is_not_ours(tmp_path: Path) -> None:
+def test_a_file_keeps_its_mode_its_order_and_foreign_entries(tmp_path: Path) -> None:
     file, link = tmp_path / "real.json", tmp_path / "settings.json"
     file.write_text('{"z": 1, "a": {"ü": [1.5, null]}}')
     file.chmod(0o640)
@@ -80,14 +80,14 @@ def test_a_file_keeps_its_mode_its_order_and_what_is_not_ours(tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["real.json", "settings.json"]
 
 
-def test_a_file_that_is_not_there_is_made_for_the_user_alone(tmp_path: Path) -> None:
+def test_a_missing_file_is_created_for_the_user_alone(tmp_path: Path) -> None:
     file = tmp_path / ".gemini" / "settings.json"
     edit("gemini", file, lambda settings: {**settings, "new": True})
     assert (json.loads(file.read_text()), file.stat().st_mode & 0o777) == ({"new": True}, 0o600)
 
 
 @pytest.mark.parametrize("content", ['{"a": 1, // why\n}', "[1]"])
-def test_a_file_that_would_be_spoiled_is_left_alone(tmp_path: Path, content: str) -> None:
+def test_a_file_that_would_be_damaged_is_left_unchanged(tmp_path: Path, content: str) -> None:
     file = tmp_path / "settings.json"
     file.write_text(content)
     with pytest.raises(AgentError, match=r"settings\.json"):

@@ -61,7 +61,7 @@ def play(talk: Path) -> list[Said]:
 
 
 @pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk.name)
-def test_a_talk_gives_the_events_of_its_golden_file(talk: Path) -> None:
+def test_a_conversation_gives_the_events_of_its_golden_file(talk: Path) -> None:
     golden = RECORDINGS / "acp" / f"{talk.name}.events.jsonl"
     assert encoded(play(talk)) == golden.read_text()
 
@@ -82,50 +82,50 @@ def test_nothing_recorded_is_unrecognized(talk: Path) -> None:
         ("todo", ["sql"]),
     ],
 )
-def test_its_tools_are_told_apart_by_what_they_take(talk: str, tools: list[str]) -> None:
-    assert [one.tool for one in _heard(talk, ToolStarted)] == tools
+def test_its_tools_are_distinguished_by_their_input(talk: str, tools: list[str]) -> None:
+    assert [one.tool for one in _received(talk, ToolStarted)] == tools
 
 
 def test_each_turn_counts_its_own_tokens() -> None:
-    told = _heard("two_turns", UsageReported)
+    told = _received("two_turns", UsageReported)
     used = [(one.input_tokens, one.output_tokens) for one in told if not one.call]
     assert used == [(200, 40), (300, 60)]
 
 
-def test_each_call_of_the_model_tells_what_it_reads_and_whose_it_is() -> None:
-    told = [one for one in _heard("subagent", UsageReported) if one.call]
+def test_each_model_call_reports_its_context_and_its_agent() -> None:
+    told = [one for one in _received("subagent", UsageReported) if one.call]
     assert [(one.context_used, one.call, one.parent) for one in told] == [
         (8988, "begun", None),
         (9022, "begun", None),
     ]
 
 
-def test_a_file_that_was_written_is_a_diff_and_not_announced_besides() -> None:
-    assert _heard("two_turns", ToolFinished)[0].content == (
+def test_a_written_file_is_a_diff_and_not_reported_twice() -> None:
+    assert _received("two_turns", ToolFinished)[0].content == (
         Diff("/proj/new.txt", new="one\ntwo\n"),
     )
-    assert _heard("two_turns", Notice) == []
+    assert _received("two_turns", Notice) == []
 
 
-def test_a_command_that_fails_is_failed_and_its_output_is_its_own() -> None:
-    [end] = _heard("failed_command", ToolFinished)
+def test_a_command_that_fails_is_failed_with_its_own_output() -> None:
+    [end] = _received("failed_command", ToolFinished)
     assert (end.outcome, end.content) == ("failed", (Text("oops\n"),))
 
 
 def test_what_plan_mode_forbids_was_denied() -> None:
-    assert [one.outcome for one in _heard("plan", ToolFinished)] == ["denied"]
+    assert [one.outcome for one in _received("plan", ToolFinished)] == ["denied"]
 
 
-def test_a_tool_of_a_server_is_asked_for_by_its_servers_name() -> None:
-    [asked] = _heard("mcp", PermissionRequested)
+def test_a_tool_of_a_server_is_requested_by_its_servers_name() -> None:
+    [asked] = _received("mcp", PermissionRequested)
     assert (asked.tool, asked.title, asked.input) == ("MCP", "MCP `tiny.shout`", {"text": "hi"})
 
 
-def test_what_a_subagent_says_is_inside_of_its_call() -> None:
+def test_messages_of_a_subagent_are_inside_of_its_call() -> None:
     said: dict[str | None, str] = {}
-    for one in _heard("subagent", MessageChunk):
+    for one in _received("subagent", MessageChunk):
         said[one.parent] = said.get(one.parent, "") + one.text
-    [task] = _heard("subagent", ToolStarted)
+    [task] = _received("subagent", ToolStarted)
     assert said == {task.call_id: "Hello there.", None: "Sub done."}
 
 
@@ -137,36 +137,36 @@ def test_what_a_subagent_says_is_inside_of_its_call() -> None:
         ("context_overflow", "context_overflow", None),
     ],
 )
-def test_an_error_that_is_told_as_a_message_fails_the_turn(
+def test_an_error_sent_as_a_message_fails_the_turn(
     talk: str, kind: str, status: int | None
 ) -> None:
-    end = _heard(talk, TurnEnded)[0]
+    end = _received(talk, TurnEnded)[0]
     assert end.failure is not None
     assert (end.reason, end.failure.kind, end.failure.status) == ("failed", kind, status)
-    assert not any("Error:" in one.text for one in _heard(talk, MessageChunk))
+    assert not any("Error:" in one.text for one in _received(talk, MessageChunk))
 
 
-def test_after_an_error_the_next_turn_is_well() -> None:
-    assert [one.reason for one in _heard("auth_error", TurnEnded)] == ["failed", "completed"]
+def test_the_turn_after_an_error_completes() -> None:
+    assert [one.reason for one in _received("auth_error", TurnEnded)] == ["failed", "completed"]
 
 
-def test_a_plan_that_nobody_made_is_not_told() -> None:
-    assert _heard("todo", PlanChanged) == []
+def test_an_absent_plan_is_not_reported() -> None:
+    assert _received("todo", PlanChanged) == []
 
 
-def test_a_running_command_that_is_cancelled_says_so_and_the_next_turn_is_well() -> None:
-    assert [one.outcome for one in _heard("cancel_tool", ToolFinished)] == ["cancelled"]
-    assert [one.reason for one in _heard("cancel_tool", TurnEnded)] == ["cancelled", "completed"]
+def test_a_cancelled_running_command_is_reported_and_the_next_turn_completes() -> None:
+    assert [one.outcome for one in _received("cancel_tool", ToolFinished)] == ["cancelled"]
+    assert [one.reason for one in _received("cancel_tool", TurnEnded)] == ["cancelled", "completed"]
 
 
-def test_words_of_the_model_that_begin_like_an_error_are_its_words() -> None:
+def test_text_of_the_model_that_looks_like_an_error_is_text() -> None:
     said = lines(ACP / "copilot" / "hello")
     first = next(one for one in said if "agent_message_chunk" in json.dumps(one))
     first["msg"]["params"]["update"]["content"]["text"] = "Error: is a word. "
-    heard = Player(_Agent(), said).play()
-    text = "".join(one.text for one in heard if isinstance(one, MessageChunk))
+    received = Player(_Agent(), said).play()
+    text = "".join(one.text for one in received if isinstance(one, MessageChunk))
     assert text.startswith("Error: is a word. ")
-    assert [one.reason for one in heard if isinstance(one, TurnEnded)] == ["completed"]
+    assert [one.reason for one in received if isinstance(one, TurnEnded)] == ["completed"]
 
 
 def test_the_title_of_a_session_is_not_its_system_prompt() -> None:
@@ -179,7 +179,7 @@ def test_the_title_of_a_session_is_not_its_system_prompt() -> None:
     assert [title for title in titles if title] == ["Fix it"]
 
 
-def test_what_it_cannot_be_told_over_the_wire_is_on_its_command_line() -> None:
+def test_options_the_protocol_lacks_are_on_its_command_line() -> None:
     servers = {"echo": {"command": "echoer", "env": {"KEY": "v"}}}
     spec = with_options(
         SPEC, model="m", effort="high", servers=servers, folders=(Path("/more"),),
@@ -193,7 +193,7 @@ def test_what_it_cannot_be_told_over_the_wire_is_on_its_command_line() -> None:
     assert agent.dialect.session(spec) == {"mcpServers": []}
 
 
-def test_it_is_not_started_before_there_is_a_place_where_its_hook_asks() -> None:
+def test_it_is_not_started_before_its_hook_socket_exists() -> None:
     assert agent.program(SPEC) is None
     assert agent.program(with_options(SPEC, options={"surface": "json"})) is None
 
@@ -212,7 +212,7 @@ def test_it_conforms_with_its_recordings(tmp_path: Path) -> None:
     check_agent(_Agent(), tmp_path, cuts=2, streams=20, far_side=far_side)
 
 
-def _heard(talk: str, kind: type[E]) -> list[E]:
+def _received(talk: str, kind: type[E]) -> list[E]:
     return [one for one in play(RECORDINGS / "acp" / talk) if isinstance(one, kind)]
 
 
@@ -223,7 +223,7 @@ def _heard(talk: str, kind: type[E]) -> list[E]:
         "The call failed and was retried 5 times. Last error: 400 prompt is too long: 210000",
     ],
 )
-def test_a_prompt_that_is_too_long_is_told_however_it_is_worded(message: str) -> None:
+def test_a_prompt_that_is_too_long_is_reported_however_it_is_worded(message: str) -> None:
     assert told(message).kind == "context_overflow"
 
 
@@ -247,7 +247,7 @@ def _broken_off(said: list[dict[str, Any]], attempts: int) -> list[dict[str, Any
 def _words(one: dict[str, Any]) -> str:
     match one["msg"].get("params", {}).get("update"):
         case {"sessionUpdate": "agent_message_chunk", "content": {"text": str(said)}}:
-            return "" if said.startswith(ROW.asides) else said
+            return "" if said.startswith(ROW.notice_prefixes) else said
     return ""
 
 
@@ -259,7 +259,7 @@ def _stands(said: list[Said]) -> str:
 
 @pytest.mark.parametrize("attempts", [1, 2, 5])
 @pytest.mark.parametrize("talk", ["hello", "shell_allowed", "failed_command"])
-def test_what_it_said_before_it_asked_again_is_taken_back(talk: str, attempts: int) -> None:
+def test_text_before_a_retried_request_is_withdrawn(talk: str, attempts: int) -> None:
     [folder] = [one for one in TALKS if one.name == talk]
     whole = Player(_Agent(), lines(folder)).play()
     again = Player(_Agent(), _broken_off(lines(folder), attempts)).play()

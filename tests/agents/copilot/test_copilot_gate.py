@@ -45,7 +45,7 @@ def _talk() -> tuple[Talk, CopilotWire]:
     talk.prompt()
     talk.answers({"protocolVersion": 1, "agentCapabilities": {}})
     talk.answers({"sessionId": "s1"})
-    talk.heard.clear()
+    talk.received.clear()
     return talk, wire
 
 
@@ -59,7 +59,7 @@ def _said(reply: HookReply | None) -> Any:
     return json.loads(reply.stdout)
 
 
-def test_the_question_is_about_the_call_that_is_open_and_takes_the_same() -> None:
+def test_the_request_belongs_to_the_open_call_with_the_same_input() -> None:
     talk, wire = _talk()
     talk.is_told("tool_call", **{**CALL, "toolCallId": "c0", "rawInput": {"command": "ls"}})
     [started] = talk.is_told("tool_call", **CALL, status="pending")
@@ -73,7 +73,7 @@ def test_the_question_is_about_the_call_that_is_open_and_takes_the_same() -> Non
     )
 
 
-def test_an_answer_is_told_to_the_hook_in_its_own_words() -> None:
+def test_an_answer_is_sent_to_the_hook_in_its_own_format() -> None:
     _, wire = _talk()
     for ask, answer, said in (
         ("hook-1", Answer("allow"), {"permissionDecision": "allow"}),
@@ -93,14 +93,14 @@ def test_an_answer_is_told_to_the_hook_in_its_own_words() -> None:
         assert wire.rule(ask, answer) is None
 
 
-def test_a_tool_of_a_server_is_named_as_people_write_it() -> None:
+def test_a_tool_of_a_server_has_its_display_name() -> None:
     _, wire = _talk()
     asked = wire.hooked("hook-1", _payload("tiny-shout", {"text": "hi"}))
     assert isinstance(asked, PermissionRequested)
     assert (asked.tool, asked.title) == ("MCP", "MCP `tiny.shout`")
 
 
-def test_what_the_hook_allowed_is_not_asked_again_over_acp() -> None:
+def test_a_call_allowed_by_the_hook_is_not_requested_again_over_acp() -> None:
     talk, wire = _talk()
     talk.is_told("tool_call", **READ, status="pending")
     wire.hooked("hook-1", _payload("view", OUT))
@@ -110,7 +110,7 @@ def test_what_the_hook_allowed_is_not_asked_again_over_acp() -> None:
     assert talk.sent[-1] == {"jsonrpc": "2.0", "id": 7, "result": chosen}
 
 
-def test_a_call_that_is_told_after_the_hook_allowed_it_is_not_asked_again_either() -> None:
+def test_a_call_reported_after_the_hook_allowed_it_is_not_requested_again_either() -> None:
     talk, wire = _talk()
     asked = wire.hooked("hook-1", _payload("view", OUT))
     assert isinstance(asked, PermissionRequested)
@@ -120,7 +120,7 @@ def test_a_call_that_is_told_after_the_hook_allowed_it_is_not_asked_again_either
     assert talk.asks(7, READ) == []
 
 
-def test_what_the_hook_did_not_ask_about_is_asked_over_acp() -> None:
+def test_a_call_the_hook_did_not_request_is_requested_over_acp() -> None:
     talk, wire = _talk()
     talk.is_told("tool_call", **CALL, status="pending")
     wire.hooked("hook-1", _payload("bash", TOUCH))
@@ -130,7 +130,7 @@ def test_what_the_hook_did_not_ask_about_is_asked_over_acp() -> None:
     assert asked.request_id == "7"
 
 
-def test_an_allowed_call_is_over_with_its_turn() -> None:
+def test_an_allowed_call_expires_with_its_turn() -> None:
     talk, wire = _talk()
     talk.is_told("tool_call", **READ, status="pending")
     wire.hooked("hook-1", _payload("view", OUT))
@@ -140,7 +140,7 @@ def test_an_allowed_call_is_over_with_its_turn() -> None:
     assert [one for one in talk.asks(7, READ) if isinstance(one, PermissionRequested)] != []
 
 
-def test_a_hook_that_is_gone_withdraws_its_question() -> None:
+def test_a_disconnected_hook_withdraws_its_request() -> None:
     _, wire = _talk()
     wire.hooked("hook-1", _payload("bash", TOUCH))
     withdrawn = RequestAnswered(request_id="hook-1", answer=Answer("deny"), by="withdrawn")
@@ -148,7 +148,7 @@ def test_a_hook_that_is_gone_withdraws_its_question() -> None:
     assert wire.gone("hook-1") == []
 
 
-def test_what_tells_of_no_call_is_refused() -> None:
+def test_a_payload_without_a_call_is_refused() -> None:
     _, wire = _talk()
     for payload in (b"", b"[]", b"{}", _payload("bash", 3), b'{"toolName": 1, "toolArgs": {}}'):
         refused = wire.hooked("hook-1", payload)
@@ -156,7 +156,7 @@ def test_what_tells_of_no_call_is_refused() -> None:
         assert (refused.exit, refused.stdout) == (2, b"")
 
 
-def test_the_plugin_is_on_the_command_line_in_files_of_the_sessions_own() -> None:
+def test_the_plugin_is_on_the_command_line_in_files_of_the_session() -> None:
     _, wire = _talk()
     wire.plugin = {"plugin.json": b"{}"}
     assert wire.launch(SPEC, None).argv[-1] == SecretFolder("--plugin-dir=", {"plugin.json": b"{}"})

@@ -65,7 +65,7 @@ async def test_each_answer_reaches_the_hook(tmp_path: Path) -> None:
     assert not (tmp_path / "three").exists()
 
 
-async def test_a_cancel_denies_what_the_hook_waits_for(tmp_path: Path) -> None:
+async def test_a_cancel_denies_the_hooks_open_request(tmp_path: Path) -> None:
     async with talking(tmp_path) as listener:
         await ask(listener, "touch never")
         await listener.conversation.cancel()
@@ -76,7 +76,7 @@ async def test_a_cancel_denies_what_the_hook_waits_for(tmp_path: Path) -> None:
     assert not (tmp_path / "never").exists()
 
 
-async def test_a_hook_that_is_gone_withdraws_its_question(tmp_path: Path) -> None:
+async def test_a_disconnected_hook_withdraws_its_request(tmp_path: Path) -> None:
     async with talking(tmp_path) as listener:
         asked = await ask(listener, "stop touch never")
         (tmp_path / "kill").touch()
@@ -89,7 +89,7 @@ async def test_a_hook_that_is_gone_withdraws_its_question(tmp_path: Path) -> Non
     assert not (tmp_path / "never").exists()
 
 
-async def test_without_hooks_it_does_not_promise_to_ask(tmp_path: Path) -> None:
+async def test_without_hooks_it_does_not_declare_asks(tmp_path: Path) -> None:
     options = {"binary": str(PROGRAM), "hooks": False}
     async with PlainHost.open(tmp_path) as host:
         with pytest.raises(GateNotEnforced):

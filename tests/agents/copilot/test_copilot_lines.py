@@ -51,11 +51,11 @@ def test_a_recording_gives_the_events_of_its_golden_file(recording: Path) -> Non
 
 @pytest.mark.parametrize("recording", recordings("json"), ids=name)
 def test_nothing_recorded_is_unrecognized_and_every_turn_ends_once(recording: Path) -> None:
-    heard = play(recording)
-    assert [one for one in heard if isinstance(one, Unrecognized)] == []
-    assert sum(isinstance(one, AgentReady) for one in heard) == 1
-    assert isinstance(heard[-1], TurnEnded)
-    assert sum(isinstance(one, TurnEnded) for one in heard) == 1
+    received = play(recording)
+    assert [one for one in received if isinstance(one, Unrecognized)] == []
+    assert sum(isinstance(one, AgentReady) for one in received) == 1
+    assert isinstance(received[-1], TurnEnded)
+    assert sum(isinstance(one, TurnEnded) for one in received) == 1
 
 
 @pytest.mark.parametrize("recording", recordings("json"), ids=name)
@@ -80,7 +80,7 @@ def test_the_prompt_goes_in_by_stdin_and_not_on_the_command_line() -> None:
     assert launch.stdin == b'<file name="a.txt">\nhi\n</file>\n--help'
 
 
-def test_a_session_with_all_that_can_be_asked_for() -> None:
+def test_a_session_with_every_option() -> None:
     servers = {"echo": {"command": "echoer", "env": {"KEY": "v"}}}
     spec = with_options(
         SPEC, model="m", effort="high", mode="plan", resume="id", servers=servers,
@@ -94,13 +94,13 @@ def test_a_session_with_all_that_can_be_asked_for() -> None:
     ]  # fmt: skip
 
 
-def test_a_session_that_may_only_answer_is_held_to_it_by_rule() -> None:
+def test_an_answer_only_session_is_restricted_by_rule() -> None:
     spec = replace(SPEC, mode="ask")
     launch = CopilotJsonWire(spec).launch(spec, Prompt("go"))
     assert launch.argv[3:] == ["--deny-tool=shell", "--deny-tool=write"]
 
 
-def test_the_system_prompt_comes_before_the_first_words_only() -> None:
+def test_the_system_prompt_precedes_the_first_prompt_only() -> None:
     spec = replace(SPEC, system="Be brief.")
     wire = CopilotJsonWire(spec)
     first = wire.launch(spec, Prompt("go")).stdin
@@ -109,15 +109,15 @@ def test_the_system_prompt_comes_before_the_first_words_only() -> None:
     assert then == b"go"
 
 
-def test_an_image_is_refused_with_the_way_to_give_it() -> None:
+def test_an_image_is_refused_with_the_supported_way() -> None:
     image = File("a.png", "image/png", b"\x89PNG\xff")
     with pytest.raises(Unsupported, match="attachments of type image/png") as caught:
         CopilotJsonWire(SPEC).launch(SPEC, Prompt("look", (image,)))
     assert "over ACP" in caught.value.hint
 
 
-def test_a_message_that_came_without_deltas_is_told_whole() -> None:
-    assert _hear(("assistant.message", {"messageId": "m", "content": "Hi."})) == [
+def test_a_message_without_deltas_is_emitted_whole() -> None:
+    assert _receive(("assistant.message", {"messageId": "m", "content": "Hi."})) == [
         MessageChunk(message_id="m", text="Hi.")
     ]
 
@@ -125,7 +125,7 @@ def test_a_message_that_came_without_deltas_is_told_whole() -> None:
 def test_a_patch_names_its_files_and_shows_what_changed_in_each() -> None:
     patch = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n@@\n-x\n+y\n*** End Patch"
     diff = "diff --git a/a b/a\n@@ -0,0 +1 @@\n+x\ndiff --git a/b b/b\n@@ -1 +1 @@\n-x\n+y\n"
-    heard = _hear(
+    received = _receive(
         (
             "tool.execution_start",
             {"toolCallId": "c", "toolName": "apply_patch", "arguments": patch},
@@ -135,7 +135,7 @@ def test_a_patch_names_its_files_and_shows_what_changed_in_each() -> None:
             {"toolCallId": "c", "success": True, "result": {"detailedContent": diff}},
         ),
     )
-    assert heard == [
+    assert received == [
         ToolStarted(
             call_id="c", tool="Edit", name="apply_patch", title="Edit `a`, `b`",
             input={"patch": patch}, paths=("a", "b"),
@@ -151,35 +151,35 @@ def test_a_patch_names_its_files_and_shows_what_changed_in_each() -> None:
     ]  # fmt: skip
 
 
-def test_an_image_that_a_tool_gave_is_kept() -> None:
+def test_an_image_from_a_tool_is_stored() -> None:
     png = b"\x89PNG"
     block = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(png).decode()}
     result = {"content": "see", "contents": [block]}
-    heard = _hear(
+    received = _receive(
         ("tool.execution_complete", {"toolCallId": "c", "success": True, "result": result})
     )
     image = Image("image/png", hashlib.sha256(png).hexdigest())
-    assert heard == [
+    assert received == [
         AttachmentBytes(png),
         ToolFinished(call_id="c", outcome="completed", content=(Text("see"), image)),
     ]
 
 
-def test_what_is_open_when_the_turn_ends_is_cancelled() -> None:
-    heard = _hear(
+def test_blocks_open_when_the_turn_ends_are_cancelled() -> None:
+    received = _receive(
         ("tool.execution_start", {"toolCallId": "c", "toolName": "bash", "arguments": {}}),
         ("abort", {"reason": "user"}),
         ("result", {}),
     )
-    assert heard[1:] == [
+    assert received[1:] == [
         ToolFinished(call_id="c", outcome="cancelled"),
         TurnEnded(reason="cancelled"),
     ]
 
 
-def test_a_bad_exit_without_a_reason_is_a_failure_all_the_same() -> None:
+def test_a_nonzero_exit_without_a_reason_is_still_a_failure() -> None:
     why = Failure(kind="agent_failed", message="it gave no reason")
-    assert _hear(("result", {})) == [TurnEnded(reason="failed", failure=why)]
+    assert _receive(("result", {})) == [TurnEnded(reason="failed", failure=why)]
 
 
 @pytest.mark.parametrize(
@@ -204,14 +204,14 @@ def test_a_bad_exit_without_a_reason_is_a_failure_all_the_same() -> None:
         ("session.model_change", {"newModel": "m"}, SettingsChanged(model="m")),
     ],
 )
-def test_what_is_told_of_the_session(kind: str, data: dict[str, Any], event: object) -> None:
-    assert _hear((kind, data)) == [event]
+def test_the_reported_session_details(kind: str, data: dict[str, Any], event: object) -> None:
+    assert _receive((kind, data)) == [event]
 
 
-def _hear(*said: tuple[str, dict[str, Any]]) -> list[Said]:
+def _receive(*said: tuple[str, dict[str, Any]]) -> list[Said]:
     wire = CopilotJsonWire(SPEC)
     wire.launch(SPEC, Prompt("go"))
-    heard: list[Said] = []
+    received: list[Said] = []
     for kind, data in said:
-        heard += wire.decode(json.dumps({"type": kind, "data": data}).encode())
-    return heard
+        received += wire.decode(json.dumps({"type": kind, "data": data}).encode())
+    return received

@@ -101,7 +101,7 @@ class Printed:
         raise NotImplementedError
 
 
-def test_it_can_all_that_it_has_methods_for() -> None:
+def test_capabilities_are_derived_from_methods() -> None:
     assert capabilities(agent) - agent.info.can == {
         "install", "auth", "models", "login", "sessions", "history", "servers", "server-add",
         "server-switch",
@@ -190,7 +190,7 @@ async def test_servers_are_removed_and_switched_by_its_own_commands() -> None:
     ]
 
 
-def test_the_history_of_a_session_is_its_own_log(tmp_path: Path) -> None:
+def test_the_history_of_a_session_is_read_from_its_own_log(tmp_path: Path) -> None:
     session = NativeSession("ea8ed5fa-0c94-407a-b6ce-c15a88e1dbf1", "T", "", "/proj")
     folder = tmp_path / "session-state" / session.native_id
     folder.mkdir(parents=True)
@@ -207,6 +207,6 @@ def test_the_history_of_a_session_is_its_own_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("id", ["gone", "../../etc"])
-def test_a_session_that_is_not_there_is_an_error(tmp_path: Path, id: str) -> None:
+def test_a_missing_session_is_an_error(tmp_path: Path, id: str) -> None:
     with pytest.raises(AgentError, match="has no session"):
         stored_sessions.history(tmp_path, NativeSession(id, "", ""))

@@ -36,7 +36,7 @@ def play(lines: Iterable[bytes], spec: SessionSpec = SPEC) -> list[Event]:
     return [event for line in lines for event in wire.decode(line)]  # type: ignore[misc]
 
 
-def heard(recording: Path) -> list[Event]:
+def received(recording: Path) -> list[Event]:
     return play(line for line in (recording / "wire.jsonl").read_bytes().splitlines() if line)
 
 

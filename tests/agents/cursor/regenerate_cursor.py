@@ -5,8 +5,8 @@ Read the difference before you commit it: a golden file says what is right, not 
 
 from __future__ import annotations
 
-from tests.agents.cursor.cursor_playback import encoded, heard, recordings
+from tests.agents.cursor.cursor_playback import encoded, received, recordings
 
 if __name__ == "__main__":
     for recording in recordings():
-        (recording / "events.jsonl").write_bytes(encoded(heard(recording)))
+        (recording / "events.jsonl").write_bytes(encoded(received(recording)))

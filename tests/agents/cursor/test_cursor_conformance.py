@@ -20,7 +20,7 @@ from tillerman.testing.scenario import call, of
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
-async def test_it_does_what_it_claims(tmp_path: Path, case: ConformanceCase) -> None:
+async def test_it_does_what_it_declares(tmp_path: Path, case: ConformanceCase) -> None:
     scene = CursorScene(tmp_path)
     try:
         verdict = await check(scene, case)
@@ -48,12 +48,12 @@ CALLS: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_the_classes_that_it_claims_are_held_by_the_gate(desk: Desk) -> None:
+async def test_the_declared_classes_are_enforced_by_the_gate(desk: Desk) -> None:
     """Every call is denied that is asked about."""
     (desk.project / "a").touch()
-    terms = replace(desk.terms("auto"), tools=NOBODY)
-    session = await desk.sessions.start(desk.agent, desk.spec(servers=LOUD), terms)
-    songs = []
+    run_settings = replace(desk.run_settings("auto"), tools=NOBODY)
+    session = await desk.sessions.start(desk.agent, desk.spec(servers=LOUD), run_settings)
+    results = []
     for tool, step in CALLS.items():
         log = await perform(session, step)
         begun, done = call(log, tool)
@@ -62,8 +62,8 @@ async def test_the_classes_that_it_claims_are_held_by_the_gate(desk: Desk) -> No
         kind = class_of(tool)
         assert kind
         ran = done.outcome == "completed"
-        songs.append(
+        results.append(
             ProbeResult(kind, tool, ran, "" if held else f"asked about {asked}, {done.outcome}")
         )
-    assert {song.name for song in songs if song.trouble} == {"LS", "WebFetch", "WebSearch"}
-    hold_gate("cursor", "stand-in", holds(songs))
+    assert {result.name for result in results if result.problem} == {"LS", "WebFetch", "WebSearch"}
+    hold_gate("cursor", "stand-in", holds(results))

@@ -39,7 +39,7 @@ from tillerman.sessions.session import Session
 from tillerman.testing.scenario import call, end, of, play, said, shown, until
 
 DONE = TurnEnded(reason="completed")
-PATIENCE = 30.0
+MAX_WAIT = 30.0
 SERVER = Path(__file__).parents[2] / "real" / "mcp_server.py"
 LOUD = {"loud": {"command": sys.executable, "args": [str(SERVER)]}}
 SHOUT = {
@@ -56,7 +56,7 @@ async def asked(session: Session, about: str) -> PermissionRequested:
 
 
 async def rest(session: Session) -> list[Entry]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.until_idle()]
 
 
@@ -90,7 +90,7 @@ def told(desk: Desk) -> str:
         ({"read": "../secret"}, "Read", "Read `../secret`"),
     ],
 )
-async def test_a_call_is_asked_about_once_and_done_when_it_may(
+async def test_a_call_is_requested_once_and_runs_when_allowed(
     desk: Desk, step: dict[str, Any], tool: str, title: str
 ) -> None:
     (desk.project / "old").touch()
@@ -111,7 +111,7 @@ async def test_a_call_is_asked_about_once_and_done_when_it_may(
     [{"shell": "touch ran"}, {"edit": "ran", "content": "x"}, {"delete": "old"}, SHOUT],
     ids=["shell", "edit", "delete", "mcp"],
 )
-async def test_a_call_that_is_denied_is_not_done_and_the_model_hears_why(
+async def test_a_denied_call_does_not_run_and_the_model_gets_the_reason(
     desk: Desk, step: dict[str, Any]
 ) -> None:
     (desk.project / "old").touch()
@@ -132,7 +132,9 @@ async def test_a_call_that_is_denied_is_not_done_and_the_model_hears_why(
         ("none", ["kept"]),
     ],
 )
-async def test_the_policy_answers_for_itself(desk: Desk, approve: str, left: list[str]) -> None:
+async def test_the_policy_answers_without_a_person(
+    desk: Desk, approve: str, left: list[str]
+) -> None:
     (desk.project / "kept").touch()
     session = await desk.start(approve=approve)
     log = await perform(
@@ -143,7 +145,7 @@ async def test_the_policy_answers_for_itself(desk: Desk, approve: str, left: lis
     assert end(log) == DONE
 
 
-async def test_edits_inside_need_no_word_and_protected_files_are_denied(desk: Desk) -> None:
+async def test_edits_inside_need_no_approval_and_protected_files_are_denied(desk: Desk) -> None:
     session = await desk.start(approve="edits")
     inside, protected = {"edit": "a", "content": "x"}, {"edit": ".git/hooks/x", "content": "x"}
     outside = {"edit": "../b", "content": "x"}
@@ -155,15 +157,13 @@ async def test_edits_inside_need_no_word_and_protected_files_are_denied(desk: De
 
 
 @pytest.mark.parametrize("mode", ["plan", "ask"])
-async def test_a_mode_that_only_plans_does_nothing_even_if_all_is_allowed(
-    desk: Desk, mode: Any
-) -> None:
+async def test_plan_mode_does_nothing_even_if_all_is_allowed(desk: Desk, mode: Any) -> None:
     session = await desk.start(approve="auto", mode=mode)
     await perform(session, {"shell": "touch ran"}, {"edit": "ran", "content": "x"})
     assert list(desk.project.glob("[!.]*")) == []
 
 
-async def test_what_no_hook_sees_is_withheld_and_told_of(desk: Desk) -> None:
+async def test_tools_without_a_hook_are_withheld_and_reported(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     fetch = {"tool": "webFetch", "args": {"url": "http://127.0.0.1:9/"}}
     task = {"tool": "task", "args": {"description": "look"}}
@@ -181,7 +181,7 @@ async def test_what_no_hook_sees_is_withheld_and_told_of(desk: Desk) -> None:
 # -- the answers -----------------------------------------------------------------------------------
 
 
-async def test_a_command_is_run_as_it_was_changed(desk: Desk) -> None:
+async def test_a_command_runs_with_its_changed_input(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     changed = {"command": "touch other", "cwd": "", "timeout": 600_000}
     log = await answered(session, Answer("allow", input=changed), {"shell": "touch ran"})
@@ -196,7 +196,7 @@ async def test_a_servers_tool_is_called_with_changed_input(desk: Desk) -> None:
     assert len(of(log, PermissionRequested)) == 1
 
 
-async def test_a_change_that_nothing_would_confirm_becomes_a_denial_that_says_it(
+async def test_a_change_that_cannot_be_confirmed_becomes_a_denial_with_the_reason(
     desk: Desk,
 ) -> None:
     session = await desk.start(approve="ask")
@@ -209,7 +209,7 @@ async def test_a_change_that_nothing_would_confirm_becomes_a_denial_that_says_it
     assert shown(done) == f"use this input instead: {json.dumps(changed)}"
 
 
-async def test_always_is_asked_once(desk: Desk) -> None:
+async def test_always_is_requested_once(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     always = Answer("allow", remember="session")
     log = await answered(session, always, {"shell": "touch a"}, {"shell": "touch a"})
@@ -218,7 +218,7 @@ async def test_always_is_asked_once(desk: Desk) -> None:
     assert [event.by for event in of(log, RequestAnswered)] == ["policy"]
 
 
-async def test_nobody_in_time_is_a_denial(desk: Desk) -> None:
+async def test_a_timeout_is_a_denial(desk: Desk) -> None:
     session = await desk.start(approve="ask", limits=TurnLimits(request=0.3))
     log = await perform(session, {"shell": "touch ran"}, {"say": "Then not."})
     assert [event.by for event in of(log, RequestAnswered)] == ["timeout"]
@@ -227,7 +227,7 @@ async def test_nobody_in_time_is_a_denial(desk: Desk) -> None:
     assert (said(log), end(log)) == ("Then not.", DONE)
 
 
-async def test_two_at_once_are_answered_in_the_other_order(desk: Desk) -> None:
+async def test_two_requests_at_once_are_answered_in_the_other_order(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     await session.prompt(script({"tools": [{"shell": "touch one"}, {"shell": "touch two"}]}))
     one, two = await asked(session, "touch one"), await asked(session, "touch two")
@@ -241,7 +241,7 @@ async def test_two_at_once_are_answered_in_the_other_order(desk: Desk) -> None:
     assert outcomes == {one.call_id: "denied", two.call_id: "completed"}
 
 
-async def test_the_same_command_twice_at_once_is_asked_about_twice(desk: Desk) -> None:
+async def test_the_same_command_twice_at_once_is_requested_twice(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     step = {"shell": "echo x >> ran"}
     await session.prompt(script({"tools": [step, step]}))
@@ -268,7 +268,7 @@ async def test_an_answer_comes_from_another_terminal(desk: Desk) -> None:
     assert [event.by for event in of(log, RequestAnswered)] == ["person"]
 
 
-async def test_a_turn_that_is_cancelled_takes_its_question_with_it(desk: Desk) -> None:
+async def test_a_cancelled_turn_withdraws_its_request(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     await session.prompt(script({"shell": "touch ran"}))
     await until(session, PermissionRequested)
@@ -302,7 +302,7 @@ def shims(desk: Desk) -> list[int]:
     return found
 
 
-async def test_a_hook_that_is_killed_withdraws_its_question_and_denies(desk: Desk) -> None:
+async def test_a_killed_hook_withdraws_its_request_and_denies(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     await session.prompt(script({"shell": "touch ran"}, {"say": "Then not."}))
     request = await until(session, PermissionRequested)
@@ -317,9 +317,7 @@ async def test_a_hook_that_is_killed_withdraws_its_question_and_denies(desk: Des
     assert end(log) == DONE
 
 
-async def test_a_hook_that_is_stopped_ends_the_agent(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_stopped_hook_ends_the_agent(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "LATER", 3.0)
     session = await desk.start(approve="ask", limits=TurnLimits(request=0.5))
     await session.prompt(script({"shell": "touch ran"}, {"shell": "touch later"}))
@@ -336,7 +334,7 @@ async def test_a_hook_that_is_stopped_ends_the_agent(
 
 
 @pytest.mark.parametrize("name", ["socket", "key"])
-async def test_without_its_socket_or_key_nothing_is_done(desk: Desk, name: str) -> None:
+async def test_without_its_socket_or_key_nothing_runs(desk: Desk, name: str) -> None:
     session = await desk.start(approve="auto")
     await session.prompt(script({"hold": str(desk.home / "go"), "limit": 20}, {"shell": "touch x"}))
     (folder,) = {path.parent for path in _hook_files(desk)}
@@ -371,7 +369,7 @@ asyncio.run(main(Desk(Path({folder!r}))))
 """
 
 
-def test_a_harness_that_is_killed_allows_nothing(tmp_path: Path) -> None:
+def test_a_killed_harness_allows_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     program = [sys.executable, "-c", RUN.format(path=str(CHECKOUT), folder=str(folder))]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as harness:
@@ -394,7 +392,7 @@ def _environments(mark: bytes) -> Iterator[str]:
                 yield process.name
 
 
-async def test_nothing_of_the_gate_is_left_when_the_session_is_closed(desk: Desk) -> None:
+async def test_no_gate_file_remains_after_the_session_is_closed(desk: Desk) -> None:
     session = await desk.start(approve="auto")
     await perform(session, {"shell": "true"})
     files = _hook_files(desk)
@@ -409,7 +407,7 @@ async def test_nothing_of_the_gate_is_left_when_the_session_is_closed(desk: Desk
 # -- what hooks give besides -----------------------------------------------------------------------
 
 
-async def test_the_projects_own_hooks_still_have_their_say(desk: Desk) -> None:
+async def test_the_projects_own_hooks_still_apply(desk: Desk) -> None:
     own = {"command": """echo '{"permission":"deny","user_message":"Ours says no."}'"""}
     file = desk.project / ".cursor" / "hooks.json"
     file.parent.mkdir()
@@ -467,7 +465,7 @@ FIRED = [
 
 
 @pytest.mark.parametrize(("event", "extra", "expected"), FIRED, ids=[one[0] for one in FIRED])
-async def test_what_a_version_may_tell_its_hooks_alone_is_told(
+async def test_events_only_newer_versions_report_to_hooks_are_emitted(
     desk: Desk, event: str, extra: dict[str, Any], expected: Any
 ) -> None:
     session = await desk.start(approve="auto")
@@ -475,7 +473,7 @@ async def test_what_a_version_may_tell_its_hooks_alone_is_told(
     assert of(log, type(expected)) == [expected]
 
 
-async def test_a_subagent_is_judged_like_a_task_and_told_of(desk: Desk) -> None:
+async def test_a_subagent_is_decided_like_a_task_and_reported(desk: Desk) -> None:
     session = await desk.start(approve="auto")
     start = {"subagent_type": "explore", "task": "Find it", "tool_call_id": "tc-1"}
     log = await perform(session, {"fire": "subagentStart", "with": start})
@@ -485,7 +483,7 @@ async def test_a_subagent_is_judged_like_a_task_and_told_of(desk: Desk) -> None:
     ]
 
 
-async def test_a_call_that_only_its_hooks_tell_is_in_the_log(desk: Desk) -> None:
+async def test_a_call_reported_only_by_its_hooks_is_in_the_log(desk: Desk) -> None:
     session = await desk.start(approve="auto")
     shared = {"tool_name": "Read", "tool_input": {"file_path": "a"}, "tool_use_id": "sub-1"}
     log = await perform(
@@ -498,7 +496,7 @@ async def test_a_call_that_only_its_hooks_tell_is_in_the_log(desk: Desk) -> None
     assert [event.call_id for event in of(log, PermissionRequested)] == ["sub-1"]
 
 
-async def test_a_command_that_comes_without_a_word_before_is_asked_about(desk: Desk) -> None:
+async def test_a_command_without_a_prior_message_is_requested(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     extra = {"command": "touch x", "cwd": str(desk.project)}
     step = {"fire": "beforeShellExecution", "with": extra}
@@ -517,7 +515,7 @@ async def test_the_plugin_is_on_the_command_line_and_all_is_allowed_to_run(desk:
 # -- a version that runs no hooks, whatever it says ------------------------------------------------
 
 
-async def test_a_call_that_no_hook_asked_about_ends_the_agent(desk: Desk) -> None:
+async def test_a_call_that_no_hook_requested_ends_the_agent(desk: Desk) -> None:
     install_cursor(desk.home.parent / "bin", desk.home, acts_as=OLDER)
     session = await desk.start(approve="ask")
     log = await perform(session, {"shell": "touch ran"}, {"wait": 20}, {"shell": "touch later"})
@@ -530,7 +528,7 @@ async def test_a_call_that_no_hook_asked_about_ends_the_agent(desk: Desk) -> Non
     assert [path.name for path in desk.project.glob("[!.]*")] == ["ran"]
 
 
-async def test_a_program_that_is_elsewhere_is_asked_for_its_version(desk: Desk) -> None:
+async def test_a_program_elsewhere_is_queried_for_its_version(desk: Desk) -> None:
     real = desk.home.parent / "bin" / "cursor-agent"
     copy = desk.home / "another" / "agent"
     copy.parent.mkdir()
@@ -542,7 +540,7 @@ async def test_a_program_that_is_elsewhere_is_asked_for_its_version(desk: Desk) 
 
 
 @pytest.mark.parametrize("says", ["2026.07.16-0a1b2c3", "what?", ""])
-async def test_a_program_that_does_not_tell_a_version_with_hooks_is_held_back(
+async def test_a_program_that_reports_no_version_with_hooks_is_withheld(
     desk: Desk, says: str
 ) -> None:
     program = desk.home.parent / "bin" / "cursor-agent"
@@ -559,7 +557,7 @@ async def test_a_program_that_does_not_tell_a_version_with_hooks_is_held_back(
     assert notice.text.startswith("Cursor cannot ask for approval here")
 
 
-async def test_an_older_version_is_not_taken_for_one_that_passed_the_gate_by(
+async def test_an_older_version_is_not_mistaken_for_one_that_bypassed_the_gate(
     older_desk: Desk,
 ) -> None:
     session = await older_desk.start(approve="auto")

@@ -52,20 +52,18 @@ def test_a_plain_turn() -> None:
         ({"servers": {"x": {"command": "x"}}}, ["--approve-mcps"]),
     ],
 )
-def test_what_a_session_asks_for_is_on_the_command_line(
-    changes: dict[str, Any], words: list[str]
-) -> None:
+def test_session_options_are_on_the_command_line(changes: dict[str, Any], words: list[str]) -> None:
     argv = started(**changes).argv
     assert [word for word in words if word not in argv] == []
 
 
 @pytest.mark.parametrize("changes", [{"resume": "-1"}, {"options": {"sandbox": "maybe"}}])
-def test_what_would_mean_something_else_is_refused(changes: dict[str, Any]) -> None:
+def test_ambiguous_options_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         started(**changes)
 
 
-def test_the_system_prompt_is_a_rule_where_there_is_none() -> None:
+def test_the_system_prompt_is_a_rule_file_if_there_is_none() -> None:
     assert started(system="Be brief.").places == (
         TemporaryFile(
             Path("/proj/AGENTS.md"),
@@ -102,7 +100,7 @@ def test_protected_files_are_denied_by_name_where_writes_are_allowed() -> None:
 
 
 @pytest.mark.parametrize("own", [b"", b"not JSON", b"[]", b'{"permissions": 7}'])
-def test_a_config_that_says_nothing_becomes_one_that_does(own: bytes) -> None:
+def test_an_empty_config_becomes_a_full_one(own: bytes) -> None:
     copy = json.loads(config.copied(own, WithheldTools.of(SPEC, asked=False)))
     assert copy["version"] == 1
     assert copy["permissions"]["allow"] == []
@@ -124,5 +122,5 @@ def test_the_config_is_read_where_the_cli_reads_it(tmp_path: Path) -> None:
         assert config.read(variables.get) == name.encode()
 
 
-def test_the_prompt_is_all_that_goes_in() -> None:
+def test_only_the_prompt_is_sent_on_stdin() -> None:
     assert launch(AUTO, Prompt("- a\n- b"), b"").stdin == b"- a\n- b"

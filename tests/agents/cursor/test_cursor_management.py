@@ -94,7 +94,7 @@ def test_the_tools_of_a_server() -> None:
     ]
 
 
-def test_no_conversation_is_missed_in_a_store_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_store_has_no_conversations(tmp_path: Path) -> None:
     assert not stored_sessions.lacks(tmp_path, "x")
     (tmp_path / "chats" / "abc" / "y").mkdir(parents=True)
     assert stored_sessions.lacks(tmp_path, "x")
@@ -111,11 +111,11 @@ async def run(tmp_path: Path) -> AsyncIterator[CommandRunner]:
     environment = {"PATH": path, "HOME": str(tmp_path)}
     async with CommandRunner(
         environment, cwd=tmp_path, records=tmp_path / "records", marker="cursor"
-    ) as errands:
-        yield errands
+    ) as agent_commands:
+        yield agent_commands
 
 
-async def test_what_it_tells_of_itself(run: CommandRunner, tmp_path: Path) -> None:
+async def test_the_reported_version_and_account(run: CommandRunner, tmp_path: Path) -> None:
     cursor = Cursor()
     assert await cursor.installed(run) == Installed(
         "cursor-agent",
@@ -132,7 +132,7 @@ async def test_what_it_tells_of_itself(run: CommandRunner, tmp_path: Path) -> No
     )
 
 
-async def test_nobody_signed_in_is_no_failure_but_for_the_models(
+async def test_signed_out_is_an_error_only_for_the_models(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     assert (await run([str(tmp_path / "bin" / "cursor-agent"), "logout"])).exit.clean
@@ -175,7 +175,7 @@ async def test_servers_are_added_and_removed_in_the_users_file(
         await cursor.mcp_remove(run, "issues")
 
 
-async def test_conversations_are_made_and_found_by_their_folder(
+async def test_conversations_are_created_and_found_by_their_folder(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     cursor = Cursor()
@@ -189,7 +189,7 @@ async def test_conversations_are_made_and_found_by_their_folder(
     assert await cursor.native_sessions(run, tmp_path / "elsewhere") == []
 
 
-async def test_what_was_said_and_done_in_a_conversation(run: CommandRunner, tmp_path: Path) -> None:
+async def test_messages_and_calls_of_a_conversation(run: CommandRunner, tmp_path: Path) -> None:
     cursor = Cursor()
     program = str(tmp_path / "bin" / "cursor-agent")
     assert (await run([program, "-p", "--trust", "--model=auto"], input=b"hello")).exit.clean
@@ -214,7 +214,7 @@ async def test_what_was_said_and_done_in_a_conversation(run: CommandRunner, tmp_
     ]
 
 
-async def test_what_the_editor_keeps_is_not_for_the_cli_to_resume(
+async def test_sessions_of_the_editor_are_not_resumed_by_the_cli(
     run: CommandRunner, tmp_path: Path
 ) -> None:
     program = str(tmp_path / "bin" / "cursor-agent")

@@ -29,7 +29,7 @@ DEEDS = ({"shell": "touch ran"}, {"edit": "wrote", "content": "x"}, {"delete": "
         ("auto", "ask", ["kept"]),
     ],
 )
-async def test_nothing_is_done_that_the_preset_would_not_allow(
+async def test_nothing_runs_that_the_preset_would_not_allow(
     older_desk: Desk, approve: str, mode: Any, left: list[str]
 ) -> None:
     (older_desk.project / "kept").touch()
@@ -42,7 +42,7 @@ async def test_nothing_is_done_that_the_preset_would_not_allow(
 
 
 @pytest.mark.parametrize("approve", ["edits", "ask", "readonly", "none"])
-async def test_its_own_permissions_deny_what_a_server_might_still_offer(
+async def test_its_own_permissions_deny_tools_a_server_might_still_offer(
     older_desk: Desk, approve: str
 ) -> None:
     session = await older_desk.start(approve=approve, accept_advisory=True)
@@ -54,7 +54,7 @@ async def test_its_own_permissions_deny_what_a_server_might_still_offer(
 
 
 @pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".env.local", "sub/.vscode/tasks.json"])
-async def test_protected_files_are_not_written_even_when_all_is_allowed(
+async def test_protected_files_are_not_written_even_if_all_is_allowed(
     older_desk: Desk, path: str
 ) -> None:
     session = await older_desk.start()
@@ -63,14 +63,14 @@ async def test_protected_files_are_not_written_even_when_all_is_allowed(
     assert not (older_desk.project / path).exists()
 
 
-async def test_nobody_is_asked_and_no_plugin_is_given(older_desk: Desk) -> None:
+async def test_nothing_is_requested_and_no_plugin_is_given(older_desk: Desk) -> None:
     session = await older_desk.start(approve="edits", accept_advisory=True)
     entries = await play(session, "@@argv@@")
     assert "--plugin-dir" not in said(entries)
     assert of(entries, PermissionRequested) == []
 
 
-async def test_a_preset_that_would_ask_is_refused_unless_somebody_takes_it_as_it_is(
+async def test_an_asking_preset_is_refused_unless_explicitly_accepted(
     older_desk: Desk,
 ) -> None:
     session = await older_desk.start(approve="ask")
@@ -79,7 +79,7 @@ async def test_a_preset_that_would_ask_is_refused_unless_somebody_takes_it_as_it
     assert session.last_seq == 0
 
 
-async def test_a_list_of_tools_that_nobody_would_hold_it_to_is_refused(older_desk: Desk) -> None:
+async def test_an_unenforceable_tool_list_is_refused(older_desk: Desk) -> None:
     session = await older_desk.start(only_tools=("Read",))
     with pytest.raises(Unsupported):
         await session.prompt("hello")

@@ -57,10 +57,10 @@ def gate() -> CursorHookRequests:
     return CursorHookRequests(with_options(SPEC, approve="ask"))
 
 
-def test_a_question_waits_for_the_stream_to_tell_its_call(gate: CursorHookRequests) -> None:
+def test_a_request_waits_for_its_call_on_the_stream(gate: CursorHookRequests) -> None:
     assert list(gate.asked("h1", "preToolUse", tool("c\n1", "MCP:list", state="open"))) == []
     assert gate.waits
-    (request,) = gate.hear([started("c/1", "MCP")])
+    (request,) = gate.receive([started("c/1", "MCP")])
     assert request == PermissionRequested(
         request_id="h1",
         tool="MCP",
@@ -72,17 +72,17 @@ def test_a_question_waits_for_the_stream_to_tell_its_call(gate: CursorHookReques
     assert not gate.waits
 
 
-def test_it_does_not_wait_for_ever(gate: CursorHookRequests) -> None:
+def test_the_wait_for_the_call_is_bounded(gate: CursorHookRequests) -> None:
     list(gate.asked("h1", "preToolUse", tool("c1", "Shell", command="ls")))
-    (request,) = gate.hurry()
+    (request,) = gate.release_held()
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.title) == ("Bash", "Bash `ls`")
 
 
-def test_what_the_stream_calls_otherwise_is_asked_as_the_hook_has_it(
+def test_a_call_the_stream_names_otherwise_is_requested_as_the_hook_has_it(
     gate: CursorHookRequests,
 ) -> None:
-    list(gate.hear([started("c1", "Read")]))
+    list(gate.receive([started("c1", "Read")]))
     (request,) = gate.asked("h1", "preToolUse", tool("c1", "Shell", command="rm x"))
     assert isinstance(request, PermissionRequested)
     assert (request.tool, request.title) == ("Bash", "Bash `rm x`")
@@ -91,7 +91,7 @@ def test_what_the_stream_calls_otherwise_is_asked_as_the_hook_has_it(
 def test_an_edit_is_one_question(gate: CursorHookRequests) -> None:
     first, second = payload("preToolUse_edit_step1"), payload("preToolUse_edit_step2")
     id = json.loads(first)["tool_use_id"].replace("\n", "/")
-    list(gate.hear([started(id, "Edit", path="/proj/a.txt")]))
+    list(gate.receive([started(id, "Edit", path="/proj/a.txt")]))
     assert list(replies(gate.asked("h1", "preToolUse", first))) == [("h1", "allow")]
     (request,) = gate.asked("h2", "preToolUse", second)
     assert isinstance(request, PermissionRequested)
@@ -99,7 +99,7 @@ def test_an_edit_is_one_question(gate: CursorHookRequests) -> None:
 
 
 def test_a_file_that_is_read_is_no_edit(gate: CursorHookRequests) -> None:
-    list(gate.hear([started("c1", "Read")]))
+    list(gate.receive([started("c1", "Read")]))
     (request,) = gate.asked("h1", "preToolUse", tool("c1", "Read", file_path="/etc/passwd"))
     assert isinstance(request, PermissionRequested)
 
@@ -116,10 +116,10 @@ SECOND = {
 
 
 @pytest.mark.parametrize("name", SECOND)
-def test_what_was_allowed_passes_the_next_event_once(gate: CursorHookRequests, name: str) -> None:
+def test_an_allowance_passes_the_next_event_once(gate: CursorHookRequests, name: str) -> None:
     input, event, same = SECOND[name]
     list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
-    list(gate.hurry())
+    list(gate.release_held())
     assert list(replies(gate.answer("h1", Answer("allow")))) == [("h1", "allow")]
     assert list(replies(gate.asked("h2", event, payload(event, **same)))) == [("h2", "allow")]
     (again,) = gate.asked("h3", event, payload(event, **same))
@@ -128,12 +128,12 @@ def test_what_was_allowed_passes_the_next_event_once(gate: CursorHookRequests, n
 
 @pytest.mark.parametrize("name", SECOND)
 @pytest.mark.parametrize("how", ["denied", "withdrawn", "finished", "unanswered", "another turn"])
-def test_what_was_not_allowed_does_not_pass_the_next_event(
+def test_a_denial_does_not_pass_the_next_event(
     gate: CursorHookRequests, name: str, how: str
 ) -> None:
     input, event, same = SECOND[name]
     list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
-    list(gate.hurry())
+    list(gate.release_held())
     match how:
         case "denied":
             list(gate.answer("h1", Answer("deny")))
@@ -145,7 +145,7 @@ def test_what_was_not_allowed_does_not_pass_the_next_event(
             assert list(gate.answer("h1", Answer("allow"))) == []
         case "finished":
             list(gate.answer("h1", Answer("allow")))
-            list(gate.hear([ToolFinished(call_id="c1", outcome="completed")]))
+            list(gate.receive([ToolFinished(call_id="c1", outcome="completed")]))
         case "another turn":
             list(gate.answer("h1", Answer("allow")))
             gate.begin(SPEC)
@@ -160,7 +160,7 @@ def test_of_a_changed_input_only_the_changed_one_passes(
     input, event, same = SECOND[name]
     changed = dict.fromkeys(input, "other")
     list(gate.asked("h1", "preToolUse", tool("c1", name, **input)))
-    list(gate.hurry())
+    list(gate.release_held())
     (ruling,) = gate.answer("h1", Answer("allow", input=changed))
     assert isinstance(ruling, HookDecision)
     assert json.loads(ruling.reply.stdout) == {"permission": "allow", "updated_input": changed}
@@ -179,7 +179,7 @@ def test_of_a_changed_input_only_the_changed_one_passes(
         ("subagentStart", b"nonsense"),
     ],
 )
-def test_what_cannot_be_read_is_denied_and_kept(
+def test_an_unreadable_payload_is_denied_and_stored(
     gate: CursorHookRequests, event: str, sent: bytes
 ) -> None:
     said = list(gate.asked("h1", event, sent))
@@ -188,12 +188,12 @@ def test_what_cannot_be_read_is_denied_and_kept(
     assert [type(one) for one in events(said)] == [Unrecognized]
 
 
-def test_a_subagent_is_refused_where_its_calls_would_have_to_be_asked_about(
+def test_a_subagent_is_refused_where_its_calls_would_need_approval(
     gate: CursorHookRequests,
 ) -> None:
     said = gate.asked("h1", "subagentStart", payload("subagentStart"))
     assert list(replies(said)) == [("h1", "deny")]
-    list(gate.hear([started("c1", "Task")]))
+    list(gate.receive([started("c1", "Task")]))
     asked = gate.asked("h2", "preToolUse", tool("c1", "Task", description="x"))
     assert list(replies(asked)) == [("h2", "deny")]
 
@@ -201,11 +201,11 @@ def test_a_subagent_is_refused_where_its_calls_would_have_to_be_asked_about(
 @pytest.mark.parametrize(
     "name", ["postToolUse", "postToolUseFailure", "afterFileEdit", "preCompact", "subagentStop"]
 )
-def test_nobody_is_held_up_by_what_is_only_told(gate: CursorHookRequests, name: str) -> None:
+def test_observing_hooks_do_not_block(gate: CursorHookRequests, name: str) -> None:
     assert list(replies(gate.asked("h1", name, payload(name)))) == [("h1", 0)]
 
 
-def test_the_order_of_lines_and_hooks_changes_no_ruling() -> None:
+def test_the_order_of_lines_and_hooks_changes_no_decision() -> None:
     """Two edits at once: four questions and two lines, in every order that can be."""
     moves = {
         "line a": None,
@@ -221,7 +221,7 @@ def test_the_order_of_lines_and_hooks_changes_no_ruling() -> None:
         said: list[Said] = []
         for move in order:
             if move.startswith("line"):
-                said += gate.hear([started(move[-1], "Edit", path=move[-1])])
+                said += gate.receive([started(move[-1], "Edit", path=move[-1])])
             else:
                 said += gate.asked(move, "preToolUse", moves[move] or b"")
         assert dict(replies(said)) == {"read a": "allow", "read b": "allow"}, order
@@ -229,10 +229,10 @@ def test_the_order_of_lines_and_hooks_changes_no_ruling() -> None:
         assert [one.request_id for one in asked] == ["write a"], order
 
 
-def test_every_recorded_event_is_ruled_on_or_becomes_a_request() -> None:
+def test_every_recorded_event_is_decided_or_becomes_a_request() -> None:
     for file in sorted(Path(HOOKS).glob("*.json")):
         gate = CursorHookRequests(with_options(SPEC, approve="auto"))
         event = json.loads(file.read_text())["request"]["hook_event_name"]
-        said = [*gate.asked("h1", event, payload(file.stem)), *gate.hurry()]
+        said = [*gate.asked("h1", event, payload(file.stem)), *gate.release_held()]
         requests = [one for one in events(said) if isinstance(one, PermissionRequested)]
         assert len(requests) + len(list(replies(said))) == 1, file.name

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.cursor.cursor_playback import RECORDINGS, encoded, heard, recordings, words
+from tests.agents.cursor.cursor_playback import RECORDINGS, encoded, received, recordings, words
 from tillerman.agents import load
 from tillerman.core.events import ToolFinished, ToolStarted, TurnEnded, Unrecognized, UsageReported
 from tillerman.testing import check_agent
@@ -27,12 +27,12 @@ def result(recording: Path) -> dict[str, object] | None:
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
 def test_a_recording_gives_the_events_of_its_golden_file(recording: Path) -> None:
-    assert encoded(heard(recording)) == (recording / "events.jsonl").read_bytes()
+    assert encoded(received(recording)) == (recording / "events.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
 def test_no_line_of_a_known_kind_is_unrecognized(recording: Path) -> None:
-    unknown = [one.why for one in heard(recording) if isinstance(one, Unrecognized)]
+    unknown = [one.why for one in received(recording) if isinstance(one, Unrecognized)]
     assert [why.partition(":")[0] for why in unknown] == (
         ["a line of type 'some_future_event'", "a tool call that names no tool", "not JSON"]
         if recording.name == ODD
@@ -41,16 +41,16 @@ def test_no_line_of_a_known_kind_is_unrecognized(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_the_words_of_a_turn_are_those_of_its_result(recording: Path) -> None:
+def test_the_text_of_a_turn_equals_that_of_its_result(recording: Path) -> None:
     said = result(recording)
     if said is not None and not said["is_error"]:
-        assert words(heard(recording)) == said["result"]
+        assert words(received(recording)) == said["result"]
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_a_result_ends_the_turn_and_tells_what_it_used(recording: Path) -> None:
+def test_a_result_ends_the_turn_and_reports_usage(recording: Path) -> None:
     said = result(recording)
-    events = heard(recording)
+    events = received(recording)
     ends = [one.reason for one in events if isinstance(one, TurnEnded)]
     assert ends == ([] if said is None else ["failed" if said["is_error"] else "completed"])
     told = sum(isinstance(one, UsageReported) for one in events)
@@ -59,15 +59,15 @@ def test_a_result_ends_the_turn_and_tells_what_it_used(recording: Path) -> None:
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
 def test_each_call_starts_and_finishes_once(recording: Path) -> None:
-    events = heard(recording)
+    events = received(recording)
     started = [one.call_id for one in events if isinstance(one, ToolStarted)]
     finished = [one.call_id for one in events if isinstance(one, ToolFinished)]
     assert sorted(started) == sorted(finished)
     assert len(set(started)) == len(started)
 
 
-def test_with_partial_output_and_without_the_same_is_told() -> None:
-    whole, pieces = heard(RECORDINGS / "tools"), heard(RECORDINGS / "tools_partial")
+def test_partial_output_and_whole_output_give_the_same_events() -> None:
+    whole, pieces = received(RECORDINGS / "tools"), received(RECORDINGS / "tools_partial")
     assert words(pieces) == words(whole)
     assert len([one for one in pieces if isinstance(one, ToolFinished)]) == len(
         [one for one in whole if isinstance(one, ToolFinished)]

@@ -109,7 +109,7 @@ def wait_until(condition: Callable[[], object], within: float = 10) -> None:
 # -- turns -----------------------------------------------------------------------------------------
 
 
-async def test_a_turn_streams_its_thoughts_and_words_and_tells_what_it_used(desk: Desk) -> None:
+async def test_a_turn_streams_thoughts_and_text_and_reports_usage(desk: Desk) -> None:
     session = await desk.start()
     entries = await told(session, "hello")
     events = [entry.event for entry in entries]
@@ -128,7 +128,7 @@ async def test_a_turn_streams_its_thoughts_and_words_and_tells_what_it_used(desk
     ]
 
 
-async def test_the_tools_do_what_they_say(desk: Desk) -> None:
+async def test_the_tools_do_what_they_report(desk: Desk) -> None:
     (desk.project / "old.txt").write_text("old\n")
     (desk.project / "greet.py").write_text("Helo\n")
     session = await desk.start()
@@ -170,7 +170,7 @@ async def test_the_tools_do_what_they_say(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("recording", ["tools_partial", "tool_failed", "subagent", "plan_mode"])
-async def test_a_recorded_turn_is_told_as_it_was(desk: Desk, recording: str) -> None:
+async def test_a_recorded_turn_is_replayed_as_recorded(desk: Desk, recording: str) -> None:
     session = await desk.start()
     entries = await told(session, f"@@{recording}@@")
     assert of(entries, Unrecognized) == []
@@ -181,7 +181,9 @@ async def test_a_recorded_turn_is_told_as_it_was(desk: Desk, recording: str) -> 
         assert (desk.project / "NOTES.md").read_text() == "Fixed the spelling of the greeting.\n"
 
 
-async def test_a_conversation_goes_on_in_the_next_process_and_the_next_session(desk: Desk) -> None:
+async def test_a_conversation_continues_in_the_next_process_and_the_next_session(
+    desk: Desk,
+) -> None:
     session = await desk.start()
     await told(session, "Remember the word banana.")
     again = await told(session, "@@recall@@")
@@ -194,7 +196,7 @@ async def test_a_conversation_goes_on_in_the_next_process_and_the_next_session(d
     assert of(later, AgentReady)[0].native_id == native
 
 
-async def test_a_conversation_that_cursor_does_not_keep_is_not_begun_anew(desk: Desk) -> None:
+async def test_a_conversation_unknown_to_cursor_is_not_restarted(desk: Desk) -> None:
     session = await desk.start()
     await told(session, "hello")
     other = await desk.start(resume="5f0c0001-0000-4000-8000-000000000000")
@@ -202,9 +204,9 @@ async def test_a_conversation_that_cursor_does_not_keep_is_not_begun_anew(desk: 
         await other.prompt("hello")
 
 
-async def test_what_was_begun_by_acp_goes_on_by_acp_alone(desk: Desk) -> None:
+async def test_a_conversation_started_over_acp_continues_over_acp_only(desk: Desk) -> None:
     await told(await desk.start(), "hello")
-    by_acp = await desk.sessions.start(load("cursor-acp"), desk.spec(), desk.terms("auto"))
+    by_acp = await desk.sessions.start(load("cursor-acp"), desk.spec(), desk.run_settings("auto"))
     entries = await told(by_acp, "Run echo hello, then create probe.txt.")
     assert end(entries) == DONE
     assert (desk.project / "probe.txt").read_text() == "probe"
@@ -256,7 +258,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("prompt", "failure"), FAILURES)
-async def test_a_turn_that_fails_says_why_and_the_next_one_works(
+async def test_a_turn_that_fails_gives_the_reason_and_the_next_one_works(
     desk: Desk, prompt: str, failure: Failure
 ) -> None:
     session = await desk.start()
@@ -264,7 +266,7 @@ async def test_a_turn_that_fails_says_why_and_the_next_one_works(
     assert end(await told(session, "hello")) == DONE
 
 
-async def test_nobody_signed_in_is_told_with_what_to_do(desk: Desk) -> None:
+async def test_signed_out_is_reported_with_the_next_step(desk: Desk) -> None:
     (desk.home / ".config" / "cursor" / "auth.json").unlink()
     session = await desk.start()
     assert end(await told(session, "hello")) == TurnEnded(
@@ -278,7 +280,7 @@ async def test_nobody_signed_in_is_told_with_what_to_do(desk: Desk) -> None:
     )
 
 
-async def test_an_unknown_model_is_told_without_the_two_hundred_known_ones(desk: Desk) -> None:
+async def test_an_unknown_model_is_reported_without_the_two_hundred_known_ones(desk: Desk) -> None:
     session = await desk.start(model="no-such-model")
     assert end(await told(session, "hello")) == TurnEnded(
         reason="failed",
@@ -299,7 +301,7 @@ async def test_it_is_not_installed_before_any_turn_begins(desk: Desk) -> None:
     assert session.last_seq == 0
 
 
-async def test_a_folder_that_is_gone_fails_the_turn(desk: Desk) -> None:
+async def test_a_missing_folder_fails_the_turn(desk: Desk) -> None:
     session = await desk.start()
     await told(session, "hello")
     shutil.rmtree(desk.project)
@@ -308,7 +310,7 @@ async def test_a_folder_that_is_gone_fails_the_turn(desk: Desk) -> None:
     assert failure.message.startswith("the agent could not be started: No such file")
 
 
-async def test_a_file_that_it_cannot_take_is_refused_before_any_turn_begins(desk: Desk) -> None:
+async def test_an_unsupported_file_is_refused_before_any_turn_begins(desk: Desk) -> None:
     session = await desk.start()
     picture = File("a.png", "image/png", b"\x89PNG\xff")
     with pytest.raises(Unsupported, match=r"attachments of type image/png \(a.png\)"):
@@ -320,7 +322,7 @@ async def test_a_file_that_it_cannot_take_is_refused_before_any_turn_begins(desk
     assert session.result().text == '<file name="notes.txt">\none\n\n</file>\n\n@@prompt@@'
 
 
-async def test_a_turn_cancelled_in_its_words_keeps_them(desk: Desk) -> None:
+async def test_a_turn_cancelled_in_mid_text_keeps_its_text(desk: Desk) -> None:
     session = await desk.start()
     await session.prompt(script({"say": "Now."}, {"wait": 600}, {"say": "Never."}))
     await until(session, MessageChunk)
@@ -364,7 +366,7 @@ async def test_the_users_model_and_permissions_stay_as_they_are(desk: Desk) -> N
     assert json.loads(desk.config.read_text()) == own
 
 
-async def test_a_system_prompt_is_a_rule_for_the_turn_and_gone_after_it(desk: Desk) -> None:
+async def test_a_system_prompt_is_a_rule_for_the_turn_and_removed_after_it(desk: Desk) -> None:
     session = await desk.start(system="Speak like a pirate.")
     for _ in range(2):
         entries = await told(session, "@@rules@@")
@@ -373,7 +375,7 @@ async def test_a_system_prompt_is_a_rule_for_the_turn_and_gone_after_it(desk: De
         assert of(entries, FilesChanged) == []
 
 
-async def test_the_projects_own_rules_stay_and_the_system_prompt_goes_with_the_words(
+async def test_the_projects_own_rules_stay_and_the_system_prompt_goes_with_the_prompt(
     desk: Desk,
 ) -> None:
     (desk.project / "AGENTS.md").write_text("Ours.\n")
@@ -385,13 +387,13 @@ async def test_the_projects_own_rules_stay_and_the_system_prompt_goes_with_the_w
     assert (desk.project / "AGENTS.md").read_text() == "Ours.\n"
 
 
-async def test_rules_that_the_agent_changed_are_its_own(desk: Desk) -> None:
+async def test_rules_changed_by_the_agent_are_left(desk: Desk) -> None:
     session = await desk.start(system="Speak like a pirate.")
     await perform(session, {"edit": "AGENTS.md", "content": "Mine.\n"})
     assert (desk.project / "AGENTS.md").read_text() == "Mine.\n"
 
 
-async def test_mcp_servers_are_there_for_the_turn_alone(desk: Desk) -> None:
+async def test_mcp_servers_exist_for_the_turn_alone(desk: Desk) -> None:
     session = await desk.start(servers={"issues": {"command": "issues-mcp"}})
     entries = await perform(session, {"shell": "cat .cursor/mcp.json"})
     assert of(entries, ToolFinished)[0].content == (
@@ -427,7 +429,7 @@ asyncio.run(main(Desk(Path({folder!r}))))
 
 
 @pytest.mark.parametrize("victim", ["harness", "agent"])
-def test_killed_in_the_middle_it_leaves_no_rules_behind(tmp_path: Path, victim: str) -> None:
+def test_a_kill_in_mid_turn_leaves_no_rules_behind(tmp_path: Path, victim: str) -> None:
     folder = tmp_path / "killed"
     program = [
         "timeout",
@@ -489,10 +491,10 @@ async def test_the_command_line_says_what_to_do_when_nobody_is_signed_in(desk: D
     assert "run `cursor-agent login` or set CURSOR_API_KEY" in ran.stderr + ran.stdout
 
 
-async def test_it_goes_on_in_the_same_conversation_until_a_check_succeeds(desk: Desk) -> None:
+async def test_it_continues_the_same_conversation_until_a_check_succeeds(desk: Desk) -> None:
     check = "echo x >> ../n; test $(grep -c x ../n) = 3"
-    terms = replace(desk.terms("auto"), until=UntilSettings(check))
-    session = await desk.sessions.start(desk.agent, desk.spec(), terms)
+    run_settings = replace(desk.run_settings("auto"), until=UntilSettings(check))
+    session = await desk.sessions.start(desk.agent, desk.spec(), run_settings)
     entries = await told(session, "hello")
     assert [one.origin for one in of(entries, TurnStarted)] == ["prompt"] * 3
     assert of(entries, TurnEnded) == [DONE] * 3

@@ -65,19 +65,19 @@ def finished(events: list[Event]) -> ToolFinished:
 # -- words -----------------------------------------------------------------------------------------
 
 
-def test_pieces_are_told_as_they_come_and_their_whole_is_not_told_again() -> None:
+def test_chunks_are_reported_as_they_come_and_their_whole_message_is_not_repeated() -> None:
     assert says(piece("Hel"), piece("lo"), whole("Hello")) == [chunk(1, "Hel"), chunk(1, "lo")]
 
 
-def test_a_whole_tells_what_its_pieces_left_out() -> None:
+def test_a_whole_message_adds_what_its_chunks_left_out() -> None:
     assert says(piece("Hel"), whole("Hello")) == [chunk(1, "Hel"), chunk(1, "lo")]
 
 
-def test_equal_pieces_are_each_told() -> None:
+def test_equal_chunks_are_each_reported() -> None:
     assert words(says(piece("ha"), piece("ha"), whole("haha"))) == "haha"
 
 
-def test_without_pieces_each_whole_is_told_once() -> None:
+def test_without_chunks_each_whole_message_is_reported_once() -> None:
     events = says(before_call("One."), call("ls", args={}), whole("Two."), result("One.Two."))
     assert [event for event in events if isinstance(event, MessageChunk)] == [
         chunk(1, "One."),
@@ -85,7 +85,7 @@ def test_without_pieces_each_whole_is_told_once() -> None:
     ]
 
 
-def test_the_same_words_after_a_call_are_new_words() -> None:
+def test_the_same_text_after_a_call_is_new_text() -> None:
     events = says(
         piece("Again."),
         before_call("Again."),
@@ -96,23 +96,23 @@ def test_the_same_words_after_a_call_are_new_words() -> None:
     assert words(events) == "Again.Again."
 
 
-def test_a_whole_that_is_not_what_its_pieces_said_is_told_beside_them() -> None:
+def test_a_whole_message_that_differs_from_its_chunks_is_reported_too() -> None:
     assert says(piece("one"), whole("two")) == [chunk(1, "one"), chunk(2, "two")]
 
 
-def test_after_a_retry_words_that_begin_anew_replace_those_before() -> None:
+def test_after_a_retry_text_that_restarts_replaces_the_earlier_text() -> None:
     events = says(piece("Hel"), RETRY, piece("Hello"), whole("Hello"), result("Hello"))
     assert words(events) == "Hello"
     assert MessageWithdrawn(message_id="message-1") in events
 
 
-def test_after_a_retry_words_that_go_on_are_kept() -> None:
+def test_after_a_retry_text_that_continues_is_kept() -> None:
     events = says(piece("Hel"), RETRY, piece("lo"), whole("Hello"), result("Hello"))
     assert words(events) == "Hello"
     assert not [event for event in events if isinstance(event, MessageWithdrawn)]
 
 
-def test_words_that_only_the_result_has_are_told() -> None:
+def test_text_only_in_the_result_is_reported() -> None:
     assert says(result("Hello.")) == [chunk(1, "Hello."), DONE]
 
 
@@ -163,18 +163,18 @@ def test_a_call_that_the_turn_left_open_is_cancelled() -> None:
         ({}, "completed", ()),
     ],
 )
-def test_what_a_call_came_to(told: dict[str, Any], outcome: str, content: tuple[Text]) -> None:
+def test_the_outcome_of_a_call(told: dict[str, Any], outcome: str, content: tuple[Text]) -> None:
     events = says(call("shell", "completed", args={"command": "x"}, result=told))
     assert (finished(events).outcome, finished(events).content) == (outcome, content)
 
 
-def test_a_command_left_running_says_so() -> None:
+def test_a_command_left_running_is_reported() -> None:
     told = {"success": {"exitCode": 0}, "isBackground": True}
     events = says(call("shell", "completed", args={"command": "x"}, result=told))
     assert finished(events).content == (Text("Works in the background."),)
 
 
-def test_steps_that_were_given_up_are_no_longer_open() -> None:
+def test_steps_that_were_abandoned_are_no_longer_open() -> None:
     todos = [{"content": "a", "status": "TODO_STATUS_CANCELLED"}, {"content": "b"}]
     events = says(call("updateTodos", "completed", args={}, result={"success": {"todos": todos}}))
     assert events[-1] == PlanChanged(steps=(PlanStep("a", "completed"), PlanStep("b")))
@@ -193,12 +193,12 @@ def decode(spec: SessionSpec, *messages: dict[str, Any]) -> list[Event]:
     return play((json.dumps(message).encode() for message in messages), spec)
 
 
-def test_the_conversation_that_was_asked_for_is_the_one_that_goes_on() -> None:
+def test_the_requested_conversation_is_the_one_that_continues() -> None:
     spec = replace(SPEC, resume="s1")
     assert decode(spec, init("s1"), result("Hi."))[-1] == DONE
 
 
-def test_another_conversation_than_the_one_asked_for_is_a_failure() -> None:
+def test_another_conversation_than_the_requested_one_is_a_failure() -> None:
     events = decode(replace(SPEC, resume="s1"), init("s2"), result("Hi."))
     assert events[0] == AgentReady(native_id="s2", model="Auto")
     assert events[-1] == TurnEnded(
@@ -211,7 +211,7 @@ def test_another_conversation_than_the_one_asked_for_is_a_failure() -> None:
     )
 
 
-def test_what_is_withheld_is_told_once_and_again_when_it_changes() -> None:
+def test_withheld_tools_are_reported_once_and_again_when_they_change() -> None:
     wire = CursorWire(SPEC)
     notices = []
     for approve in ("ask", "ask", "edits", "none", "auto"):
@@ -239,7 +239,7 @@ def test_what_is_withheld_is_told_once_and_again_when_it_changes() -> None:
         ("auto", {"success": {}}, 0),
     ],
 )
-def test_a_version_that_is_not_held_back_is_told_of_once(
+def test_a_version_that_is_not_held_back_is_reported_once(
     approve: str, told: dict[str, Any], notices: int
 ) -> None:
     ran = call("shell", "completed", args={"command": "x"}, result=told)
@@ -262,7 +262,7 @@ def test_a_bare_error_of_older_versions_is_why_the_turn_failed() -> None:
     assert failure.kind == "billing"
 
 
-def test_several_objects_on_a_line_are_heard_unless_one_is_broken() -> None:
+def test_several_objects_on_a_line_are_decoded_unless_one_is_invalid() -> None:
     retry = b'{"type":"retry","subtype":"starting","attempt":2}'
     assert play([retry + b" " + retry]) == play([retry]) * 2
     assert [type(one) for one in play([retry + b" {"])] == [Unrecognized]
@@ -297,5 +297,5 @@ def test_a_recorded_exit_is_explained(file: str, name: str, kind: str | None) ->
         assert len(failure.message) < 200
 
 
-def test_every_recorded_failure_is_among_them() -> None:
+def test_every_recorded_failure_is_classified() -> None:
     assert len([one for one in cases("process_failures.jsonl") if one["exit"]]) == 8

@@ -87,7 +87,7 @@ def test_a_rejected_request_has_no_advice_to_retry_unless_the_table_says_so() ->
     assert lenient.read("x", status=422).hint == "try again in a moment"
 
 
-def test_a_wait_is_kept_only_with_a_rate_limit() -> None:
+def test_a_retry_delay_is_stored_only_with_a_rate_limit() -> None:
     assert TABLE.read("x", status=429, retry_after=2.0).retry_after == 2.0
     assert TABLE.read("x", status=503, retry_after=2.0).retry_after is None
 

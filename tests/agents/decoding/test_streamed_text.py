@@ -19,7 +19,7 @@ SPEC = session_spec(cwd=Path("/proj"))
 WORDS = "words without end " * 1000
 
 
-def test_a_whole_that_begins_with_what_was_told_is_known_by_it() -> None:
+def test_a_whole_message_that_begins_with_the_streamed_text_is_recognized() -> None:
     told = Streamed()
     assert told.begins("anything")
     for piece in ("Grüß", " dich", ", 🌍"):
@@ -47,7 +47,7 @@ def cursor() -> tuple[CursorWire, bytes]:
 
 
 @pytest.mark.parametrize("agent", [codex, cursor])
-def test_a_message_without_end_is_not_kept(
+def test_a_message_without_end_is_not_stored(
     agent: Callable[[], tuple[CodexWire | CursorWire, bytes]],
 ) -> None:
     wire, line = agent()

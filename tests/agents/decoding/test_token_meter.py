@@ -35,7 +35,7 @@ def test_a_total_that_decreased_counts_from_zero() -> None:
     assert meter.since_total(TokenCounts(4, 1, 0, 0.1)) == TokenCounts(4, 1, 0, 0.1)
 
 
-def test_tokens_that_moved_to_the_cache_are_no_reset() -> None:
+def test_tokens_that_moved_to_the_cache_are_not_a_reset() -> None:
     assert TokenCounts(5, 3, 20).since(TokenCounts(10, 2, 4)) == TokenCounts(0, 1, 16)
 
 

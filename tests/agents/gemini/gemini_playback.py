@@ -36,5 +36,5 @@ def play(recording: Path) -> list[Event]:
     return [event for line in said for event in wire.decode(line)]
 
 
-def encoded(heard: Iterable[Event]) -> str:
-    return "".join(msgspec.json.encode(one).decode() + "\n" for one in heard)
+def encoded(received: Iterable[Event]) -> str:
+    return "".join(msgspec.json.encode(one).decode() + "\n" for one in received)

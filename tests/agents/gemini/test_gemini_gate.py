@@ -88,7 +88,7 @@ def test_the_input_is_read_from_the_title(
     assert (asked.tool, asked.input) == (word, input)
 
 
-def test_one_address_in_a_prompt_is_told_and_of_several_or_a_cut_one_no_single_host() -> None:
+def test_one_address_in_a_prompt_is_named_and_several_or_a_cut_one_are_not() -> None:
     told = 'Processing URLs and instructions from prompt: "{}"'
     one, two = "https://a.example/x", "HTTP://b.example"
 
@@ -105,7 +105,7 @@ def test_one_address_in_a_prompt_is_told_and_of_several_or_a_cut_one_no_single_h
     assert none == {"prompt": "no address"}
 
 
-def test_a_command_is_told_with_the_folder_it_runs_in() -> None:
+def test_a_command_is_requested_with_its_working_directory() -> None:
     elsewhere = request("run_shell_command", "ls -l", "[in /proj/sub] (to look)", kind="execute")
     here = request("run_shell_command", "ls", "[current working directory /proj]", kind="execute")
 
@@ -126,13 +126,13 @@ def test_a_command_is_told_with_the_folder_it_runs_in() -> None:
         ("mcp_evil_run", "ls -l", "evil.run"),
     ],
 )
-def test_a_servers_tool_has_the_name_that_rules_go_by(tool: str, title: str, server: str) -> None:
+def test_a_servers_tool_has_the_name_that_rules_use(tool: str, title: str, server: str) -> None:
     asked = request(tool, title, '{"text":"x"}', kind="other")
 
     assert (asked.tool, asked.input, server_of(asked)) == ("MCP", {"text": "x"}, server)
 
 
-def test_the_plan_that_it_writes_for_itself_is_of_no_class() -> None:
+def test_writing_its_own_plan_has_no_class() -> None:
     talk = opened(row=ROW, dialect=GeminiDialect)
     call = {"toolCallId": "write_file__1", "title": "Writing", "kind": "edit"}
     place = {"locations": [{"path": PLAN}]}
@@ -143,7 +143,7 @@ def test_the_plan_that_it_writes_for_itself_is_of_no_class() -> None:
     assert request("write_file", "Writing", kind="edit", **place).tool == "Write"
 
 
-def test_the_model_is_told_why_a_call_is_denied() -> None:
+def test_the_model_gets_the_reason_of_a_denial() -> None:
     talk = opened(row=ROW, dialect=GeminiDialect)
     *_, asked = talk.asks(7, {"toolCallId": "read_file__1", "title": "a.txt"})
     assert isinstance(asked, PermissionRequested)
@@ -156,7 +156,7 @@ def test_the_model_is_told_why_a_call_is_denied() -> None:
 # -- what the user has forbidden -------------------------------------------------------------------
 
 
-def test_nothing_is_added_where_the_user_forbids_nothing(home: Path) -> None:
+def test_nothing_is_added_where_the_user_denies_nothing(home: Path) -> None:
     (home / "policies").mkdir()
     allow = '[[rule]]\ntoolName = "glob"\ndecision = "allow"\npriority = 5\n'
     (home / "policies" / "mine.toml").write_text(allow)
@@ -201,7 +201,7 @@ def test_tools_and_servers_that_settings_exclude_stay_excluded(home: Path) -> No
     ]
 
 
-def test_a_list_of_the_only_tools_stays_one(home: Path) -> None:
+def test_an_exclusive_tool_list_stays_one(home: Path) -> None:
     keep(home, {"tools": {"core": ["read_file", "run_shell_command(git)"]}})
 
     modes = ["default", "autoEdit", "yolo"]
@@ -222,7 +222,7 @@ def test_a_policy_with_the_users_rules_is_in_a_file_that_is_the_users_alone() ->
 # -- what cannot be asked about --------------------------------------------------------------------
 
 
-async def test_policies_of_an_administrator_are_not_hidden_but_refused(
+async def test_administrator_policies_are_refused_instead_of_hidden(
     home: Path, tmp_path: Path
 ) -> None:
     system = tmp_path / "system.json"

@@ -25,8 +25,8 @@ def acp(**spec: Any) -> Launch:
     return agent.program(session_spec(cwd=Path("/proj"), **spec))
 
 
-def stream(text: str = "hello", **wishes: Any) -> Launch:
-    spec = session_spec(cwd=Path("/proj"), **wishes)
+def stream(text: str = "hello", **requested: Any) -> Launch:
+    spec = session_spec(cwd=Path("/proj"), **requested)
     return GeminiStreamWire(spec).launch(spec, Prompt(text))
 
 
@@ -38,7 +38,7 @@ def test_a_plain_session_asks_before_it_acts() -> None:
     assert acp().argv == ["gemini", "--acp", "--approval-mode=default", f"--admin-policy={GATE}"]
 
 
-def test_everything_asked_for_is_on_the_command_line() -> None:
+def test_every_option_is_on_the_command_line() -> None:
     folders = (Path("/a"), Path("/b"))
     assert acp(mode="plan", model="m", folders=folders, options={"trust": True}).argv == [
         "gemini",
@@ -57,7 +57,7 @@ def test_a_system_prompt_is_in_a_file_that_is_the_users_alone() -> None:
     assert "GEMINI_SYSTEM_MD" not in acp().env
 
 
-def test_what_counts_for_every_user_goes_in_by_variables() -> None:
+def test_system_wide_settings_are_passed_as_variables() -> None:
     """Settings of a system count only in files of root's, in folders of root's."""
     assert acp().env == {
         "GEMINI_CLI_NO_RELAUNCH": "true",
@@ -79,7 +79,7 @@ def test_what_counts_for_every_user_goes_in_by_variables() -> None:
         ),
     ],
 )
-async def test_a_key_counts_for_an_old_session_too(
+async def test_a_key_applies_to_an_old_session_too(
     kept: dict[str, Any], variables: dict[str, str], told: bool, tmp_path: Path
 ) -> None:
     home = tmp_path / ".gemini"
@@ -91,7 +91,7 @@ async def test_a_key_counts_for_an_old_session_too(
     spec = session_spec(cwd=tmp_path, resume="s1", options=options)
     async with PlainHost.open(tmp_path, env={"HOME": str(tmp_path), **variables}) as host:
         conversation = await agent.open(spec, host)
-        assert [heard async for heard in conversation.batches()]
+        assert [received async for received in conversation.batches()]
         await conversation.close()
     google = "GOOGLE_GEMINI_BASE_URL=https://generativelanguage.googleapis.com"
     assert (google in (tmp_path / "seen").read_text().splitlines()) == told
@@ -120,19 +120,19 @@ def test_one_turn_has_its_prompt_on_stdin() -> None:
         ("auto", "plan", "plan"),
     ],
 )
-def test_where_nobody_can_be_asked_the_preset_decides(approve: str, mode: Any, word: str) -> None:
+def test_where_nobody_can_answer_the_preset_decides(approve: str, mode: Any, word: str) -> None:
     assert f"--approval-mode={word}" in stream(approve=approve, mode=mode).argv
     assert acp(approve=approve).argv[2] == "--approval-mode=default"
 
 
-def test_the_stream_takes_no_files() -> None:
+def test_the_stream_protocol_supports_no_files() -> None:
     spec = session_spec(cwd=Path("/proj"))
     picture = File("a.png", "image/png", b"png")
     with pytest.raises(Unsupported, match="attachments"):
         GeminiStreamWire(spec).launch(spec, Prompt("see", (picture,)))
 
 
-async def test_the_stream_refuses_servers_that_it_could_not_start(tmp_path: Path) -> None:
+async def test_the_stream_protocol_refuses_servers_it_could_not_start(tmp_path: Path) -> None:
     spec = session_spec(
         cwd=tmp_path, servers={"s": {"command": "x"}}, options={"surface": "stream-json"}
     )
@@ -144,7 +144,7 @@ async def test_the_stream_refuses_servers_that_it_could_not_start(tmp_path: Path
 @pytest.mark.parametrize(
     ("version", "options"), [("0.61.0", {"surface": "stream-json"}), ("0.20.0", {})]
 )
-async def test_the_stream_refuses_a_list_of_tools_that_nobody_would_hold_it_to(
+async def test_the_stream_protocol_refuses_an_unenforceable_tool_list(
     tmp_path: Path, version: str, options: dict[str, Any]
 ) -> None:
     (tmp_path / "package.json").write_text(json.dumps({"version": version}))
@@ -167,7 +167,7 @@ async def test_the_stream_refuses_a_list_of_tools_that_nobody_would_hold_it_to(
         (55, "agent_failed", "agents.gemini.trust"),
     ],
 )
-def test_an_exit_before_any_word_is_explained(code: int, kind: str, hint: str) -> None:
+def test_an_exit_before_any_output_is_explained(code: int, kind: str, hint: str) -> None:
     wire = GeminiStreamWire(session_spec(cwd=Path("/proj")))
     why = wire.explain(Exit(code, None), "[STARTUP] noise\nthis is why\n\n")
     assert isinstance(why, Failure)
@@ -183,7 +183,7 @@ def test_any_other_exit_is_not_explained() -> None:
 @pytest.mark.parametrize(
     ("version", "word"), [("0.20.0", "--output-format=stream-json"), ("0.61.0", "--acp")]
 )
-async def test_a_version_without_acp_is_driven_by_its_stream(
+async def test_a_version_without_acp_uses_its_stream_protocol(
     tmp_path: Path, version: str, word: str
 ) -> None:
     (tmp_path / "package.json").write_text(json.dumps({"version": version}))

@@ -85,7 +85,7 @@ def variables(**given: str) -> Callable[[str], str | None]:
     return given.get
 
 
-def test_it_tells_all_that_it_can() -> None:
+def test_it_reports_all_its_capabilities() -> None:
     told = {
         "install", "auth", "models", "sessions", "history", "servers", "server-add",
         "server-switch",
@@ -94,7 +94,7 @@ def test_it_tells_all_that_it_can() -> None:
     assert agent.info.sign_in == HINT
 
 
-def test_sessions_in_which_something_was_said_are_listed(home: Path) -> None:
+def test_sessions_with_messages_are_listed(home: Path) -> None:
     found = sessions(home, Path("/proj"))
     assert found == [
         NativeSession(ID, "please write it", "2026-11-15T12:14:00.000Z", "/proj"),
@@ -102,7 +102,7 @@ def test_sessions_in_which_something_was_said_are_listed(home: Path) -> None:
     assert sessions(home, Path("/elsewhere")) == []
 
 
-def test_a_sessions_history_is_told_in_order_and_each_call_once(home: Path) -> None:
+def test_a_sessions_history_is_read_in_order_and_each_call_once(home: Path) -> None:
     [session] = sessions(home, Path("/proj"))
     assert history(home, session) == [
         UserMessage(text="please\nwrite it", how="imported"),
@@ -133,7 +133,7 @@ def test_a_sessions_history_is_told_in_order_and_each_call_once(home: Path) -> N
     ]
 
 
-async def test_a_session_of_this_minute_is_waited_for(home: Path) -> None:
+async def test_a_session_of_the_current_minute_is_waited_for(home: Path) -> None:
     now = [1794744815.0]  # 2026-11-15T12:13:35Z
     slept: list[float] = []
 
@@ -231,20 +231,20 @@ def test_a_server_is_switched_off_and_on() -> None:
         ({"/else": "TRUST_FOLDER"}, {}, False),
     ],
 )
-def test_the_nearest_rule_says_whether_a_folder_is_trusted(
+def test_the_nearest_rule_decides_whether_a_folder_is_trusted(
     tmp_path: Path, rules: dict[str, str], given: dict[str, str], is_trusted: bool
 ) -> None:
     (tmp_path / "trustedFolders.json").write_text(json.dumps(rules))
     assert trusted(tmp_path, Path("/home/me/deep/proj"), variables(**given)) is is_trusted
 
 
-def test_who_has_turned_folder_trust_off_trusts_every_folder(tmp_path: Path) -> None:
+def test_disabled_folder_trust_trusts_every_folder(tmp_path: Path) -> None:
     settings = {"security": {"folderTrust": {"enabled": False}}}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     assert trusted(tmp_path, Path("/home/me"), variables()) is True
 
 
-def test_what_came_from_a_cache_is_in_the_record(tmp_path: Path) -> None:
+def test_cached_tokens_are_in_the_record(tmp_path: Path) -> None:
     chats = tmp_path / "tmp" / "proj" / "chats"
     chats.mkdir(parents=True)
     lines = [

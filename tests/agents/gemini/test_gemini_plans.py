@@ -41,7 +41,7 @@ def test_a_plan_is_shown_by_its_whole_path(plans: Path) -> None:
     assert shown(plans, str(plans / "the-plan.md")) == "# Look\n\n1. at herons\n"
 
 
-def test_the_file_that_gemini_takes_is_shown_where_two_fit(plans: Path) -> None:
+def test_of_two_candidates_the_file_that_gemini_uses_is_shown(plans: Path) -> None:
     decoy = Path(joined(plans, str(plans / "the-plan.md")))
     decoy.parent.mkdir(parents=True)
     decoy.write_text("harmless")
@@ -66,11 +66,11 @@ def test_no_file_elsewhere_is_read(plans: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("session", ["", "*", "..", "a*", "../proj"])
-def test_the_session_is_taken_by_its_letters(plans: Path, session: str) -> None:
+def test_the_session_is_found_by_its_prefix(plans: Path, session: str) -> None:
     assert shown(plans, "the-plan.md", session) == ""
 
 
-def test_a_long_plan_says_where_the_rest_is(plans: Path) -> None:
+def test_a_long_plan_names_where_the_rest_is(plans: Path) -> None:
     (plans / "long.md").write_text("word " * 100_000)
     told = shown(plans, "long.md")
     assert len(told) < 300_000

@@ -34,7 +34,7 @@ def test_no_recorded_line_is_unrecognized(recording: Path) -> None:
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=lambda path: path.name)
-def test_what_is_said_is_what_the_cli_wrote_and_nothing_else(recording: Path) -> None:
+def test_the_text_is_what_the_cli_wrote_and_nothing_else(recording: Path) -> None:
     wrote = [
         line["content"]
         for line in lines(recording)
@@ -45,12 +45,12 @@ def test_what_is_said_is_what_the_cli_wrote_and_nothing_else(recording: Path) ->
 
 @pytest.mark.parametrize("recording", recordings(), ids=lambda path: path.name)
 def test_a_turn_ends_once_with_one_usage_and_every_call_with_it(recording: Path) -> None:
-    heard = play(recording)
-    ends = [one for one in heard if isinstance(one, TurnEnded)]
-    usages = [one for one in heard if isinstance(one, UsageReported)]
+    received = play(recording)
+    ends = [one for one in received if isinstance(one, TurnEnded)]
+    usages = [one for one in received if isinstance(one, UsageReported)]
     assert len(ends) == len(usages) == (recording.name not in BROKEN_OFF)
-    begun = [one.call_id for one in heard if isinstance(one, ToolStarted)]
-    assert [one.call_id for one in heard if isinstance(one, ToolFinished)] == begun
+    begun = [one.call_id for one in received if isinstance(one, ToolStarted)]
+    assert [one.call_id for one in received if isinstance(one, ToolFinished)] == begun
 
 
 FAILURES = {
@@ -68,7 +68,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=lambda path: path.name)
-def test_a_failure_is_typed_and_says_what_to_do_next(recording: Path) -> None:
+def test_a_failure_is_classified_and_names_the_next_step(recording: Path) -> None:
     failures = [
         one.failure for one in play(recording) if isinstance(one, TurnEnded) and one.failure
     ]
@@ -77,13 +77,13 @@ def test_a_failure_is_typed_and_says_what_to_do_next(recording: Path) -> None:
     assert all(failure.hint for failure in failures)
 
 
-def test_a_limit_of_the_api_says_how_long_to_wait() -> None:
+def test_an_api_limit_reports_how_long_to_wait() -> None:
     *_, end = play(RECORDINGS / "error_429")
     assert isinstance(end, TurnEnded)
     assert end.failure
     assert end.failure.retry_after == 1.0
 
 
-def test_both_surfaces_conform() -> None:
+def test_both_transports_conform() -> None:
     check_agent(load("gemini"), streams=0, far_side=far_side)
     check_agent(agent.other, RECORDINGS, cuts=5, streams=50)

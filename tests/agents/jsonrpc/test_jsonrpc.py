@@ -20,35 +20,35 @@ def then(result: Any, error: RpcError | None) -> Said:
     yield WireReply({"result": result, "error": error})
 
 
-def test_a_request_is_answered_to_whom_it_was_made_for() -> None:
+def test_a_request_is_answered_to_its_sender() -> None:
     peer = RpcPeer()
     first = peer.request("one", {"a": 1}, then)
     second = peer.request("two", {}, then)
     assert first == {"jsonrpc": "2.0", "id": 0, "method": "one", "params": {"a": 1}}
-    assert peer.hear(b'{"result":{"b":2},"id":1,"jsonrpc":"2.0"}') == RpcResponse(
+    assert peer.receive(b'{"result":{"b":2},"id":1,"jsonrpc":"2.0"}') == RpcResponse(
         then, {"b": 2}, None
     )
-    heard = peer.hear(b'{"id":0,"error":{"code":-32603,"message":"no","data":{"c":3}}}')
+    received = peer.receive(b'{"id":0,"error":{"code":-32603,"message":"no","data":{"c":3}}}')
     error = RpcError(-32603, "no", {"c": 3})
-    assert heard == RpcResponse(then, None, error)
-    assert isinstance(heard, RpcResponse)
-    assert list(heard.pass_on()) == [WireReply({"result": None, "error": error})]
+    assert received == RpcResponse(then, None, error)
+    assert isinstance(received, RpcResponse)
+    assert list(received.pass_on()) == [WireReply({"result": None, "error": error})]
     assert second["id"] == 1
 
 
-def test_an_answer_counts_once() -> None:
+def test_a_second_response_is_ignored() -> None:
     peer = RpcPeer()
     peer.request("one", {}, then)
-    assert isinstance(peer.hear(b'{"id":0,"result":null}'), RpcResponse)
-    assert peer.hear(b'{"id":0,"result":null}') == RpcInvalid(
+    assert isinstance(peer.receive(b'{"id":0,"result":null}'), RpcResponse)
+    assert peer.receive(b'{"id":0,"result":null}') == RpcInvalid(
         "an answer to a request that is not open: 0"
     )
 
 
 def test_ids_come_back_as_they_were_and_a_number_is_no_text() -> None:
     peer = RpcPeer()
-    number = peer.hear(b'{"id":1,"method":"ask","params":{"x":1}}')
-    word = peer.hear(b'{"id":"1","method":"ask"}')
+    number = peer.receive(b'{"id":1,"method":"ask","params":{"x":1}}')
+    word = peer.receive(b'{"id":"1","method":"ask"}')
     assert (number, word) == (RpcRequest(1, "ask", {"x": 1}), RpcRequest("1", "ask", {}))
     assert isinstance(number, RpcRequest)
     assert isinstance(word, RpcRequest)
@@ -56,14 +56,14 @@ def test_ids_come_back_as_they_were_and_a_number_is_no_text() -> None:
     assert peer.result(word, {}) == {"jsonrpc": "2.0", "id": "1", "result": {}}
 
 
-def test_the_other_sides_ids_are_not_ours() -> None:
+def test_ids_of_the_peer_are_separate_from_ours() -> None:
     peer = RpcPeer()
     peer.request("ours", {}, then)
-    assert peer.hear(b'{"id":0,"method":"theirs"}') == RpcRequest(0, "theirs", {})
-    assert isinstance(peer.hear(b'{"id":0,"result":1}'), RpcResponse)
+    assert peer.receive(b'{"id":0,"method":"theirs"}') == RpcRequest(0, "theirs", {})
+    assert isinstance(peer.receive(b'{"id":0,"result":1}'), RpcResponse)
 
 
-def test_an_unknown_method_is_told_so() -> None:
+def test_an_unknown_method_is_answered_with_an_error() -> None:
     asked = RpcRequest(7, "fs/read", {})
     assert RpcPeer(version=False).unknown(asked) == {
         "id": 7,
@@ -73,7 +73,7 @@ def test_an_unknown_method_is_told_so() -> None:
 
 def test_a_notification_has_no_id() -> None:
     peer = RpcPeer(version=False)
-    assert peer.hear(b'{"method":"turn/started","params":{"t":1}}') == RpcNotification(
+    assert peer.receive(b'{"method":"turn/started","params":{"t":1}}') == RpcNotification(
         "turn/started", {"t": 1}
     )
     assert peer.notify("initialized") == {"method": "initialized"}
@@ -96,17 +96,17 @@ def test_a_notification_has_no_id() -> None:
         b'{"result":1}',
     ],
 )
-def test_what_is_no_message_says_why(line: bytes) -> None:
+def test_an_invalid_message_gives_the_reason(line: bytes) -> None:
     peer = RpcPeer()
     peer.request("one", {}, then)
-    heard = peer.hear(line)
-    assert isinstance(heard, RpcInvalid)
-    assert heard.why
+    received = peer.receive(line)
+    assert isinstance(received, RpcInvalid)
+    assert received.why
 
 
 def test_an_error_of_any_shape_is_an_error() -> None:
     for text in (b'"boom"', b"{}", b'{"code":"x","message":5}', b"7"):
         peer = RpcPeer()
         peer.request("one", {}, then)
-        heard = peer.hear(b'{"id":0,"error":' + text + b"}")
-        assert heard == RpcResponse(then, None, RpcError(0, "no reason was given", None))
+        received = peer.receive(b'{"id":0,"error":' + text + b"}")
+        assert received == RpcResponse(then, None, RpcError(0, "no reason was given", None))

@@ -34,7 +34,7 @@ async def record(script: str, folder: Path) -> list[bytes]:
         await mock.turn("show me")
         if mock.of(BackgroundChanged):
             await mock.until(lambda: len(mock.of(TurnEnded)) == 2)
-        return [heard.raw for heard in mock.heard if heard.raw]
+        return [received.raw for received in mock.received if received.raw]
 
 
 def main() -> None:

@@ -61,9 +61,7 @@ def used(events: list[Any]) -> list[Any]:
     return [event for event in events if not isinstance(event, UsageReported)]
 
 
-async def test_it_streams_words_and_thoughts_and_counts_them(
-    host: PlainHost, project: Path
-) -> None:
+async def test_it_streams_text_and_thoughts_and_counts_them(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"think": "so so"}, {"say": "hello you"}))
         ready = mock.events[1]
@@ -106,7 +104,7 @@ async def test_the_demo_really_writes_changes_and_runs_a_program(
         assert "You asked before: *show me something*" in mock.text
 
 
-async def test_the_demo_takes_no_for_an_answer(host: PlainHost, project: Path) -> None:
+async def test_the_demo_accepts_a_denial(host: PlainHost, project: Path) -> None:
     spec = session_spec(cwd=project, options={"pace": 0})
     async with listening(agent, spec, host, answer=Answer("deny")) as mock:
         await mock.turn("show me something")
@@ -149,7 +147,7 @@ async def test_an_allowed_write_happens_and_shows_its_diff(host: PlainHost, proj
     assert (project / "a.txt").read_text() == "new\n"
 
 
-async def test_a_denied_command_does_not_run_and_its_note_is_heard(
+async def test_a_denied_command_does_not_run_and_its_note_is_received(
     host: PlainHost, project: Path
 ) -> None:
     deny = Answer("deny", note="not today")
@@ -162,14 +160,14 @@ async def test_a_denied_command_does_not_run_and_its_note_is_heard(
     assert not (project / "ran").exists()
 
 
-async def test_changed_input_is_what_it_acts_on(host: PlainHost, project: Path) -> None:
+async def test_changed_input_is_executed(host: PlainHost, project: Path) -> None:
     answer = Answer("allow", input={"path": "b.txt"})
     async with listening(agent, session_spec(cwd=project), host, answer=answer) as mock:
         await mock.turn(steps({"write": "a.txt", "text": "x"}))
     assert [path.name for path in project.iterdir()] == ["b.txt"]
 
 
-async def test_it_offers_the_options_of_its_script_and_obeys_the_chosen_one(
+async def test_it_offers_the_options_of_its_script_and_follows_the_chosen_one(
     host: PlainHost, project: Path
 ) -> None:
     options = [
@@ -188,7 +186,7 @@ async def test_it_offers_the_options_of_its_script_and_obeys_the_chosen_one(
             assert finished.outcome == outcome
 
 
-async def test_it_withdraws_a_request_nobody_answers(host: PlainHost, project: Path) -> None:
+async def test_it_withdraws_an_unanswered_request(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"run": "touch ran", "withdraw": 0.05}))
         assert used(turn)[-3:] == [
@@ -258,7 +256,7 @@ async def test_it_asks_questions(host: PlainHost, project: Path) -> None:
         assert mock.text == "You chose: blue"
 
 
-async def test_a_subagent_speaks_inside_its_call(host: PlainHost, project: Path) -> None:
+async def test_a_subagents_messages_are_inside_its_call(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host, answer=ALLOW) as mock:
         turn = await mock.turn("script:subagent")
         inside = [event for event in turn if event.parent]
@@ -268,7 +266,7 @@ async def test_a_subagent_speaks_inside_its_call(host: PlainHost, project: Path)
         }  # fmt: skip
 
 
-async def test_it_keeps_a_plan_and_gives_notice(host: PlainHost, project: Path) -> None:
+async def test_it_reports_a_plan_and_notices(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(
             steps({"plan": ["one", {"text": "two", "status": "completed"}]}, {"notice": "hm"})
@@ -282,9 +280,7 @@ async def test_it_keeps_a_plan_and_gives_notice(host: PlainHost, project: Path) 
         assert Notice(level="info", kind="session", text="hm") in turn
 
 
-async def test_background_work_wakes_it_for_a_turn_of_its_own(
-    host: PlainHost, project: Path
-) -> None:
+async def test_background_work_starts_a_turn_of_its_own(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt("script:background"))
         await mock.until(lambda: len(mock.of(TurnEnded)) == 2)
@@ -308,7 +304,7 @@ async def test_an_interrupt_while_idle_drops_its_background_work(
         await mock.until(lambda: mock.events[-1] == BackgroundChanged(tasks=()))
 
 
-async def test_words_in_the_middle_of_a_turn_steer_it(host: PlainHost, project: Path) -> None:
+async def test_messages_in_mid_turn_steer_it(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt("script:steer"))
         await mock.until(lambda: mock.text == "Which way?")
@@ -317,7 +313,9 @@ async def test_words_in_the_middle_of_a_turn_steer_it(host: PlainHost, project: 
         assert mock.text == "Which way?Going this way: left"
 
 
-async def test_words_that_its_turn_did_not_take_up_wake_it(host: PlainHost, project: Path) -> None:
+async def test_messages_not_read_by_the_turn_start_the_next_one(
+    host: PlainHost, project: Path
+) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt(steps({"run": "true"})))
         await mock.until(lambda: mock.of(PermissionRequested))
@@ -331,13 +329,11 @@ async def test_words_that_its_turn_did_not_take_up_wake_it(host: PlainHost, proj
             MessageChunk(message_id="m2.1", text="later"),
             DONE,
         ]
-        raws = [heard.raw for heard in mock.heard]
+        raws = [received.raw for received in mock.received]
         assert b'{"type":"took_up"}' in raws
 
 
-async def test_cancel_drops_the_words_that_its_turn_did_not_take_up(
-    host: PlainHost, project: Path
-) -> None:
+async def test_cancel_drops_messages_the_turn_did_not_read(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt(steps({"run": "true"})))
         await mock.until(lambda: mock.of(PermissionRequested))
@@ -401,7 +397,7 @@ async def test_model_and_mode_change_between_turns(host: PlainHost, project: Pat
         assert mock.text == "mock-deep agent high be brief; mock-quick plan"
 
 
-async def test_files_arrive_whole(host: PlainHost, project: Path) -> None:
+async def test_files_arrive_complete(host: PlainHost, project: Path) -> None:
     data = bytes(range(256)) * 4096
     async with listening(agent, session_spec(cwd=project), host) as mock:
         prompt = Prompt(steps({"say": "{files}"}), (File("a.png", "image/png", data),))
@@ -410,7 +406,7 @@ async def test_files_arrive_whole(host: PlainHost, project: Path) -> None:
         assert mock.text == f"a.png (1048576 bytes, {hashlib.sha256(data).hexdigest()[:12]})"
 
 
-async def test_a_conversation_goes_on_in_another_process(host: PlainHost, project: Path) -> None:
+async def test_a_conversation_continues_in_another_process(host: PlainHost, project: Path) -> None:
     spec = session_spec(cwd=project, options={"script": "recall"})
     async with listening(agent, spec, host) as first:
         await first.turn("the word is plum")
@@ -424,7 +420,7 @@ async def test_a_conversation_goes_on_in_another_process(host: PlainHost, projec
         assert {e.message_id for e in second.of(MessageChunk)} == {"m2.1"}  # type: ignore[attr-defined]
 
 
-async def test_a_fork_leaves_the_first_conversation_as_it_was(
+async def test_a_fork_leaves_the_first_conversation_unchanged(
     host: PlainHost, project: Path
 ) -> None:
     spec = session_spec(cwd=project, options={"script": "recall"})
@@ -467,7 +463,7 @@ async def test_a_script_is_chosen_by_option_prompt_or_path(host: PlainHost, proj
 
 
 @pytest.mark.parametrize("kind", get_args(FailureKind))
-async def test_it_fails_in_every_way_a_turn_can(
+async def test_every_kind_of_turn_failure_can_be_scripted(
     host: PlainHost, project: Path, kind: FailureKind
 ) -> None:
     failure = {"message": "no", "status": 429, "retry_after": 1.5, "hint": "wait"}
@@ -484,12 +480,12 @@ async def test_a_structured_result_comes_with_the_end(host: PlainHost, project: 
         assert mock.text == ""
 
 
-async def test_what_it_cannot_do_is_refused_by_name(host: PlainHost, project: Path) -> None:
+async def test_an_unsupported_option_is_refused_by_name(host: PlainHost, project: Path) -> None:
     with pytest.raises(Unsupported, match="mock does not support additional folders"):
         await agent.open(session_spec(cwd=project, folders=(project,)), host)
 
 
-def test_its_program_loads_little_before_it_speaks(tmp_path: Path) -> None:
+def test_its_program_loads_little_before_its_first_output(tmp_path: Path) -> None:
     """It is to be ready in 20 ms, and each of these takes that long by itself."""
     argv = [sys.executable, "-I", "-S", "-X", "importtime", str(CHILD), "--state", str(tmp_path)]
     prompt = json.dumps({"type": "prompt", "text": steps({"say": "hi"})}) + "\n"
@@ -501,14 +497,14 @@ def test_its_program_loads_little_before_it_speaks(tmp_path: Path) -> None:
     assert loaded & heavy == set()
 
 
-async def test_it_says_its_words_at_the_pace_of_its_script(host: PlainHost, project: Path) -> None:
+async def test_it_streams_text_at_the_pace_of_its_script(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project, options={"pace": 0.05}), host) as mock:
         start = time.monotonic()
         await mock.turn(steps({"say": "a b c d e f"}))
         assert 0.25 < time.monotonic() - start < 5
 
 
-async def test_closing_an_idle_one_lets_it_end_by_itself(host: PlainHost, project: Path) -> None:
+async def test_closing_an_idle_one_lets_it_exit_by_itself(host: PlainHost, project: Path) -> None:
     spec = session_spec(cwd=project)
     async with listening(agent, spec, host) as mock:
         await mock.turn(steps({"background": "wait", "after": 3600, "steps": []}))

@@ -14,7 +14,7 @@ from tillerman.testing.conformance_cases import CASES, ConformanceCase, check
 
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
-async def test_it_does_what_it_claims(tmp_path: Path, case: ConformanceCase) -> None:
+async def test_it_does_what_it_declares(tmp_path: Path, case: ConformanceCase) -> None:
     scene = MockScene(tmp_path)
     verdict = await check(scene, case)
     await scene.close()

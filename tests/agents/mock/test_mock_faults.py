@@ -49,13 +49,15 @@ async def test_a_crash_ends_the_turn_as_failed(
         assert mock.text == "oh"
 
 
-async def test_its_last_words_on_stderr_are_kept(host: PlainHost, project: Path) -> None:
+async def test_its_last_stderr_output_is_stored(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.turn("script:crash")
         assert mock.of(AgentExited) == [AgentExited(code=3, detail="mock: about to fall\n")]
 
 
-async def test_a_deaf_one_is_ended_with_its_tree(host: PlainHost, project: Path) -> None:
+async def test_an_agent_that_ignores_stdin_is_killed_with_its_tree(
+    host: PlainHost, project: Path
+) -> None:
     async with listening(HASTY, session_spec(cwd=project), host) as mock:
         await mock.conversation.prompt(Prompt("script:deaf"))
         await mock.until(lambda: mock.text == "Now I hear nothing.")
@@ -64,7 +66,7 @@ async def test_a_deaf_one_is_ended_with_its_tree(host: PlainHost, project: Path)
         assert mock.events[-2:] == [AgentExited(signal=9), CANCELLED]
 
 
-async def test_an_orphan_that_holds_its_output_holds_nothing_up(
+async def test_an_orphan_that_holds_its_output_blocks_nothing(
     host: PlainHost, project: Path
 ) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
@@ -75,7 +77,7 @@ async def test_an_orphan_that_holds_its_output_holds_nothing_up(
         assert time.monotonic() - left < 1.5
 
 
-async def test_orphans_go_with_the_host(tmp_path: Path, project: Path) -> None:
+async def test_orphans_are_killed_with_the_host(tmp_path: Path, project: Path) -> None:
     async with (
         PlainHost.open(tmp_path) as host,
         listening(agent, session_spec(cwd=project), host) as mock,
@@ -118,7 +120,7 @@ async def test_a_flood_passes_and_the_turn_goes_on(
         assert len(flooded) == (2 * (1024 * 1024 // 244) if kind == "lines" else 0)
 
 
-async def test_unknown_messages_are_kept_and_the_turn_goes_on(
+async def test_unknown_messages_are_stored_and_the_turn_continues(
     host: PlainHost, project: Path
 ) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
@@ -139,9 +141,7 @@ async def test_a_script_with_a_wrong_step_is_a_failed_turn(host: PlainHost, proj
         assert ended.failure.message == 'mock: no such step: {"dance": true}'
 
 
-async def test_a_failure_of_a_kind_that_nobody_knows_ends_the_turn(
-    host: PlainHost, project: Path
-) -> None:
+async def test_a_failure_of_an_unknown_kind_ends_the_turn(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         turn = await mock.turn(steps({"fail": "boredom"}))
         odd, ended = turn[-2:]
@@ -152,7 +152,7 @@ async def test_a_failure_of_a_kind_that_nobody_knows_ends_the_turn(
         assert "boredom" in ended.failure.message
 
 
-async def test_repeated_steps_are_played_as_often(host: PlainHost, project: Path) -> None:
+async def test_repeated_steps_are_played_that_often(host: PlainHost, project: Path) -> None:
     async with listening(agent, session_spec(cwd=project), host) as mock:
         await mock.turn(steps({"repeat": 3, "steps": [{"say": "la"}]}))
         assert mock.text == "lalala"

@@ -40,11 +40,11 @@ def play_run(recording: Path) -> list[Said]:
     return [one for line in said for one in wire.decode(line)]
 
 
-def encoded(heard: Iterable[Said]) -> str:
+def encoded(received: Iterable[Said]) -> str:
     """As a golden file has it: an event or a reply on each line."""
     return "".join(
         msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"
-        for one in heard
+        for one in received
         if not isinstance(one, AttachmentBytes)
     )

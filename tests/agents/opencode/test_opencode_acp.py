@@ -54,7 +54,7 @@ def play(talk: str) -> list[Said]:
 
 
 @pytest.mark.parametrize("talk", [path.name for path in TALKS])
-def test_a_talk_gives_the_events_of_its_golden_file(talk: str) -> None:
+def test_a_conversation_gives_the_events_of_its_golden_file(talk: str) -> None:
     golden = RECORDINGS / "acp" / f"{talk}.events.jsonl"
     assert encoded(play(talk)) == golden.read_text()
 
@@ -64,18 +64,18 @@ def test_nothing_recorded_is_unrecognized(talk: str) -> None:
     assert [one for one in play(talk) if isinstance(one, Unrecognized)] == []
 
 
-def test_a_file_that_is_written_is_shown_and_an_edit_is_its_diff_alone() -> None:
+def test_a_written_file_is_shown_and_an_edit_is_its_diff_alone() -> None:
     assert _finished("write_allowed")[0].content == (Diff("/proj/new.txt", new="one\ntwo\n"),)
     assert _finished("edit")[1].content == (Diff("/proj/a.txt", old="world", new="WORLD"),)
 
 
-def test_a_command_that_fails_is_failed_and_one_that_was_aborted_is_cancelled() -> None:
+def test_a_command_that_fails_is_failed_and_an_aborted_one_is_cancelled() -> None:
     assert [one.outcome for one in _finished("tool_failed")] == ["failed"]
     assert [one.outcome for one in _finished("cancel_tool")] == ["cancelled"]
     assert [one.outcome for one in _finished("write_rejected")] == ["denied"]
 
 
-def test_an_error_of_the_provider_is_told_with_what_to_do() -> None:
+def test_an_error_of_the_provider_is_reported_with_the_next_step() -> None:
     [end] = [one for one in play("auth_error") if isinstance(one, TurnEnded)]
     assert end.failure == Failure(
         kind="not_signed_in",
@@ -84,17 +84,17 @@ def test_an_error_of_the_provider_is_told_with_what_to_do() -> None:
     )
 
 
-def test_the_tokens_of_a_turn_with_tools_are_left_out_and_its_cost_is_told() -> None:
+def test_the_tokens_of_a_turn_with_tools_are_left_out_and_its_cost_is_reported() -> None:
     [used] = [one for one in play("shell") if isinstance(one, UsageReported)]
     assert (used.input_tokens, used.cost_usd) == (0, 0.00046)
 
 
-def test_what_earlier_processes_cost_is_not_the_cost_of_the_first_turn_after_them() -> None:
+def test_the_cost_of_earlier_processes_is_not_counted_in_the_first_turn_after_them() -> None:
     used = [one.cost_usd for one in play("load_2") if isinstance(one, UsageReported)]
     assert used == [None]
 
 
-def test_the_history_that_a_fork_tells_again_is_no_event() -> None:
+def test_history_replayed_by_a_fork_emits_no_event() -> None:
     wire = _Agent().wire(replace(SPEC, resume="ses_1", fork=True))
     [hello] = wire.greet()
     can = {"sessionCapabilities": {"fork": {}}}
@@ -112,12 +112,12 @@ def _answer(wire: Wire, request: dict[str, Any], result: dict[str, Any]) -> list
     return list(wire.decode(json.dumps(message).encode()))
 
 
-def test_what_is_said_is_what_was_streamed() -> None:
+def test_the_message_text_is_the_streamed_text() -> None:
     said = "".join(one.text for one in play("hello") if isinstance(one, MessageChunk))
     assert said == "The answer is 42.\n\nDone."
 
 
-def test_it_is_launched_to_ask_for_everything_without_a_file_of_the_users() -> None:
+def test_it_is_launched_to_ask_for_everything_without_the_users_files() -> None:
     launch = agent.dialect.launch(SPEC)
     assert launch.argv == ("opencode", "acp", "--print-logs", "--log-level=ERROR")
     assert list(launch.env) == ["OPENCODE_CONFIG_CONTENT"]
@@ -150,7 +150,7 @@ def test_a_request_waits_for_the_input_of_its_call() -> None:
     )
 
 
-def test_two_requests_about_one_call_wait_for_it_and_none_is_lost() -> None:
+def test_two_requests_for_one_call_wait_for_it_and_none_is_lost() -> None:
     talk = _talk()
     call = {"toolCallId": "call_1", "title": "bash", "kind": "execute", "rawInput": {}}
     for id in (0, 1):
@@ -164,7 +164,7 @@ def test_two_requests_about_one_call_wait_for_it_and_none_is_lost() -> None:
     assert isinstance(later, PermissionRequested)
 
 
-def test_a_request_that_waits_is_withdrawn_with_the_turn() -> None:
+def test_a_waiting_request_is_withdrawn_with_the_turn() -> None:
     talk = _talk()
     talk.asks(0, {"toolCallId": "call_1", "title": "read", "kind": "read", "rawInput": {}})
     cancel, refused = talk.wire.cancel()
@@ -172,13 +172,13 @@ def test_a_request_that_waits_is_withdrawn_with_the_turn() -> None:
     assert refused == {"jsonrpc": "2.0", "id": 0, "result": {"outcome": {"outcome": "cancelled"}}}
 
 
-def test_a_request_about_no_call_does_not_wait() -> None:
+def test_a_request_without_a_call_does_not_wait() -> None:
     talk = _talk()
     _, asked = talk.asks(0, {"toolCallId": "per_1", "title": "workflow", "kind": "other"})
     assert isinstance(asked, PermissionRequested)
 
 
-def test_a_tool_that_the_model_made_up_failed() -> None:
+def test_a_tool_invented_by_the_model_failed() -> None:
     talk = _talk()
     call = {"toolCallId": "call_1", "kind": "other", "rawInput": {"tool": "fly", "error": "no"}}
     talk.is_told("tool_call", **call, title="fly", status="pending")
@@ -187,21 +187,21 @@ def test_a_tool_that_the_model_made_up_failed() -> None:
     assert end.outcome == "failed"
 
 
-def test_the_system_prompt_is_a_file_of_the_sessions_own() -> None:
+def test_the_system_prompt_is_a_file_of_the_session() -> None:
     launch = agent.dialect.launch(replace(SPEC, system="Be brief."))
     config = json.loads(str(launch.env["OPENCODE_CONFIG_CONTENT"]))
     assert config["instructions"] == ["{env:TILLERMAN_OPENCODE_INSTRUCTIONS}"]
     assert launch.env["TILLERMAN_OPENCODE_INSTRUCTIONS"] == SecretFile("", b"Be brief.")
 
 
-def test_more_config_comes_from_tillermans_and_does_not_weaken_what_is_asked() -> None:
+def test_additional_config_does_not_weaken_the_required_approvals() -> None:
     more = {"model": "p/m", "permission": {"*": "allow"}}
     launch = agent.dialect.launch(with_options(SPEC, options={"config": more}))
     config = json.loads(str(launch.env["OPENCODE_CONFIG_CONTENT"]))
     assert (config["model"], config["permission"]) == ("p/m", ASK)
 
 
-def test_its_other_surface_is_taken_by_config() -> None:
+def test_its_other_transport_is_selected_by_config() -> None:
     spec = with_options(SPEC, options={"surface": "run"})
     assert agent.program(spec) is None
     started = agent.program(SPEC)

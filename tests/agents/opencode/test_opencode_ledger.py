@@ -64,12 +64,12 @@ def test_a_turn_is_what_came_since(store: Path) -> None:
     assert TokenCounts(10, 5, 3, 0.3).since(TokenCounts(4, 2, 3, 0.1)) == TokenCounts(6, 3, 0, 0.2)
 
 
-def test_nothing_is_known_of_a_session_that_is_not_there(store: Path) -> None:
+def test_the_usage_of_a_missing_session_is_unknown(store: Path) -> None:
     assert counted(store, "ses_none") is None
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no database", b"SQLite format 3\0" + b"x" * 900])
-def test_nothing_is_known_where_the_store_is_missing_or_another(
+def test_the_usage_is_unknown_where_the_store_is_missing_or_another(
     tmp_path: Path, content: bytes | None
 ) -> None:
     file = tmp_path / "other #1?.db"
@@ -79,7 +79,7 @@ def test_nothing_is_known_where_the_store_is_missing_or_another(
     assert file.exists() == (content is not None)
 
 
-def test_counts_that_are_no_numbers_are_none(store: Path) -> None:
+def test_non_numeric_counts_are_ignored(store: Path) -> None:
     add(store, "ses_1", None, "many", 0, 0, 0, 0, 0.0)  # type: ignore[arg-type]
     assert counted(store, "ses_1") is None
 

@@ -171,7 +171,7 @@ class Printed:
                 return end.value
 
 
-def test_it_can_all_that_it_has_methods_for() -> None:
+def test_capabilities_are_derived_from_methods() -> None:
     assert capabilities(agent) - agent.info.can == {
         "install", "auth", "models", "login", "logout", "sessions", "history", "servers",
         "server-add", "server-switch",
@@ -204,7 +204,7 @@ async def test_a_provider_in_the_config_needs_no_account(tmp_path: Path) -> None
     assert (nobody.signed_in, "opencode auth login" in nobody.hint) == (False, True)
 
 
-def test_models_are_listed_with_what_they_can() -> None:
+def test_models_are_listed_with_their_capabilities() -> None:
     assert command_output.models(VERBOSE.encode()) == [
         Model(
             "openai/gpt-5", "GPT-5", "openai", thinking=True, efforts=("low", "high"),
@@ -224,7 +224,7 @@ def test_servers_are_listed_with_their_state_and_command() -> None:
     ]
 
 
-async def test_its_sessions_are_asked_for_without_opening_one(tmp_path: Path) -> None:
+async def test_its_sessions_are_listed_without_opening_one(tmp_path: Path) -> None:
     run = Printed(tmp_path)
     assert await agent.native_sessions(run, Path("/proj")) == [
         NativeSession("s1", "T", "21", "/proj"),
@@ -269,7 +269,7 @@ def test_a_server_is_added_removed_and_switched_in_the_users_file(tmp_path: Path
     assert caught.value.hint == "it has: web"
 
 
-def test_the_file_that_is_there_is_changed_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_an_existing_file_is_changed_and_keeps_the_rest(tmp_path: Path) -> None:
     config = tmp_path / "opencode"
     config.mkdir()
     file = config / "opencode.json"
@@ -283,7 +283,7 @@ def test_the_file_that_is_there_is_changed_and_keeps_the_rest(tmp_path: Path) ->
     }
 
 
-def test_a_file_with_comments_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_with_comments_is_left_unchanged(tmp_path: Path) -> None:
     file = tmp_path / ".config" / "opencode" / "opencode.jsonc"
     file.parent.mkdir(parents=True)
     file.write_text('{ // mine\n  "model": "p/m" }')

@@ -45,15 +45,15 @@ def test_a_recording_gives_the_events_of_its_golden_file(recording: Path) -> Non
 
 @pytest.mark.parametrize("recording", recordings("run"), ids=name)
 def test_nothing_recorded_is_unrecognized_and_every_turn_ends_once(recording: Path) -> None:
-    heard = play_run(recording)
-    assert [one for one in heard if isinstance(one, Unrecognized)] == []
-    assert sum(isinstance(one, AgentReady) for one in heard) == 1
-    assert sum(isinstance(one, UsageReported) for one in heard) == 1
-    assert [type(one) for one in heard if isinstance(one, TurnEnded)] == [TurnEnded]
+    received = play_run(recording)
+    assert [one for one in received if isinstance(one, Unrecognized)] == []
+    assert sum(isinstance(one, AgentReady) for one in received) == 1
+    assert sum(isinstance(one, UsageReported) for one in received) == 1
+    assert [type(one) for one in received if isinstance(one, TurnEnded)] == [TurnEnded]
 
 
 @pytest.mark.parametrize("recording", recordings("run"), ids=name)
-def test_what_is_said_is_what_the_agent_wrote(recording: Path) -> None:
+def test_the_text_is_what_the_agent_wrote(recording: Path) -> None:
     parts = [line["part"] for line in lines(recording) if line["type"] == "text"]
     written = [part["text"] for part in parts if not part.get("synthetic")]
     if recording.name == "context-overflow":
@@ -72,7 +72,7 @@ def test_the_prompt_goes_in_by_stdin_and_not_on_the_command_line() -> None:
     assert launch.env == {}
 
 
-def test_a_session_with_all_that_can_be_asked_for() -> None:
+def test_a_session_with_every_option() -> None:
     spec = with_options(
         SPEC, model="p/m", effort="high", mode="plan", resume="ses_1", fork=True,
         system="Be brief.", servers=MCP,
@@ -91,7 +91,7 @@ def test_a_session_with_all_that_can_be_asked_for() -> None:
     assert launch.env["TILLERMAN_OPENCODE_INSTRUCTIONS"] == SecretFile("", b"Be brief.")
 
 
-def test_a_session_that_may_only_answer_is_held_to_it_by_rule() -> None:
+def test_an_answer_only_session_is_restricted_by_rule() -> None:
     spec = replace(SPEC, mode="ask")
     content = OpencodeRunWire(spec).launch(spec, Prompt("go")).env["OPENCODE_CONFIG_CONTENT"]
     assert isinstance(content, str)
@@ -99,22 +99,22 @@ def test_a_session_that_may_only_answer_is_held_to_it_by_rule() -> None:
     assert json.loads(content) == {**denied, "agent": {"build": denied}}
 
 
-def test_an_image_is_refused_with_the_way_to_give_it() -> None:
+def test_an_image_is_refused_with_the_supported_way() -> None:
     image = File("a.png", "image/png", b"\x89PNG\xff")
     with pytest.raises(Unsupported, match="attachments of type image/png") as caught:
         OpencodeRunWire(SPEC).launch(SPEC, Prompt("look", (image,)))
     assert "over ACP" in caught.value.hint
 
 
-def test_the_tools_of_a_server_that_the_session_brought_are_known_as_such() -> None:
+def test_the_tools_of_the_sessions_own_servers_are_recognized() -> None:
     recorded = (RECORDINGS / "run" / "mcp" / "wire.jsonl").read_bytes()
     server = re.findall(rb'"(\w+)_echo_it"', recorded)[0].decode()
     spec = session_spec(cwd=Path("/proj"), servers={server: {"command": "x"}})
     wire = OpencodeRunWire(spec)
     wire.launch(spec, Prompt("go"))
     said = recorded.splitlines()
-    heard = [one for line in said for one in wire.decode(line)]
-    [call] = [one for one in heard if isinstance(one, ToolStarted)]
+    received = [one for line in said for one in wire.decode(line)]
+    [call] = [one for one in received if isinstance(one, ToolStarted)]
     assert (call.tool, call.name, call.title) == (
         "MCP",
         f"{server}_echo_it",
@@ -122,14 +122,14 @@ def test_the_tools_of_a_server_that_the_session_brought_are_known_as_such() -> N
     )
 
 
-def test_each_process_tells_its_session_and_counts_anew() -> None:
+def test_each_process_reports_its_session_and_counts_from_zero() -> None:
     wire = OpencodeRunWire(SPEC)
     for recording in ("resume-turn1", "resume-turn2"):
         wire.launch(SPEC, Prompt("go"))
         said = (RECORDINGS / "run" / recording / "wire.jsonl").read_bytes().splitlines()
-        heard = [one for line in said for one in wire.decode(line)]
-        assert AgentReady(native_id="ses_e2203c90effeZ5UuX3hS0FMcyc") in heard
-        assert [one.input_tokens for one in heard if isinstance(one, UsageReported)] == [60]
+        received = [one for line in said for one in wire.decode(line)]
+        assert AgentReady(native_id="ses_e2203c90effeZ5UuX3hS0FMcyc") in received
+        assert [one.input_tokens for one in received if isinstance(one, UsageReported)] == [60]
 
 
 def test_a_patch_of_several_files_names_them_all() -> None:
@@ -141,10 +141,10 @@ def test_a_patch_of_several_files_names_them_all() -> None:
         {"filePath": "/proj/new.py", "patch": "--- a\n+++ b\n@@ -0,0 +1 @@\n+a\n"},
         {"filePath": "/proj/old.py", "patch": "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n"},
     ]
-    heard = _tool(
+    received = _tool(
         "apply_patch", {"patchText": patch}, metadata={"diff": "x\n@@ -1 +1 @@\n", "files": files}
     )
-    started, finished = heard[1:3]
+    started, finished = received[1:3]
     assert isinstance(started, ToolStarted)
     assert isinstance(finished, ToolFinished)
     assert (started.tool, started.paths) == ("MultiEdit", ("new.py", "old.py", "gone.py"))
@@ -164,7 +164,7 @@ def test_a_patch_of_several_files_names_them_all() -> None:
         ("*** Update File: a\n*** Move to: b\n@@\n", "Rename"),
     ],
 )
-def test_a_patch_of_one_file_is_what_it_does(patch: str, tool: str) -> None:
+def test_a_patch_of_one_file_is_its_action(patch: str, tool: str) -> None:
     started = _tool("apply_patch", {"patchText": patch})[1]
     assert isinstance(started, ToolStarted)
     assert started.tool == tool
@@ -179,9 +179,9 @@ def _tool(tool: str, input: dict[str, object], **state: object) -> list[Said]:
     return list(wire.decode(json.dumps(line).encode()))
 
 
-def _texts(heard: list[Said]) -> list[str]:
+def _texts(received: list[Said]) -> list[str]:
     messages: dict[str, str] = {}
-    for one in heard:
+    for one in received:
         if isinstance(one, MessageChunk):
             messages[one.message_id] = messages.get(one.message_id, "") + one.text
     return list(messages.values())

@@ -46,29 +46,29 @@ def play(recording: Path, resume: str | None = None) -> list[Said]:
     wire = QwenStreamWire(session_spec(cwd=SPEC.cwd, resume=resume))
     list(wire.greet())
     ids: dict[str, str] = {}  # of the recorded host's requests -> of the wire's own
-    heard: list[Said] = []
+    received: list[Said] = []
     for one in lines(recording):
         msg = one["msg"]
         if one["dir"] == "out":
-            _tell(wire, msg, ids)
+            _report(wire, msg, ids)
         else:
             if msg["type"] == "control_response":
                 theirs = msg["response"]["request_id"]
                 response = {**msg["response"], "request_id": ids.get(theirs, theirs)}
                 msg = {**msg, "response": response}
-            heard += wire.decode(json.dumps(msg).encode())
-    return heard
+            received += wire.decode(json.dumps(msg).encode())
+    return received
 
 
-def encoded(heard: Iterable[Said]) -> str:
+def encoded(received: Iterable[Said]) -> str:
     return "".join(
         msgspec.json.encode({"reply": one.message} if isinstance(one, WireReply) else one).decode()
         + "\n"
-        for one in heard
+        for one in received
     )
 
 
-def _tell(wire: QwenStreamWire, msg: dict[str, Any], ids: dict[str, str]) -> None:
+def _report(wire: QwenStreamWire, msg: dict[str, Any], ids: dict[str, str]) -> None:
     sent: Iterable[dict[str, Any]] = []
     match msg:
         case {"type": "user", "message": {"content": content}}:

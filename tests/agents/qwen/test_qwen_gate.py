@@ -36,13 +36,13 @@ def request(kind: str, input: dict[str, Any], title: str = "x") -> PermissionReq
     return asked
 
 
-def test_the_rules_go_in_on_both_surfaces() -> None:
+def test_the_rules_are_set_on_both_transports() -> None:
     spec = session_spec(cwd=PROJ)
 
     assert acp(spec).env[SETTINGS] == two_way(spec).env[SETTINGS] == GATE
 
 
-def test_settings_of_the_system_are_kept_with_our_rules_among_theirs(tmp_path: Path) -> None:
+def test_system_settings_are_preserved_and_our_rules_added(tmp_path: Path) -> None:
     system, defaults = tmp_path / "settings.json", tmp_path / "system-defaults.json"
     system.write_text(
         '{"permissions": {"ask": ["glob", "Ours"], "allow": ["ls"]}, // ours\n'
@@ -64,13 +64,13 @@ def test_settings_of_the_system_are_kept_with_our_rules_among_theirs(tmp_path: P
     assert env[DEFAULTS] == str(defaults)
 
 
-def test_without_settings_of_the_system_there_are_but_ours(tmp_path: Path) -> None:
+def test_without_system_settings_only_ours_exist(tmp_path: Path) -> None:
     nowhere = str(tmp_path / "none.json")
 
     assert ask_policy.system_files(variables(tmp_path, **{SETTINGS: nowhere})) == {}
 
 
-async def test_settings_of_the_system_that_cannot_be_read_are_not_hidden_but_refused(
+async def test_unreadable_system_settings_are_refused_instead_of_hidden(
     tmp_path: Path,
 ) -> None:
     system = tmp_path / "system.json"
@@ -81,7 +81,7 @@ async def test_settings_of_the_system_that_cannot_be_read_are_not_hidden_but_ref
             await agent.open(session_spec(cwd=tmp_path), host)
 
 
-async def test_a_hook_that_permits_in_our_place_is_refused(tmp_path: Path) -> None:
+async def test_a_hook_that_could_allow_calls_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".qwen").mkdir()
     hooks = {"hooks": {"PermissionRequest": [{"hooks": [{"type": "command", "command": "true"}]}]}}
     (tmp_path / ".qwen" / "settings.json").write_text(json.dumps(hooks))
@@ -102,7 +102,7 @@ async def test_a_hook_that_permits_in_our_place_is_refused(tmp_path: Path) -> No
         ("other", {"text": "x"}, "MCP"),
     ],
 )
-def test_a_request_without_a_name_is_known_by_its_input(
+def test_a_request_without_a_name_is_identified_by_its_input(
     kind: str, input: dict[str, Any], tool: str
 ) -> None:
     asked = request(kind, input)
@@ -110,13 +110,13 @@ def test_a_request_without_a_name_is_known_by_its_input(
     assert (asked.tool, asked.input) == (tool, input)
 
 
-def test_a_servers_tool_that_says_it_only_reads_is_not_taken_for_a_read() -> None:
+def test_a_servers_tool_that_declares_itself_read_only_is_not_a_read() -> None:
     asked = request("read", {"path": "/proj"}, '{"path":"/proj"}')
 
     assert (asked.tool, server_of(asked)) == ("MCP", None)
 
 
-def test_a_tool_that_is_called_through_another_is_judged_by_its_own_name() -> None:
+def test_a_tool_called_through_another_is_decided_by_its_own_name() -> None:
     talk = opened(row=ROW, dialect=QwenDialect)
     bridge = {"rawInput": {}, "kind": "other", "_meta": {"toolName": "tool_call"}}
     talk.is_told("tool_call", toolCallId="c1", title="ToolCall", status="pending", **bridge)
@@ -127,7 +127,7 @@ def test_a_tool_that_is_called_through_another_is_judged_by_its_own_name() -> No
     assert (asked.tool, server_of(asked)) == ("MCP", "tiny.shout")
 
 
-def test_the_model_is_told_why_a_call_is_denied() -> None:
+def test_the_model_gets_the_reason_of_a_denial() -> None:
     talk = opened(row=ROW, dialect=QwenDialect)
     *_, asked = talk.asks(7, {"toolCallId": "c1", "kind": "read", "rawInput": {"file_path": "/x"}})
     assert isinstance(asked, PermissionRequested)

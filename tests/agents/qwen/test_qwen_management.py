@@ -65,7 +65,7 @@ def variables(**given: str) -> Callable[[str], str | None]:
     return given.get
 
 
-def test_it_tells_all_that_it_can() -> None:
+def test_it_reports_all_its_capabilities() -> None:
     told = {
         "install", "auth", "models", "sessions", "history", "servers", "server-add",
         "server-switch",
@@ -79,12 +79,12 @@ def test_its_folder_may_be_elsewhere() -> None:
     assert home_of(variables(HOME="/home/u", QWEN_HOME="/q")) == Path("/q")
 
 
-def test_sessions_in_which_something_was_said_are_listed(home: Path) -> None:
+def test_sessions_with_messages_are_listed(home: Path) -> None:
     assert sessions(home, Path("/proj")) == [NativeSession(ID, "please write", "7", "/proj")]
     assert sessions(home, Path("/elsewhere")) == []
 
 
-def test_a_sessions_history_is_told_in_order(home: Path) -> None:
+def test_a_sessions_history_is_read_in_order(home: Path) -> None:
     [session] = sessions(home, Path("/proj"))
     assert history(home, session) == [
         UserMessage(text="please write", how="imported"),
@@ -148,14 +148,14 @@ def test_who_is_signed_in(
     assert account(tmp_path, variables(**given)) == told
 
 
-def test_who_signed_in_by_browser_has_its_file(tmp_path: Path) -> None:
+def test_a_browser_sign_in_has_its_file(tmp_path: Path) -> None:
     settings = {"security": {"auth": {"selectedType": "qwen-oauth"}}}
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     (tmp_path / "oauth_creds.json").write_text("{}")
     assert account(tmp_path, variables()) == Account(signed_in=True, method="browser")
 
 
-def test_the_models_have_the_names_that_its_flag_takes() -> None:
+def test_the_models_have_the_names_that_its_flag_accepts() -> None:
     models = [
         {"modelId": "coder-model(qwen-oauth)", "name": "coder-model",
          "description": "Qwen 3.6 Plus", "_meta": {"contextLimit": 1000000}},

@@ -32,26 +32,26 @@ def test_no_recorded_line_is_unrecognized(recording: Path) -> None:
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
 def test_each_result_ends_one_turn_with_one_usage(recording: Path) -> None:
-    heard = play(recording)
+    received = play(recording)
     results = _results(recording)
-    assert sum(isinstance(one, TurnEnded) for one in heard) == len(results)
-    assert sum(isinstance(one, UsageReported) for one in heard) == len(results)
+    assert sum(isinstance(one, TurnEnded) for one in received) == len(results)
+    assert sum(isinstance(one, UsageReported) for one in received) == len(results)
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_the_last_message_of_a_turn_that_went_well_is_its_result(recording: Path) -> None:
-    heard = play(recording)
-    ends = [one for one in heard if isinstance(one, TurnEnded)]
+def test_the_last_message_of_a_successful_turn_is_its_result(recording: Path) -> None:
+    received = play(recording)
+    ends = [one for one in received if isinstance(one, TurnEnded)]
     told = [
         result["result"]
         for result, end in zip(_results(recording), ends, strict=True)
         if end.reason == "completed"
     ]
-    assert _last_messages(heard) == told
+    assert _last_messages(received) == told
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_an_error_of_the_api_is_not_said_as_if_the_agent_had_said_it(recording: Path) -> None:
+def test_an_api_error_is_not_emitted_as_an_agent_message(recording: Path) -> None:
     words = "".join(one.text for one in play(recording) if isinstance(one, MessageChunk))
     assert "[API Error" not in words
 
@@ -75,7 +75,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("recording", recordings(), ids=name)
-def test_a_failure_is_typed(recording: Path) -> None:
+def test_a_failure_is_classified(recording: Path) -> None:
     found = [
         (one.failure.kind, one.failure.status)
         for one in play(recording)
@@ -85,19 +85,19 @@ def test_a_failure_is_typed(recording: Path) -> None:
 
 
 def test_an_interrupt_ends_the_turn_of_newer_versions() -> None:
-    heard = play(RECORDINGS / "0.24.4" / "control_permissions_interrupt")
-    ends = [one.reason for one in heard if isinstance(one, TurnEnded)]
+    received = play(RECORDINGS / "0.24.4" / "control_permissions_interrupt")
+    ends = [one.reason for one in received if isinstance(one, TurnEnded)]
     assert ends == ["completed", "completed", "cancelled", "completed"]
 
 
 def test_a_call_that_is_interrupted_is_cancelled() -> None:
-    heard = play(RECORDINGS / "0.15.10" / "control_interrupt_in_tool")
-    assert [one.outcome for one in heard if isinstance(one, ToolFinished)] == ["cancelled"]
+    received = play(RECORDINGS / "0.15.10" / "control_interrupt_in_tool")
+    assert [one.outcome for one in received if isinstance(one, ToolFinished)] == ["cancelled"]
 
 
-def test_what_was_used_before_a_resume_is_not_counted_again() -> None:
-    heard = play(RECORDINGS / "0.15.10" / "resume_turn2", resume="s")
-    usage = [one for one in heard if isinstance(one, UsageReported)]
+def test_usage_before_a_resume_is_not_counted_again() -> None:
+    received = play(RECORDINGS / "0.15.10" / "resume_turn2", resume="s")
+    usage = [one for one in received if isinstance(one, UsageReported)]
     assert [(one.input_tokens, one.output_tokens) for one in usage] == [(120, 15)]
 
 
@@ -110,7 +110,7 @@ def test_the_agent_conforms() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.15.10", "0.24.4"])
-def test_its_stream_conforms(version: str) -> None:
+def test_its_stream_protocol_conforms(version: str) -> None:
     check_agent(agent.other, RECORDINGS / version, cuts=5, streams=50)
 
 
@@ -119,10 +119,10 @@ def _results(recording: Path) -> list[dict[str, str]]:
     return [msg for msg in said if msg["type"] == "result"]
 
 
-def _last_messages(heard: list[Said]) -> list[str]:
+def _last_messages(received: list[Said]) -> list[str]:
     last: list[str] = []
     messages: dict[str, str] = {}
-    for one in heard:
+    for one in received:
         match one:
             case MessageChunk(message_id=message_id, text=text, parent=None):
                 messages[message_id] = messages.pop(message_id, "") + text

@@ -46,7 +46,7 @@ def test_a_plain_session_asks_before_it_acts_whatever_its_default() -> None:
     }
 
 
-def test_everything_asked_for_is_on_the_command_line() -> None:
+def test_every_option_is_on_the_command_line() -> None:
     assert acp(
         mode="plan",
         model="m",
@@ -64,7 +64,7 @@ def test_everything_asked_for_is_on_the_command_line() -> None:
     ]
 
 
-def test_over_the_stream_servers_are_in_a_file_that_is_the_users_alone() -> None:
+def test_in_stream_mode_servers_are_in_a_file_only_the_user_can_read() -> None:
     spec = session_spec(cwd=PROJ, resume="s1", servers={"s": {"command": "x"}})
     assert QwenStreamWire(spec).launch(spec, None).argv == [
         "qwen",
@@ -77,7 +77,7 @@ def test_over_the_stream_servers_are_in_a_file_that_is_the_users_alone() -> None
     ]
 
 
-def test_the_stream_takes_no_files() -> None:
+def test_the_stream_protocol_supports_no_files() -> None:
     wire = QwenStreamWire(session_spec(cwd=PROJ))
     with pytest.raises(Unsupported, match="attachments"):
         wire.prompt(Prompt("see", (File("a.png", "image/png", b"png"),)))
@@ -113,7 +113,7 @@ def test_a_question_that_is_not_answered_is_cancelled() -> None:
     assert sent["result"] == {"outcome": {"outcome": "cancelled"}}
 
 
-def test_an_option_that_would_write_a_rule_is_not_the_one_that_allows() -> None:
+def test_an_option_that_would_store_a_rule_is_not_chosen_to_allow() -> None:
     qwen = talk()
     call = {"toolCallId": "c", "kind": "execute", "rawInput": {"command": "touch x"}}
     *_, asked = qwen.asks(0, call, "allow_always", "allow_always", "allow_once", "reject_once")
@@ -135,7 +135,7 @@ def test_another_model_in_mid_session_is_refused() -> None:
         ("coder-model(qwen-oauth)", "coder-model(qwen-oauth)"),
     ],
 )
-def test_a_model_that_variables_chose_has_its_own_name(id: str, name: str) -> None:
+def test_a_model_chosen_by_variables_has_its_own_name(id: str, name: str) -> None:
     assert QwenDialect(ROW).model(id) == name
 
 
@@ -146,10 +146,10 @@ def stream(*lines: dict[str, Any], version: str = "0.15.10") -> tuple[QwenStream
     wire = QwenStreamWire(session_spec(cwd=PROJ))
     list(wire.prompt(Prompt("go")))
     init = {"type": "system", "subtype": "init", "session_id": "s", "qwen_code_version": version}
-    heard: list[Event | WireReply] = []
+    received: list[Event | WireReply] = []
     for line in (init, *lines):
-        heard += wire.decode(json.dumps(line).encode())
-    return wire, heard[1:]
+        received += wire.decode(json.dumps(line).encode())
+    return wire, received[1:]
 
 
 def delta(text: str) -> dict[str, Any]:
@@ -161,20 +161,20 @@ def result(**more: Any) -> dict[str, Any]:
     return {"type": "result", "subtype": "success", "is_error": False, **more}
 
 
-def words(heard: list[Any]) -> str:
-    return "".join(one.text for one in heard if isinstance(one, MessageChunk))
+def words(received: list[Any]) -> str:
+    return "".join(one.text for one in received if isinstance(one, MessageChunk))
 
 
-def test_words_that_only_look_like_an_error_are_said() -> None:
-    _, heard = stream(delta("[API Error: "), delta("is what it says]"), result())
-    assert words(heard) == "[API Error: is what it says]"
-    assert heard[-1] == TurnEnded(reason="completed")
+def test_text_that_only_resembles_an_error_is_text() -> None:
+    _, received = stream(delta("[API Error: "), delta("is what it says]"), result())
+    assert words(received) == "[API Error: is what it says]"
+    assert received[-1] == TurnEnded(reason="completed")
 
 
-def test_a_version_that_says_whether_it_failed_is_believed() -> None:
-    _, heard = stream(delta("[API Error: 401 is text.]"), result(), version="0.24.4")
-    assert words(heard) == "[API Error: 401 is text.]"
-    assert heard[-1] == TurnEnded(reason="completed")
+def test_an_explicit_failure_flag_of_a_version_is_used() -> None:
+    _, received = stream(delta("[API Error: 401 is text.]"), result(), version="0.24.4")
+    assert words(received) == "[API Error: 401 is text.]"
+    assert received[-1] == TurnEnded(reason="completed")
 
 
 def can_use(request_id: str = "r1") -> dict[str, Any]:
@@ -187,9 +187,9 @@ def can_use(request_id: str = "r1") -> dict[str, Any]:
     return {"type": "control_request", "request_id": request_id, "request": request}
 
 
-def test_an_allowed_call_whose_input_was_changed_is_denied_with_the_change() -> None:
-    wire, heard = stream(can_use())
-    [asked] = heard
+def test_an_allowed_call_with_changed_input_is_denied_with_the_change() -> None:
+    wire, received = stream(can_use())
+    [asked] = received
     assert isinstance(asked, PermissionRequested)
     [sent] = wire.answer("r1", Answer("allow", input={"command": "ls -l"}))
     assert sent["response"]["response"] == {
@@ -201,17 +201,17 @@ def test_an_allowed_call_whose_input_was_changed_is_denied_with_the_change() -> 
 def test_a_request_that_was_not_answered_in_time_is_withdrawn() -> None:
     block = {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "timeout"}
     call = {"type": "tool_use", "id": "c1", "name": "run_shell_command", "input": {}}
-    wire, heard = stream(
+    wire, received = stream(
         {"type": "assistant", "message": {"content": [call]}},
         can_use(),
         {"type": "user", "message": {"content": [block]}},
     )
     withdrawn = RequestAnswered(request_id="r1", answer=Answer("deny"), by="withdrawn")
-    assert withdrawn in heard
+    assert withdrawn in received
     assert wire.answer("r1", Answer("allow")) == []
 
 
-def test_an_unknown_request_is_refused_and_kept() -> None:
+def test_an_unknown_request_is_refused_and_stored() -> None:
     request = {"type": "control_request", "request_id": "r", "request": {"subtype": "dance"}}
     _, (reply, kept) = stream(request)
     assert reply.message["response"]["subtype"] == "error"
@@ -228,7 +228,7 @@ def test_an_exit_at_a_limit_is_explained(code: int, kind: str | None) -> None:
 @pytest.mark.parametrize(
     ("version", "word"), [("0.5.0", "--output-format=stream-json"), ("0.24.4", "--acp")]
 )
-async def test_a_version_without_acp_is_driven_by_its_stream(
+async def test_a_version_without_acp_uses_its_stream_protocol(
     tmp_path: Path, version: str, word: str
 ) -> None:
     (tmp_path / "package.json").write_text(json.dumps({"version": version}))

@@ -26,14 +26,14 @@ from tillerman.testing.recording_player import SPEC
 DONE = TurnEnded(reason="completed")
 
 
-def heard(*lines: bytes) -> list[DecodedLine]:
+def received(*lines: bytes) -> list[DecodedLine]:
     found, _ = LineDecoder(PlainWire(SPEC), 1000).understand(lines)
     return found
 
 
 @pytest.mark.parametrize("line", NONSENSE, ids=lambda line: repr(line[:24]))
-def test_a_strange_line_is_kept_and_the_next_is_heard(line: bytes) -> None:
-    strange, next_ = heard(line, b'{"end": "completed"}')
+def test_an_invalid_line_is_stored_and_the_next_is_decoded(line: bytes) -> None:
+    strange, next_ = received(line, b'{"end": "completed"}')
     assert next_ == DecodedLine(b'{"end": "completed"}', [DONE])
     (event,) = strange.events
     assert isinstance(event, Unrecognized)
@@ -44,7 +44,7 @@ def test_a_strange_line_is_kept_and_the_next_is_heard(line: bytes) -> None:
 
 
 def test_a_wire_that_raises_ends_nothing() -> None:
-    assert heard(b'{"raise": "oh"}', b'{"end": "completed"}') == [
+    assert received(b'{"raise": "oh"}', b'{"end": "completed"}') == [
         DecodedLine(
             b'{"raise": "oh"}',
             [Unrecognized(raw='{"raise": "oh"}', why="RuntimeError in the wire: oh")],
@@ -53,18 +53,18 @@ def test_a_wire_that_raises_ends_nothing() -> None:
     ]
 
 
-def test_blank_lines_are_nothing() -> None:
-    assert heard(b" ", b"\r", b"\t\r", PartialLine(b"  ")) == []
+def test_blank_lines_are_ignored() -> None:
+    assert received(b" ", b"\r", b"\t\r", PartialLine(b"  ")) == []
 
 
-def test_a_line_may_end_like_on_windows() -> None:
-    assert heard(b'{"say": "a"}\r') == [
+def test_a_line_may_end_with_crlf() -> None:
+    assert received(b'{"say": "a"}\r') == [
         DecodedLine(b'{"say": "a"}\r', [MessageChunk(message_id="m", text="a")])
     ]
 
 
-def test_an_overlong_line_of_blanks_is_not_nothing() -> None:
-    assert heard(OverlongLine(b"    ", 5000, "abc", "1")) == [
+def test_an_overlong_line_of_blanks_is_not_ignored() -> None:
+    assert received(OverlongLine(b"    ", 5000, "abc", "1")) == [
         DecodedLine(
             b"    ",
             [
@@ -81,8 +81,8 @@ def test_an_overlong_line_of_blanks_is_not_nothing() -> None:
 
 
 @pytest.mark.parametrize("tail", [b'{"say": "a', b'{"say', b'{"say": "a"', b"{", b'{"say": "}'])
-def test_a_cut_line_is_never_taken_for_a_whole_one(tail: bytes) -> None:
-    ((raw, (event,), _),) = heard(PartialLine(tail))
+def test_a_truncated_line_is_never_taken_for_a_whole_one(tail: bytes) -> None:
+    ((raw, (event,), _),) = received(PartialLine(tail))
     assert raw == tail
     assert isinstance(event, Unrecognized)
 
@@ -96,11 +96,11 @@ class Deep(PlainWire):
 
 
 @pytest.mark.parametrize("depth", [10, MAX_DEPTH, MAX_DEPTH + 1, 400, 900, 950, 990, 5000])
-def test_what_is_heard_can_be_stored_with_less_stack_left(depth: int) -> None:
+def test_decoded_lines_can_be_stored_with_less_stack_left(depth: int) -> None:
     """A reader of the log may stand 500 calls deeper than the one who decoded the line."""
     line = b'{"a":' * depth + b"1" + b"}" * depth
-    hearing = LineDecoder(Deep(session_spec(cwd=SPEC.cwd)), 1_000_000)
-    (((_, (event,), _),), _) = hearing.understand([line])
+    receiving = LineDecoder(Deep(session_spec(cwd=SPEC.cwd)), 1_000_000)
+    (((_, (event,), _),), _) = receiving.understand([line])
     assert isinstance(event, ToolStarted if depth <= MAX_DEPTH else Unrecognized)
 
     def deeper(calls: int) -> Event:

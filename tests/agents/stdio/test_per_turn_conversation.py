@@ -48,7 +48,7 @@ def spec(command: str, cwd: Path, **options: object) -> SessionSpec:
     return session_spec(cwd=cwd, options={**plain.native.options, **options})
 
 
-async def test_a_lent_file_is_there_for_each_turn_alone(host: PlainHost, project: Path) -> None:
+async def test_a_placed_file_exists_during_each_turn_alone(host: PlainHost, project: Path) -> None:
     async with listening(AGENT, spec(SAY_ALL, project), host) as agent:
         for words in ("one", "two"):
             assert (await agent.turn(words))[-1] == DONE
@@ -56,7 +56,9 @@ async def test_a_lent_file_is_there_for_each_turn_alone(host: PlainHost, project
         assert agent.text == "one lenttwo lent"
 
 
-async def test_where_a_file_is_the_words_for_it_go_in_first(host: PlainHost, project: Path) -> None:
+async def test_where_a_file_is_accepted_its_text_part_precedes_it(
+    host: PlainHost, project: Path
+) -> None:
     (project / "lent").write_text(" own")
     async with listening(AGENT, spec(SAY_ALL, project, instead=b"instead "), host) as agent:
         await agent.turn("one")
@@ -64,7 +66,7 @@ async def test_where_a_file_is_the_words_for_it_go_in_first(host: PlainHost, pro
     assert (project / "lent").read_text() == " own"
 
 
-async def test_where_there_are_no_words_for_it_the_prompt_is_refused(
+async def test_without_a_way_to_mention_a_file_the_prompt_is_refused(
     host: PlainHost, project: Path
 ) -> None:
     (project / "lent").write_text(" own")
@@ -74,7 +76,7 @@ async def test_where_there_are_no_words_for_it_the_prompt_is_refused(
         assert agent.events == []
 
 
-async def test_a_program_that_tells_why_it_ended_is_believed(
+async def test_the_exit_reason_reported_by_a_program_is_used(
     host: PlainHost, project: Path
 ) -> None:
     command = """echo "no money" >&2; exit 7"""
@@ -83,7 +85,7 @@ async def test_a_program_that_tells_why_it_ended_is_believed(
         assert (await agent.turn("one"))[-1] == TurnEnded(reason="failed", failure=failure)
 
 
-async def test_a_program_that_cannot_start_fails_its_turn_and_keeps_nothing(
+async def test_a_program_that_cannot_start_fails_its_turn_and_leaves_nothing(
     host: PlainHost, project: Path
 ) -> None:
     gone = project / "gone"
@@ -101,7 +103,7 @@ async def test_a_program_that_cannot_start_fails_its_turn_and_keeps_nothing(
     assert list(gone.iterdir()) == []
 
 
-async def test_a_warden_that_is_gone_fails_the_turn(host: PlainHost, project: Path) -> None:
+async def test_a_lost_warden_fails_the_turn(host: PlainHost, project: Path) -> None:
     async with listening(AGENT, spec(SAY_ALL, project, instead=b""), host) as agent:
         await host._warden.close()
         [end] = await agent.turn("one")

@@ -33,7 +33,7 @@ def unread(fd: int) -> int:
     return left
 
 
-async def test_a_reader_stops_at_its_mark_even_for_single_bytes(pipe: tuple[int, int]) -> None:
+async def test_a_read_limit_is_exact_even_for_single_bytes(pipe: tuple[int, int]) -> None:
     """A byte costs more memory than itself, and counts for as much."""
     theirs, ours = pipe
     reader = PipeReader(theirs, rest=0)
@@ -54,7 +54,7 @@ async def test_a_reader_stops_at_its_mark_even_for_single_bytes(pipe: tuple[int,
     reader.close()
 
 
-async def test_of_many_pipes_that_speak_each_is_read_the_less_often() -> None:
+async def test_of_many_busy_pipes_each_is_read_less_often() -> None:
     pipes = [os.pipe() for _ in range(20)]
     readers = [PipeReader(theirs) for theirs, _ in pipes]
     chunks: list[list[bytes]] = [[] for _ in pipes]
@@ -80,7 +80,7 @@ async def test_of_many_pipes_that_speak_each_is_read_the_less_often() -> None:
     assert sum(map(len, chunks)) / len(pipes) <= most
 
 
-async def test_many_pipes_that_speak_are_read_together() -> None:
+async def test_many_busy_pipes_are_read_together() -> None:
     pipes = [os.pipe() for _ in range(60)]
     readers = [PipeReader(theirs) for theirs, _ in pipes]
     rounds: list[set[int]] = [set()]
@@ -104,7 +104,7 @@ async def test_many_pipes_that_speak_are_read_together() -> None:
     assert sum(settled) / len(settled) > 8  # of the thirty that a round holds
 
 
-async def test_a_pipe_that_speaks_alone_is_read_at_once(pipe: tuple[int, int]) -> None:
+async def test_a_single_busy_pipe_is_read_at_once(pipe: tuple[int, int]) -> None:
     theirs, ours = pipe
     reader = PipeReader(theirs)
     for number in range(20):
@@ -129,7 +129,7 @@ async def test_all_bytes_come_in_order_through_stops_and_starts(pipe: tuple[int,
     assert await asyncio.wait_for(reader.read(), 5) == b""
 
 
-async def test_finishing_takes_what_is_there_and_waits_for_no_other_writer(
+async def test_finishing_reads_what_is_buffered_and_waits_for_no_other_writer(
     pipe: tuple[int, int],
 ) -> None:
     theirs, ours = pipe
@@ -156,7 +156,7 @@ async def test_messages_of_two_writers_do_not_mix(pipe: tuple[int, int]) -> None
     writer.close()
 
 
-async def test_writing_to_nobody_says_nothing_and_does_not_wait(pipe: tuple[int, int]) -> None:
+async def test_writing_without_a_reader_returns_silently_at_once(pipe: tuple[int, int]) -> None:
     theirs, ours = pipe
     writer = PipeWriter(ours)
     blocked = asyncio.create_task(writer.write(b"x" * 1_000_000))
@@ -166,7 +166,7 @@ async def test_writing_to_nobody_says_nothing_and_does_not_wait(pipe: tuple[int,
     await asyncio.wait_for(writer.write(b"more"), 5)
 
 
-async def test_closing_a_writer_frees_who_waits_on_it(pipe: tuple[int, int]) -> None:
+async def test_closing_a_writer_releases_its_waiters(pipe: tuple[int, int]) -> None:
     writer = PipeWriter(pipe[1])
     blocked = asyncio.create_task(writer.write(b"x" * 1_000_000))
     await asyncio.sleep(0.01)

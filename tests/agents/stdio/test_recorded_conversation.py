@@ -107,13 +107,13 @@ async def test_the_log_has_what_the_agent_stored(
         ("Hello.", "", None),
     ],
 )
-def test_only_what_was_said_before_the_stored_answer_is_dropped(
+def test_only_output_before_the_stored_answer_is_dropped(
     answer: str, reply: str, kept: str | None
 ) -> None:
     assert kept_part(answer, reply) == kept
 
 
-async def test_a_record_that_does_not_have_the_prompt_decides_nothing(
+async def test_a_record_without_the_prompt_decides_nothing(
     host: PlainHost, project: Path, tmp_path: Path
 ) -> None:
     record = tmp_path / "record.json"

@@ -26,7 +26,7 @@ class ReadingWire(PlainWire):
 READING = StdioAgent(AgentInfo("plain", "Plain", asks=ASKS), ReadingWire, grace=0.5)
 
 
-async def test_what_stderr_reports_is_heard_before_the_stream_goes_on(
+async def test_stderr_reports_are_decoded_before_the_stream_continues(
     host: PlainHost, project: Path
 ) -> None:
     program = """
@@ -49,7 +49,7 @@ sys.stdin.readline()
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
-def test_lines_are_the_same_however_they_are_cut_into_chunks(size: int) -> None:
+def test_lines_are_the_same_however_they_are_chunked(size: int) -> None:
     data = "one\ntwö\n\nthree four\n".encode()
     lines = StderrLines()
     for start in range(0, len(data), size):

@@ -30,7 +30,7 @@ from tillerman.core.events import (
 from tillerman.core.failure import Failure
 from tillerman.core.session_options import session_spec
 from tillerman.core.wire import Launch
-from tillerman.testing.recording_player import hear
+from tillerman.testing.recording_player import receive
 from tillerman.testing.test_host import PlainHost
 
 DONE = TurnEnded(reason="completed")
@@ -129,7 +129,7 @@ async def test_each_process_of_a_per_turn_agent_gives_one_end(
 # -- how processes end -----------------------------------------------------------------------------
 
 
-async def test_a_crash_is_told_with_its_last_line_and_its_stderr_tail_is_kept(
+async def test_a_crash_is_reported_with_its_last_line_and_its_stderr_tail_is_stored(
     host: PlainHost, project: Path
 ) -> None:
     spec = shell("read line; echo oh >&2; echo it hurts >&2; echo >&2; exit 9", project)
@@ -143,7 +143,7 @@ async def test_a_crash_is_told_with_its_last_line_and_its_stderr_tail_is_kept(
 
 
 @pytest.mark.parametrize("agent", [LONG_LIVED, PER_TURN])
-async def test_a_grandchild_that_holds_stdout_does_not_hold_the_turn(
+async def test_a_grandchild_that_holds_stdout_does_not_delay_the_turn(
     host: PlainHost, project: Path, agent: StdioAgent
 ) -> None:
     command = """read line; echo '{"say": "bye"}'; sleep 600 & exit 0"""
@@ -158,7 +158,7 @@ async def test_a_grandchild_that_holds_stdout_does_not_hold_the_turn(
         ]
 
 
-async def test_all_that_was_said_before_the_exit_is_heard(host: PlainHost, project: Path) -> None:
+async def test_all_output_before_the_exit_is_decoded(host: PlainHost, project: Path) -> None:
     program = """
 sys.stdin.readline()
 os.set_blocking(1, True)
@@ -170,7 +170,7 @@ os._exit(0)
         assert [e.text for e in agent.of(MessageChunk)] == [str(n) for n in range(4000)]  # type: ignore[attr-defined]
 
 
-async def test_a_line_that_the_end_cut_off_is_kept_and_said_to_be_cut(
+async def test_a_line_cut_off_by_the_exit_is_stored_and_marked_as_cut(
     host: PlainHost, project: Path
 ) -> None:
     spec = shell("""read line; printf '{"say": "whole"}\\n{"say": "hal'""", project)
@@ -202,7 +202,7 @@ FEEDER = StdioAgent(AgentInfo("feeder", "Feeder", asks=ASKS), FromFile)
 
 
 @pytest.mark.parametrize("offset", [round(n * len(DEMO) / 11) for n in range(12)])
-async def test_a_stream_killed_at_any_byte_keeps_what_was_said_and_ends_once(
+async def test_a_stream_killed_at_any_byte_keeps_its_output_and_ends_once(
     host: PlainHost, project: Path, offset: int
 ) -> None:
     (project / "said").write_bytes(DEMO[:offset])
@@ -214,7 +214,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     async with listening(FEEDER, python(program, project), host) as agent:
         await agent.turn("go")
         await agent.over()
-        said = hear(FEEDER, DEMO[:offset], 65536)
+        said = receive(FEEDER, DEMO[:offset], 65536)
         end = [] if DONE in said else [crashed("signal 9")]
         assert agent.events[1:] == [*said, AgentExited(signal=9), *end]
 
@@ -233,7 +233,7 @@ with open("said", "rb") as file:
     async with listening(FEEDER, python(program, project), host) as agent:
         await agent.turn("go")
         await agent.over()
-        assert agent.events[1:-1] == hear(FEEDER, data, len(data))
+        assert agent.events[1:-1] == receive(FEEDER, data, len(data))
 
 
 # -- cancel and close ------------------------------------------------------------------------------
@@ -260,9 +260,7 @@ async def test_a_hung_agent_is_cancelled_by_sigterm_then_with_its_tree(
         assert talk.events[-2:] == [AgentExited(signal=signal), CANCELLED]
 
 
-async def test_cancel_gets_through_to_an_agent_that_reads_nothing(
-    host: PlainHost, project: Path
-) -> None:
+async def test_cancel_reaches_an_agent_that_reads_nothing(host: PlainHost, project: Path) -> None:
     async with listening(LONG_LIVED, shell("exec sleep 600", project), host) as agent:
         prompt = asyncio.create_task(agent.conversation.prompt(Prompt("x" * 1_000_000)))
         await asyncio.sleep(0.1)
@@ -284,9 +282,7 @@ async def test_cancel_returns_when_an_agent_that_reads_nothing_ends_its_turn(
     await asyncio.wait_for(prompt, 5)
 
 
-async def test_a_sigkilled_tree_takes_its_grandchildren_along(
-    host: PlainHost, project: Path
-) -> None:
+async def test_a_killed_tree_includes_its_grandchildren(host: PlainHost, project: Path) -> None:
     spec = python(DEAFER.replace("print", "os.system('sleep 601 &'); print"), project)
     async with listening(LONG_LIVED, spec, host) as agent:
         await agent.conversation.prompt(Prompt("go"))
@@ -325,7 +321,7 @@ print('{"ready": "n1"}'); print('{"end": "completed"}')
     await conversation.prompt(Prompt("one"))
     async with asyncio.timeout(10):
         async for batch in conversation.batches():
-            for event in [event for heard in batch for event in heard.events]:
+            for event in [event for received in batch for event in received.events]:
                 if isinstance(event, TurnEnded):
                     ends.append(event)
                     if len(ends) == 1:
@@ -398,7 +394,7 @@ sys.exit(4)
         ]
 
 
-async def test_an_end_that_nothing_began_gets_a_beginning(host: PlainHost, project: Path) -> None:
+async def test_an_end_without_a_beginning_gets_one(host: PlainHost, project: Path) -> None:
     program = """
 sys.stdin.readline()
 print('{"end": "completed"}')
@@ -415,7 +411,7 @@ print('{"end": "failed"}')
         ]
 
 
-async def test_an_agent_at_work_outside_of_a_turn_has_begun_one(
+async def test_an_agent_that_works_outside_of_a_turn_has_started_one(
     host: PlainHost, project: Path
 ) -> None:
     program = """
@@ -471,7 +467,7 @@ async def test_an_agent_that_woke_before_it_read_the_prompt_ends_the_turn_with_i
         assert (said, agent.text) == ([DONE, DONE], "my own; your answerand the next")
 
 
-async def test_a_turn_within_a_turn_at_work_is_told_as_it_came(
+async def test_a_turn_within_a_working_turn_is_emitted_as_received(
     host: PlainHost, project: Path
 ) -> None:
     program = WOKE_FIRST.replace(
@@ -484,7 +480,7 @@ async def test_a_turn_within_a_turn_at_work_is_told_as_it_came(
         assert said == [TurnStarted(origin="agent"), DONE, TurnStarted(origin="agent"), DONE]
 
 
-async def test_an_agent_found_at_work_can_be_cancelled(host: PlainHost, project: Path) -> None:
+async def test_an_agent_found_working_can_be_cancelled(host: PlainHost, project: Path) -> None:
     program = """
 sys.stdin.readline()
 print('{"end": "completed"}')
@@ -503,7 +499,7 @@ for line in sys.stdin:
         assert agent.of(TurnStarted) == [TurnStarted(origin="agent")]
 
 
-async def test_stderr_is_drained_however_much_there_is(host: PlainHost, project: Path) -> None:
+async def test_stderr_is_drained_at_any_volume(host: PlainHost, project: Path) -> None:
     program = """
 sys.stdin.readline()
 for _ in range(64): os.write(2, b"e" * 1048576)
@@ -549,7 +545,7 @@ print('{"end": "completed"}')
         assert (tmp_path / "spill" / "1").read_bytes() == line
 
 
-async def test_a_slow_reader_holds_the_child_back_and_nothing_is_lost(
+async def test_a_slow_reader_blocks_the_child_and_nothing_is_lost(
     host: PlainHost, project: Path
 ) -> None:
     """The child writes 8 MB as fast as it may, and tells in a file how far it got."""
@@ -566,9 +562,9 @@ print('{"end": "completed"}')
 """
     conversation = await LONG_LIVED.open(python(program, project), host)
     await conversation.prompt(Prompt("go"))
-    heard = conversation.batches()
-    await anext(heard)
-    first = await anext(heard)
+    received = conversation.batches()
+    await anext(received)
+    first = await anext(received)
     progress = project / "progress"
     seen = None
     for _ in range(50):  # until the child stands still for a while
@@ -592,7 +588,7 @@ print('{"end": "completed"}')
                         message_id="m", text=f"{expected:07d}" + "x" * 1000
                     )
                     expected += 1
-            batch = await anext(heard)
+            batch = await anext(received)
 
 
 async def test_a_missing_program_is_named_with_the_command_that_installs_it(

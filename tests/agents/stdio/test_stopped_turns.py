@@ -44,7 +44,7 @@ REPORTS = [
         *product([PER_TURN], [*REPORTS, ""], [0, 1, 130]),
     ],
 )
-async def test_a_turn_that_was_cancelled_ends_so_whatever_is_reported(
+async def test_a_cancelled_turn_ends_as_cancelled_whatever_is_reported(
     host: PlainHost, project: Path, agent: StdioAgent, report: str, code: int | None
 ) -> None:
     lines = report.split("\n") if report else []
@@ -59,7 +59,9 @@ async def test_a_turn_that_was_cancelled_ends_so_whatever_is_reported(
         assert talk.of(MessageChunk)[0] == MessageChunk(message_id="m", text="At work.")
 
 
-async def test_a_result_that_came_before_the_cancel_stands(host: PlainHost, project: Path) -> None:
+async def test_a_result_that_came_before_the_cancel_is_final(
+    host: PlainHost, project: Path
+) -> None:
     program = """
 print('{"end": "completed"}\\n{"say": "Still here."}', flush=True)
 time.sleep(30)

@@ -162,7 +162,7 @@ def test_any_variable_that_is_given_to_a_program_may_name_a_denied_file(workspac
         assert decide(workspace, line, "path")[0] == "allow", line
 
 
-def test_an_unknown_program_may_run_a_denied_command_in_its_words(workspace: Path) -> None:
+def test_an_unknown_program_may_run_a_denied_command_in_its_arguments(workspace: Path) -> None:
     random = Random(7)
     for _ in range(200):
         program = "".join(random.choices("bdfgkvwxz", k=6))
@@ -202,7 +202,7 @@ def test_an_unknown_program_may_run_a_denied_command_in_its_words(workspace: Pat
         "vim -es -c '!rm a.txt' a.txt",
     ],
 )
-def test_a_program_that_runs_its_words_is_not_allowed_to_run_a_denied_one(
+def test_a_program_that_runs_its_arguments_is_not_allowed_to_run_a_denied_one(
     workspace: Path, line: str
 ) -> None:
     assert decide(workspace, line, "command")[0] != "allow"
@@ -212,7 +212,7 @@ def test_a_program_that_runs_its_words_is_not_allowed_to_run_a_denied_one(
 @pytest.mark.parametrize(
     "form", ["{}rm a.txt", "ls; {}rm a.txt", "{}/bin/rm a.txt", "({}rm a.txt)"]
 )
-def test_what_stands_behind_a_closed_descriptor_is_a_command(
+def test_a_word_after_a_closed_descriptor_is_a_command(
     workspace: Path, form: str, operator: str
 ) -> None:
     line = form.format(operator)
@@ -270,7 +270,9 @@ def test_a_denied_file_is_not_read_by_another_spelling(workspace: Path, line: st
         "git -C ../outside init",
     ],
 )
-def test_what_puts_files_into_git_or_outside_is_asked_about(workspace: Path, line: str) -> None:
+def test_adding_files_to_git_or_sending_them_outside_is_asked_about(
+    workspace: Path, line: str
+) -> None:
     assert decide(workspace, line)[0] != "allow"
     assert decide(workspace, "git init")[0] == "allow"
 
@@ -284,7 +286,9 @@ def test_a_cd_that_fails_because_of_a_read_only_variable_may_have_moved(
     assert decide(workspace, form.format(declared.format(names)))[0] != "allow"
 
 
-def test_a_number_of_two_digits_before_a_redirection_is_a_word_for_dash(workspace: Path) -> None:
+def test_a_number_of_two_digits_before_a_redirection_is_an_argument_for_dash(
+    workspace: Path,
+) -> None:
     for line, written in (("touch 10>1", "10"), ("tee 12>.x < a.txt", "12")):
         policy = Policy.preset("auto", rules=[rule_of({"deny": "no", "path": written}, "r:1")])
         request = PermissionRequested(

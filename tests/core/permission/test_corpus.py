@@ -14,7 +14,7 @@ from tillerman.config import load
 from tillerman.config.policy_rules import rule_table
 from tillerman.config.policy_test_cases import Group, PolicyTestCase, read_cases
 from tillerman.paths import find_paths
-from tillerman.surfaces.cli.commands.policy import judged
+from tillerman.surfaces.cli.commands.policy import decided_cases
 
 CORPUS = Path(__file__).with_name("corpus.toml")
 GROUPS = read_cases(CORPUS)
@@ -38,7 +38,7 @@ def test_explain_names_the_right_rule_for_every_case(group: Group, folder: Path)
     wrong = [
         f"{case.input['command']!r}: {decision.verdict} by {decision.rule} ({decision.note}),"
         f" not {case.expect} by {case.rule}"
-        for case, decision in judged(group, config, folder)
+        for case, decision in decided_cases(group, config, folder)
         if (decision.verdict, decision.rule) != (case.expect, case.rule)
     ]
     assert wrong == []
@@ -64,7 +64,7 @@ def samples() -> list[object]:
 
 
 @pytest.mark.parametrize(("group", "case"), samples())
-def test_the_command_line_tells_the_same(
+def test_the_command_line_reports_the_same(
     group: Group, case: PolicyTestCase, folder: Path, tmp_path: Path
 ) -> None:
     import tomlkit

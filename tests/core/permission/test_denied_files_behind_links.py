@@ -121,7 +121,7 @@ def test_a_link_to_a_denied_file_counts_for_those_who_follow_it(
     assert decided(tmp_path, line) == ("ask" if follows else "allow")
 
 
-def test_links_that_lead_round_in_circles_end(tmp_path: Path) -> None:
+def test_links_in_cycles_end(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/up").symlink_to("..")
     (tmp_path / "tree/self").symlink_to("self")

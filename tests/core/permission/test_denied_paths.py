@@ -192,7 +192,7 @@ def test_a_tree_that_holds_the_file_is_not_read_unasked(workspace: Path, line: s
     assert bash(workspace, line) in ("ask", "deny")
 
 
-def test_who_is_asked_about_a_tree_is_told_which_file_lies_in_it(workspace: Path) -> None:
+def test_a_request_for_a_tree_names_the_denied_file_in_it(workspace: Path) -> None:
     verdict, note = decide(workspace, "Bash", "*.pem", command="tar cz src")
     assert (verdict, note) == (
         "ask",
@@ -223,7 +223,7 @@ def test_who_is_asked_about_a_tree_is_told_which_file_lies_in_it(workspace: Path
         "find . -name '*.py' -exec wc -l {} +",
     ],
 )
-def test_what_leaves_the_file_out_goes_on(workspace: Path, line: str) -> None:
+def test_a_command_that_leaves_the_file_out_continues(workspace: Path, line: str) -> None:
     assert bash(workspace, line) == "allow"
 
 
@@ -292,7 +292,7 @@ def test_a_tree_around_the_workspace_is_looked_at_too(workspace: Path) -> None:
     assert bash(workspace, "grep -rn x ..", "conf/key.pem") == "ask"
 
 
-def test_rules_on_files_elsewhere_cost_no_look_at_a_tree(
+def test_rules_on_files_elsewhere_cost_no_scan_of_a_tree(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tillerman.workspace.files.policy_lookup.MOST", 2)
@@ -302,7 +302,7 @@ def test_rules_on_files_elsewhere_cost_no_look_at_a_tree(
     assert bash(workspace, "grep -rn x .", "/**/q.pem") == "ask"
 
 
-def test_a_decision_about_a_large_tree_is_fast_once_it_was_looked_at(tmp_path: Path) -> None:
+def test_a_decision_about_a_scanned_large_tree_is_fast(tmp_path: Path) -> None:
     for number in range(2000):
         folder = tmp_path / "src" / f"m{number // 10}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -348,7 +348,7 @@ def searched(workspace: Path, *denied: str, agent: str = "claude", **input: Any)
     return decision.verdict, decision.note, decision.input
 
 
-def test_a_search_that_can_be_told_leaves_the_denied_files_out(workspace: Path) -> None:
+def test_a_search_with_exclusion_options_leaves_the_denied_files_out(workspace: Path) -> None:
     assert searched(workspace, ".env") == (
         "rewrite",
         "no: the search leaves out .env",
@@ -375,7 +375,7 @@ def test_a_search_that_can_be_told_leaves_the_denied_files_out(workspace: Path) 
     )
 
 
-def test_a_search_that_cannot_be_told_is_asked_about(workspace: Path) -> None:
+def test_a_search_without_exclusion_options_is_asked_about(workspace: Path) -> None:
     assert searched(workspace, ".env", glob="*")[0] == "ask"
     assert searched(workspace, ".env", glob="!*.md")[0] == "ask"
     assert searched(workspace, ".env", agent="gemini")[0] == "ask"
@@ -415,7 +415,7 @@ def test_more_files_than_can_be_left_out_are_asked_about(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("denied", [".env", "*.pem", "conf/**", "src/deep", "/etc/**", "a.txt"])
 @pytest.mark.parametrize("path", [".", "src", "src/deep", "conf", "a.txt", "linked", "new/one"])
-def test_a_tool_that_takes_a_whole_folder_is_judged_like_its_command(
+def test_a_tool_that_takes_a_whole_folder_is_decided_like_its_command(
     workspace: Path, path: str, denied: str
 ) -> None:
     for line, tool, input in (

@@ -82,7 +82,7 @@ INVISIBLE = [
 ]
 
 
-def test_the_line_that_ran_unjudged_is_asked_about_and_not_rewritten() -> None:
+def test_a_line_that_once_ran_undecided_is_asked_about_and_not_rewritten() -> None:
     rest = "#aaaaaaaaaa; touch mark\nnpm install"
     line = "\u200b" * rest.index("npm install") + rest
     for preset in PRESETS:
@@ -150,7 +150,7 @@ def test_a_rewritten_line_reads_as_the_old_one_with_the_command_replaced(step: i
         "npm install #x",
     ],
 )
-def test_a_line_is_rewritten_only_into_what_was_judged(line: str) -> None:
+def test_a_line_is_rewritten_only_into_what_was_decided(line: str) -> None:
     decision = Policy.preset("auto", rules=[CI]).decide(bash(line), HERE)
     if decision.verdict != "rewrite":
         assert decision.input is None

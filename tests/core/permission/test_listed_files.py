@@ -122,12 +122,12 @@ def test_what_is_listed_is_read_and_no_more(workspace: Path, lists: str) -> None
         "cat $(git ls-files src) | xargs cat",
     ],
 )
-def test_words_from_anywhere_else_may_be_any_file(workspace: Path, line: str) -> None:
+def test_arguments_from_anywhere_else_may_be_any_file(workspace: Path, line: str) -> None:
     assert verdict(workspace, line) in ("ask", "deny")
 
 
 @pytest.mark.parametrize("name", ["x .env", "x\t.env", "x\n.env", "'x", 'a"b', "a\\b"])
-def test_a_name_that_xargs_takes_apart_may_come_to_any_file(workspace: Path, name: str) -> None:
+def test_a_name_that_xargs_splits_may_be_any_file(workspace: Path, name: str) -> None:
     (workspace / "src" / name).touch()
     assert verdict(workspace, "git ls-files src | xargs cat") == "ask"
     assert verdict(workspace, "find src | xargs cat") == "ask"

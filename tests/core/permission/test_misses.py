@@ -78,7 +78,7 @@ def accesses(script: ParsedScript) -> list[FileAccess]:
 
 
 @pytest.mark.parametrize(("line", "program"), cases("runs"))
-def test_a_program_that_runs_is_named_or_doubted(line: str, program: str) -> None:
+def test_a_program_that_runs_is_named_or_marked_uncertain(line: str, program: str) -> None:
     script = read(line)
     assert doubted(script) or any(names(command, program) for command in script.commands)
 
@@ -133,5 +133,5 @@ def test_a_trap_that_changes_the_shell_does_not(script: str) -> None:
     "line",
     ["f() { npm x; }", "f() { npm x; }; f", "echo $( f() { npm x; } )", "echo $(npm x)", "`npm x`"],
 )
-def test_what_a_function_or_a_substitution_runs_stands_nowhere_for_certain(line: str) -> None:
+def test_commands_of_a_function_or_a_substitution_have_no_certain_position(line: str) -> None:
     assert [one.span for one in read(line).commands if one.words == ("npm", "x")] == [None]

@@ -92,7 +92,7 @@ def test_no_preset_lets_a_planning_agent_write_or_run(
         ("brand_new_tool", "deny deny deny deny deny"),
     ],
 )
-def test_while_planning_reads_go_by_the_preset_and_a_person_ends_the_plan(
+def test_while_planning_reads_follow_the_preset_and_a_person_ends_the_plan(
     tool: str, expected: str
 ) -> None:
     assert verdicts(tool, "src/a.py", mode="plan") == expected
@@ -140,7 +140,7 @@ def test_while_planning_reads_go_by_the_preset_and_a_person_ends_the_plan(
         "file:///ws/%2eclaude/settings.json",
     ],
 )
-def test_files_that_start_programs_are_written_under_no_preset_however_they_are_spelt(
+def test_startup_files_are_written_under_no_preset_however_they_are_spelled(
     path: str,
 ) -> None:
     assert verdicts("Write", path) == "deny deny deny deny deny"

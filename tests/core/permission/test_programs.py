@@ -77,7 +77,7 @@ def _told(line: str) -> set[str]:
         ("rg --no-such-option KEY .env", {"read/ .env", "mention KEY", "mention .env"}),
     ],
 )  # fmt: skip
-def test_files_are_told_by_what_is_done_with_them(line: str, told: set[str]) -> None:
+def test_files_are_reported_by_their_use(line: str, told: set[str]) -> None:
     assert _told(line) == told
 
 
@@ -100,7 +100,7 @@ def test_a_patch_that_the_line_holds_names_the_files_it_changes() -> None:
         ("mv out q", {("out", "q")}),
     ],
 )
-def test_links_that_a_command_makes_or_copies_are_told(
+def test_links_that_a_command_makes_or_copies_are_reported(
     line: str, links: set[tuple[str, str]]
 ) -> None:
     named = {(target, name) for target, name in _describe(line).links if name.count("/") < 2}
@@ -151,7 +151,7 @@ def test_a_command_only_reads_or_writes_where_its_row_says_so(effect: str, lines
     'BEGIN{print ENVIRON["KEY"]}', '{print a ? b :\n c > "f"}', '{print !x > "f"}',
     '{print !($1 >\n 2), $2 > "f"}',
 ])  # fmt: skip
-def test_a_script_of_awk_that_may_do_more_than_print_is_doubted(script: str) -> None:
+def test_a_script_of_awk_that_may_do_more_than_print_is_uncertain(script: str) -> None:
     assert describe(["awk", script, "a"]).doubts
 
 
@@ -173,13 +173,13 @@ def test_a_script_of_awk_that_only_prints_is_read(script: str) -> None:
 @pytest.mark.parametrize(
     ("line", "run"),
     [
-        ("sudo /usr/bin/curl x", NestedCommand(("/usr/bin/curl", "x"), judged="whole")),
-        ("sudo git -C src push", NestedCommand(("git", "-C", "src", "push"), judged="whole")),
+        ("sudo /usr/bin/curl x", NestedCommand(("/usr/bin/curl", "x"), decided="whole")),
+        ("sudo git -C src push", NestedCommand(("git", "-C", "src", "push"), decided="whole")),
         (
             "sudo -u x A=1 tee y",
-            NestedCommand(("tee", "y"), judged="whole", environment=(("A", "1"),)),
+            NestedCommand(("tee", "y"), decided="whole", environment=(("A", "1"),)),
         ),
-        ("sudo -D /etc tee x", NestedCommand(("tee", "x"), judged="whole", directory="/etc")),
+        ("sudo -D /etc tee x", NestedCommand(("tee", "x"), decided="whole", directory="/etc")),
         ("env -C /etc tee x", NestedCommand(("tee", "x"), directory="/etc")),
         ("env -u + rm x", NestedCommand(("rm", "x"))),
         ("xargs --max-lines rm", NestedCommand(("rm", HOLE), stdin="none")),
@@ -188,22 +188,22 @@ def test_a_script_of_awk_that_only_prints_is_read(script: str) -> None:
         ("taskset 1 /bin/rm x", NestedCommand(("/bin/rm", "x"))),
         ("flock lock rm x", NestedCommand(("rm", "x"))),
         ("ssh -p 22 me@host 'cd /tmp && rm x'",
-         NestedCommand(script="cd /tmp && rm x", judged="whole", remote=True)),
-        ("ssh host -p 22 rm x", NestedCommand(script="rm x", judged="whole", remote=True)),
+         NestedCommand(script="cd /tmp && rm x", decided="whole", remote=True)),
+        ("ssh host -p 22 rm x", NestedCommand(script="rm x", decided="whole", remote=True)),
         ("docker run --rm -v .:/x alpine "
-            "rm -rf /x", NestedCommand(("rm", "-rf", "/x"), judged="whole", remote=True)),
-        ("kubectl exec -it pod -- rm x", NestedCommand(("rm", "x"), judged="whole", remote=True)),
-        ("su root -c 'rm x'", NestedCommand(script="rm x", judged="whole")),
-        ("script -c'rm x' out", NestedCommand(script="rm x", judged="whole")),
-        ("git -c alias.x='!rm y' x", NestedCommand(script="rm y", judged="whole")),
-        ("git bisect run rm x", NestedCommand(("rm", "x"), judged="whole")),
-        ("git rebase -x 'rm x' main", NestedCommand(script="rm x", judged="whole")),
-        ("git submodule foreach 'rm x'", NestedCommand(script="rm x", judged="whole")),
-        ("watch rm x", NestedCommand(script="rm x", judged="whole")),
-        ("npx -y rm x", NestedCommand(("rm", "x"), judged="whole")),
+            "rm -rf /x", NestedCommand(("rm", "-rf", "/x"), decided="whole", remote=True)),
+        ("kubectl exec -it pod -- rm x", NestedCommand(("rm", "x"), decided="whole", remote=True)),
+        ("su root -c 'rm x'", NestedCommand(script="rm x", decided="whole")),
+        ("script -c'rm x' out", NestedCommand(script="rm x", decided="whole")),
+        ("git -c alias.x='!rm y' x", NestedCommand(script="rm y", decided="whole")),
+        ("git bisect run rm x", NestedCommand(("rm", "x"), decided="whole")),
+        ("git rebase -x 'rm x' main", NestedCommand(script="rm x", decided="whole")),
+        ("git submodule foreach 'rm x'", NestedCommand(script="rm x", decided="whole")),
+        ("watch rm x", NestedCommand(script="rm x", decided="whole")),
+        ("npx -y rm x", NestedCommand(("rm", "x"), decided="whole")),
     ],
 )  # fmt: skip
-def test_what_a_command_runs_is_told(line: str, run: NestedCommand) -> None:
+def test_commands_that_a_command_runs_are_reported(line: str, run: NestedCommand) -> None:
     assert run in _describe(line).runs
 
 
@@ -237,7 +237,7 @@ def test_what_find_passes_on_lies_below_where_it_starts() -> None:
     assert run.accesses is None  # what the script does is read by whoever reads scripts
 
 
-def test_words_that_xargs_is_given_by_the_line_are_known() -> None:
+def test_arguments_passed_to_xargs_on_the_line_are_known() -> None:
     assert _describe("xargs git", stdin="push origin\n").runs[0].words == ("git", "push", "origin")
     assert _describe("xargs git", stdin="'push'\n").runs[0].words == ("git", HOLE)
     assert _describe("xargs -n1 git", stdin="push\n").runs[0].words == ("git", HOLE)
@@ -246,7 +246,7 @@ def test_words_that_xargs_is_given_by_the_line_are_known() -> None:
 @pytest.mark.parametrize("wrapper", [
     name for name, row in ROWS.items() if row.command is not None and " " not in name
 ])  # fmt: skip
-def test_a_wrapper_survives_being_called_alone_and_with_what_it_does_not_know(wrapper: str) -> None:
+def test_a_wrapper_accepts_being_called_alone_and_with_unknown_options(wrapper: str) -> None:
     assert [run.words for run in describe([wrapper]).runs] in ([], [("sh",)])
     for words in ([wrapper, "--no-such-option", "rm", "x"], [wrapper, HOLE, "rm", "x"]):
         found = describe(words)
@@ -254,7 +254,7 @@ def test_a_wrapper_survives_being_called_alone_and_with_what_it_does_not_know(wr
         assert "rm x" in found.others
 
 
-def test_an_assignment_of_env_that_may_change_the_program_is_doubted() -> None:
+def test_an_assignment_of_env_that_may_change_the_program_is_uncertain() -> None:
     assert _describe("env LD_PRELOAD=x ls").doubts
     assert _describe("env NODE_ENV=test npm test").doubts == ()
 
@@ -263,7 +263,7 @@ def test_an_assignment_of_env_that_may_change_the_program_is_doubted() -> None:
     "sort …", "tar cf x ✱", "find … -name x", "rsync …", "git clone …", "git …", "rg x …", "… x",
     "awk … x", "timeout … ls", "npm exec …", "vim …", "zip x ✱",
 ])  # fmt: skip
-def test_a_word_that_may_be_an_option_which_runs_a_program_is_doubted(line: str) -> None:
+def test_an_argument_that_may_be_an_option_which_runs_a_program_is_uncertain(line: str) -> None:
     assert _describe(line).doubts
 
 
@@ -272,7 +272,7 @@ def test_a_word_that_may_be_an_option_which_runs_a_program_is_doubted(line: str)
         "show …",
     "sort -- …", "tar cf x -- ✱", "head -n … a", "mkdir …", "npm run build -- …",
 ])  # fmt: skip
-def test_a_word_that_cannot_run_a_program_is_not_doubted(line: str) -> None:
+def test_an_argument_that_cannot_run_a_program_is_not_uncertain(line: str) -> None:
     assert _describe(line).doubts == ()
 
 
@@ -309,7 +309,7 @@ def test_rules_see_a_command_by_its_plain_name(line: str, text: str, others: set
         ("echo evil.example", ()),
     ],
 )
-def test_hosts_are_told(line: str, hosts: tuple[str, ...]) -> None:
+def test_hosts_are_reported(line: str, hosts: tuple[str, ...]) -> None:
     assert _describe(line).hosts == hosts
 
 
@@ -320,7 +320,7 @@ _POOL = ["", "-", "--", "-x", "-rf", "--output=x", "-o", "a", ".env", HOLE, ANY,
          "\n", "é", "'", "-" * 40, f"{ONE}b", "--help", "s/a/b/w x", "run", "exec"]  # fmt: skip
 
 
-def test_no_words_make_the_table_fail() -> None:
+def test_no_arguments_make_the_table_fail() -> None:
     chooser = random.Random(13)
     names = sorted(ROWS)
     for _ in range(20_000):
@@ -329,11 +329,11 @@ def test_no_words_make_the_table_fail() -> None:
         assert found.effect in ("none", "reads", "writes", "runs")
         if found.effect in ("none", "reads"):
             assert not found.doubts
-            assert all(run.judged == "both" for run in found.runs)  # each is judged by itself
+            assert all(run.decided == "both" for run in found.runs)  # each is judged by itself
             assert all(one.kind in ("read", "mention") for one in found.accesses)
         if found.effect == "writes":
             assert not found.doubts
-            assert all(run.judged == "both" for run in found.runs)
+            assert all(run.decided == "both" for run in found.runs)
 
 
 def test_more_files_than_are_looked_at_are_a_write_to_anywhere() -> None:
@@ -343,7 +343,7 @@ def test_more_files_than_are_looked_at_are_a_write_to_anywhere() -> None:
 
 
 @pytest.mark.parametrize("program", ["git log", "sed", "awk", "find", "tar", "curl", "x", "jq"])
-def test_the_longest_words_take_no_time(program: str) -> None:
+def test_the_longest_arguments_take_no_time(program: str) -> None:
     for word in ("/" * 50_000, "[" * 50_000, "-" + "a" * 50_000, "s/" * 20_000, "a=" * 20_000):
         before = time.process_time()
         describe([*program.split(), word, word])
@@ -363,6 +363,6 @@ def test_a_command_of_somebody_who_logs_in_runs_in_an_unknown_directory(line: st
 @pytest.mark.parametrize(
     "line", ["su -c x", "su me -c x", "sudo x", "sudo -s x", "runuser -u me x"]
 )
-def test_one_of_somebody_else_runs_where_the_line_is(line: str) -> None:
+def test_a_command_of_another_user_runs_where_the_line_is(line: str) -> None:
     directories = {run.directory for run in _describe(line).runs}
     assert directories == {None}

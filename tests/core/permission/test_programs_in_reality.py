@@ -196,7 +196,7 @@ def test_the_instrument_sees_a_write_and_a_program_of_the_workspace(
     assert any("execve(" in line and '"./ls"' in line for line in lines)
 
 
-def test_every_row_that_reads_has_a_sample_or_is_not_to_be_had() -> None:
+def test_every_row_that_reads_has_a_sample_or_is_unavailable() -> None:
     """A row without one would promise what nobody tried."""
     without = [row.names for row in _ROWS if not row.samples and " " not in row.names]
     assert sorted(name.partition("|")[0] for name in without) == [

@@ -196,7 +196,7 @@ def test_a_file_is_named_however_its_option_is_spelled() -> None:
     assert count > 1_000
 
 
-def test_a_program_that_an_option_names_is_doubted_however_it_is_spelled() -> None:
+def test_a_program_that_an_option_names_is_uncertain_however_it_is_spelled() -> None:
     count = 0
     for row in _rows():
         if row.own:
@@ -334,7 +334,7 @@ def test_a_language_or_a_time_zone_leaves_a_read_one(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["../../evil", "/ws/evil", ":/ws/evil", "~/evil"])
-def test_one_that_is_a_file_from_elsewhere_does_not(value: str) -> None:
+def test_a_variable_that_is_a_file_from_elsewhere_does_not(value: str) -> None:
     for name in ("LC_ALL", "LANGUAGE", "TZ"):
         (command,) = read(f"{name}={value} date").commands
         assert command.effect == "runs"

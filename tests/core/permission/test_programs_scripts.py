@@ -116,7 +116,7 @@ def _installed(program: list[str]) -> None:
 
 @pytest.mark.parametrize("count", [200, pytest.param(2_000, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("program", [["mawk"], ["gawk"], ["busybox", "awk"]], ids=" ".join)
-def test_a_script_of_awk_that_writes_is_doubted(
+def test_a_script_of_awk_that_writes_is_uncertain(
     program: list[str], count: int, tmp_path: Path
 ) -> None:
     _installed(program)
@@ -127,7 +127,7 @@ def test_a_script_of_awk_that_writes_is_doubted(
 
 @pytest.mark.parametrize("count", [300, pytest.param(2_000, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("program", [["sed"], ["busybox", "sed"]], ids=" ".join)
-def test_a_script_of_sed_that_writes_is_doubted(
+def test_a_script_of_sed_that_writes_is_uncertain(
     program: list[str], count: int, tmp_path: Path
 ) -> None:
     _installed(program)

@@ -104,7 +104,7 @@ def test_a_project_that_is_not_trusted_never_loosens(
 
 @settings(max_examples=50)
 @given(PRESETS, SOME, SOME, requests())
-def test_nothing_but_reads_and_talk_passes_in_a_mode_that_changes_nothing(
+def test_nothing_but_reads_and_messages_passes_in_a_mode_that_changes_nothing(
     preset: str, some: list[Rule], remembered: list[Rule], request: PermissionRequested
 ) -> None:
     policy = Policy.preset(preset, rules=some).remembering(remembered)
@@ -117,7 +117,7 @@ def test_nothing_but_reads_and_talk_passes_in_a_mode_that_changes_nothing(
 
 @settings(max_examples=50)
 @given(PRESETS, SOME, SOME, requests(), CONTEXTS)
-def test_explain_tells_what_is_decided(
+def test_explain_reports_what_is_decided(
     preset: str,
     some: list[Rule],
     theirs: list[Rule],
@@ -217,23 +217,23 @@ def test_a_variable_that_is_assigned_twice_before_a_command_is_read() -> None:
 
 @settings(max_examples=200)
 @given(st.text(st.sampled_from(string.printable + "\u200b\0é"), max_size=60))
-def test_any_text_is_read_without_an_error(line: str) -> None:
+def test_any_text_is_parsed_without_an_error(line: str) -> None:
     assert is_sound(line)
 
 
 @given(st.text(max_size=40))
-def test_any_characters_are_read_without_an_error(line: str) -> None:
+def test_any_characters_are_parsed_without_an_error(line: str) -> None:
     assert is_sound(line)
 
 
 @settings(max_examples=300)
 @given(st.lists(PIECES, max_size=40).map("".join))
-def test_signs_in_any_order_are_read_without_an_error(line: str) -> None:
+def test_signs_in_any_order_are_parsed_without_an_error(line: str) -> None:
     assert is_sound(line)
 
 
 @given(st.lists(st.text(max_size=10), max_size=5))
-def test_any_words_are_read_without_an_error(words: list[str]) -> None:
+def test_any_words_are_parsed_without_an_error(words: list[str]) -> None:
     assert not any(FAULT in reason for reason in read_words(words).unread)
 
 

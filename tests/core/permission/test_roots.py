@@ -34,7 +34,7 @@ def opened(cwd: str, *folders: str) -> DecisionContext:
     "context",
     [standing("/p/.git/hooks"), opened("/p/.git/hooks", "/p"), opened("/p", "/p/.git/hooks")],
 )
-def test_a_protected_name_is_one_from_within_too(context: DecisionContext) -> None:
+def test_a_protected_name_is_one_from_inner_folders_too(context: DecisionContext) -> None:
     assert verdict(context, "Write", file_path="/p/.git/hooks/pre-commit") == "deny"
     assert verdict(context, "Bash", command="cat f > /p/.git/hooks/config") == "deny"
 
@@ -42,19 +42,19 @@ def test_a_protected_name_is_one_from_within_too(context: DecisionContext) -> No
 @pytest.mark.parametrize(
     "context", [standing("/p/db"), opened("/p/db", "/p"), opened("/p", "/p/db")]
 )
-def test_a_rule_on_a_path_holds_from_within_too(context: DecisionContext) -> None:
+def test_a_rule_on_a_path_applies_from_inner_folders_too(context: DecisionContext) -> None:
     assert verdict(context, "Write", MIGRATIONS, file_path="/p/db/migrations/1.sql") == "deny"
     assert verdict(context, "Bash", MIGRATIONS, command="rm /p/db/migrations/1.sql") == "deny"
 
 
-def test_what_is_relative_begins_where_the_agent_stands() -> None:
+def test_relative_paths_start_at_the_agents_working_directory() -> None:
     assert verdict(standing("/p/.git"), "Bash", command="cat f > config") == "deny"
     assert verdict(standing("/p/db"), "Write", MIGRATIONS, file_path="migrations/1.sql") == "deny"
     assert verdict(standing("/p/db"), "Write", file_path="../src/a") == "allow"
     assert verdict(standing("/p/db"), "Write", file_path="../../src/a") == "deny"
 
 
-def test_what_is_allowed_is_meant_from_the_project() -> None:
+def test_what_is_allowed_is_relative_to_the_project() -> None:
     stands = standing("/p/vendor")
     assert verdict(stands, "Write", SOURCES, preset="ask", file_path="src/a") == "ask"
     assert verdict(stands, "Write", SOURCES, preset="ask", file_path="../src/a") == "allow"

@@ -98,7 +98,7 @@ def test_a_path_is_a_place_or_a_glob(pattern: str, yes: str, no: str) -> None:
         ("./a.py", "a.py", "src/a.py"),
     ],
 )
-def test_a_rule_that_allows_takes_a_path_by_the_letter(pattern: str, yes: str, no: str) -> None:
+def test_a_rule_that_allows_matches_the_exact_path(pattern: str, yes: str, no: str) -> None:
     paths = [*yes.split(), *no.split()]
     found = {path: lets(request("Write", file_path=path), path=pattern) for path in paths}
     assert found == {path: path in yes.split() for path in paths}
@@ -129,7 +129,7 @@ def test_a_link_out_of_a_folder_is_not_in_it_for_a_rule_that_allows(tmp_path: Pa
         ("https://evil.test/example.com", False),
     ],
 )
-def test_a_host_is_the_one_that_is_asked(url: str, host: bool) -> None:
+def test_a_host_is_matched_against_the_requested_one(url: str, host: bool) -> None:
     asked = request("WebFetch", url=url)
     assert (says(asked, host="example.com"), lets(asked, host="example.com")) == (host, host)
 
@@ -151,7 +151,7 @@ def test_an_address_that_readers_disagree_on_is_asked() -> None:
         assert not lets(request("WebFetch", url=url), host=["good.test", "evil.test"])
 
 
-def test_a_server_s_tool_is_matched_by_both_names() -> None:
+def test_a_servers_tool_is_matched_by_both_names() -> None:
     issue = request("MCP", name="github.create_issue")
     patterns = ("github.*", "github.create_issue", "*.create_*", "git.*")
     assert [one for one in patterns if says(issue, mcp=one)] == list(patterns[:3])
@@ -160,7 +160,7 @@ def test_a_server_s_tool_is_matched_by_both_names() -> None:
     assert not lets(request("MCP", name="GitHub.create_issue"), mcp="github.*")
 
 
-def test_the_paths_that_a_server_s_tool_is_given_count() -> None:
+def test_the_paths_in_a_servers_tool_input_count() -> None:
     secret = request("MCP", name="files.read", path="secrets/key")
     assert says(secret, path="secrets/**")
     assert says(secret, mcp="files.*", path="secrets/**")
@@ -169,13 +169,13 @@ def test_the_paths_that_a_server_s_tool_is_given_count() -> None:
     assert not lets(secret, path="inside")
 
 
-def test_a_tool_of_a_server_that_nobody_named_is_asked() -> None:
+def test_a_tool_of_an_unnamed_server_is_asked() -> None:
     policy = Policy.preset("auto", rules=[rule(deny="no", mcp="github.*")])
     nameless = PermissionRequested(request_id="r", tool="MCP", title="something")
     assert policy.decide(nameless, HERE).verdict == "ask"
 
 
-def test_a_rule_may_hold_for_an_agent_and_a_mode_alone() -> None:
+def test_a_rule_may_apply_to_one_agent_and_mode_alone() -> None:
     codex = DecisionContext(HERE.cwd, agent="codex")
     assert (says(bash("ls"), agent="claude"), says(bash("ls"), codex, agent="claude")) == (
         True,
@@ -191,13 +191,13 @@ def test_a_command_is_denied_where_it_touches_a_path() -> None:
     assert not says(bash("cat db/x"), command="rm *", path="db/**")
 
 
-def test_a_star_in_a_rule_can_be_meant_as_it_is() -> None:
+def test_a_star_in_a_rule_can_be_literal() -> None:
     assert lets(bash("ls '*'"), command=r"ls \*")
     assert lets(bash("ls *"), command=r"ls \*")
     assert not lets(bash("ls x"), command=r"ls \*")
 
 
-def test_words_of_a_list_of_arguments_are_not_taken_apart() -> None:
+def test_an_argument_list_is_not_split() -> None:
     assert says(request("Bash", command=["rm", "x"]), command="rm *")
     assert says(request("Bash", cmd=["bash", "-lc", "ls && rm x"]), command="rm *")
     assert not says(request("Bash", command=["echo", "x; rm y"]), command="rm *")
@@ -214,7 +214,7 @@ def test_the_folder_that_a_command_runs_in_counts() -> None:
 # -- layers ----------------------------------------------------------------------------------------
 
 
-def test_what_was_remembered_comes_before_files_and_these_before_presets() -> None:
+def test_remembered_answers_precede_files_and_these_precede_presets() -> None:
     policy = Policy.preset("ask", rules=[rule(deny="no", command="make *")])
     assert policy.decide(bash("make"), HERE).verdict == "deny"
     kept = rule_for(bash("make"))
@@ -249,7 +249,7 @@ def test_no_rule_loosens_the_tools_of_a_profile() -> None:
     assert policy.decide(bash("echo x > y"), HERE).verdict == "allow"
 
 
-def test_a_project_that_is_not_trusted_forbids_and_does_not_write_commands() -> None:
+def test_a_project_that_is_not_trusted_can_deny_and_cannot_rewrite_commands() -> None:
     untrusted = [
         rule(allow=True, command="rm *"),
         rule(deny="no", command="make *"),
@@ -287,7 +287,7 @@ def test_a_rewrite_of_keys_leaves_the_others() -> None:
     }
 
 
-def test_what_cannot_be_rewritten_in_place_is_denied_with_what_to_do() -> None:
+def test_a_rewrite_that_cannot_be_applied_is_denied_with_the_next_step() -> None:
     policy = Policy.preset("ask", rules=[rule(rewrite="npm ci", command="npm install")])
     for line in ("sh -c 'npm install'", "npm install && touch x", "sudo npm install"):
         decision = policy.decide(bash(line), HERE)
@@ -395,7 +395,7 @@ def test_what_cannot_be_rewritten_in_place_is_denied_with_what_to_do() -> None:
         (request("brand_new"), "allow brand_new", request("other_new")),
     ],
 )
-def test_always_means_this_again_and_nothing_beside_it(
+def test_always_covers_the_same_call_again_and_nothing_else(
     asked: PermissionRequested, told: str, not_covered: PermissionRequested
 ) -> None:
     kept = rule_for(asked)
@@ -430,13 +430,13 @@ def test_always_means_this_again_and_nothing_beside_it(
     ],
     ids=lambda asked: f"{asked.tool} {asked.input}",
 )
-def test_what_cannot_be_told_from_others_is_never_remembered(asked: PermissionRequested) -> None:
+def test_an_ambiguous_call_is_never_remembered(asked: PermissionRequested) -> None:
     assert rule_for(asked) is None
     assert rule_for(asked, "deny") is None
 
 
 @pytest.mark.parametrize("path", ["/etc/hosts", ".git/config", "../x"])
-def test_what_was_remembered_stands_above_a_guard_only_for_the_file_it_names(path: str) -> None:
+def test_a_remembered_answer_overrides_a_guard_only_for_the_file_it_names(path: str) -> None:
     asked = request("Write", file_path=path)
     for table in ({"tool": "Write"}, {"path": "/**"}, {"path": ["outside", "protected"]}, {}):
         policy = Policy.preset("ask").remembering([rule(allow=True, **table)])
@@ -506,7 +506,7 @@ def test_a_forbidden_file_is_denied_by_the_path_of_the_working_directory(line: s
     "line", ["tee $X", "dd of=$X", "cp a $X", "rm -rf $X", 'rm "$X/a"', "sort -o $X a", "mv a $X"]
 )
 @pytest.mark.parametrize("preset", ["ask", "edits", "auto"])
-def test_a_write_to_nobody_knows_where_is_asked_about(preset: str, line: str) -> None:
+def test_a_write_to_an_unknown_path_is_asked_about(preset: str, line: str) -> None:
     policy = Policy.preset(preset, rules=[rule(allow=True, tool="shell")])
     assert policy.decide(bash(line), HERE).rule == "guard.unnamed"
     assert policy.decide(bash("cat $X"), HERE).verdict == "allow"

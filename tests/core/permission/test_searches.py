@@ -11,7 +11,7 @@ import pytest
 from tillerman.core.events import PermissionRequested
 from tillerman.core.permission import DecisionContext, Policy
 from tillerman.hooks.dialects import load
-from tillerman.hooks.policy_only_answer import judged
+from tillerman.hooks.policy_only_answer import decide_hook
 
 HERE = DecisionContext(cwd=PurePath("/ws"))
 
@@ -43,14 +43,14 @@ def test_a_pattern_that_stays_is_not(pattern: str) -> None:
 @pytest.mark.parametrize(
     "key", ["target_directory", "targetDirectory", "dir_path", "directory", "root", "somewhere"]
 )
-def test_a_folder_outside_is_asked_about_by_any_word(tool: str, key: str) -> None:
+def test_a_folder_outside_is_asked_about_under_any_input_key(tool: str, key: str) -> None:
     assert verdict(tool, **{key: "/etc"}) == "ask"
     assert verdict(tool, **{key: ["/etc"]}) == "ask"
     assert verdict(tool, **{key: "/etc"}, path=".") == "ask"
     assert verdict(tool, **{key: {"uri": "/etc"}}) == "ask"
 
 
-def test_what_a_search_looks_for_may_be_anything() -> None:
+def test_the_pattern_of_a_search_may_be_anything() -> None:
     options = {"-i": True, "-A": 3, "output_mode": "content", "type": "py", "head_limit": 5}
     assert verdict("Grep", pattern="{/etc", path="src", **options) == "allow"
     assert verdict("Grep", pattern="x", caseInsensitive=True, multiline=False, offset=0) == "allow"
@@ -58,12 +58,12 @@ def test_what_a_search_looks_for_may_be_anything() -> None:
     assert verdict("SemSearch", query="../..", target_directories=["src"]) == "allow"
 
 
-def test_cursor_s_word_for_a_folder_counts() -> None:
+def test_cursors_key_for_a_folder_counts() -> None:
     def said(tool: str, **input: Any) -> str:
         told = {"tool_name": tool, "tool_input": input, "workspace_roots": ["/ws"]}
         cursor = load("cursor")
         event = cursor.read("preToolUse", json.dumps(told).encode())
-        reply = judged(cursor, event, Policy.preset("ask"), HERE)
+        reply = decide_hook(cursor, event, Policy.preset("ask"), HERE)
         permission: str = json.loads(reply.stdout)["permission"]
         return permission
 

@@ -128,7 +128,7 @@ def words_of(text: str, dialect: Dialect = "bash") -> tuple[Word, ...]:
     return command.words
 
 
-def test_a_command_is_where_it_stands() -> None:
+def test_a_command_has_its_position() -> None:
     text = "  A=1 npm  'in'\"stall\" >x ; ls"
     script = ShellParser(text, "bash").next_command()
     assert script is not None

@@ -50,7 +50,7 @@ def decide(line: str, preset: str = "auto", **rule: Any) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("line", UNREAD, ids=lambda line: repr(line[:20]))
-def test_auto_asks_about_a_line_that_was_not_read_to_its_end(line: str) -> None:
+def test_auto_asks_about_a_line_that_was_not_fully_parsed(line: str) -> None:
     assert read(line).unread
     verdict, rule = decide(line)
     assert verdict == "ask"
@@ -104,7 +104,7 @@ def test_a_mode_that_changes_nothing_denies_it(mode: Any) -> None:
     ],
     ids=lambda line: repr(line[:20]),
 )
-def test_what_stopped_the_reading_does_not_hide_what_follows(line: str) -> None:
+def test_what_stopped_the_parser_does_not_hide_what_follows(line: str) -> None:
     verdict, rule = decide(line)
     assert verdict in ("ask", "deny")
     assert rule.startswith("guard.")

@@ -11,7 +11,7 @@ import pytest
 from tillerman.core.events import PermissionRequested
 from tillerman.core.permission import DecisionContext, Policy, Rule
 from tillerman.hooks.dialects import load
-from tillerman.hooks.policy_only_answer import judged
+from tillerman.hooks.policy_only_answer import decide_hook
 
 HERE = DecisionContext(cwd=PurePath("/ws"), home=PurePath("/home/me"))
 TESTS = Rule("tests", "allow", "tests", commands=("npm test", "cat *"))
@@ -31,7 +31,7 @@ KEYS = (
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_every_word_for_a_folder_counts(key: str) -> None:
+def test_every_input_key_for_a_folder_counts(key: str) -> None:
     assert verdict("cat f > hosts", **{key: "/etc"}) == "deny"
     assert verdict("cat f > hosts", **{key: "sub"}) == "allow"
     assert verdict("npm test", **{key: "/tmp/evil"}) == verdict("cd /tmp/evil && npm test") == "ask"
@@ -44,7 +44,7 @@ def test_no_folder_hides_another() -> None:
     assert verdict("npm test", cwd="/tmp/evil", workdir=".") == "ask"
 
 
-def test_a_folder_that_is_no_text_is_not_known() -> None:
+def test_a_folder_that_is_not_text_is_unknown() -> None:
     assert verdict("npm test", cwd=["/tmp/evil"]) == "ask"
     assert verdict("cat f > hosts", cwd={"path": "/etc"}) == "ask"
 
@@ -60,12 +60,12 @@ def test_a_line_that_was_allowed_once_is_allowed_where_it_was() -> None:
     assert verdict(line, policy, cwd="/etc") == "deny"
 
 
-def test_gemini_s_word_for_a_folder_is_not_taken_for_a_file_of_a_shell() -> None:
+def test_geminis_key_for_a_folder_is_not_taken_for_a_file_of_a_shell() -> None:
     def said(tool: str, **input: Any) -> str:
         told = {"cwd": "/ws", "tool_name": tool, "tool_input": input}
         gemini = load("gemini")
         event = gemini.read("BeforeTool", json.dumps(told).encode())
-        decision: str = json.loads(judged(gemini, event, POLICY, HERE).stdout)["decision"]
+        decision: str = json.loads(decide_hook(gemini, event, POLICY, HERE).stdout)["decision"]
         return decision
 
     assert said("run_shell_command", command="cat f > hosts", dir_path="/etc") == "deny"

@@ -29,7 +29,7 @@ EARLIER = account(
         "You are taking over a task in this folder from another coding agent",
     ],
 )
-def test_a_title_of_an_account_or_a_file_is_found_out(title: str) -> None:
+def test_a_title_taken_from_a_summary_or_a_file_is_detected(title: str) -> None:
     assert is_of_added_words(title, ASKED.text, added_words(ASKED, EARLIER))
 
 
@@ -39,7 +39,7 @@ def test_any_other_title_stays(title: str) -> None:
 
 
 @given(prompt=st.text(min_size=8, max_size=200), cut=st.integers(8, 60))
-def test_the_beginning_of_the_users_words_is_a_title_whatever_else_went_along(
+def test_the_beginning_of_the_prompt_is_a_title_whatever_else_was_attached(
     prompt: str, cut: int
 ) -> None:
     words = " ".join(f"Mend {prompt}".split())
@@ -48,5 +48,5 @@ def test_the_beginning_of_the_users_words_is_a_title_whatever_else_went_along(
 
 
 @given(cut=st.integers(8, 120))
-def test_the_beginning_of_an_account_is_no_title_wherever_it_is_cut(cut: int) -> None:
+def test_the_beginning_of_a_summary_is_no_title_wherever_it_is_cut(cut: int) -> None:
     assert is_of_added_words(EARLIER[:cut], "Mend the nest", added_words(Prompt(""), EARLIER))

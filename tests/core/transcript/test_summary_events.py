@@ -73,7 +73,7 @@ def told(*events: Event) -> list[summary_events.Item]:
     return list(summarize(log(*events)))
 
 
-def test_a_turn_is_told_in_whole_messages_calls_and_one_result() -> None:
+def test_a_turn_is_reported_as_whole_messages_calls_and_one_result() -> None:
     usage = UsageReported(input_tokens=3, cost_usd=0.25)
     assert told(
         PROMPT,
@@ -105,7 +105,7 @@ def test_a_turn_is_told_in_whole_messages_calls_and_one_result() -> None:
     ]
 
 
-def test_a_message_is_told_as_soon_as_the_next_block_begins_and_not_before() -> None:
+def test_a_message_is_reported_as_soon_as_the_next_block_begins_and_not_before() -> None:
     items = Summary()
     assert [items.add(entry) for entry in log(PROMPT, say("a"), say("b"), say("c", "m2"))] == [
         [],
@@ -117,7 +117,7 @@ def test_a_message_is_told_as_soon_as_the_next_block_begins_and_not_before() -> 
     assert items.close() == []
 
 
-def test_agents_that_speak_at_once_do_not_cut_each_other_short() -> None:
+def test_agents_that_stream_at_once_do_not_interrupt_each_other() -> None:
     assert told(
         PROMPT,
         start("c1", "Task"),
@@ -134,7 +134,7 @@ def test_agents_that_speak_at_once_do_not_cut_each_other_short() -> None:
     ]
 
 
-def test_background_work_speaks_on_after_its_turn() -> None:
+def test_background_work_streams_after_its_turn() -> None:
     items = told(
         PROMPT,
         start("c1", "Task"),
@@ -152,12 +152,12 @@ def test_background_work_speaks_on_after_its_turn() -> None:
     assert items[2] == said("still here", parent="c1")
 
 
-def test_a_withdrawn_message_is_never_told() -> None:
+def test_a_withdrawn_message_is_never_reported() -> None:
     told_items = told(PROMPT, say("wrong"), MessageWithdrawn(message_id="m1"), say("right"), DONE)
     assert told_items[:-1] == [said("right")]
 
 
-def test_calls_that_do_not_complete_are_errors_that_say_how() -> None:
+def test_calls_that_do_not_complete_are_errors_with_their_status() -> None:
     assert told(
         start("c1", "Bash"),
         ToolFinished(call_id="c1", outcome="denied", content=(Text("no"),)),
@@ -176,7 +176,7 @@ def test_calls_that_do_not_complete_are_errors_that_say_how() -> None:
     ]
 
 
-def test_permissions_and_questions_are_told_when_asked_and_when_answered() -> None:
+def test_permissions_and_questions_are_reported_when_opened_and_when_answered() -> None:
     question = Question("Which?")
     picked = Answer("allow", answers={"Which?": "that"})
     bash = Permission(**HERE, request_id="r1", tool="Bash", title="Bash `ls`", call_id="c1")
@@ -196,7 +196,7 @@ def test_permissions_and_questions_are_told_when_asked_and_when_answered() -> No
     ]
 
 
-def test_a_failed_turn_tells_its_error_then_its_result() -> None:
+def test_a_failed_turn_reports_its_error_then_its_result() -> None:
     failure = Failure(kind="rate_limited", message="too fast", retry_after=3)
     assert told(
         PROMPT,

@@ -203,7 +203,7 @@ def test_the_result_of_a_turn_has_all_that_a_caller_asks_for() -> None:
     )
 
 
-def test_what_is_said_after_a_call_is_a_block_of_its_own() -> None:
+def test_text_after_a_call_is_a_block_of_its_own() -> None:
     folded = blocks(say("before "), start("c1"), finish("c1"), say("after"))
     assert [type(block).__name__ for block in folded] == ["Message", "ToolCallBlock", "Message"]
     assert [folded[0], folded[2]] == [Message("m1", "before "), Message("m1", "after")]
@@ -214,7 +214,7 @@ def test_a_notice_in_the_middle_does_not_divide_a_message() -> None:
     assert blocks(say("one "), notice, say("two")) == [Message("m1", "one two"), notice]
 
 
-def test_a_withdrawn_message_leaves_nothing_and_can_be_said_again() -> None:
+def test_a_withdrawn_message_leaves_nothing_and_can_be_sent_again() -> None:
     folded = blocks(
         ThoughtChunk(message_id="m1", text="hm"),
         say("wrong "),
@@ -301,7 +301,7 @@ def test_a_cut_turn_cancels_its_calls_but_not_what_runs_in_the_background() -> N
     assert outcomes == {"shell": "cancelled", "agent": "running", "inner": "running"}
 
 
-def test_nothing_runs_or_waits_once_the_agent_is_gone() -> None:
+def test_nothing_runs_or_waits_once_the_agent_has_ended() -> None:
     ask = PermissionRequested(request_id="r1", tool="Bash", title="Bash `ls`")
     gone = AgentExited(code=None, signal=9)
     transcript = fold(
@@ -313,7 +313,7 @@ def test_nothing_runs_or_waits_once_the_agent_is_gone() -> None:
     assert (transcript.requests, transcript.background, transcript.exited) == ({}, (), gone)
 
 
-def test_requests_are_open_until_they_are_answered_and_then_say_by_whom() -> None:
+def test_requests_are_open_until_they_are_answered_and_then_name_who_answered() -> None:
     ask = PermissionRequested(request_id="r1", tool="Bash", title="Bash `ls`", call_id="c1")
     question = QuestionAsked(request_id="r2", questions=(Question("Which?"),))
     no = Answer("deny", note="not now")
@@ -368,7 +368,7 @@ def test_the_plan_stands_once_with_its_latest_steps() -> None:
     assert folded == [PlanBlock(second), Message("m1", "on it")]
 
 
-def test_an_update_replaces_what_a_call_showed_and_a_bare_end_keeps_it() -> None:
+def test_an_update_replaces_the_output_of_a_call_and_an_end_without_output_keeps_it() -> None:
     (call,) = blocks(
         start("c1", "Bash"),
         ToolUpdated(call_id="c1", content=(Text("10 %"),)),
@@ -378,7 +378,7 @@ def test_an_update_replaces_what_a_call_showed_and_a_bare_end_keeps_it() -> None
     assert (call.title, call.content, call.state) == ("Bash `make`", (Text("90 %"),), "completed")
 
 
-def test_a_call_told_twice_is_one_call_and_an_id_used_again_is_another() -> None:
+def test_a_call_reported_twice_is_one_call_and_a_reused_id_is_another() -> None:
     transcript = fold(
         log(PROMPT, start("c1", "Edit"), start("c1", "Write"), finish("c1"), DONE)
         + log((2, PROMPT), (2, start("c1", "Bash")))
@@ -389,7 +389,7 @@ def test_a_call_told_twice_is_one_call_and_an_id_used_again_is_another() -> None
     ]
 
 
-def test_steering_and_queued_words_stand_where_they_were_said() -> None:
+def test_steering_and_queued_prompts_are_shown_where_they_were_sent() -> None:
     folded = blocks(say("a"), UserMessage(text="faster", how="steer"))
     assert folded == [Message("m1", "a"), TextBlock("faster", "steer")]
 
@@ -439,18 +439,18 @@ def test_totals_add_all_reports_of_all_turns() -> None:
     assert transcript.totals == Totals(16, 3, 3, 0.75, 90, 200)
 
 
-def test_totals_of_an_agent_that_tells_no_cost_claim_none() -> None:
+def test_totals_of_an_agent_that_reports_no_cost_have_none() -> None:
     assert fold(log(PROMPT, UsageReported(input_tokens=1))).totals == Totals(input_tokens=1)
 
 
-def test_the_final_text_is_what_was_said_after_the_last_call() -> None:
+def test_the_final_text_is_the_text_after_the_last_call() -> None:
     turn = fold(log(PROMPT, say("plan", "a"), start("c1"), say("one", "b"), say("two", "c"))).turns[
         0
     ]
     assert final_text(turn) == "one\n\ntwo"
 
 
-def test_the_final_text_of_a_turn_cut_inside_a_call_is_what_was_said_before_it() -> None:
+def test_the_final_text_of_a_turn_cut_inside_a_call_is_the_text_before_it() -> None:
     turn = fold(log(PROMPT, say("old", "a"), start("c1"), say("last", "b"), start("c2"))).turns[0]
     assert final_text(turn) == "last"
 
@@ -469,7 +469,7 @@ def test_a_clock_set_back_gives_no_negative_duration() -> None:
     assert fold(turned).turns[0].duration == 0.0
 
 
-def test_an_agent_that_steps_in_during_a_turn_is_the_turns_agent() -> None:
+def test_an_agent_that_takes_over_during_a_turn_is_the_turns_agent() -> None:
     transcript = fold(log(AgentStarted(agent="codex"), PROMPT, AgentStarted(agent="claude"), DONE))
     assert (transcript.turns[0].agent, transcript.agent) == ("claude", "claude")
 
@@ -520,7 +520,7 @@ def test_a_hundred_thousand_chunks_and_calls_fold_in_linear_time() -> None:
     assert spent < 5  # quadratic work would take minutes
 
 
-def test_calls_nested_as_deep_as_an_agent_likes_are_all_counted() -> None:
+def test_calls_nested_to_any_depth_are_all_counted() -> None:
     events = [start(str(n), "Task", parent=str(n - 1) if n else None) for n in range(5_000)]
     transcript = fold(log(PROMPT, *events))
     assert len(result(transcript, transcript.turns[0]).calls) == 5_000

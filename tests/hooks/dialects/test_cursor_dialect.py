@@ -57,7 +57,7 @@ def test_the_reply_of_a_sample_is_one_of_the_typed_ones(name: str) -> None:
     assert json.loads(msgspec.json.encode(typed)) == given
 
 
-def spoken(reply: HookReply) -> Any:
+def dialect_of(reply: HookReply) -> Any:
     assert (reply.exit, reply.stderr) == (0, b"")
     return json.loads(reply.stdout) if reply.stdout else {}
 
@@ -105,11 +105,11 @@ def spoken(reply: HookReply) -> Any:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_reply_reads_as_in_the_sample(name: str, reply: HookReply) -> None:
-    assert spoken(reply) == sample(name)["reply"]
+    assert dialect_of(reply) == sample(name)["reply"]
 
 
-def test_a_deny_tells_the_person_and_the_agent() -> None:
-    assert spoken(cursor.deny(told("preToolUse_deny"), "no force")) == {
+def test_a_deny_is_sent_to_the_person_and_the_agent() -> None:
+    assert dialect_of(cursor.deny(told("preToolUse_deny"), "no force")) == {
         "permission": "deny",
         "user_message": "no force",
         "agent_message": "no force",
@@ -121,8 +121,8 @@ def interactive(name: str) -> HookEvent:
     return cursor.read(name.partition("_")[0], json.dumps(request).encode())
 
 
-def test_it_asks_by_itself_about_commands_where_somebody_is_there() -> None:
-    assert spoken(cursor.ask(interactive("beforeShellExecution_ask"), "Open it?")) == {
+def test_it_asks_by_itself_about_commands_where_a_person_is_present() -> None:
+    assert dialect_of(cursor.ask(interactive("beforeShellExecution_ask"), "Open it?")) == {
         "permission": "ask",
         "user_message": "Open it?",
     }
@@ -131,16 +131,16 @@ def test_it_asks_by_itself_about_commands_where_somebody_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", ["beforeShellExecution_ask", "preToolUse", "beforeMCPExecution"])
-def test_an_ask_is_a_deny_where_nobody_is_there(name: str) -> None:
-    assert spoken(cursor.ask(told(name), "why"))["permission"] == "deny"
+def test_an_ask_is_a_deny_where_no_person_is_present(name: str) -> None:
+    assert dialect_of(cursor.ask(told(name), "why"))["permission"] == "deny"
 
 
 @pytest.mark.parametrize("name", ["preToolUse_read", "preToolUse_edit_step2", "beforeReadFile"])
-def test_an_ask_is_a_deny_where_it_has_no_question(name: str) -> None:
-    assert spoken(cursor.ask(interactive(name), "why"))["permission"] == "deny"
+def test_an_ask_is_a_deny_where_the_event_cannot_ask(name: str) -> None:
+    assert dialect_of(cursor.ask(interactive(name), "why"))["permission"] == "deny"
 
 
-def test_what_a_call_asks_for_is_told_in_our_words() -> None:
+def test_a_request_is_reported_in_the_common_vocabulary() -> None:
     assert cursor.request_of(told("preToolUse_edit_step2"), "r1") == PermissionRequested(
         request_id="r1",
         tool="Write",
@@ -182,7 +182,7 @@ def test_what_a_call_asks_for_is_told_in_our_words() -> None:
         ("beforeTabFileRead", "Read"),
     ],
 )
-def test_each_tool_is_one_of_ours(name: str, tool: str) -> None:
+def test_each_tool_maps_to_the_common_vocabulary(name: str, tool: str) -> None:
     request = cursor.request_of(told(name), "r")
     assert request is not None
     assert request.tool == tool
@@ -194,7 +194,7 @@ def test_every_gate_before_a_call_gives_a_request() -> None:
     }
 
 
-def test_a_gate_that_cannot_be_read_is_refused_whatever_is_said() -> None:
+def test_an_unreadable_gate_event_is_refused() -> None:
     for payload in (b"", b"[]", b"{", b'{"tool_name": 3, "tool_input": {}}', b'{"tool_name":"X"}'):
         event = cursor.read("preToolUse", payload)
         assert isinstance(event, UnreadablePayload)
@@ -202,7 +202,7 @@ def test_a_gate_that_cannot_be_read_is_refused_whatever_is_said() -> None:
         assert cursor.deny(event, "no") == HookReply(stderr=b"tillerman: no\n", exit=2)
 
 
-def test_an_event_of_tomorrow_is_refused() -> None:
+def test_an_unknown_event_is_refused() -> None:
     event = cursor.read("beforeTeleport", b'{"hook_event_name": "beforeTeleport"}')
     assert event == UnreadablePayload(
         event="beforeTeleport",
@@ -211,7 +211,7 @@ def test_an_event_of_tomorrow_is_refused() -> None:
     )
 
 
-def test_a_byte_order_mark_and_keys_of_tomorrow_pass() -> None:
+def test_a_byte_order_mark_and_unknown_keys_are_accepted() -> None:
     payload = b'\xef\xbb\xbf{"tool_name":"Shell","tool_input":{"command":"ls"},"aura":7,"model":3}'
     assert cursor.read("preToolUse", payload) == events.PreToolUse(
         event="preToolUse", tool_name="Shell", tool_input={"command": "ls"}, rest={"aura": 7}

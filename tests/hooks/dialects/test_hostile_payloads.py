@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tillerman.core.permission import DecisionContext, Policy, Rule
-from tillerman.hooks.dialects import agents_with_hooks, load, spoken
-from tillerman.hooks.policy_only_answer import judged
+from tillerman.hooks.dialects import agents_with_hooks, dialect_of, load
+from tillerman.hooks.policy_only_answer import decide_hook
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 SAMPLES = [
@@ -32,7 +32,7 @@ _values = _odd | st.recursive(
 
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
-def test_a_mangled_payload_raises_nothing_and_no_gate_opens(data: st.DataObject) -> None:
+def test_a_malformed_payload_raises_nothing_and_opens_no_gate(data: st.DataObject) -> None:
     agent, event, sample = data.draw(st.sampled_from(SAMPLES))
     mangled: dict[str, Any] = dict(sample)
     for key in data.draw(st.lists(st.sampled_from(sorted(sample)), max_size=3)):
@@ -46,9 +46,9 @@ def test_a_mangled_payload_raises_nothing_and_no_gate_opens(data: st.DataObject)
     if data.draw(st.booleans()):
         payload = payload[: data.draw(st.integers(0, len(payload)))]
 
-    one = spoken(agent, payload)
+    one = dialect_of(agent, payload)
     told = one.read(event, payload)
-    reply = judged(one, told, DENY_ALL, CONTEXT)
+    reply = decide_hook(one, told, DENY_ALL, CONTEXT)
 
     if told.event in one.GATES and one.request_of(told, "r"):
         assert b"allow" not in reply.stdout
@@ -64,9 +64,9 @@ def test_a_mangled_payload_raises_nothing_and_no_gate_opens(data: st.DataObject)
 
 @given(payload=st.binary(max_size=60))
 @settings(max_examples=80, deadline=None)
-def test_bytes_that_are_no_event_are_refused_at_every_gate(payload: bytes) -> None:
+def test_bytes_that_are_not_an_event_are_refused_at_every_gate(payload: bytes) -> None:
     for agent in agents_with_hooks():
         one = load(agent)
         for gate in one.CALLS:
-            reply = judged(one, one.read(gate, payload), Policy.preset("auto"), CONTEXT)
+            reply = decide_hook(one, one.read(gate, payload), Policy.preset("auto"), CONTEXT)
             assert (reply.exit, reply.stdout) == (2, b"")

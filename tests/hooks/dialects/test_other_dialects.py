@@ -11,7 +11,7 @@ import pytest
 from tillerman.agents.cursor import hook_dialect as cursor
 from tillerman.core.errors import UsageError
 from tillerman.core.events import PermissionRequested
-from tillerman.hooks.dialects import agents_with_hooks, hook_events, load, spoken
+from tillerman.hooks.dialects import agents_with_hooks, dialect_of, hook_events, load
 from tillerman.hooks.dialects.payload_codec import HookEvent, UnreadablePayload
 from tillerman.hooks.protocol import HookReply
 
@@ -27,7 +27,7 @@ def payload(agent: str, name: str) -> bytes:
     return json.dumps(sample["request"]).encode()
 
 
-def heard(agent: str, name: str) -> HookEvent:
+def received(agent: str, name: str) -> HookEvent:
     return load(agent).read(name.partition("_")[0], payload(agent, name))
 
 
@@ -37,8 +37,8 @@ def spoke(reply: HookReply) -> Any:
 
 
 @pytest.mark.parametrize(("agent", "name"), SAMPLES)
-def test_what_was_recorded_is_read(agent: str, name: str) -> None:
-    event = heard(agent, name)
+def test_recorded_payloads_are_decoded(agent: str, name: str) -> None:
+    event = received(agent, name)
     assert not isinstance(event, UnreadablePayload)
     assert isinstance(event, hook_events.CommonHookEvent)
     assert (event.event, event.cwd) == (name.partition("_")[0], "/proj")
@@ -95,14 +95,16 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize(("agent", "name"), SAMPLES)
-def test_a_call_is_asked_for_in_our_words(agent: str, name: str) -> None:
-    request = load(agent).request_of(heard(agent, name), "r1")
+def test_a_call_is_requested_in_the_common_vocabulary(agent: str, name: str) -> None:
+    request = load(agent).request_of(received(agent, name), "r1")
     said = request and (request.tool, request.paths, request.title)
     assert said == REQUESTS.get((agent, name))
 
 
-def test_the_whole_of_a_request() -> None:
-    assert load("qwen").request_of(heard("qwen", "PreToolUse_edit"), "r7") == PermissionRequested(
+def test_all_fields_of_a_request() -> None:
+    assert load("qwen").request_of(
+        received("qwen", "PreToolUse_edit"), "r7"
+    ) == PermissionRequested(
         request_id="r7",
         tool="Edit",
         title="Edit `made.txt`",
@@ -112,7 +114,7 @@ def test_the_whole_of_a_request() -> None:
     )
 
 
-def test_a_patch_of_codex_tells_all_its_files() -> None:
+def test_a_patch_of_codex_names_all_its_files() -> None:
     patch = (
         "*** Begin Patch\n*** Add File: a.txt\n+x\n*** Update File: b.txt\n"
         "*** Move to: ../out/c.txt\n@@\n-1\n+2\n*** Delete File: .git/config\n*** End Patch\n"
@@ -181,8 +183,8 @@ CHANGED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("agent", OTHERS)
-def test_a_verdict_is_in_the_words_of_the_cli(agent: str) -> None:
-    one, event = load(agent), heard(agent, GATES[agent])
+def test_a_decision_is_in_the_format_of_the_cli(agent: str) -> None:
+    one, event = load(agent), received(agent, GATES[agent])
     assert spoke(one.allow(event)) == ALLOWED[agent]
     assert spoke(one.deny(event, "no")) == DENIED[agent]
     assert spoke(one.ask(event, "no")) == ASKED[agent]
@@ -191,7 +193,7 @@ def test_a_verdict_is_in_the_words_of_the_cli(agent: str) -> None:
 
 @pytest.mark.parametrize("agent", CHANGED)
 def test_a_changed_input_goes_with_the_allow(agent: str) -> None:
-    one, event = load(agent), heard(agent, GATES[agent])
+    one, event = load(agent), received(agent, GATES[agent])
     assert event.event in one.CHANGES_INPUT
     assert spoke(one.allow(event, input=NEW)) == CHANGED[agent]
 
@@ -200,8 +202,8 @@ def test_qwen_ignores_a_changed_input_and_so_it_is_never_offered() -> None:
     assert not load("qwen").CHANGES_INPUT
 
 
-def test_the_question_that_a_cli_is_about_to_ask_is_answered() -> None:
-    claude, asked = load("claude"), heard("claude", "PermissionRequest_WebFetch")
+def test_a_question_that_the_cli_is_about_to_ask_is_answered() -> None:
+    claude, asked = load("claude"), received("claude", "PermissionRequest_WebFetch")
     specific = {"hookEventName": "PermissionRequest"}
     assert spoke(claude.allow(asked)) == {
         "hookSpecificOutput": {**specific, "decision": {"behavior": "allow"}}
@@ -210,7 +212,7 @@ def test_the_question_that_a_cli_is_about_to_ask_is_answered() -> None:
         "hookSpecificOutput": {**specific, "decision": {"behavior": "deny", "message": "no"}}
     }
     assert claude.ask(asked, "no") == HookReply()
-    copilot, asked = load("copilot"), heard("copilot", "permissionRequest_bash")
+    copilot, asked = load("copilot"), received("copilot", "permissionRequest_bash")
     assert spoke(copilot.allow(asked)) == {"behavior": "allow"}
     assert spoke(copilot.deny(asked, "no")) == {"behavior": "deny", "message": "no"}
 
@@ -226,8 +228,8 @@ def test_the_question_that_a_cli_is_about_to_ask_is_answered() -> None:
         ("claude", "SessionEnd", None),
     ],
 )
-def test_the_end_of_a_turn_can_be_put_off(agent: str, name: str, said: Any) -> None:
-    assert spoke(load(agent).go_on(heard(agent, name), "more")) == said
+def test_the_end_of_a_turn_can_be_postponed(agent: str, name: str, said: Any) -> None:
+    assert spoke(load(agent).go_on(received(agent, name), "more")) == said
 
 
 @pytest.mark.parametrize(
@@ -247,15 +249,15 @@ def test_the_end_of_a_turn_can_be_put_off(agent: str, name: str, said: Any) -> N
         ("qwen", "Stop", None),
     ],
 )
-def test_context_is_given_where_the_cli_takes_it(agent: str, name: str, said: Any) -> None:
-    assert spoke(load(agent).context(heard(agent, name), "x")) == said
+def test_context_is_given_where_the_cli_supports_it(agent: str, name: str, said: Any) -> None:
+    assert spoke(load(agent).context(received(agent, name), "x")) == said
 
 
 @pytest.mark.parametrize("agent", agents_with_hooks())
 @pytest.mark.parametrize(
     "given", [b"", b"null", b'{"tool_name":[]}', b'{"tool_name":"x"}', b"\xff"]
 )
-def test_a_gate_that_cannot_be_read_is_refused(agent: str, given: bytes) -> None:
+def test_an_unreadable_gate_event_is_refused(agent: str, given: bytes) -> None:
     one = load(agent)
     event = one.read(one.CALLS[0], given)
     assert isinstance(event, UnreadablePayload)
@@ -273,14 +275,14 @@ def test_arguments_in_a_string_are_read_as_the_object_they_are() -> None:
     assert isinstance(one.read("preToolUse", b'{"toolName":"x","toolArgs":"["}'), UnreadablePayload)
 
 
-def test_the_words_of_cursor_are_known_whoever_was_meant() -> None:
-    assert spoken("claude", b'{"cursor_version": "2026.09.28"}') is cursor
+def test_the_vocabulary_of_cursor_is_understood_for_every_agent() -> None:
+    assert dialect_of("claude", b'{"cursor_version": "2026.09.28"}') is cursor
     inner = b'{"tool_name": "mcp__x__y", "tool_input": {"cursor_version": 1}}'
-    assert spoken("claude", inner) is load("claude")
-    assert spoken("claude", b"garbage") is load("claude")
+    assert dialect_of("claude", inner) is load("claude")
+    assert dialect_of("claude", b"garbage") is load("claude")
 
 
-def test_the_plugin_of_opencode_is_answered_in_its_own_words() -> None:
+def test_the_plugin_of_opencode_is_answered_in_its_own_format() -> None:
     one = load("opencode")
     given = {
         "cwd": "/proj",
@@ -304,7 +306,7 @@ def test_the_plugin_of_opencode_is_answered_in_its_own_words() -> None:
     assert spoke(one.ask(event, "no")) == {"decision": "deny", "reason": "no"}
 
 
-def test_an_agent_without_hooks_is_named() -> None:
+def test_an_agent_without_hooks_is_reported_by_name() -> None:
     with pytest.raises(UsageError, match="does not support hooks of mock"):
         load("mock")
 

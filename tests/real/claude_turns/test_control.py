@@ -41,7 +41,7 @@ CANCELLED = TurnEnded(reason="cancelled")
 COMPLETED = TurnEnded(reason="completed")
 
 
-async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
+async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_continues(
     desk: StandingDesk,
 ) -> None:
     desk.double.scenarios |= {
@@ -61,7 +61,7 @@ async def test_an_interrupt_in_mid_text_ends_the_turn_and_the_session_goes_on(
     assert (said(log, 1), said(log, 2)) == ("It begins", "Still here.")
 
 
-async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_goes_on(
+async def test_an_interrupt_in_a_command_ends_its_processes_and_the_session_continues(
     desk: StandingDesk,
 ) -> None:
     busy = "while :; do sleep 0.2; done"
@@ -142,7 +142,9 @@ async def test_an_interrupt_ends_a_background_subagent(desk: StandingDesk) -> No
     await session.close()  # it may still be told of the end
 
 
-async def test_a_turn_past_its_time_limit_fails_and_the_session_goes_on(desk: StandingDesk) -> None:
+async def test_a_turn_past_its_time_limit_fails_and_the_session_continues(
+    desk: StandingDesk,
+) -> None:
     desk.double.scenarios |= {
         "hang": [reply(Say("It begins", chunks=1), ReplyHold("never"))],
         "next": [reply(Say("Still here."))],
@@ -158,7 +160,7 @@ async def test_a_turn_past_its_time_limit_fails_and_the_session_goes_on(desk: St
     assert session.result().text == "Still here."
 
 
-async def test_words_in_mid_turn_reach_the_model_in_the_same_turn(desk: StandingDesk) -> None:
+async def test_messages_in_mid_turn_reach_the_model_in_the_same_turn(desk: StandingDesk) -> None:
     call = {"command": "touch busy", "description": "busy"}
     desk.double.scenarios["steer"] = [
         reply(ModelToolCall("Bash", call, id="toolu_echo")),
@@ -179,7 +181,7 @@ async def test_words_in_mid_turn_reach_the_model_in_the_same_turn(desk: Standing
     assert "make it green" in user_text((await desk.double.seen("steer", 1)).body)
 
 
-async def test_words_after_the_last_call_are_still_answered_in_the_same_turn(
+async def test_messages_after_the_last_call_are_still_answered_in_the_same_turn(
     desk: StandingDesk,
 ) -> None:
     desk.double.scenarios["late"] = [
@@ -202,7 +204,7 @@ async def test_words_after_the_last_call_are_still_answered_in_the_same_turn(
     assert [report.output_tokens for report in usages(log)] == [40]
 
 
-async def test_a_cancel_takes_back_words_that_still_wait(desk: StandingDesk) -> None:
+async def test_a_cancel_withdraws_waiting_messages(desk: StandingDesk) -> None:
     desk.double.scenarios |= {
         "hang": [reply(Say("It begins", chunks=1), ReplyHold("never")), reply(Say("never said"))],
         "next": [reply(Say("Still here."))],

@@ -36,7 +36,7 @@ DOT = base64.b64decode(
 
 
 @pytest.mark.anew
-async def test_a_conversation_goes_on_in_a_new_process(desk: StandingDesk) -> None:
+async def test_a_conversation_continues_in_a_new_process(desk: StandingDesk) -> None:
     desk.double.scenarios["resume"] = [reply(Say("First.")), reply(Say("Second."))]
     session = await desk.start()
     before = await run(session, "@@resume@@ remember the heron")
@@ -52,7 +52,7 @@ async def test_a_conversation_goes_on_in_a_new_process(desk: StandingDesk) -> No
 
 
 @pytest.mark.anew
-async def test_a_fork_goes_its_own_way_and_leaves_the_original_alone(desk: StandingDesk) -> None:
+async def test_a_fork_diverges_and_leaves_the_original_unchanged(desk: StandingDesk) -> None:
     desk.double.scenarios["fork"] = [
         reply(Say("First.")),
         attempts(reply(Say("In the fork.")), reply(Say("In the original."))),
@@ -108,7 +108,7 @@ async def test_an_image_reaches_the_model_and_the_store(desk: StandingDesk) -> N
     assert desk.sessions.attachments.get(attached.hash) == DOT
 
 
-async def test_an_image_that_a_tool_read_is_kept(desk: StandingDesk) -> None:
+async def test_an_image_that_a_tool_read_is_stored(desk: StandingDesk) -> None:
     file = desk.project / "dot.png"
     file.write_bytes(DOT)
     desk.double.scenarios["dot"] = [
@@ -135,7 +135,7 @@ async def test_a_text_file_reaches_the_model_with_its_name(desk: StandingDesk) -
     assert "a.txt" in told
 
 
-async def test_a_file_that_the_agent_cannot_take_is_refused_and_begins_no_turn(
+async def test_an_unsupported_file_is_refused_and_starts_no_turn(
     desk: StandingDesk,
 ) -> None:
     desk.double.scenarios["next"] = [reply(Say("Still here."))]
@@ -186,7 +186,7 @@ async def test_a_command_of_the_cli_is_a_turn_that_needs_no_model(desk: Standing
 
 
 @pytest.mark.anew
-async def test_a_compacted_conversation_is_told_and_goes_on(desk: StandingDesk) -> None:
+async def test_a_compacted_conversation_is_reported_and_continues(desk: StandingDesk) -> None:
     desk.double.scenarios["long"] = [reply(Say(text)) for text in ("One.", "Two.", "Three.")]
     session = await desk.start()
     await run(session, "@@long@@")
@@ -219,7 +219,7 @@ async def test_an_answer_in_a_schema_is_the_turn_s_result(desk: StandingDesk) ->
     assert session.result().output == answer
 
 
-async def test_a_limit_on_turns_ends_the_turn_as_that_and_the_next_prompt_goes_on(
+async def test_a_limit_on_turns_ends_the_turn_with_that_reason_and_the_next_prompt_continues(
     desk: StandingDesk,
 ) -> None:
     call = {"command": "echo on", "description": "on"}
@@ -242,7 +242,7 @@ async def test_a_limit_on_turns_ends_the_turn_as_that_and_the_next_prompt_goes_o
     assert said(await run(session, "@@next@@")) == "Still here."
 
 
-async def test_a_limit_on_cost_ends_the_turn_as_that(desk: StandingDesk) -> None:
+async def test_a_limit_on_cost_ends_the_turn_with_that_reason(desk: StandingDesk) -> None:
     call = {"command": "echo on", "description": "on"}
     dear = Usage(input=500_000, output=50_000)
     desk.double.scenarios["dear"] = [reply(ModelToolCall("Bash", call), usage=dear)] * 3

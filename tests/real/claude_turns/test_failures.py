@@ -30,11 +30,11 @@ CUT = reply(Say("The sent", chunks=1), ConnectionCut())
 
 
 async def failure_of(
-    desk: StandingDesk, step: Fail | ModelMessage | Attempts, **wishes: object
+    desk: StandingDesk, step: Fail | ModelMessage | Attempts, **settings: object
 ) -> Failure:
     """How a turn fails, and that the session is usable after it."""
     desk.double.scenarios |= {"broken": [step], "next": [reply(Say("Still here."))]}
-    session = await desk.start(**wishes)
+    session = await desk.start(**settings)
     log = await run(session, "@@broken@@")
     [end] = ends(log)
     assert (end.reason, end.result) == ("failed", None)
@@ -78,7 +78,7 @@ async def test_a_model_that_does_not_exist_is_named_in_the_failure(desk: Standin
     assert "tillerman models" in failure.hint
 
 
-async def test_a_limit_tells_how_long_to_wait_and_that_it_was_tried_again(
+async def test_a_limit_reports_how_long_to_wait_and_that_it_was_retried(
     desk: StandingDesk,
 ) -> None:
     desk.double.scenarios["limit"] = [Fail(429, retry_after=1)]
@@ -113,7 +113,7 @@ async def test_a_conversation_too_long_is_an_overflow(desk: StandingDesk) -> Non
     assert "/compact" in failure.hint
 
 
-async def test_a_refusal_and_an_answer_too_long_are_told_apart(desk: StandingDesk) -> None:
+async def test_a_refusal_and_an_answer_too_long_are_distinguished(desk: StandingDesk) -> None:
     desk.double.scenarios |= {
         "refuse": lambda request: reply(Say("I can"), stop="refusal"),
         "long": lambda request: reply(Say("And then"), stop="max_tokens"),
@@ -125,7 +125,7 @@ async def test_a_refusal_and_an_answer_too_long_are_told_apart(desk: StandingDes
     assert [end.failure and end.failure.kind for end in ends(log)] == ["refused", "output_limit"]
 
 
-async def test_a_stream_cut_once_is_withdrawn_and_told_again(desk: StandingDesk) -> None:
+async def test_a_stream_cut_once_is_withdrawn_and_sent_again(desk: StandingDesk) -> None:
     desk.double.scenarios["cut"] = [attempts(CUT, reply(Say("The sentence is whole.")))]
     session = await desk.start()
 
@@ -154,7 +154,7 @@ async def test_an_error_in_mid_stream_is_a_failure(desk: StandingDesk) -> None:
     assert "529" in failure.message
 
 
-async def test_a_server_that_is_not_there_is_a_failure(desk: StandingDesk) -> None:
+async def test_an_unreachable_server_is_a_failure(desk: StandingDesk) -> None:
     nowhere = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     session = await desk.start(environment=nowhere)
 

@@ -36,7 +36,9 @@ def write(path: Path, call_id: str) -> ModelToolCall:
     return ModelToolCall("Write", {"file_path": str(path), "content": "by script\n"}, id=call_id)
 
 
-async def test_every_call_is_judged_also_those_the_cli_would_let_pass(desk: StandingDesk) -> None:
+async def test_every_call_is_decided_including_those_the_cli_would_allow(
+    desk: StandingDesk,
+) -> None:
     file = desk.project / "a.txt"
     file.write_text("a\n")
     desk.double.scenarios["reads"] = [
@@ -133,7 +135,7 @@ async def test_a_changed_input_is_the_one_that_runs(desk: StandingDesk) -> None:
     assert tool_results(desk.double.turns[2].body)["toolu_b5"] == "me"
 
 
-async def test_nobody_answers_in_time_so_the_call_is_denied(desk: StandingDesk) -> None:
+async def test_a_timeout_denies_the_call(desk: StandingDesk) -> None:
     target = desk.project / "never.txt"
     desk.double.scenarios["late"] = [reply(write(target, "toolu_w6")), reply(Say("Then not."))]
     session = await desk.start(approve="ask", limits=TurnLimits(request=0.3))
@@ -176,7 +178,7 @@ async def test_a_question_gets_its_answer(desk: StandingDesk) -> None:
     assert said(log) == "Blue it is."
 
 
-async def test_a_question_that_nobody_wants_to_answer_is_denied(desk: StandingDesk) -> None:
+async def test_a_declined_question_is_denied(desk: StandingDesk) -> None:
     choices = [{"label": "Yes", "description": ""}, {"label": "No", "description": ""}]
     asked = {"question": "Sure?", "header": "Sure", "multiSelect": False, "options": choices}
     desk.double.scenarios["ask"] = [
@@ -240,7 +242,7 @@ async def test_a_person_decides_when_planning_ends(desk: StandingDesk, yes: bool
     await session.close()  # in another mode than it began
 
 
-async def test_an_agent_that_enters_plan_mode_is_held_to_it(desk: StandingDesk) -> None:
+async def test_an_agent_that_enters_plan_mode_is_restricted_by_it(desk: StandingDesk) -> None:
     target = desk.project / "planned.txt"
     desk.double.scenarios["plan"] = [
         reply(ModelToolCall("EnterPlanMode", {}, id="toolu_enter12")),
@@ -276,7 +278,7 @@ async def test_in_ask_mode_nothing_is_written_although_the_cli_would(desk: Stand
     assert not target.exists()
 
 
-async def test_allowed_tools_do_not_pass_by_the_policy(desk: StandingDesk) -> None:
+async def test_allowed_tools_do_not_bypass_the_policy(desk: StandingDesk) -> None:
     target = desk.project / "never.txt"
     desk.double.scenarios["allow"] = [reply(write(target, "toolu_w14")), reply(Say("Then not."))]
     session = await desk.start(approve="readonly", allowed_tools=("Write",))

@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 
-async def test_text_arrives_in_pieces_that_join_to_the_whole(desk: StandingDesk) -> None:
+async def test_text_arrives_in_chunks_that_join_to_the_whole(desk: StandingDesk) -> None:
     desk.double.scenarios["hello"] = [reply(Say("Hello from the script.", chunks=5))]
     session = await desk.start()
 
@@ -55,7 +55,7 @@ async def test_a_session_begins_with_its_process_and_its_prompt(desk: StandingDe
     assert desk.sessions.catalog.get(session.id).native_id == ready.native_id
 
 
-async def test_thinking_is_told_apart_from_text(desk: StandingDesk) -> None:
+async def test_thinking_is_separate_from_text(desk: StandingDesk) -> None:
     desk.double.scenarios["think"] = [reply(Think("First, consider."), Say("Considered."))]
     session = await desk.start()
 
@@ -66,7 +66,7 @@ async def test_thinking_is_told_apart_from_text(desk: StandingDesk) -> None:
     assert said(log) == session.result().text == "Considered."
 
 
-async def test_each_turn_tells_what_it_used_alone(desk: StandingDesk) -> None:
+async def test_each_turn_reports_its_own_usage(desk: StandingDesk) -> None:
     first = Usage(input=1000, output=100, cache_read=50, cache_write=7)
     second = Usage(input=200, output=10, cache_read=5, cache_write=0)
     desk.double.scenarios["count"] = [
@@ -88,7 +88,7 @@ async def test_each_turn_tells_what_it_used_alone(desk: StandingDesk) -> None:
 
 
 @pytest.mark.anew
-async def test_each_entry_of_the_agent_keeps_the_line_it_came_from(desk: StandingDesk) -> None:
+async def test_each_entry_of_the_agent_stores_its_raw_line(desk: StandingDesk) -> None:
     desk.double.scenarios["hello"] = [reply(Think("Mm."), Say("Hello.", chunks=2))]
     session = await desk.start()
 

@@ -94,7 +94,7 @@ async def test_a_command_runs_and_its_output_is_the_result(desk: StandingDesk) -
     assert tool_results(desk.double.turns[1].body)["toolu_b2"].split()[0] == "out"
 
 
-async def test_a_failed_command_and_a_failed_read_are_failed_and_the_turn_goes_on(
+async def test_a_failed_command_and_a_failed_read_are_failed_and_the_turn_continues(
     desk: StandingDesk,
 ) -> None:
     desk.double.scenarios["fail"] = [
@@ -130,7 +130,7 @@ async def test_parallel_calls_each_get_their_own_result(desk: StandingDesk) -> N
     assert tool_results(desk.double.turns[1].body) == {"toolu_14": "one", "toolu_24": "two"}
 
 
-async def test_an_image_that_is_read_is_told_as_an_image(desk: StandingDesk) -> None:
+async def test_an_image_that_is_read_is_reported_as_an_image(desk: StandingDesk) -> None:
     dot = base64.b64decode(
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwAD"
         "hgGAWjR9awAAAABJRU5ErkJggg=="
@@ -158,7 +158,7 @@ async def test_a_tool_that_does_not_exist_is_a_failed_call(desk: StandingDesk) -
     assert session.result().text == "Ok."
 
 
-async def test_the_plan_is_told_whole_at_each_change(desk: StandingDesk) -> None:
+async def test_the_whole_plan_is_reported_at_each_change(desk: StandingDesk) -> None:
     desk.double.scenarios["todo"] = [
         reply(ModelToolCall("TaskCreate", {"subject": "Dig", "description": "a hole"})),
         reply(ModelToolCall("TaskCreate", {"subject": "Fill", "description": "the hole"})),

@@ -79,9 +79,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
-async def test_a_checkout_of_what_the_repository_had_stays(
-    desk: Desk, level: str, steps: str
-) -> None:
+async def test_a_checkout_of_committed_content_stays(desk: Desk, level: str, steps: str) -> None:
     prepare(desk.project)
     session = await begin(
         desk, ["sleep 0.5; export GIT_AUTHOR_NAME=a; " + steps], supervision=level
@@ -121,7 +119,7 @@ cp -f .git/objects/$(echo $other | sed 's,^..,&/,') $file; git checkout -q -f tw
 
 
 @pytest.mark.parametrize("trick", TRICKS.values(), ids=TRICKS)
-async def test_what_no_commit_of_the_start_led_to_is_undone(
+async def test_content_not_reachable_from_the_initial_commits_is_undone(
     desk: Desk, level: str, trick: str
 ) -> None:
     prepare(desk.project)
@@ -159,7 +157,7 @@ def test_refs_of_every_sort_are_known(tmp_path: Path) -> None:
     assert KnownCommits(tmp_path, until=1).tips == frozenset()
 
 
-def test_a_ref_that_moved_since_the_start_counts_no_more(tmp_path: Path) -> None:
+def test_a_ref_that_moved_since_the_start_is_not_used(tmp_path: Path) -> None:
     """Only HEAD's own branch is read at once; of all others what they are now is of no use."""
     prepare(tmp_path)
     time.sleep(0.05)  # the clock of files goes in ticks

@@ -96,7 +96,7 @@ async def allow(_: PermissionRequested) -> Answer:
     return Answer("allow")
 
 
-async def test_an_answer_that_is_remembered_counts_at_once_and_until_it_is_forgotten(
+async def test_a_remembered_answer_applies_at_once_and_until_it_is_forgotten(
     desk: Desk,
 ) -> None:
     session = await desk.start(rules=(NO_RM,), approve="ask")
@@ -111,7 +111,7 @@ async def test_an_answer_that_is_remembered_counts_at_once_and_until_it_is_forgo
     assert (desk.project / "a").exists()
 
 
-async def test_what_was_always_allowed_is_allowed_before_a_rule_that_denies_more(
+async def test_an_always_allowed_call_is_allowed_before_a_rule_that_denies_more(
     desk: Desk,
 ) -> None:
     rules = (Rule("no-touch", "deny", commands=("touch b*",)),)
@@ -122,7 +122,7 @@ async def test_what_was_always_allowed_is_allowed_before_a_rule_that_denies_more
     ]
 
 
-async def test_a_command_of_the_users_own_is_not_judged(desk: Desk) -> None:
+async def test_a_command_of_the_user_is_not_restricted(desk: Desk) -> None:
     check = UntilSettings("rm -f checked; touch checked")
     session = await desk.start(rules=(NO_RM,), until=check)
     entries = await play(session, {"say": "done"})
@@ -130,7 +130,7 @@ async def test_a_command_of_the_users_own_is_not_judged(desk: Desk) -> None:
     assert ((desk.project / "checked").exists(), notices(entries)) == (True, [])
 
 
-async def test_a_loop_that_tries_again_and_again_does_not_fill_the_log(desk: Desk) -> None:
+async def test_a_loop_of_attempts_does_not_fill_the_log(desk: Desk) -> None:
     session = await desk.start(rules=(NO_RM,))
     loop = (
         "import subprocess\nfor _ in range(150):\n"
@@ -143,7 +143,7 @@ async def test_a_loop_that_tries_again_and_again_does_not_fill_the_log(desk: Des
     ]
 
 
-async def test_a_session_that_cannot_be_enforced_as_asked_is_not_started(
+async def test_a_session_that_cannot_be_enforced_as_requested_is_not_started(
     desk: Desk, tmp_path: Path
 ) -> None:
     """Inside another harness there is a listener already."""
@@ -162,7 +162,7 @@ async def test_a_session_that_cannot_be_enforced_as_asked_is_not_started(
     assert outcomes == [(4, True), (0, True), (0, False)]
 
 
-async def test_where_no_rule_denies_a_command_nothing_is_started(desk: Desk) -> None:
+async def test_without_a_rule_that_denies_a_command_nothing_is_started(desk: Desk) -> None:
     session = await desk.start(enforcement=ON)
     entries = await play(session, hidden("touch", "a"))
     tools = [entry.event.outcome for entry in entries if isinstance(entry.event, ToolFinished)]
@@ -181,7 +181,7 @@ def gates() -> list[int]:
     return found
 
 
-async def test_off_is_off(desk: Desk) -> None:
+async def test_off_disables_enforcement(desk: Desk) -> None:
     (desk.project / "gone").touch()
     session = await desk.start(rules=(NO_RM,), enforcement=EnforcementSettings(commands="off"))
     await play(session, hidden("rm", "gone"))

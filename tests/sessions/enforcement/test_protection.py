@@ -55,7 +55,9 @@ def namespace(refusals: dict[Level, str | None]) -> str:
     return "namespace"
 
 
-async def begin(desk: Desk, commands: Sequence[str], name: str = "", **terms: object) -> Session:
+async def begin(
+    desk: Desk, commands: Sequence[str], name: str = "", **run_settings: object
+) -> Session:
     """The agent runs each as a file, so that no reading of a command line helps."""
     steps = []
     for number, text in enumerate(commands):
@@ -64,7 +66,7 @@ async def begin(desk: Desk, commands: Sequence[str], name: str = "", **terms: ob
         steps.append({"run": f"sh {path}"})
     script = desk.folder / f"script{name}.json"
     script.write_text(json.dumps([steps]))
-    return await desk.start(str(script), **terms)
+    return await desk.start(str(script), **run_settings)
 
 
 async def play(session: Session) -> None:
@@ -158,7 +160,9 @@ async def test_a_background_process_is_undone_within_a_second_and_reported(
     await session.close()
 
 
-async def test_what_was_undone_is_taken_back_while_sessions_watch(desk: Desk, level: str) -> None:
+async def test_undone_changes_are_restored_on_request_while_sessions_watch(
+    desk: Desk, level: str
+) -> None:
     prepare(desk.project, random.Random(0))
     sessions = [await begin(desk, ["true"], supervision=level) for _ in range(2)]
     for session in sessions:
@@ -231,9 +235,7 @@ def git_outcome(root: Path, bare: Path, tree: Path) -> list[str]:
     return sorted(said.splitlines())
 
 
-async def test_ordinary_git_works_as_in_a_repository_that_nobody_watches(
-    desk: Desk, level: str
-) -> None:
+async def test_ordinary_git_works_as_in_an_unwatched_repository(desk: Desk, level: str) -> None:
     prepare(desk.project, random.Random(1))
     library = desk.folder / "library"
     prepare(library, random.Random(2))
@@ -293,7 +295,7 @@ async def test_denied_files_are_hidden_but_not_those_that_git_tracks(
     await session.close()
 
 
-async def test_a_session_says_what_it_is_held_to(desk: Desk, level: str) -> None:
+async def test_a_session_reports_its_protection(desk: Desk, level: str) -> None:
     prepare(desk.project, random.Random(3))
     (desk.project / ".zed").mkdir()
     rules = (Rule("secrets", "deny", paths=("nothing.key",), source="user"),)
@@ -318,7 +320,7 @@ async def test_a_session_says_what_it_is_held_to(desk: Desk, level: str) -> None
     assert any((one.what, one.state) == ("protected names", "restored") for one in found)
 
 
-async def test_mounts_that_are_required_and_not_to_be_had_refuse_the_start(desk: Desk) -> None:
+async def test_required_mounts_that_are_unavailable_refuse_the_start(desk: Desk) -> None:
     prepare(desk.project, random.Random(4))
     required = EnforcementSettings(protected="mounts")
     with pytest.raises(SupervisionUnavailable, match="no mount namespace") as refused:
@@ -349,7 +351,7 @@ async def test_an_edit_from_outside_stays_and_is_mounted_again(desk: Desk, names
     assert notices(desk, session) == []
 
 
-async def test_what_a_rule_allows_is_not_protected(desk: Desk, level: str) -> None:
+async def test_writes_that_a_rule_allows_are_not_protected(desk: Desk, level: str) -> None:
     prepare(desk.project, random.Random(6))
     (desk.project / ".zed").mkdir()
     rules = (Rule("mine", "allow", tools=frozenset({"write"}), paths=(".zed/**",), source="user"),)

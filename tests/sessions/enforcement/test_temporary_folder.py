@@ -64,7 +64,7 @@ def killed(owner: subprocess.Popen[str]) -> None:
     owner.communicate()
 
 
-def test_it_is_the_users_alone_and_the_same_for_the_same_session(
+def test_it_is_private_to_the_user_and_the_same_for_the_same_session(
     environment: dict[str, str], folder: Path
 ) -> None:
     first = open_scratch(environment, SESSION)
@@ -75,7 +75,7 @@ def test_it_is_the_users_alone_and_the_same_for_the_same_session(
     assert list(folder.iterdir()) == []
 
 
-def test_nobody_can_know_its_name_before(environment: dict[str, str]) -> None:
+def test_its_name_is_unpredictable(environment: dict[str, str]) -> None:
     names = set()
     for _ in range(20):
         path = open_scratch(environment, SESSION)
@@ -86,7 +86,7 @@ def test_nobody_can_know_its_name_before(environment: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("what", ["folder", "link", "file"])
-def test_what_is_there_already_is_not_used(
+def test_an_existing_folder_is_not_used(
     environment: dict[str, str], folder: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.urandom", bytes)
@@ -102,7 +102,7 @@ def test_what_is_there_already_is_not_used(
     assert open_scratch(environment, SESSION) is None
 
 
-def test_where_none_can_be_made_there_is_none(tmp_path: Path) -> None:
+def test_if_none_can_be_created_there_is_none(tmp_path: Path) -> None:
     assert open_scratch({"TMPDIR": str(tmp_path / "nowhere")}, SESSION) is None
 
 
@@ -126,7 +126,7 @@ def test_a_folder_that_was_just_made_is_left(environment: dict[str, str], folder
 
 
 @pytest.mark.usefixtures("at_any_age")
-def test_what_is_not_surely_ours_is_left(environment: dict[str, str], folder: Path) -> None:
+def test_folders_not_surely_ours_are_left(environment: dict[str, str], folder: Path) -> None:
     target = folder / "target"
     target.mkdir(mode=0o700)
     (target / "file").touch()

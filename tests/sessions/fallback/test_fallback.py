@@ -59,7 +59,7 @@ async def test_another_agent_gets_the_same_prompt_when_nothing_was_done_yet(desk
     assert (result.agent, result.fallback, result.status) == ("second", True, "completed")
 
 
-async def test_the_next_agent_finishes_in_the_middle_of_a_task_from_an_account(
+async def test_the_next_agent_finishes_in_mid_task_from_a_handoff_summary(
     desk: Desk, project: Path
 ) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
@@ -101,7 +101,7 @@ async def test_the_session_stays_with_the_agent_that_took_it_over(desk: Desk) ->
     row = desk.sessions.catalog.get(session.id)
     assert row.agent == session.agent == "second"
     await session.close()
-    again = await desk.sessions.resume(row, Second(), desk.spec(second), desk.terms())
+    again = await desk.sessions.resume(row, Second(), desk.spec(second), desk.run_settings())
     entries = await entries_of(again, "and now?")
     assert of(entries, UserMessage) == []  # it remembers by itself
     assert "write one and two" in said(entries)
@@ -119,7 +119,7 @@ async def test_what_both_agents_used_is_added_up(desk: Desk) -> None:
     assert (result.usage.input_tokens, result.usage.output_tokens, result.cost_usd) == (15, 3, 0.75)
 
 
-async def test_a_crash_before_anything_is_visible_falls_over(desk: Desk) -> None:
+async def test_a_crash_before_any_output_falls_back_to_the_next_agent(desk: Desk) -> None:
     first, second = script(desk, "a", [{"crash": 3}]), script(desk, "b", [{"say": "Hello."}])
     session = await start(desk, first, relay(desk, (Second(), second)))
     entries = await entries_of(session)
@@ -136,7 +136,7 @@ async def test_a_crash_after_a_tool_has_run_does_not(desk: Desk) -> None:
     assert session.result().agent == "mock"
 
 
-async def test_unless_that_is_asked_for(desk: Desk) -> None:
+async def test_fallback_after_a_tool_call_can_be_enabled(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, {"crash": 3}]), script(desk, "b", REST)
     session = await start(
         desk, first, relay(desk, (Second(), second), rules=FallbackRules(handoff="always"))
@@ -145,7 +145,7 @@ async def test_unless_that_is_asked_for(desk: Desk) -> None:
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
 
 
-async def test_nobody_takes_over_in_the_middle_when_that_is_switched_off(desk: Desk) -> None:
+async def test_fallback_in_mid_task_can_be_disabled(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
     session = await start(
         desk, first, relay(desk, (Second(), second), rules=FallbackRules(handoff="never"))
@@ -155,7 +155,7 @@ async def test_nobody_takes_over_in_the_middle_when_that_is_switched_off(desk: D
 
 
 @pytest.mark.parametrize("kind", ["refused", "context_overflow", "turn_limit", "denied"])
-async def test_what_another_agent_would_not_mend_stays_failed(desk: Desk, kind: str) -> None:
+async def test_a_failure_another_agent_would_not_fix_is_final(desk: Desk, kind: str) -> None:
     first, second = script(desk, "a", [{"fail": kind, "message": "no"}]), script(desk, "b", REST)
     session = await start(desk, first, relay(desk, (Second(), second)))
     (end,) = of(await entries_of(session), TurnEnded)
@@ -178,10 +178,10 @@ async def test_each_agent_is_tried_once_and_then_the_turn_fails(desk: Desk) -> N
     ]
 
 
-async def test_an_agent_that_is_not_installed_is_passed_over_at_the_start(desk: Desk) -> None:
+async def test_an_agent_that_is_not_installed_is_skipped_at_the_start(desk: Desk) -> None:
     second = script(desk, "b", [{"say": "Hello."}])
     session = await desk.sessions.start(
-        Missing(), desk.spec(second), desk.terms(), relay=relay(desk, (Second(), second))
+        Missing(), desk.spec(second), desk.run_settings(), relay=relay(desk, (Second(), second))
     )
     entries = await entries_of(session)
     assert said(entries) == "Hello."
@@ -189,13 +189,13 @@ async def test_an_agent_that_is_not_installed_is_passed_over_at_the_start(desk: 
     assert desk.sessions.catalog.get(session.id).agent == "second"
 
 
-async def test_alone_it_raises_what_is_wrong(desk: Desk) -> None:
-    session = await desk.sessions.start(Missing(), desk.spec(), desk.terms())
+async def test_without_a_fallback_it_raises_the_error(desk: Desk) -> None:
+    session = await desk.sessions.start(Missing(), desk.spec(), desk.run_settings())
     with pytest.raises(AgentNotInstalled):
         await session.prompt("hello")
 
 
-async def test_a_rate_limit_is_waited_for_and_the_same_agent_goes_on(desk: Desk) -> None:
+async def test_a_rate_limit_is_waited_for_and_the_same_agent_continues(desk: Desk) -> None:
     path = script(desk, "a", [*HALF, BUSY], [{"say": "I go on: {prompt}"}])
     session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     entries = await entries_of(session)
@@ -205,7 +205,7 @@ async def test_a_rate_limit_is_waited_for_and_the_same_agent_goes_on(desk: Desk)
     assert not session.result().fallback
 
 
-async def test_a_rate_limit_that_lasts_longer_than_the_patience_falls_over(desk: Desk) -> None:
+async def test_a_rate_limit_longer_than_the_maximum_wait_falls_back(desk: Desk) -> None:
     first, second = script(desk, "a", [BUSY]), script(desk, "b", [{"say": "Hello."}])
     rules = FallbackRules(rate_limit="wait", wait=0.12)
     session = await start(desk, first, relay(desk, (Second(), second), rules=rules))
@@ -220,7 +220,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_turn_that_waits_can_be_cancelled(desk: Desk) -> None:
+async def test_a_waiting_turn_can_be_cancelled(desk: Desk) -> None:
     path = script(desk, "a", [BUSY | {"retry_after": 500}])
     session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     await session.prompt("hello")
@@ -240,15 +240,15 @@ async def test_a_session_can_be_closed_while_it_waits(desk: Desk) -> None:
         await session.close()
 
 
-async def test_an_agent_that_cannot_resume_is_told_what_was_said_before(desk: Desk) -> None:
+async def test_an_agent_that_cannot_resume_is_sent_the_earlier_conversation(desk: Desk) -> None:
     plain = Second("plain", can=INFO.can - {"resume"})
     path = script(desk, "a", [{"write": "a.txt", "text": "1"}, {"say": "It is written."}])
-    session = await desk.sessions.start(plain, desk.spec(path), desk.terms())
+    session = await desk.sessions.start(plain, desk.spec(path), desk.run_settings())
     await entries_of(session, "write a file")
     row = desk.sessions.catalog.get(session.id)
     await session.close()
     path = script(desk, "b", [{"say": "{prompt}"}])
-    again = await desk.sessions.resume(row, plain, desk.spec(path), desk.terms())
+    again = await desk.sessions.resume(row, plain, desk.spec(path), desk.run_settings())
     entries = await entries_of(again, "what did you write?")
     (told,) = of(entries, UserMessage)
     assert "User:\n> write a file\nplain:\n> It is written." in told.text
@@ -259,7 +259,7 @@ async def test_an_agent_that_cannot_resume_is_told_what_was_said_before(desk: De
     assert of(once_more, UserMessage) == []
 
 
-async def test_the_account_in_the_log_is_what_the_log_says(desk: Desk) -> None:
+async def test_the_handoff_summary_in_the_log_is_the_one_sent(desk: Desk) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", REST)
     session = await start(desk, first, relay(desk, (Second(), second)))
     entries = await entries_of(session, "write one and two")
@@ -269,7 +269,7 @@ async def test_the_account_in_the_log_is_what_the_log_says(desk: Desk) -> None:
     assert entries[place].event == UserMessage(text=told, how="handoff")
 
 
-async def test_the_third_agent_learns_what_the_first_one_did(desk: Desk, project: Path) -> None:
+async def test_the_third_agent_is_sent_the_work_of_the_first_one(desk: Desk, project: Path) -> None:
     first, second = script(desk, "a", [*HALF, QUOTA]), script(desk, "b", [{"crash": 3}])
     third = script(desk, "c", REST)
     team = relay(desk, (Second(), second), (Second("third"), third))
@@ -283,14 +283,14 @@ async def test_the_third_agent_learns_what_the_first_one_did(desk: Desk, project
     assert sorted(path.name for path in project.glob("*.txt")) == ["one.txt", "two.txt"]
 
 
-async def test_after_a_second_wait_the_agent_is_still_told_to_go_on(desk: Desk) -> None:
+async def test_after_a_second_wait_the_agent_is_still_told_to_continue(desk: Desk) -> None:
     path = script(desk, "a", [*HALF, BUSY], [BUSY], [{"say": "{prompt}"}])
     session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     entries = await entries_of(session)
     assert said(entries).endswith("Continue where you stopped: the rate limit is over.")
 
 
-async def test_words_for_a_turn_that_waits_are_queued(desk: Desk) -> None:
+async def test_prompts_for_a_waiting_turn_are_queued(desk: Desk) -> None:
     path = script(desk, "a", [BUSY | {"retry_after": 1}], [{"say": "One."}], [{"say": "Two."}])
     session = await start(desk, path, FallbackPolicy(FallbackRules(rate_limit="wait")))
     await session.prompt("hello")
@@ -304,7 +304,7 @@ async def test_words_for_a_turn_that_waits_are_queued(desk: Desk) -> None:
     assert said(entries) == "One.Two."
 
 
-async def test_a_session_can_be_closed_while_it_is_passed_on(desk: Desk) -> None:
+async def test_a_session_can_be_closed_during_a_handover(desk: Desk) -> None:
     """The first agent does not end by itself."""
     first, second = script(desk, "a", [{"deaf": True}, QUOTA]), script(desk, "b", REST)
     session = await start(desk, first, relay(desk, (Second(), second)))
@@ -314,7 +314,7 @@ async def test_a_session_can_be_closed_while_it_is_passed_on(desk: Desk) -> None
         await session.close()
 
 
-async def test_what_goes_wrong_with_the_next_agent_ends_the_turn(desk: Desk) -> None:
+async def test_an_error_with_the_next_agent_ends_the_turn(desk: Desk) -> None:
     async def call(name: str) -> LaunchPlan:
         raise RuntimeError("no such thing")
 

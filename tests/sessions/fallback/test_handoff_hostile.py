@@ -33,7 +33,7 @@ def slowly(relay: FallbackPolicy, seconds: float = 0.5) -> FallbackPolicy:
 
 
 @pytest.mark.parametrize("after", [[WORDS], [FAILED], [WORDS, FAILED], [{"type": "woke"}]])
-async def test_what_an_agent_says_after_its_end_does_not_end_the_turn_of_the_next(
+async def test_output_of_an_agent_after_its_end_does_not_end_the_turn_of_the_next(
     desk: Desk, after: list[dict[str, Any]]
 ) -> None:
     first = script(desk, "a", [{"send": FAILED}, *({"send": one} for one in after), {"hang": True}])
@@ -50,7 +50,7 @@ async def test_what_an_agent_says_after_its_end_does_not_end_the_turn_of_the_nex
 
 
 @pytest.mark.parametrize("after", [-5.0, 0.0, 1e-9])
-def test_an_agent_that_is_always_rate_limited_is_not_asked_for_ever(after: float) -> None:
+def test_an_agent_that_is_always_rate_limited_is_not_retried_for_ever(after: float) -> None:
     limited = Failure(kind="rate_limited", message="later", retry_after=after)
     asked = FallbackPolicy(FallbackRules(rate_limit="wait", wait=900))
     waits = [asked.next_step(limited, visible=False) for _ in range(200)]
@@ -62,7 +62,9 @@ async def test_a_limit_of_time_stops_an_agent_that_reads_nothing_of_a_long_promp
     desk: Desk,
 ) -> None:
     spec = python("time.sleep(600)", desk.project)
-    session = await desk.sessions.start(LONG_LIVED, spec, desk.terms(limits=TurnLimits(turn=0.5)))
+    session = await desk.sessions.start(
+        LONG_LIVED, spec, desk.run_settings(limits=TurnLimits(turn=0.5))
+    )
     entries = await entries_of(session, "x" * 3_000_000)
     (end,) = of(entries, TurnEnded)
     assert end.failure and end.failure.kind == "timed_out"
@@ -70,7 +72,7 @@ async def test_a_limit_of_time_stops_an_agent_that_reads_nothing_of_a_long_promp
 
 async def test_a_cancel_ends_an_agent_that_reads_nothing_of_a_long_prompt(desk: Desk) -> None:
     spec = python("time.sleep(600)", desk.project)
-    session = await desk.sessions.start(LONG_LIVED, spec, desk.terms())
+    session = await desk.sessions.start(LONG_LIVED, spec, desk.run_settings())
     prompting = asyncio.create_task(session.prompt("x" * 3_000_000))
     async with asyncio.timeout(15):
         async for entry in session.entries():

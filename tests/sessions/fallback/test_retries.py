@@ -38,7 +38,7 @@ async def test_a_failure_that_no_retry_fixes_ends_the_turn_while_the_agent_still
     assert of(entries, TurnEnded) == [failed(kind)]
 
 
-async def test_a_key_is_refused_only_once_the_renewed_one_is_refused_too(desk: Desk) -> None:
+async def test_a_key_is_refused_only_if_the_renewed_one_is_refused_too(desk: Desk) -> None:
     steps = [retry("not_signed_in"), {"say": "The token was renewed."}]
     session = await start(desk, script(desk, "a", steps), FallbackPolicy())
     assert of(await entries_of(session), TurnEnded) == [TurnEnded(reason="completed")]
@@ -51,7 +51,7 @@ async def test_the_agent_can_be_prompted_again_after_it_was_stopped(desk: Desk) 
     assert of(await entries_of(session), TurnEnded) == [TurnEnded(reason="completed")]
 
 
-async def test_a_rate_limit_is_passed_on_to_the_next_agent_when_it_is_first_reported(
+async def test_a_rate_limit_takes_the_fallback_when_it_is_first_reported(
     desk: Desk,
 ) -> None:
     first = script(desk, "a", [retry("rate_limited", retry_after=600), HANGS])
@@ -72,7 +72,7 @@ async def test_a_rate_limit_is_passed_on_to_the_next_agent_when_it_is_first_repo
     [FallbackRules(rate_limit="wait"), FallbackRules(rate_limit="switch")],
     ids=lambda one: one.rate_limit,
 )
-async def test_an_agent_waits_for_its_rate_limit_where_the_rules_say_so_or_nobody_is_there(
+async def test_a_rate_limit_is_waited_for_where_the_rules_say_so_or_no_agent_remains(
     desk: Desk, rules: FallbackRules
 ) -> None:
     steps = [retry("rate_limited", retry_after=2), {"say": "It is over."}]
@@ -104,7 +104,7 @@ async def test_a_failure_of_the_api_is_left_to_the_agents_own_retries(desk: Desk
     assert [one.text for one in of(entries, Notice)] == ["trying again"] * 2
 
 
-async def test_a_person_who_cancels_meanwhile_has_cancelled(desk: Desk) -> None:
+async def test_a_person_who_cancels_during_a_retry_has_cancelled(desk: Desk) -> None:
     path = script(desk, "a", [retry("not_signed_in"), HANGS])
     session = await start(desk, path, FallbackPolicy())
     await session.prompt("do it")

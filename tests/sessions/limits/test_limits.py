@@ -114,7 +114,7 @@ STOPPED = {
 
 
 @pytest.mark.parametrize(("limits", "steps", "why"), STOPPED.values(), ids=STOPPED)
-async def test_the_agent_is_stopped(
+async def test_an_agent_over_its_limit_is_stopped(
     desk: Desk, limits: TurnLimits, steps: list[dict[str, Any]], why: Failure
 ) -> None:
     entries = await play(desk, limits, *steps, {"say": "never"})
@@ -123,7 +123,7 @@ async def test_the_agent_is_stopped(
     assert "never" not in [e.event.text for e in entries if isinstance(e.event, MessageChunk)]
 
 
-async def test_an_agent_that_will_not_hear_is_stopped_all_the_same(desk: Desk) -> None:
+async def test_an_agent_that_ignores_a_cancel_is_killed(desk: Desk) -> None:
     assert isinstance(desk.agent, StdioAgent)
     desk.agent = StdioAgent(desk.agent.info, desk.agent.wire, grace=0.5)
     session = await desk.start(limits=TurnLimits(tokens=5))
@@ -143,7 +143,7 @@ async def test_below_its_limits_nothing_happens_and_each_prompt_counts_anew(desk
         assert failure(entries) is None
 
 
-async def test_a_cost_that_the_agent_does_not_tell_is_worked_out_and_says_so(desk: Desk) -> None:
+async def test_an_unreported_cost_is_computed_and_marked_as_computed(desk: Desk) -> None:
     steps = [{"send": {"type": "settings", "model": "sonnet-4.5"}}, usage(1_000_001)]
     session = await desk.start(limits=TurnLimits(cost=1.0))
     entries = [entry async for entry in session.run(json.dumps([*steps, LONG]))]
@@ -154,7 +154,7 @@ async def test_a_cost_that_the_agent_does_not_tell_is_worked_out_and_says_so(des
     assert why.kind == "cost_limit"
 
 
-async def test_no_cost_is_made_up_for_a_model_without_a_price(desk: Desk) -> None:
+async def test_no_cost_is_computed_for_a_model_without_a_price(desk: Desk) -> None:
     entries = await play(desk, TurnLimits(), usage(1_000))
     (told,) = [e.event for e in entries if isinstance(e.event, UsageReported)]
     assert (told.cost_usd, told.priced) == (None, None)
@@ -191,17 +191,17 @@ ROUNDS: dict[str, tuple[list[Event], int]] = {
 
 
 @pytest.mark.parametrize(("events", "count"), ROUNDS.values(), ids=ROUNDS)
-def test_rounds_are_those_that_the_agent_tells_or_else_those_that_show(
+def test_rounds_are_those_that_the_agent_reports_or_else_the_visible_ones(
     events: list[Event], count: int
 ) -> None:
     for limit in (count, count - 1):
         meter = UsageMeter(TurnLimits(turns=limit), lambda: pytest.fail("no price is asked for"))
         meter.begin_turn()
-        heard = [
+        received = [
             meter.use(event, None) if isinstance(event, UsageReported) else meter.count(event)
             for event in events
         ]
-        assert [why.kind for why in heard if why][:1] == ["turn_limit"] * (limit < count)
+        assert [why.kind for why in received if why][:1] == ["turn_limit"] * (limit < count)
 
 
 def test_rounds_of_the_next_agent_are_counted_its_own_way() -> None:
@@ -212,7 +212,7 @@ def test_rounds_of_the_next_agent_are_counted_its_own_way() -> None:
     assert meter.count(START)
 
 
-def test_what_a_call_reads_costs_as_little_as_it_can_until_the_agent_tells() -> None:
+def test_a_calls_tokens_are_counted_at_their_minimum_until_the_agent_reports_them() -> None:
     models = load_models({"house": {"price": [10, 50, 1]}})
     meter = UsageMeter(TurnLimits(cost=100), lambda: models)
     for context in (1_000_000, 1_500_000):
@@ -223,7 +223,7 @@ def test_what_a_call_reads_costs_as_little_as_it_can_until_the_agent_tells() -> 
     assert meter.cost == 17.5
 
 
-def test_an_agent_that_tells_less_than_nothing_does_not_lift_its_limit() -> None:
+def test_an_agent_that_reports_negative_usage_does_not_raise_its_limit() -> None:
     meter = UsageMeter(TurnLimits(cost=1, tokens=10), lambda: pytest.fail("no price is asked for"))
     less = UsageReported(input_tokens=-100, output_tokens=-1, cached_tokens=-5, cost_usd=-10.0)
     assert meter.use(less, "m") is None
@@ -238,7 +238,7 @@ def test_an_agent_that_tells_less_than_nothing_does_not_lift_its_limit() -> None
     assert long.kind == "token_limit"
 
 
-async def test_a_limit_that_cannot_be_held_yet_is_told(desk: Desk) -> None:
+async def test_a_limit_that_cannot_be_enforced_yet_is_reported(desk: Desk) -> None:
     steps = [{"run": "true"}, {"run": "true"}, {"run": "true"}, {"say": "Done."}, usage(30, 0.5)]
     entries = await play(desk, TurnLimits(cost=9, tokens=35), *steps)
     assert failure(entries) is None
@@ -253,7 +253,7 @@ async def test_a_limit_that_cannot_be_held_yet_is_told(desk: Desk) -> None:
     ]
 
 
-async def test_a_model_without_a_price_is_told_while_nothing_else_is_known(desk: Desk) -> None:
+async def test_a_model_without_a_price_is_reported_while_nothing_else_is_known(desk: Desk) -> None:
     steps = [begun(10), {"say": "Working."}, usage(30, 0.5)]
     entries = await play(desk, TurnLimits(cost=9), *steps)
     assert failure(entries) is None
@@ -261,7 +261,7 @@ async def test_a_model_without_a_price_is_told_while_nothing_else_is_known(desk:
     assert told == "no price is known for mock-quick: --max-cost cannot stop mock yet"
 
 
-async def test_what_works_on_when_the_limit_is_passed_at_the_end_of_a_turn_is_ended(
+async def test_background_work_is_ended_if_the_limit_is_exceeded_at_the_end_of_a_turn(
     desk: Desk,
 ) -> None:
     session = await desk.start(limits=TurnLimits(tokens=25))
@@ -272,7 +272,7 @@ async def test_what_works_on_when_the_limit_is_passed_at_the_end_of_a_turn_is_en
     assert "never" not in [e.event.text for e in entries if isinstance(e.event, MessageChunk)]
 
 
-async def test_a_turn_that_an_agent_begins_when_the_limit_is_passed_is_stopped_at_once() -> None:
+async def test_a_turn_that_an_agent_begins_over_its_limit_is_stopped_at_once() -> None:
     limits = TurnLimits(tokens=25)
     meter = UsageMeter(limits, lambda: pytest.fail("no price is asked for"))
     guard = LimitEnforcer(limits, meter, Timers(pytest.fail))
@@ -287,7 +287,7 @@ async def test_a_turn_that_an_agent_begins_when_the_limit_is_passed_is_stopped_a
     assert len(effects) == 2
 
 
-async def test_what_a_turn_left_running_is_under_its_clock_too(desk: Desk) -> None:
+async def test_work_left_running_by_a_turn_is_under_its_time_limit_too(desk: Desk) -> None:
     session = await desk.start(limits=TurnLimits(turn=1))
     steps = [{"background": "later", "after": 60, "steps": []}, usage(5)]
     async with asyncio.timeout(30):

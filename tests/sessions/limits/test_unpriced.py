@@ -20,10 +20,12 @@ WORK: list[dict[str, Any]] = [
 
 
 async def play(
-    desk: Desk, limits: TurnLimits, steps: list[dict[str, Any]] = WORK, **terms: Any
+    desk: Desk, limits: TurnLimits, steps: list[dict[str, Any]] = WORK, **run_settings: Any
 ) -> list[Entry]:
     spec = desk.spec(script(desk, "a", steps))
-    session = await desk.sessions.start(TELLS_NO_COST, spec, desk.terms(limits=limits, **terms))
+    session = await desk.sessions.start(
+        TELLS_NO_COST, spec, desk.run_settings(limits=limits, **run_settings)
+    )
     return await entries_of(session)
 
 
@@ -39,7 +41,7 @@ async def test_the_turn_is_refused_before_the_agent_has_said_or_used_anything(de
     assert of(entries, MessageChunk) == []
 
 
-async def test_a_user_who_insists_is_told_at_the_start_and_served(desk: Desk) -> None:
+async def test_a_user_who_accepts_it_is_warned_at_the_start_and_served(desk: Desk) -> None:
     entries = await play(desk, TurnLimits(cost=5, accept_unpriced=True))
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]
     assert of(entries, Notice) == [
@@ -54,7 +56,7 @@ async def test_a_user_who_insists_is_told_at_the_start_and_served(desk: Desk) ->
     assert kinds.index(Notice) < kinds.index(MessageChunk)
 
 
-async def test_a_price_of_the_users_makes_the_limit_hold(desk: Desk) -> None:
+async def test_a_price_set_by_the_user_enforces_the_limit(desk: Desk) -> None:
     models = {"mock-quick": {"second": "mock-quick", "price": [1, 1]}}
     entries = await play(desk, TurnLimits(cost=5), models=models)
     assert of(entries, TurnEnded) == [TurnEnded(reason="completed")]

@@ -87,7 +87,7 @@ async def test_a_late_reader_sees_the_same_entries_as_an_early_one(
     assert await read(broadcast.entries(), 40) == said
 
 
-async def test_what_a_slow_reader_has_not_yet_comes_from_memory(
+async def test_entries_a_slow_reader_still_needs_come_from_memory(
     broadcast: Broadcast, log: EventLog
 ) -> None:
     slow = broadcast.entries()
@@ -107,7 +107,7 @@ async def test_a_reader_that_is_far_behind_reads_the_log(
     assert await read(slow, len(said)) == said
 
 
-async def test_what_every_reader_has_is_not_kept_in_memory(
+async def test_entries_every_reader_has_are_not_kept_in_memory(
     broadcast: Broadcast, log: EventLog
 ) -> None:
     readers = [broadcast.entries() for _ in range(2)]
@@ -118,7 +118,7 @@ async def test_what_every_reader_has_is_not_kept_in_memory(
     assert held() <= READ_BYTES // PAGE + 1
 
 
-async def test_a_reader_that_went_away_holds_nothing_back(
+async def test_a_reader_that_disconnected_holds_nothing_back(
     broadcast: Broadcast, log: EventLog
 ) -> None:
     gone = broadcast.pages()

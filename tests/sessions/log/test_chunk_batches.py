@@ -38,7 +38,7 @@ def lines(*events: Event) -> list[DecodedLine]:
     return [DecodedLine(encode(event), [event]) for event in events]
 
 
-def test_pieces_of_one_message_stay_together(intake: EventSanitizer) -> None:
+def test_chunks_of_one_message_stay_together(intake: EventSanitizer) -> None:
     batch = lines(chunk("one "), chunk("two "), chunk("three "))
     taken = intake.sanitize_batch(batch)
     assert isinstance(taken, ChunkBatch)
@@ -56,31 +56,34 @@ def test_pieces_of_one_message_stay_together(intake: EventSanitizer) -> None:
     ],
 )
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_what_is_not_of_the_message_is_gone_through_piece_by_piece(
+def test_a_chunk_of_another_message_is_searched_separately(
     intake: EventSanitizer, other: Event, place: int
 ) -> None:
     events: list[Event] = [chunk("one "), chunk("two ")]
     events.insert(place, other)
     taken = intake.sanitize_batch(lines(*events))
     assert not isinstance(taken, ChunkBatch)
-    assert [event for heard in taken for event in heard.events] == events
+    assert [event for received in taken for event in received.events] == events
 
 
-def test_a_line_of_two_pieces_is_gone_through_too(intake: EventSanitizer) -> None:
+def test_a_line_of_two_chunks_is_searched_too(intake: EventSanitizer) -> None:
     two = DecodedLine(b"{}", [chunk("one "), chunk("two ")])
     taken = intake.sanitize_batch([*lines(chunk("zero ")), two])
     assert not isinstance(taken, ChunkBatch)
-    assert [heard.events for heard in taken] == [[chunk("zero ")], [chunk("one "), chunk("two ")]]
+    assert [received.events for received in taken] == [
+        [chunk("zero ")],
+        [chunk("one "), chunk("two ")],
+    ]
 
 
-def test_a_secret_over_many_pieces_is_found(intake: EventSanitizer) -> None:
+def test_a_secret_over_many_chunks_is_found(intake: EventSanitizer) -> None:
     pieces = [chunk(SECRET[at : at + 3]) for at in range(0, len(SECRET), 3)]
     taken = intake.sanitize_batch(lines(chunk("it is "), *pieces, chunk(" so")))
     assert not isinstance(taken, ChunkBatch)
-    heard = list(taken)
-    text = "".join(e.text for one in heard for e in one.events if isinstance(e, MessageChunk))
+    received = list(taken)
+    text = "".join(e.text for one in received for e in one.events if isinstance(e, MessageChunk))
     assert text == "it is [secret:KEY] so"
-    assert SECRET[-3:] not in b"".join(one.raw or b"" for one in heard[-3:-1]).decode()
+    assert SECRET[-3:] not in b"".join(one.raw or b"" for one in received[-3:-1]).decode()
 
 
 def test_a_secret_over_two_batches_is_found(intake: EventSanitizer) -> None:
@@ -88,19 +91,21 @@ def test_a_secret_over_two_batches_is_found(intake: EventSanitizer) -> None:
     events = [
         event
         for batch in (lines(chunk("it is "), chunk(first)), lines(chunk(second), chunk(" so")))
-        for heard in intake.sanitize(batch)
-        for event in heard.events
+        for received in intake.sanitize(batch)
+        for event in received.events
     ]
     assert "".join(e.text for e in events if isinstance(e, MessageChunk)) == "it is [secret:KEY] so"
 
 
-def test_words_over_the_turns_cap_are_dropped_one_by_one(intake: EventSanitizer) -> None:
+def test_text_over_the_turns_cap_is_dropped_chunk_by_chunk(intake: EventSanitizer) -> None:
     """As many are kept as fit, wherever a batch ends."""
 
     def kept(size: int) -> int:
         intake.new_turn()
         batches = [lines(*[chunk("word " * 20)] * size) for _ in range(100 // size)]
-        events = [e for batch in batches for heard in intake.sanitize(batch) for e in heard.events]
+        events = [
+            e for batch in batches for received in intake.sanitize(batch) for e in received.events
+        ]
         intake.flush()
         return sum(isinstance(event, MessageChunk) for event in events)
 
@@ -108,7 +113,7 @@ def test_words_over_the_turns_cap_are_dropped_one_by_one(intake: EventSanitizer)
     assert kept(50) == kept(1)
 
 
-async def test_every_piece_is_an_entry_with_its_own_line(desk: Desk) -> None:
+async def test_every_chunk_is_an_entry_with_its_own_line(desk: Desk) -> None:
     """In order, under the turn, found by the search, whatever came together in the pipe."""
     words = " ".join(f"word{number}" for number in range(500))
     session = await desk.start()

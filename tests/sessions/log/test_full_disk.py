@@ -25,7 +25,7 @@ needs_root = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="mounting a small volume needs root"
 )
 
-PATIENCE = 30.0
+MAX_WAIT = 30.0
 SILENCE = 1.5
 MB = 1024 * 1024
 LINES = 200
@@ -78,14 +78,14 @@ async def collect(session: Session, seen: list[Entry]) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         while not condition():  # noqa: ASYNC110 - the store's thread has no event for us
             await asyncio.sleep(0.02)
 
 
 async def at_rest(count: Callable[[], int]) -> int:
     """What it counts to, once that has not changed for longer than an agent may be silent."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         while True:
             before = count()
             await asyncio.sleep(SILENCE + 0.5)
@@ -113,13 +113,13 @@ def read_elsewhere(desk: Desk, session: str) -> int:
         "print(last.seq)\n"
     )
     words = [sys.executable, "-c", program, str(desk.paths.store), session]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=MAX_WAIT, check=True)
     return int(done.stdout)
 
 
 @needs_root
 @pytest.mark.timeout(120)
-async def test_a_full_disk_holds_the_agent_and_says_so_and_goes_on_by_itself(
+async def test_a_full_disk_pauses_the_agent_with_a_notice_and_it_resumes_by_itself(
     desk: Desk, volume: Path
 ) -> None:
     talk = Talk(desk)
@@ -138,7 +138,7 @@ async def test_a_full_disk_holds_the_agent_and_says_so_and_goes_on_by_itself(
     assert storage_notices(seen) == ["error"]
 
     (volume / "ballast").unlink()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         await reading
     assert talk.told() == LINES - 1
     assert seen[: len(printed)] == printed

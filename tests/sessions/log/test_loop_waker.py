@@ -23,22 +23,22 @@ async def from_a_thread(calls: list[tuple[object, ...]]) -> None:
 
 
 async def test_calls_of_a_thread_come_in_order() -> None:
-    heard: list[int] = []
-    await from_a_thread([(heard.append, number) for number in range(100)])
-    assert heard == []
+    received: list[int] = []
+    await from_a_thread([(received.append, number) for number in range(100)])
+    assert received == []
     await asyncio.sleep(0)
-    assert heard == list(range(100))
+    assert received == list(range(100))
 
 
-async def test_a_call_within_a_call_is_heard_too() -> None:
-    loop, heard = asyncio.get_running_loop(), asyncio.Event()
-    await from_a_thread([(LoopWaker.of(loop).call, loop, heard.set)])
+async def test_a_call_within_a_call_runs_too() -> None:
+    loop, received = asyncio.get_running_loop(), asyncio.Event()
+    await from_a_thread([(LoopWaker.of(loop).call, loop, received.set)])
     async with asyncio.timeout(5):
-        await heard.wait()
+        await received.wait()
 
 
-async def test_a_call_that_fails_takes_no_other_with_it() -> None:
-    loop, heard = asyncio.get_running_loop(), asyncio.Event()
+async def test_a_call_that_fails_does_not_affect_the_others() -> None:
+    loop, received = asyncio.get_running_loop(), asyncio.Event()
     failures: list[object] = []
     loop.set_exception_handler(lambda _, context: failures.append(context["exception"]))
     error = RuntimeError("mine alone")
@@ -46,13 +46,13 @@ async def test_a_call_that_fails_takes_no_other_with_it() -> None:
     def fail() -> None:
         raise error
 
-    await from_a_thread([(fail,), (heard.set,)])
+    await from_a_thread([(fail,), (received.set,)])
     async with asyncio.timeout(5):
-        await heard.wait()
+        await received.wait()
     assert failures == [error]
 
 
-def test_every_loop_has_a_bell_of_its_own() -> None:
+def test_every_loop_has_a_waker_of_its_own() -> None:
     loops = [asyncio.new_event_loop() for _ in range(2)]
     one, other = map(LoopWaker.of, loops)
     assert one is not other

@@ -40,20 +40,20 @@ def result(text: str) -> Event:
     return ToolFinished(call_id="c", outcome="completed", content=(Text(text),))
 
 
-def test_what_holds_no_secret_is_stored_as_it_is(sanitizer: EventSanitizer) -> None:
+def test_an_event_without_a_secret_is_stored_unchanged(sanitizer: EventSanitizer) -> None:
     line = DecodedLine(b'{"result": "a"}', [result("a")])
     taken = stored(sanitizer, CLEAN, line)
     assert taken == [(RAW, [HELLO]), (line.raw, [result("a")])]
 
 
-def test_a_secret_that_only_the_event_shows_is_found(sanitizer: EventSanitizer) -> None:
+def test_a_secret_visible_only_in_the_event_is_found(sanitizer: EventSanitizer) -> None:
     """Such as one that a wire put together from several lines."""
     line = DecodedLine(b'{"rest": "staple"}', [result(f"it is {SECRET}")])
     taken = stored(sanitizer, CLEAN, line)
     assert taken == [(RAW, [HELLO]), (line.raw, [result("it is [secret:KEY]")])]
 
 
-def test_a_secret_that_only_the_line_shows_is_found(sanitizer: EventSanitizer) -> None:
+def test_a_secret_visible_only_in_the_line_is_found(sanitizer: EventSanitizer) -> None:
     line = DecodedLine(b'{"key": "%b"}' % SECRET.encode(), [result("done")])
     taken = stored(sanitizer, CLEAN, line)
     assert taken == [(RAW, [HELLO]), (b'{"key": "[secret:KEY]"}', [result("done")])]
@@ -73,7 +73,7 @@ def test_a_secret_in_a_very_long_line_is_found(sanitizer: EventSanitizer) -> Non
     assert SECRET.encode() not in (line.raw or b"")
 
 
-def test_text_that_was_held_back_comes_before_the_tool_result(sanitizer: EventSanitizer) -> None:
+def test_held_back_text_comes_before_the_tool_result(sanitizer: EventSanitizer) -> None:
     """It might have been the beginning of a secret."""
     begun = DecodedLine(None, [MessageChunk(message_id="m", text=f"so {SECRET[:12]}")])
     taken = [*sanitizer.sanitize([begun]), *sanitizer.sanitize([DecodedLine(b"{}", [result("a")])])]

@@ -60,12 +60,12 @@ def intake(tmp_path: Path) -> EventSanitizer:
 
 
 def kept(intake: EventSanitizer, events: list[Event]) -> list[Event]:
-    heard = [DecodedLine(encode(event), [event]) for event in events]
-    return [event for one in intake.sanitize(heard) for event in one.events]
+    received = [DecodedLine(encode(event), [event]) for event in events]
+    return [event for one in intake.sanitize(received) for event in one.events]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_others_wait_for_is_bounded_too_and_its_loss_is_told(
+def test_the_events_others_wait_for_are_bounded_too_and_their_loss_is_reported(
     intake: EventSanitizer, kind: str
 ) -> None:
     flood = [KINDS[kind](number) for number in range(3_000)]
@@ -97,6 +97,6 @@ def test_a_long_title_is_cut_and_no_secret_with_it(intake: EventSanitizer) -> No
     )
 
 
-def test_no_more_tasks_are_kept_than_anyone_reads(intake: EventSanitizer) -> None:
+def test_no_more_tasks_are_stored_than_are_read(intake: EventSanitizer) -> None:
     tasks = tuple(BackgroundTask(str(number)) for number in range(300))
     assert kept(intake, [BackgroundChanged(tasks=tasks)]) == [BackgroundChanged(tasks=tasks[:200])]

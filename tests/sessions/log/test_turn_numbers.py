@@ -8,7 +8,7 @@ from tillerman.core.events import ToolFinished, ToolStarted
 from tillerman.sessions.log.turn_numbers import TurnNumbers
 
 
-def test_a_call_with_a_long_id_keeps_its_turn_and_the_id_is_not_kept() -> None:
+def test_a_call_with_a_long_id_keeps_its_turn_and_the_id_is_not_stored() -> None:
     turns = TurnNumbers()
     turns.begin()
     tracemalloc.start()

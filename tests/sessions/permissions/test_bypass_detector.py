@@ -55,9 +55,9 @@ def script(desk: Desk, *turns: list[Step]) -> str:
     return str(path)
 
 
-async def play(desk: Desk, *steps: Step, **terms: Any) -> list[Entry]:
+async def play(desk: Desk, *steps: Step, **run_settings: Any) -> list[Entry]:
     desk.agent = Claims()
-    session = await desk.start(script(desk, list(steps)), **terms)
+    session = await desk.start(script(desk, list(steps)), **run_settings)
     return await entries(session, "go")
 
 
@@ -73,7 +73,7 @@ def of(log: list[Entry], kind: type) -> list[Any]:
 # -- bypasses --------------------------------------------------------------------------------------
 
 
-async def test_a_call_that_nobody_was_asked_about_ends_the_agent(desk: Desk) -> None:
+async def test_a_call_without_a_request_ends_the_agent(desk: Desk) -> None:
     unasked = {"run": "touch made", "ask": False}
     later = ({"sleep": 20}, {"say": "All done."})
 
@@ -91,7 +91,9 @@ async def test_it_fails_the_turn_though_the_agent_was_quick_to_complete_it(desk:
 
 
 @pytest.mark.parametrize("approve", ["ask", "edits", "auto", "readonly", "none"])
-async def test_the_embedded_agent_is_held_to_what_it_declares(desk: Desk, approve: str) -> None:
+async def test_the_embedded_agent_is_checked_against_its_declaration(
+    desk: Desk, approve: str
+) -> None:
     path = script(desk, [{"run": "touch made", "ask": False}, {"sleep": 20}])
     session = await desk.start(path, approve=approve)
 
@@ -107,7 +109,7 @@ async def test_an_embedded_agent_that_declares_not_to_ask_is_refused(
     path = script(desk, [{"run": "touch made", "ask": False}])
     spec = desk.spec(path)
     spec = with_options(spec, options={**spec.native.options, "asks": False}, approve=approve)
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve=approve))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve=approve))
     with pytest.raises(GateNotEnforced):
         await entries(session, "go")
     assert not (desk.project / "made").exists()
@@ -117,7 +119,7 @@ async def test_an_embedded_agent_that_declares_not_to_ask_runs_under_auto(desk: 
     path = script(desk, [{"run": "touch made", "ask": False}])
     spec = desk.spec(path)
     spec = with_options(spec, options={**spec.native.options, "asks": False}, approve="auto")
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="auto"))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve="auto"))
 
     log = await entries(session, "go")
 
@@ -150,7 +152,7 @@ async def test_a_call_that_runs_before_the_answer_ends_the_agent(desk: Desk) -> 
     assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` without approval")]
 
 
-async def test_a_command_that_ran_unasked_and_failed_counts(desk: Desk) -> None:
+async def test_a_command_that_ran_without_approval_and_failed_counts(desk: Desk) -> None:
     log = await play(
         desk,
         {"send": {"type": "call", "id": "c1", "tool": "run", "input": {"command": "make"}}},
@@ -168,21 +170,23 @@ async def test_a_command_that_ran_unasked_and_failed_counts(desk: Desk) -> None:
     assert of(log, TurnEnded) == [bypassed("Mock ran Bash `make` without approval")]
 
 
-async def test_no_other_agent_goes_on_with_the_turn(desk: Desk) -> None:
+async def test_no_other_agent_continues_the_turn(desk: Desk) -> None:
     path = script(desk, [{"write": "made.txt", "text": "x", "ask": False}, {"sleep": 20}])
 
     async def call(name: str) -> LaunchPlan:
-        return LaunchPlan(Claims("second"), desk.spec(path), desk.terms())
+        return LaunchPlan(Claims("second"), desk.spec(path), desk.run_settings())
 
     relay = FallbackPolicy(FallbackRules(handoff="always"), ["second"], call)
-    session = await desk.sessions.start(Claims(), desk.spec(path), desk.terms(), relay=relay)
+    session = await desk.sessions.start(Claims(), desk.spec(path), desk.run_settings(), relay=relay)
 
     log = await entries(session, "go")
 
     assert of(log, TurnEnded) == [bypassed("Mock ran Write `made.txt` without approval")]
 
 
-async def test_what_wakes_unasked_is_ended_too_and_the_session_can_go_on(desk: Desk) -> None:
+async def test_an_agent_that_wakes_without_approval_is_ended_too_and_the_session_continues(
+    desk: Desk,
+) -> None:
     desk.agent = Claims()
     later = [{"write": "made.txt", "text": "x", "ask": False}, {"sleep": 20}]
     path = script(
@@ -257,7 +261,7 @@ async def test_what_wakes_unasked_is_ended_too_and_the_session_can_go_on(desk: D
         ),
     ],
 )
-async def test_nobody_is_ended_for(desk: Desk, steps: list[Step]) -> None:
+async def test_cases_that_are_no_bypass(desk: Desk, steps: list[Step]) -> None:
     (desk.project / "a.txt").write_text("a\n")
 
     log = await play(desk, *steps)
@@ -273,14 +277,14 @@ async def test_a_call_that_is_denied_and_does_not_run_is_no_bypass(desk: Desk) -
     assert of(log, TurnEnded) == [TurnEnded(reason="completed")]
 
 
-async def test_a_request_that_nobody_answered_in_time_is_no_bypass(desk: Desk) -> None:
+async def test_a_request_that_timed_out_is_no_bypass(desk: Desk) -> None:
     log = await play(desk, {"run": "touch made"}, approve="ask", limits=TurnLimits(request=0.1))
 
     assert [answer.by for answer in of(log, RequestAnswered)] == ["timeout"]
     assert of(log, TurnEnded) == [TurnEnded(reason="completed")]
 
 
-async def test_a_resumed_session_and_one_that_is_handed_over_raise_no_alarm(desk: Desk) -> None:
+async def test_a_resumed_session_and_a_handed_over_session_raise_no_alarm(desk: Desk) -> None:
     desk.agent = Claims()
     path = script(desk, [{"run": "touch made"}, {"write": "x", "text": "x"}])
     first = await desk.start(path)
@@ -350,7 +354,7 @@ def test_a_call_that_was_allowed_once_may_be_asked_about_again_and_denied() -> N
     assert watched.alarms == []
 
 
-def test_what_was_denied_in_the_end_does_not_run_though_it_was_allowed_before() -> None:
+def test_a_call_that_was_finally_denied_does_not_run_though_it_was_allowed_before() -> None:
     watched = Watched("shell")
     watched.allow("c")
     watched.allow("c", option="deny")
@@ -366,7 +370,7 @@ def test_a_part_of_a_command_may_be_denied_while_the_command_goes_on() -> None:
     assert watched.alarms == []
 
 
-def test_what_was_allowed_is_one_call_until_it_is_asked_about_again() -> None:
+def test_an_allowance_is_for_one_call_until_it_is_requested_again() -> None:
     watched = Watched("shell")
     watched.allow("c")
     watched.call("c")
@@ -387,14 +391,14 @@ def test_what_was_allowed_is_one_call_until_it_is_asked_about_again() -> None:
         ("TheirOwn", "Bash", False),
     ],
 )
-def test_what_was_allowed_is_a_call_of_that_class(asked: str, ran: str, alarm: bool) -> None:
+def test_an_allowance_covers_a_call_of_that_class(asked: str, ran: str, alarm: bool) -> None:
     watched = Watched("read", "write", "shell", "network")
     watched.allow("c", asked)
     watched.call("c", ran)
     assert bool(watched.alarms) is alarm
 
 
-def test_what_no_call_was_named_for_is_allowed_until_the_turn_ends() -> None:
+def test_an_allowance_without_a_call_lasts_until_the_turn_ends() -> None:
     watched = Watched("mcp")
     watched.allow(None, "MCP")
     watched.gate.turn_ended()
@@ -412,7 +416,7 @@ def test_what_no_call_was_named_for_is_allowed_until_the_turn_ends() -> None:
         "oops\nExit status 1\n",
     ],
 )
-def test_a_command_that_tells_its_exit_code_ran(said: str) -> None:
+def test_a_command_that_reports_its_exit_code_ran(said: str) -> None:
     watched = Watched("shell")
     watched.call("c", outcome="failed", said=said)
     assert watched.alarms == ["Mock ran Bash without approval"]
@@ -425,7 +429,7 @@ def test_a_command_that_the_agent_refused_by_itself_did_not_run(said: str) -> No
     assert watched.alarms == []
 
 
-def test_it_is_told_once_and_a_new_agent_is_watched_anew() -> None:
+def test_it_is_reported_once_and_a_new_agent_is_checked_anew() -> None:
     watched = Watched("shell")
     watched.call("a")
     watched.call("b")

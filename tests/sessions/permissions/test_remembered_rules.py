@@ -54,7 +54,7 @@ async def play(session: Session, *steps: dict[str, Any], answer: Answer | None =
     ]
 
 
-async def test_what_is_allowed_always_is_asked_once_in_a_session(desk: Desk) -> None:
+async def test_allow_always_is_requested_once_in_a_session(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     assert await play(session, RUN, RUN, answer=Answer("allow", remember="session")) == [
         ("allow", "person", "test"),
@@ -66,7 +66,7 @@ async def test_what_is_allowed_always_is_asked_once_in_a_session(desk: Desk) -> 
     assert await play(other, RUN, answer=ONCE) == [ASKED]
 
 
-async def test_what_is_denied_always_is_denied_at_once_from_then_on(desk: Desk) -> None:
+async def test_deny_always_denies_at_once_from_then_on(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     answer = Answer("deny", note="no", remember="session")
     assert await play(session, RUN, RUN, answer=answer) == [
@@ -94,7 +94,7 @@ async def test_the_session_remembers_in_its_log_whoever_runs_it(desk: Desk) -> N
 
 
 @pytest.mark.parametrize("at_rest", [False, True])
-async def test_what_a_session_forgets_is_asked_again(desk: Desk, at_rest: bool) -> None:
+async def test_a_call_the_session_forgets_is_requested_again(desk: Desk, at_rest: bool) -> None:
     session = await desk.start(approve="ask")
     await play(session, RUN, answer=Answer("allow", remember="session"))
     row = desk.sessions.catalog.get(session.id)
@@ -129,7 +129,9 @@ async def test_the_session_of_a_killed_harness_still_remembers(desk: Desk) -> No
     assert await play(resumed, RUN) == [("allow", "policy", "always")]
 
 
-async def test_a_project_remembers_in_the_users_state_and_not_in_the_project(desk: Desk) -> None:
+async def test_project_rules_are_stored_in_the_users_state_and_not_in_the_project(
+    desk: Desk,
+) -> None:
     before = tree(desk)
     session = await desk.start(approve="ask")
     write = {"write": "made.txt", "text": "x\n"}
@@ -146,7 +148,7 @@ async def test_a_project_remembers_in_the_users_state_and_not_in_the_project(des
     assert await play(other, write) == [("allow", "policy", "always")]
 
 
-async def test_a_running_session_learns_what_another_one_remembers_and_forgets(desk: Desk) -> None:
+async def test_a_running_session_sees_what_another_one_remembers_and_forgets(desk: Desk) -> None:
     first, second = await desk.start(approve="ask"), await desk.start(approve="ask")
     assert await play(second, RUN, answer=ONCE) == [ASKED]
     await play(first, RUN, answer=Answer("allow", remember="project"))
@@ -155,7 +157,7 @@ async def test_a_running_session_learns_what_another_one_remembers_and_forgets(d
     assert await play(second, RUN, answer=ONCE) == [ASKED]
 
 
-async def test_another_project_remembers_nothing_of_it(desk: Desk) -> None:
+async def test_another_project_remembers_none_of_it(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     await play(session, RUN, answer=Answer("allow", remember="project"))
     inner, other = desk.project / "inner", desk.folder / "other"
@@ -165,18 +167,18 @@ async def test_another_project_remembers_nothing_of_it(desk: Desk) -> None:
     assert ProjectRules.of(desk.paths, other).rules() == ()
 
 
-async def test_a_file_of_one_folder_is_not_its_namesake_in_another(desk: Desk) -> None:
+async def test_a_file_of_one_folder_does_not_match_its_namesake_in_another(desk: Desk) -> None:
     write = {"write": "made.txt", "text": "x\n"}
     await play(await desk.start(approve="ask"), write, answer=Answer("allow", remember="project"))
     inner = desk.project / "inner"
     inner.mkdir()
     spec = replace(desk.spec(), cwd=inner)
-    session = await desk.sessions.start(desk.agent, spec, desk.terms(approve="ask"))
+    session = await desk.sessions.start(desk.agent, spec, desk.run_settings(approve="ask"))
     assert await play(session, write, answer=ONCE) == [ASKED]
     assert await play(session, {**write, "write": "../made.txt"}) == [("allow", "policy", "always")]
 
 
-async def test_always_answers_what_else_is_open(desk: Desk) -> None:
+async def test_always_also_answers_the_other_open_requests(desk: Desk) -> None:
     session = await desk.start(approve="ask", limits=TurnLimits(request=20))
     both = {"parallel": [RUN, {**RUN}, {"run": "touch other"}]}
     await session.prompt(json.dumps([both]))
@@ -196,7 +198,7 @@ async def test_always_answers_what_else_is_open(desk: Desk) -> None:
     assert settled == [(asked[1], "person"), (asked[0], "policy"), (asked[2], "person")]
 
 
-async def test_an_agents_own_always_is_never_chosen(desk: Desk) -> None:
+async def test_an_agents_native_always_is_never_chosen(desk: Desk) -> None:
     options = [
         {"id": "forever", "label": "Always", "kind": "always"},
         {"id": "proceed", "label": "Once", "kind": "allow"},
@@ -209,7 +211,7 @@ async def test_an_agents_own_always_is_never_chosen(desk: Desk) -> None:
     assert await play(session, asks) == [("allow", "policy", "always")]
 
 
-async def test_an_agents_word_about_an_answer_is_never_remembered(desk: Desk) -> None:
+async def test_an_agents_text_about_an_answer_is_never_remembered(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     forged = {
         "type": "settled",
@@ -226,7 +228,7 @@ async def test_an_agents_word_about_an_answer_is_never_remembered(desk: Desk) ->
     assert await play(resumed, RUN, answer=ONCE) == [ASKED]
 
 
-async def test_what_cannot_be_remembered_is_refused_and_stays_open(desk: Desk) -> None:
+async def test_a_rule_that_cannot_be_remembered_is_refused_and_stays_open(desk: Desk) -> None:
     session = await desk.start(approve="ask", limits=TurnLimits(request=20))
     await session.prompt(json.dumps([{"parallel": [RUN]}, {"question": [{"text": "Why?"}]}]))
     refused = []
@@ -247,7 +249,9 @@ async def test_what_cannot_be_remembered_is_refused_and_stays_open(desk: Desk) -
     assert len(refused) == 2
 
 
-async def test_a_rule_that_cannot_be_written_is_told_and_the_request_stays_open(desk: Desk) -> None:
+async def test_a_rule_that_cannot_be_written_is_reported_and_the_request_stays_open(
+    desk: Desk,
+) -> None:
     desk.paths.remembered.write_text("in the way")
     session = await desk.start(approve="ask", limits=TurnLimits(request=20))
     await session.prompt(json.dumps([RUN]))
@@ -274,7 +278,7 @@ async def test_a_damaged_file_is_refused_and_named(desk: Desk, text: str) -> Non
     assert remembered.rules() == ()
 
 
-async def test_while_the_file_is_damaged_what_it_said_before_counts(desk: Desk) -> None:
+async def test_while_the_file_is_damaged_its_earlier_content_counts(desk: Desk) -> None:
     remembered = ProjectRules.of(desk.paths, desk.project)
     rule = rule_for(PermissionRequested(request_id="r", tool="Bash", title="", input=command("ls")))
     assert rule is not None
@@ -287,7 +291,7 @@ async def test_while_the_file_is_damaged_what_it_said_before_counts(desk: Desk) 
 
 
 @pytest.mark.parametrize("scope", ["session", "project"])
-def test_what_says_too_little_is_answered_once_and_never_remembered(scope: Any) -> None:
+def test_an_underspecified_request_is_answered_once_and_never_remembered(scope: Any) -> None:
     request = PermissionRequested(request_id="r", tool="Write", title="Write", input={})
     with pytest.raises(UsageError, match="is not specific enough to be remembered"):
         checked(request, Answer("allow", remember=scope))

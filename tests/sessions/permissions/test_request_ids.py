@@ -57,7 +57,7 @@ def answers(log: list[Event]) -> list[tuple[str, str, str]]:
     ]
 
 
-async def test_an_answer_is_not_taken_for_a_later_request_of_the_same_id(desk: Desk) -> None:
+async def test_an_answer_is_not_used_for_a_later_request_of_the_same_id(desk: Desk) -> None:
     path = script(desk, ask("make", "c1"), ask("./deploy prod", "c2"), {"sleep": 20})
     session = await desk.start(path, approve="ask")
     refused: list[str] = []
@@ -85,7 +85,7 @@ async def pass_on(desk: Desk, session: Session, name: str, *steps: Step) -> Sess
     return await desk.resume(session.id, script(desk, *steps), approve="ask")
 
 
-async def test_the_agent_hears_the_answer_by_its_own_name(desk: Desk) -> None:
+async def test_the_agent_receives_the_answer_under_its_own_id(desk: Desk) -> None:
     session = await desk.start(script(desk, {"run": "touch one"}), approve="ask")
     log = await run(session, ("r1.2", Answer("allow")))
     session = await pass_on(desk, session, "second", {"run": "touch two"})
@@ -109,7 +109,9 @@ async def test_a_rule_of_the_session_is_that_of_the_request_that_was_answered(de
     assert answers(log) == [("r1.2~3", "allow", "policy")]
 
 
-async def test_what_the_agent_withdraws_by_its_name_is_closed_by_ours(desk: Desk) -> None:
+async def test_a_request_withdrawn_under_the_agents_id_is_closed_under_the_public_id(
+    desk: Desk,
+) -> None:
     odd = "\x1b[2Jr 1"
     withdrawal = {"type": "settled", "request_id": odd, "answer": {"option": "deny"}}
     path = script(desk, ask("make", "c1", odd), {"send": withdrawal | {"by": "withdrawn"}})
@@ -135,13 +137,13 @@ async def test_what_the_agent_withdraws_by_its_name_is_closed_by_ours(desk: Desk
         ("x" * 200, "x" * 80),
     ],
 )
-def test_names_can_be_typed_into_a_shell(theirs: str, ours: str) -> None:
+def test_ids_can_be_typed_into_a_shell(theirs: str, ours: str) -> None:
     naming = RequestIds()
     assert naming.name(theirs, ()) == ours
     assert (naming.public_id(theirs), naming.vendor_id(ours)) == (ours, theirs)
 
 
-def test_no_name_is_given_twice() -> None:
+def test_no_id_is_given_twice() -> None:
     naming = RequestIds()
     taken: set[str] = {"r~3"}
     for theirs in ("r", "r", "r~4", "r", '"r"'):

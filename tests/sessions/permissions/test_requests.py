@@ -54,7 +54,9 @@ async def test_a_rewritten_command_is_run_in_place_of_what_was_asked(desk: Desk)
     assert (desk.project / "ran.txt").read_text() == "npm ci\n"
 
 
-async def test_an_agent_that_takes_no_other_input_is_told_what_to_use(desk: Desk) -> None:
+async def test_an_agent_that_takes_no_other_input_gets_the_alternative_in_the_denial(
+    desk: Desk,
+) -> None:
     desk.agent = agent(can=INFO.can - {"changed_input"})
     session = await desk.start(rules=(CI,))
     events = await play(session, {"run": "npm install"}, {"say": "I was told: {answer}"})
@@ -68,7 +70,7 @@ async def test_an_agent_that_takes_no_other_input_is_told_what_to_use(desk: Desk
     assert not (desk.project / "ran.txt").exists()
 
 
-async def test_a_person_cannot_change_what_the_agent_would_not_take(desk: Desk) -> None:
+async def test_a_person_cannot_change_input_that_the_agent_cannot_replace(desk: Desk) -> None:
     desk.agent = agent(can=INFO.can - {"changed_input"})
     session = await desk.start(approve="ask")
     await session.prompt('[{"run": "touch asked"}]')
@@ -83,7 +85,7 @@ async def test_a_person_cannot_change_what_the_agent_would_not_take(desk: Desk) 
     assert (desk.project / "asked").exists()
 
 
-async def test_a_rule_for_one_agent_is_for_that_agent(desk: Desk) -> None:
+async def test_a_rule_for_one_agent_applies_to_that_agent(desk: Desk) -> None:
     rules = (Rule("theirs", "deny", agents=("codex",)), Rule("ours", "deny", agents=("mock",)))
     session = await desk.start(rules=rules)
     assert [one.surface for one in answers(await play(session, {"run": "true"}))] == ["ours"]
@@ -129,7 +131,7 @@ async def test_a_second_answer_is_refused_and_changes_nothing(desk: Desk) -> Non
     assert not (desk.project / "a").exists()
 
 
-async def test_what_is_not_offered_is_refused_and_the_request_stays_open(desk: Desk) -> None:
+async def test_an_option_not_offered_is_refused_and_the_request_stays_open(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     await session.prompt('[{"write": "a", "text": "1"}]')
     async with asyncio.timeout(20):
@@ -142,7 +144,7 @@ async def test_what_is_not_offered_is_refused_and_the_request_stays_open(desk: D
     assert (desk.project / "a").exists()
 
 
-async def test_an_answer_to_what_was_withdrawn_is_refused(desk: Desk) -> None:
+async def test_an_answer_to_a_withdrawn_request_is_refused(desk: Desk) -> None:
     session = await desk.start(approve="ask")
     steps = [{"write": "a", "text": "1", "withdraw": 0.2}, {"say": "{answer}"}]
     await session.prompt(json.dumps(steps))
@@ -180,7 +182,7 @@ async def test_a_withdrawal_after_the_answer_is_no_second_answer(desk: Desk) -> 
     assert strays == ["the agent resolved request r1.2, which was already resolved"] * 2
 
 
-async def test_a_late_answer_is_a_deny_that_says_why(desk: Desk) -> None:
+async def test_a_late_answer_is_a_deny_with_the_reason(desk: Desk) -> None:
     session = await desk.start(approve="ask", limits=TurnLimits(request=0.2))
     events = await play(session, {"write": "a", "text": "1"}, {"say": "{answer}"})
     (answered,) = answers(events)
@@ -191,7 +193,7 @@ async def test_a_late_answer_is_a_deny_that_says_why(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("id", ["", "/", "a/b", "\x00\x1b[2J", "x" * 100_000, "request r1", "☃"])
-async def test_whatever_an_agent_calls_a_request_it_is_answered(desk: Desk, id: str) -> None:
+async def test_any_request_id_of_an_agent_can_be_answered(desk: Desk, id: str) -> None:
     session = await desk.start(approve="ask")
     ask = {"type": "ask", "request_id": id, "tool": "run", "input": {"command": "make"}}
     await session.prompt(json.dumps([{"send": ask}, {"sleep": 0.5}]))

@@ -10,11 +10,11 @@ from pathlib import Path
 from tillerman.sessions.remote.private_socket import PrivateSocketServer
 
 
-async def _hear(reader: object, writer: object) -> None:
+async def _receive(reader: object, writer: object) -> None:
     pass
 
 
-async def test_folders_made_meanwhile_can_be_entered(tmp_path: Path) -> None:
+async def test_folders_created_meanwhile_can_be_entered(tmp_path: Path) -> None:
     modes: set[int] = set()
     done = threading.Event()
 
@@ -32,7 +32,7 @@ async def test_folders_made_meanwhile_can_be_entered(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         for number in range(300):
-            reception = PrivateSocketServer(_hear)
+            reception = PrivateSocketServer(_receive)
             path = tmp_path / f"{number}.sock"
             await reception.open(path)
             modes.add(stat.S_IMODE(path.stat().st_mode) | 0o100)

@@ -12,32 +12,32 @@ from pathlib import Path
 from tillerman.sessions.remote.session_notifications import SessionNotifications, notify
 
 
-async def heard(lookout: SessionNotifications, count: int) -> list[str | None]:
+async def received(notifications: SessionNotifications, count: int) -> list[str | None]:
     told: list[str | None] = []
     async with asyncio.timeout(10):
-        async for session in lookout:
+        async for session in notifications:
             told.append(session)
             if len(told) == count:
                 break
     return told
 
 
-async def test_every_watcher_hears_of_every_session_in_order(tmp_path: Path) -> None:
+async def test_every_watcher_is_notified_of_every_session_in_order(tmp_path: Path) -> None:
     folder = tmp_path / "watchers"
     with SessionNotifications(folder) as first, SessionNotifications(folder) as second:
         for name in ("one", "two", "three"):
             notify(folder, name)
-        assert await heard(first, 3) == ["one", "two", "three"]
-        assert await heard(second, 3) == ["one", "two", "three"]
+        assert await received(first, 3) == ["one", "two", "three"]
+        assert await received(second, 3) == ["one", "two", "three"]
     assert list(folder.iterdir()) == []
 
 
-async def test_where_nobody_watches_nothing_is_made(tmp_path: Path) -> None:
+async def test_without_watchers_nothing_is_created(tmp_path: Path) -> None:
     notify(tmp_path / "watchers", "one")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_pipe_of_a_killed_watcher_is_taken_away(tmp_path: Path) -> None:
+def test_the_pipe_of_a_killed_watcher_is_removed(tmp_path: Path) -> None:
     code = (
         "import signal, sys; from pathlib import Path\n"
         "from tillerman.sessions.remote.session_notifications import SessionNotifications\n"
@@ -60,26 +60,26 @@ def test_the_pipe_of_a_killed_watcher_is_taken_away(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-async def test_a_watcher_that_sleeps_holds_nobody_up_and_then_looks_at_all(tmp_path: Path) -> None:
+async def test_a_sleeping_watcher_blocks_nobody_and_then_reads_everything(tmp_path: Path) -> None:
     folder = tmp_path / "watchers"
-    with SessionNotifications(folder) as lookout:
+    with SessionNotifications(folder) as notifications:
         began = time.monotonic()
         for number in range(20_000):
             notify(folder, f"session-{number:06}")
         assert time.monotonic() - began < 10
-        told = await heard(lookout, 1_000)
+        told = await received(notifications, 1_000)
         assert told[0] == "session-000000"
         assert None in told
 
 
-async def test_what_is_no_pipe_is_left_alone(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_pipe_is_left(tmp_path: Path) -> None:
     outside = tmp_path / "precious"
     outside.write_text("keep")
     folder = tmp_path / "watchers"
-    with SessionNotifications(folder) as lookout:
+    with SessionNotifications(folder) as notifications:
         (folder / "file").write_text("keep")
         (folder / "link").symlink_to(outside)
         (folder / "folder").mkdir()
         notify(folder, "one")
-        assert await heard(lookout, 1) == ["one"]
+        assert await received(notifications, 1) == ["one"]
     assert (outside.read_text(), (folder / "file").read_text()) == ("keep", "keep")

@@ -19,7 +19,7 @@ from tillerman.sessions.runner.user_command import TAIL
 from tillerman.sessions.session import Session
 
 SAY: list[dict[str, Any]] = [{"say": "Done."}]
-PATIENCE = 30.0
+MAX_WAIT = 30.0
 
 
 async def start(desk: Desk, until: UntilSettings, *turns: list[dict[str, Any]]) -> Session:
@@ -30,7 +30,7 @@ async def start(desk: Desk, until: UntilSettings, *turns: list[dict[str, Any]]) 
 
 
 async def played(session: Session, prompt: str) -> list[Entry]:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.run(prompt)]
 
 
@@ -44,7 +44,7 @@ def notices(entries: list[Entry]) -> list[tuple[str, str]]:
     return [(event.level, event.text) for event in kept]
 
 
-async def test_the_agent_is_told_of_a_failure_until_there_is_none(desk: Desk) -> None:
+async def test_the_agent_is_sent_failures_until_the_check_passes(desk: Desk) -> None:
     command = "echo x >> n; grep -c x n; test $(grep -c x n) = 3"
     session = await start(desk, UntilSettings(command))
     entries = await played(session, "go")
@@ -61,7 +61,7 @@ async def test_the_agent_is_told_of_a_failure_until_there_is_none(desk: Desk) ->
     ]
 
 
-async def test_it_is_told_so_often_and_no_more_for_each_prompt(desk: Desk) -> None:
+async def test_the_number_of_attempts_per_prompt_is_limited(desk: Desk) -> None:
     session = await start(desk, UntilSettings("exit 7", rounds=1))
     for prompt in ("go", "again"):
         entries = await played(session, prompt)
@@ -83,7 +83,7 @@ async def test_nothing_is_checked_after_a_turn_that_failed(desk: Desk) -> None:
     assert not (desk.project / "checked").exists()
 
 
-async def test_only_the_end_of_much_output_is_told(desk: Desk) -> None:
+async def test_only_the_end_of_long_output_is_sent(desk: Desk) -> None:
     session = await start(desk, UntilSettings("seq 100000; echo last >&2; false", rounds=1))
     entries = await played(session, "go")
     told = prompts(entries)[1] or ""
@@ -92,7 +92,7 @@ async def test_only_the_end_of_much_output_is_told(desk: Desk) -> None:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MAX_WAIT
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -111,7 +111,7 @@ def alive(word: str) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["cancel", "prompt", "close"])
-async def test_a_check_gives_way_and_leaves_nothing_behind(desk: Desk, how: str) -> None:
+async def test_a_check_can_be_cancelled_and_leaves_nothing_behind(desk: Desk, how: str) -> None:
     mark = f"600.{os.getpid()}{time.monotonic_ns() % 10_000_000}"
     once = f"test -e begun && exit; touch begun; sleep {mark}"
     session = await start(desk, UntilSettings(once))
@@ -122,14 +122,14 @@ async def test_a_check_gives_way_and_leaves_nothing_behind(desk: Desk, how: str)
         assert prompts(entries) == ["other"]
     elif how == "cancel":
         await session.cancel()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(MAX_WAIT):
             await session.idle()
     else:
         await session.close()
     await asyncio.to_thread(wait_until, lambda: not alive(mark))
 
 
-async def test_a_check_that_cannot_be_run_ends_in_peace(desk: Desk) -> None:
+async def test_a_check_that_cannot_run_ends_the_turn_normally(desk: Desk) -> None:
     session = await start(desk, UntilSettings("no-such-program-7321", rounds=0))
     entries = await played(session, "go")
     assert prompts(entries) == ["go"]

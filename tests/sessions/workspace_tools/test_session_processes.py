@@ -26,7 +26,7 @@ async def left_running(desk: Desk, linger: float) -> tuple[SessionRow, Workspace
     return row, started
 
 
-async def test_a_deleted_session_ends_its_processes_and_takes_their_output_along(
+async def test_a_deleted_session_ends_its_processes_and_removes_their_output(
     desk: Desk,
 ) -> None:
     row, started = await left_running(desk, linger=60)
@@ -37,7 +37,7 @@ async def test_a_deleted_session_ends_its_processes_and_takes_their_output_along
     assert not (desk.paths.processes / "old").exists()
 
 
-async def test_any_start_writes_down_the_end_of_what_nobody_looks_after(desk: Desk) -> None:
+async def test_any_start_records_the_end_of_unowned_processes(desk: Desk) -> None:
     _, started = await left_running(desk, linger=2)
     await desk.sessions.recover()
     (running,) = desk.sessions.processes.list()

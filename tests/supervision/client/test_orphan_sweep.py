@@ -49,7 +49,7 @@ def ended(process: subprocess.Popen[bytes]) -> bool:
     return process.poll() is not None
 
 
-def test_a_folder_that_is_not_there_has_nothing_to_sweep(tmp_path: Path) -> None:
+def test_a_missing_folder_has_nothing_to_sweep(tmp_path: Path) -> None:
     assert sweep(tmp_path / "none") == []
 
 
@@ -63,16 +63,14 @@ def test_a_recorded_process_is_killed_by_pid_and_start_time(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_pid_that_is_somebody_elses_by_now_is_left_alone(
-    tmp_path: Path, marker: str, start: Start
-) -> None:
+def test_a_reused_pid_is_left(tmp_path: Path, marker: str, start: Start) -> None:
     process = start()
     record(tmp_path, marker).add("process", process.pid, "12345")
     assert sweep(tmp_path) == [SweepResult(marker, (), ())]
     assert not ended(process)
 
 
-def test_processes_of_an_earlier_boot_are_nobodys(
+def test_processes_of_an_earlier_boot_are_ignored(
     tmp_path: Path, marker: str, start: Start
 ) -> None:
     process = start()
@@ -82,7 +80,7 @@ def test_processes_of_an_earlier_boot_are_nobodys(
     assert (ended(process), list(tmp_path.iterdir())) == (False, [])
 
 
-def test_strays_are_known_by_their_marker_and_no_others(
+def test_strays_are_recognized_by_their_marker_and_no_others(
     tmp_path: Path, marker: str, start: Start
 ) -> None:
     path = {"PATH": os.environ["PATH"]}
@@ -94,7 +92,7 @@ def test_strays_are_known_by_their_marker_and_no_others(
     assert not ended(similar)
 
 
-def test_strays_are_known_by_the_pipes_they_write_to(
+def test_strays_are_recognized_by_the_pipes_they_write_to(
     tmp_path: Path, marker: str, start: Start
 ) -> None:
     reading, writing = os.pipe()
@@ -110,7 +108,7 @@ def test_strays_are_known_by_the_pipes_they_write_to(
     assert not ended(reader)
 
 
-async def test_what_a_living_warden_keeps_is_not_touched(tmp_path: Path, marker: str) -> None:
+async def test_processes_of_a_living_warden_are_left(tmp_path: Path, marker: str) -> None:
     warden = await WardenClient.start(records=tmp_path, marker=marker)
     child = await warden.spawn(["sleep", "60"], cwd="/", env={"PATH": os.environ["PATH"]})
     assert sweep(tmp_path) == []
@@ -140,7 +138,7 @@ def test_a_sweep_spares_itself_and_its_children_inside_a_stray(
     assert ran.stdout == f"[{SweepResult(marker, (), ())}] None\n"
 
 
-def test_an_unfinished_record_is_read_as_far_as_it_goes(tmp_path: Path, marker: str) -> None:
+def test_an_unfinished_record_is_read_as_far_as_possible(tmp_path: Path, marker: str) -> None:
     made = record(tmp_path, marker)
     os.write(made.number, b"process 1")
     assert sweep(tmp_path) == [SweepResult(marker, (), ())]

@@ -27,7 +27,7 @@ async def said(child: Child) -> list[str]:
     return text.decode().split("\n")
 
 
-async def test_a_program_finds_its_file_and_no_command_line_tells_what_is_in_it(
+async def test_a_program_finds_its_file_and_no_command_line_has_its_content(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     content, mode, words = await said(await warden.spawn(argv(), cwd="/", env=PATH))
@@ -41,7 +41,7 @@ async def test_each_program_reads_its_own(warden: WardenClient) -> None:
     assert [text[0] for text in texts] == ["a", "b"]
 
 
-async def test_the_file_is_gone_when_the_warden_is(warden: WardenClient, tmp_path: Path) -> None:
+async def test_the_file_is_removed_with_the_warden(warden: WardenClient, tmp_path: Path) -> None:
     await said(await warden.spawn(argv(), cwd="/", env=PATH))
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert CANARY.encode() in [path.read_bytes() for path in kept]

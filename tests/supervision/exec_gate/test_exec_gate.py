@@ -81,7 +81,7 @@ async def test_a_changed_copy_is_not_known_again(gated: Gated, tools: Path, tmp_
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="of this machine alone")
 @pytest.mark.parametrize("kind", ["a 32-bit program", "int 0x80 of a 64-bit program"])
-async def test_calls_of_the_other_abi_are_judged(
+async def test_calls_of_the_other_abi_are_decided(
     kind: str, gated: Gated, tools: Path, tmp_path: Path
 ) -> None:
     caller = tmp_path / "caller"
@@ -320,9 +320,7 @@ async def test_the_gate_ends_with_its_warden(tmp_path: Path, level: Level) -> No
         await until(lambda: not Path(f"/proc/{child.pid}").exists())
 
 
-async def test_a_harness_that_comes_back_brings_the_rules_of_its_time(
-    tmp_path: Path, tools: Path
-) -> None:
+async def test_a_returning_harness_brings_its_own_rules(tmp_path: Path, tools: Path) -> None:
     """What lasts without a harness is still judged."""
     path = f"{tools}:{PATH}"
     first, second = (
@@ -372,7 +370,7 @@ async def test_twenty_thousand_arguments_are_read(
     assert [one[:16] for one in done.refused] == ["forbidden 1 2 3 "]
 
 
-async def test_a_line_too_long_to_be_read_is_denied_where_it_may_come_to_a_denied_one(
+async def test_an_overlong_line_is_denied_where_it_may_reach_a_denied_command(
     tmp_path: Path, tools: Path
 ) -> None:
     rules = [deny("permitted * --force")]
@@ -388,7 +386,7 @@ async def test_a_line_too_long_to_be_read_is_denied_where_it_may_come_to_a_denie
     assert outcomes == [(1, True), (0, False)]
 
 
-async def test_many_spawn_at_once(gated: Gated, tmp_path: Path) -> None:
+async def test_concurrent_spawns_work(gated: Gated, tmp_path: Path) -> None:
     text = (
         "for n in 1 2 3 4 5 6; do"
         " (for m in 1 2 3 4 5 6 7 8 9 10; do env true && echo ok; forbidden $n 2>/dev/null; done) &"
@@ -399,7 +397,7 @@ async def test_many_spawn_at_once(gated: Gated, tmp_path: Path) -> None:
     assert sorted(done.refused) == sorted(f"forbidden {n}" for n in range(1, 7) for _ in range(10))
 
 
-async def test_ordinary_work_goes_on(gated: Gated, tmp_path: Path) -> None:
+async def test_ordinary_work_continues(gated: Gated, tmp_path: Path) -> None:
     text = """
         set -e
         git init -q . && git config user.email a@b && git config user.name a
@@ -433,9 +431,7 @@ print('fine')
     assert (done.out, done.err) == ("fine\n", "")
 
 
-async def test_what_does_not_exist_is_what_the_kernel_says_it_is(
-    gated: Gated, tmp_path: Path
-) -> None:
+async def test_errors_for_missing_programs_are_the_kernels(gated: Gated, tmp_path: Path) -> None:
     code = """
 import os
 os.mkdir('folder'); open('plain', 'w').close(); os.symlink('loop', 'loop')
@@ -455,7 +451,7 @@ for path in ('/no/such', 'folder', 'plain', 'plain/x', 'loop', 'bad', '', 'x' * 
     assert (done.out, done.err) == (expected.stdout, "")
 
 
-async def test_the_programs_own_start_is_not_judged(tmp_path: Path) -> None:
+async def test_the_programs_own_start_is_not_restricted(tmp_path: Path) -> None:
     """An agent that is a script for a denied interpreter can be started, and runs no other."""
     agent = tmp_path / "agent"
     agent.write_text("#!/usr/bin/env python3\nimport os, sys\nprint(*sys.argv[1:], flush=True)\n"
@@ -470,7 +466,7 @@ async def test_the_programs_own_start_is_not_judged(tmp_path: Path) -> None:
             assert (done.out, done.refused) == ("a b\n", ["python3 -c print(2)"]), path
 
 
-async def test_nobody_in_the_tree_can_take_the_listener(gated: Gated, tmp_path: Path) -> None:
+async def test_no_process_in_the_tree_can_take_the_listener(gated: Gated, tmp_path: Path) -> None:
     code = """
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -486,7 +482,7 @@ print([libc.syscall(438, found, number, 0) for number in range(20)])
     assert done.out == f"{[-1] * 20}\n", done
 
 
-async def test_the_warden_reads_for_a_gate_that_may_not(
+async def test_the_warden_reads_for_an_unprivileged_gate(
     gated: Gated, tools: Path, tmp_path: Path
 ) -> None:
     """As under Yama, where only ancestors of a process may look into it."""
@@ -505,7 +501,7 @@ async def test_the_warden_reads_for_a_gate_that_may_not(
 # -- where it cannot be had ----------------------------------------------------------------------
 
 
-async def test_a_harness_inside_a_harness_is_refused_or_goes_without(
+async def test_a_harness_inside_a_harness_is_refused_or_runs_without_the_gate(
     gated: Gated, tmp_path: Path
 ) -> None:
     """There can be one listener above a program; the outer rules hold inside."""
@@ -542,11 +538,11 @@ asyncio.run(main())
     ], done
 
 
-def test_what_this_machine_can_enforce_is_found_by_trying() -> None:
+def test_the_level_this_machine_can_enforce_is_detected_by_trying() -> None:
     assert probe() == GateState(enforced=True, reason="")
 
 
-async def test_what_cannot_be_had_inside_of_a_harness_is_found_by_trying(
+async def test_missing_features_inside_of_a_harness_are_detected_by_trying(
     gated: Gated, tmp_path: Path
 ) -> None:
     code = "from tillerman.supervision.exec_gate.settings import probe; print(probe().reason)"
@@ -573,21 +569,21 @@ def users_folder(ordinary_user: kills.Stage) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def test_an_ordinary_user_has_it_by_choice(ordinary_user: kills.Stage, users_folder: Path) -> None:
+def test_an_ordinary_user_can_enable_it(ordinary_user: kills.Stage, users_folder: Path) -> None:
     texts = ["touch a; rm a; ls; id -u", "sh -c 'r=rm; $r a'; ls"]
     for level in ("auto", "subreaper", "group"):
         done = run_as(ordinary_user, users_folder, [deny("rm *")], texts, level=level)
         assert [(one[1].split()[0], one[3]) for one in done] == [("a", ["rm a"])] * 2, done
 
 
-def test_an_ordinary_user_does_not_have_it_by_itself(
+def test_an_ordinary_user_does_not_have_it_by_default(
     ordinary_user: kills.Stage, users_folder: Path
 ) -> None:
     done = run_as(ordinary_user, users_folder, [deny("rm *")], ["touch a; rm a; ls"], wanted="auto")
     assert (done[0][1], done[0][3]) == ("records\n", [])
 
 
-def test_what_an_ordinary_users_gate_cannot_look_into_is_refused(
+def test_a_program_an_ordinary_users_gate_cannot_read_is_refused(
     ordinary_user: kills.Stage, users_folder: Path
 ) -> None:
     """A program that made itself unreadable, and a program file that is closed to readers."""

@@ -102,7 +102,7 @@ def needs(text: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_denied_program_does_not_run_however_a_shell_is_made_to_run_it(
+async def test_a_denied_program_does_not_run_by_any_way_a_shell_has(
     way: str, gated: Gated, tools: Path, tmp_path: Path
 ) -> None:
     text = WAYS[way]
@@ -113,7 +113,7 @@ async def test_a_denied_program_does_not_run_however_a_shell_is_made_to_run_it(
 
 
 @pytest.mark.parametrize("way", PYTHON)
-async def test_a_denied_program_does_not_run_however_python_runs_it(
+async def test_a_denied_program_does_not_run_by_any_way_python_has(
     way: str, gated: Gated, tools: Path, tmp_path: Path
 ) -> None:
     imports = "import os, shutil, subprocess, threading"

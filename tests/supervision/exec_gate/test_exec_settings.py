@@ -31,26 +31,26 @@ ADVICE = {
 
 
 @pytest.mark.parametrize("reason", ADVICE)
-def test_a_rule_that_is_only_advice_says_why(reason: str) -> None:
+def test_an_advisory_rule_gives_the_reason(reason: str) -> None:
     assert rule_state(ADVICE[reason], "on") == RuleState(False, reason)
     assert gate_settings("on", rules=[ADVICE[reason]]) is None
 
 
-def test_a_rule_that_denies_commands_is_enforced_by_choice() -> None:
+def test_a_rule_that_denies_commands_can_be_enforced() -> None:
     settings = gate_settings("on", rules=[DENY])
     assert settings is not None
     assert (settings["required"], settings["no_new_privileges"]) == (True, True)
     assert rule_state(DENY, "on") == RuleState(True)
 
 
-def test_off_and_a_gate_that_is_not_there_are_reasons() -> None:
+def test_off_and_a_missing_gate_are_reasons() -> None:
     assert gate_settings("off", rules=[DENY]) is None
     assert rule_state(DENY, "off") == RuleState(False, 'enforcement.commands is "off"')
     gone = GateState(enforced=False, reason="it is gone")
     assert rule_state(DENY, "on", gone) == RuleState(False, "it is gone")
 
 
-def test_by_itself_it_is_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_it_is_for_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert gate_settings("auto", rules=[DENY]) is None
     state = rule_state(DENY, "auto")

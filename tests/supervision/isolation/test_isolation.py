@@ -64,7 +64,7 @@ def victim(place: Place) -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
-def test_what_is_outside_is_out_of_reach(
+def test_paths_outside_are_unreachable(
     place: Place, isolation: str, victim: subprocess.Popen[bytes]
 ) -> None:
     (place.outside / "secret").write_text("untold")
@@ -76,7 +76,7 @@ def test_what_is_outside_is_out_of_reach(
     assert victim.poll() is None
 
 
-def test_the_same_comes_off_at_basic(place: Place, victim: subprocess.Popen[bytes]) -> None:
+def test_the_same_attempts_succeed_at_basic(place: Place, victim: subprocess.Popen[bytes]) -> None:
     (place.outside / "secret").write_text("untold")
     place.give()
     names = (
@@ -120,7 +120,7 @@ for called in sys.argv[1:]:
 """
 
 
-def heard(listener: socket.socket) -> bool:
+def received(listener: socket.socket) -> bool:
     listener.setblocking(False)
     try:
         if listener.type == socket.SOCK_DGRAM:
@@ -169,9 +169,9 @@ def test_no_socket_outside_is_reached_though_it_is_at_basic(place: Place, isolat
     try:
         ran = place.script(isolation, CONNECT, *found)
         assert (ran.code, ran.err) == (0, "")
-        assert [called for called, listener in found.items() if heard(listener)] == []
+        assert [called for called, listener in found.items() if received(listener)] == []
         assert place.script("basic", CONNECT, *found).code == 0
-        assert [called for called, listener in found.items() if heard(listener)] == [*found]
+        assert [called for called, listener in found.items() if received(listener)] == [*found]
     finally:
         for listener in found.values():
             listener.close()
@@ -187,7 +187,7 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_no_trick_leads_out(place: Place, isolation: str, trick: str) -> None:
+def test_no_known_escape_succeeds(place: Place, isolation: str, trick: str) -> None:
     (place.outside / "secret").write_text("untold")
     place.give()
     act = f"cat {place.outside}/secret; echo x > {place.outside}/new; echo tried > tried"
@@ -273,9 +273,7 @@ for top in ("/proc", "/sys", "/dev"):
 """
 
 
-def test_no_switch_of_the_kernel_can_be_turned_not_even_by_root(
-    place: Place, isolation: str
-) -> None:
+def test_no_kernel_setting_can_be_changed_not_even_by_root(place: Place, isolation: str) -> None:
     """Opened to write, never written: one file in there is enough to run anything outside."""
     found = set(place.script(isolation, SWITCHES).out.splitlines())
     devices = {f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "ptmx")}
@@ -284,7 +282,7 @@ def test_no_switch_of_the_kernel_can_be_turned_not_even_by_root(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root's alone")
-def test_root_does_not_keep_what_others_never_had(place: Place, isolation: str) -> None:
+def test_root_does_not_keep_extra_capabilities(place: Place, isolation: str) -> None:
     closed = next((path for path in ("/etc/shadow", "/etc/sudoers") if Path(path).exists()), None)
     if closed is None:
         pytest.skip("nothing here is root's alone")
@@ -296,7 +294,7 @@ def test_root_does_not_keep_what_others_never_had(place: Place, isolation: str) 
     assert "cannot set date" in ran.err
 
 
-def test_of_roots_powers_those_over_files_and_children_are_left(
+def test_root_keeps_only_its_capabilities_over_files_and_children(
     place: Place, isolation: str
 ) -> None:
     show = ["grep", "-E", "Cap(Inh|Prm|Eff|Bnd|Amb)", "/proc/self/status"]
@@ -318,7 +316,7 @@ def test_root_may_not_raise_its_limits_again(place: Place, isolation: str) -> No
     assert ran.out.split() in (["0", "8192"], ["0", "4096"])
 
 
-def test_no_open_file_of_ours_comes_along(place: Place, isolation: str) -> None:
+def test_none_of_our_open_files_is_inherited(place: Place, isolation: str) -> None:
     ran = place.run(isolation, "ls", "/proc/self/fd")
     assert ran.out.split() == ["0", "1", "2", "3"]  # the last is the folder that is listed
 
@@ -342,9 +340,7 @@ def test_no_open_file_of_ours_comes_along(place: Place, isolation: str) -> None:
         "sleep 100 & kill $! && wait $! ; test $? = 143",
     ],
 )  # fmt: skip
-def test_what_a_developer_does_in_the_workspace_works(
-    place: Place, isolation: str, command: str
-) -> None:
+def test_developer_tasks_in_the_workspace_work(place: Place, isolation: str, command: str) -> None:
     program = command.split(maxsplit=1)[0]
     for word in (program, "cc" if " cc " in command else program):
         if word in ("git", "make", "cc", "node", "npm") and not shutil.which(word, path="/usr/bin"):
@@ -363,7 +359,7 @@ def test_the_users_name_in_git_is_known_and_nothing_else_of_the_file(
     assert ran.out == "user.name=A B \\C\nuser.email=a@b\n"
 
 
-def test_the_home_is_empty_and_the_real_one_out_of_reach(place: Place, isolation: str) -> None:
+def test_the_home_is_empty_and_the_real_one_unreachable(place: Place, isolation: str) -> None:
     (place.home / ".ssh").mkdir()
     (place.home / ".ssh/key").write_text("untold")
     place.give()
@@ -413,7 +409,7 @@ def test_a_command_does_not_open_a_folder_by_its_own_path_or_home(
     assert ran.err.count("cat: ") == 2
 
 
-def test_variables_that_lead_outside_are_not_passed_on(place: Place, isolation: str) -> None:
+def test_variables_that_point_outside_are_not_passed_on(place: Place, isolation: str) -> None:
     outward = {"SSH_AUTH_SOCK": "/a", "XDG_RUNTIME_DIR": "/b", "DBUS_SESSION_BUS_ADDRESS": "c"}
     said = place.run(isolation, "env", env={**outward, "KEPT": "yes"}).out.splitlines()
     assert "KEPT=yes" in said
@@ -439,7 +435,7 @@ def test_a_library_that_the_command_names_is_not_loaded_before_it_is_confined(
     assert not outside.exists()
 
 
-def test_nothing_of_a_command_is_left(place: Place, isolation: str, tmp_path: Path) -> None:
+def test_a_command_leaves_nothing_behind(place: Place, isolation: str, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     confined = confine(
         isolation,  # type: ignore[arg-type]
@@ -468,12 +464,12 @@ def test_a_workspace_that_holds_the_home_is_refused(
         assert refused.value.exit_code == 4
 
 
-def test_a_word_that_is_no_level_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_level_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown isolation level 'total'"):
         confine("total", workspace=tmp_path, argv=["true"], env={}, cwd=tmp_path)  # type: ignore[arg-type]
 
 
-def test_the_childs_side_loads_little() -> None:
+def test_the_child_side_loads_little() -> None:
     from tillerman.supervision.protocol.launch_warden import command
 
     boot = command("isolation.exec_confined")

@@ -56,7 +56,7 @@ def check(machine: str, level: str, number: int, *arguments: int) -> int:
 
 
 @pytest.mark.parametrize("level", ["medium", "high"])
-def test_what_no_level_leaves(machine: str, level: str) -> None:
+def test_calls_no_level_permits(machine: str, level: str) -> None:
     assert check(machine, level, OPENAT[machine]) == ALLOW
     assert check(machine, level, MOUNT[machine]) == REFUSE
     assert check(machine, level, 435) == ABSENT
@@ -69,7 +69,7 @@ def test_what_no_level_leaves(machine: str, level: str) -> None:
     assert check(machine, level, IOCTL[machine], 0, (1 << 32) + 0x541C) == REFUSE
 
 
-def test_medium_has_sockets_that_reach_nobody(machine: str) -> None:
+def test_medium_has_sockets_without_a_peer(machine: str) -> None:
     for call in (SOCKET[machine], SOCKETPAIR[machine]):
         assert check(machine, "medium", call, 1, 1 | 0o2000000) == ALLOW
         assert check(machine, "medium", call, 1, 5) == ALLOW
@@ -81,7 +81,7 @@ def test_medium_has_sockets_that_reach_nobody(machine: str) -> None:
     assert check(machine, "medium", PTRACE[machine]) == REFUSE
 
 
-def test_high_has_what_its_namespaces_keep_in(machine: str) -> None:
+def test_high_has_what_its_namespaces_contain(machine: str) -> None:
     for family in (1, 2, 10, 16):
         assert check(machine, "high", SOCKET[machine], family, 2) == ALLOW
     for family in (17, 38, 40):  # packets, the kernel's ciphers, other virtual machines

@@ -51,7 +51,7 @@ ACTS = (
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_one_that_exists_stays_as_it_is(place: Place, act: str) -> None:
+def test_an_existing_protected_name_stays_as_it_is(place: Place, act: str) -> None:
     (place.workspace / "folder").mkdir()
     (place.workspace / "git/hooks").mkdir(parents=True)
     for name in ("file.json", "folder/inner", "git/config", "git/hooks/post-commit", "other"):
@@ -66,7 +66,7 @@ def test_one_that_exists_stays_as_it_is(place: Place, act: str) -> None:
 ABSENT = (".mcp.json", ".env", ".vscode", ".git/config", ".git/hooks", "kept/settings")
 
 
-def test_nothing_is_put_where_a_protected_name_does_not_exist(place: Place) -> None:
+def test_nothing_is_created_where_a_protected_name_does_not_exist(place: Place) -> None:
     (place.workspace / "kept").mkdir()
     place.give()
     look = "find . | sort"
@@ -75,13 +75,13 @@ def test_nothing_is_put_where_a_protected_name_does_not_exist(place: Place) -> N
     assert [*place.workspace.rglob("*")] == [place.workspace / "kept"]
 
 
-def test_one_that_does_not_exist_can_be_made_and_is_left_to_the_watcher(place: Place) -> None:
+def test_a_missing_protected_name_can_be_created_and_is_left_to_the_watcher(place: Place) -> None:
     ran = place.run("high", "sh", "-c", "echo made > .mcp.json", protected=named(place, *ABSENT))
     assert ran.code == 0, ran
     assert tree(place.workspace) == {".mcp.json": "made\n"}
 
 
-def test_work_beside_protected_names_goes_on(place: Place) -> None:
+def test_work_beside_protected_names_continues(place: Place) -> None:
     subprocess.run(["git", "init", "-q", place.workspace], check=True)
     place.give()
     names = named(place, ".git/config", ".git/hooks", ".mcp.json", ".vscode")
@@ -108,7 +108,7 @@ def confined(workspace: Path, *names: str) -> ConfinedCommand:
     )
 
 
-def test_what_no_mount_can_hold_is_said(tmp_path: Path) -> None:
+def test_names_no_mount_can_protect_are_reported(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     workspace.mkdir()
     (workspace / "link").symlink_to("elsewhere")
@@ -122,7 +122,7 @@ def test_what_no_mount_can_hold_is_said(tmp_path: Path) -> None:
     assert list((tmp_path / "folder").iterdir()) == []
 
 
-def test_a_workspace_that_is_called_by_a_link_has_its_names_held(tmp_path: Path) -> None:
+def test_a_workspace_reached_by_a_link_has_its_names_protected(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real/.mcp.json").touch()
     (tmp_path / "link").symlink_to("real")
@@ -132,7 +132,7 @@ def test_a_workspace_that_is_called_by_a_link_has_its_names_held(tmp_path: Path)
     after(made)
 
 
-def test_one_that_is_removed_before_the_command_starts_is_left_out(place: Place) -> None:
+def test_a_name_removed_before_the_command_starts_is_left_out(place: Place) -> None:
     (place.workspace / ".env").touch()
     place.give()
     made = confine(

@@ -56,7 +56,9 @@ def test_the_home_is_open_to_commands_at_basic_alone(machine: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="for others the kernel sees to it")
-def test_what_root_alone_may_read_is_closed_where_commands_lose_that_power(machine: Path) -> None:
+def test_files_only_root_can_read_are_closed_where_commands_lose_that_capability(
+    machine: Path,
+) -> None:
     assert closed(machine, "/etc/shadow") == ["medium", "high"]
     (machine / ".local/bin/foreign").write_text("x")
     os.chown(machine / ".local/bin/foreign", 65534, 65534)

@@ -61,7 +61,7 @@ def refused(place: Place, level: str, around: Sequence[str]) -> Refused:
     return said
 
 
-def test_without_bubblewrap_high_is_refused_and_the_rest_works(place: Place) -> None:
+def test_without_bubblewrap_high_is_refused_and_other_levels_work(place: Place) -> None:
     hide = "for each in /usr/bin/bwrap /usr/local/bin/bwrap; do"
     hide += ' test ! -e $each || mount --bind /dev/null $each || exit; done; exec "$@"'
     around = [*namespace(place, "--mount"), "sh", "-c", hide, "sh"]
@@ -100,7 +100,7 @@ def test_without_landlock_medium_is_refused(place: Place, number: int, reason: s
     assert said.hint
 
 
-def test_a_kernel_that_says_it_confines_and_does_not_is_found_out(place: Place) -> None:
+def test_a_kernel_that_claims_to_confine_and_does_not_is_detected(place: Place) -> None:
     said = refused(place, "medium", lying(place, RESTRICT_SELF))
     assert said.message.endswith(
         "a confined command could still write outside the workspace, read a secret outside,"
@@ -108,7 +108,7 @@ def test_a_kernel_that_says_it_confines_and_does_not_is_found_out(place: Place) 
     )
 
 
-def test_a_kernel_that_says_it_filters_and_does_not_is_found_out(place: Place) -> None:
+def test_a_kernel_that_claims_to_filter_and_does_not_is_detected(place: Place) -> None:
     if (number := PRCTL.get(os.uname().machine)) is None:
         pytest.skip("no filter for this machine")
     said = refused(place, "medium", lying(place, number, first=SET_SECCOMP))
@@ -126,7 +126,7 @@ def with_bubblewrap(place: Place, text: str) -> list[str]:
     return [*namespace(place, "--mount"), "sh", "-c", swap, "sh"]
 
 
-def test_a_bubblewrap_that_leaves_the_network_open_is_found_out(
+def test_a_bubblewrap_that_leaves_the_network_open_is_detected(
     place: Place, installed: None
 ) -> None:
     shutil.copy("/usr/bin/bwrap", place.outside / "real")
@@ -137,7 +137,7 @@ def test_a_bubblewrap_that_leaves_the_network_open_is_found_out(
     )
 
 
-def test_a_bubblewrap_that_is_too_old_is_told_from_a_kernel_that_forbids(
+def test_an_outdated_bubblewrap_is_distinguished_from_a_forbidding_kernel(
     place: Place, installed: None
 ) -> None:
     said = refused(place, "high", with_bubblewrap(place, "echo Unknown option --size >&2; exit 1"))

@@ -39,7 +39,7 @@ def test_toolchains_of_the_home_are_open_without_what_lies_beside_them(home: Pat
     assert opened(home) == ALWAYS
 
 
-def test_a_folder_on_path_is_open_and_so_is_what_it_belongs_to(home: Path) -> None:
+def test_a_folder_on_path_is_open_and_so_is_its_installation(home: Path) -> None:
     assert opened(home, home / "own/tool/bin") == [*ALWAYS, "own/tool"]
     assert opened(home, home / "bin") == sorted([*ALWAYS, "bin"])  # but not the home
     assert opened(home, home / ".local/bin", home / ".cargo/bin") == ALWAYS
@@ -69,7 +69,7 @@ def test_tillermans_own_folders_are_never_opened(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="for root alone")
-def test_what_others_may_not_read_is_left_out_for_root(tmp_path: Path) -> None:
+def test_files_others_may_not_read_are_left_out_for_root(tmp_path: Path) -> None:
     (tmp_path / "open/deep").mkdir(parents=True)
     (tmp_path / "closed").mkdir(mode=0o700)
     (tmp_path / "other").mkdir()

@@ -151,7 +151,7 @@ ESCAPING = (
 
 
 @pytest.mark.parametrize("then", ["sleep {0}", "exit 0"])
-async def test_nothing_of_a_confined_command_outlives_it(
+async def test_a_confined_command_leaves_no_process_behind(
     warden: WardenClient, isolation: str, workspace: Path, token: str, then: str
 ) -> None:
     if warden.level is Level.GROUP and isolation == "medium":
@@ -168,7 +168,7 @@ async def test_nothing_of_a_confined_command_outlives_it(
     assert kills.holders(token) == {}
 
 
-async def test_a_limit_of_the_level_holds(
+async def test_a_limit_of_the_level_applies(
     warden: WardenClient, isolation: str, workspace: Path
 ) -> None:
     huge = "dd if=/dev/zero of=huge bs=1 count=1 seek=20000000000"  # a hole: no disk is used

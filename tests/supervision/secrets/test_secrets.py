@@ -48,7 +48,7 @@ def test_clean_data_is_given_back_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("before", ["", "100%", "%", "\\", "\\n", "a\\\\", "%2", "=", "\\u00"])
-def test_what_stands_before_a_secret_does_not_hide_it(before: str) -> None:
+def test_data_before_a_secret_does_not_hide_it(before: str) -> None:
     for value in (KEY, LONG, SHORT, "abcdef-123456", "20abcdef-123456-abcdef"):
         secrets = Secrets({"NAME": value})
         assert "[secret:NAME]" in secrets.redact_text(before + value), value
@@ -81,23 +81,23 @@ ACCOUNT = json.dumps(
 @pytest.mark.parametrize(
     "value", [PEM, PEM.replace("\n", "\\n"), PEM.replace("\n", "\r\n"), ACCOUNT], ids=len
 )
-def test_one_line_of_a_secret_of_many_is_a_secret(value: str, way: str, line: str) -> None:
+def test_one_line_of_a_multiline_secret_is_a_secret(value: str, way: str, line: str) -> None:
     secrets = Secrets({"KEY": value})
     redacted = secrets.redact_text(f"<{WAYS[way](line)}>")
     assert "[secret:KEY]" in redacted
 
 
-def test_a_key_inside_a_line_of_a_secret_of_many_is_a_secret() -> None:
+def test_a_key_inside_a_line_of_a_multiline_secret_is_a_secret() -> None:
     redacted = Secrets({"KEY": ACCOUNT}).redact_text("it is a1B2c3D4e5F6g7H8i9, I think")
     assert redacted == "it is [secret:KEY], I think"
 
 
-def test_the_frame_and_the_short_lines_of_a_secret_of_many_are_none() -> None:
+def test_the_frame_and_the_short_lines_of_a_multiline_secret_are_none() -> None:
     plain = '-----BEGIN RSA KEY----- and -----END RSA KEY----- and "id": 7, and }'
     assert Secrets({"KEY": PEM, "ACCOUNT": ACCOUNT}).redact_text(plain) == plain
 
 
-def test_the_whole_of_a_secret_of_many_lines_is_one_secret() -> None:
+def test_the_whole_of_a_multiline_secret_is_one_secret() -> None:
     secrets = Secrets({"KEY": PEM})
     assert secrets.redact_text(f"<{PEM.strip()}>") == "<[secret:KEY]>"
 
@@ -126,7 +126,7 @@ def test_json_stays_json(value: str, escape: bool) -> None:
     }
 
 
-def test_a_secret_that_is_a_number_leaves_json_behind() -> None:
+def test_a_secret_that_is_a_number_leaves_valid_json() -> None:
     secrets = Secrets({"PIN": "8675309421"})
     line = b'{"pin":8675309421,"pins":[-8675309421.5,"8675309421"],"other":17}'
     assert json.loads(secrets.redact(line)) == {
@@ -136,14 +136,14 @@ def test_a_secret_that_is_a_number_leaves_json_behind() -> None:
     }
 
 
-def test_letters_of_an_escape_that_look_like_a_secret_leave_json_behind() -> None:
+def test_letters_of_an_escape_that_look_like_a_secret_leave_valid_json() -> None:
     secrets = Secrets({"NAME": "nabcd-1234"})
     redacted = secrets.redact(b'{"text":"line\\nabcd-1234 \\\\"}')
     assert b"nabcd-1234" not in redacted
     json.loads(redacted)
 
 
-def test_what_never_was_json_is_redacted_all_the_same() -> None:
+def test_invalid_json_is_redacted_all_the_same() -> None:
     assert SECRETS.redact(b'{"cut":"' + LONG.encode()) == b'{"cut":"[secret:LONG_TOKEN]'
 
 
@@ -255,21 +255,21 @@ def test_prose_is_not_taken_for_a_key(prose: str) -> None:
 # -- streams -------------------------------------------------------------------------------------
 
 
-def test_a_secret_in_two_pieces_is_held_back_until_it_is_whole() -> None:
+def test_a_secret_in_two_chunks_is_held_back_until_it_is_complete() -> None:
     redactor = TextRedactor(SECRETS)
     assert redactor.feed("the token is c0ffee-Kx81") == "the token is "
     assert redactor.feed(LONG[11:-1]) == ""
     assert redactor.feed(LONG[-1] + " and so on. ") == "[secret:LONG_TOKEN] and so on. "
 
 
-def test_a_tail_that_only_looked_like_one_is_let_go() -> None:
+def test_a_tail_that_only_resembled_a_secret_is_released() -> None:
     redactor = TextRedactor(SECRETS)
     assert redactor.feed("more c0ffee") == "more "
     assert redactor.held == 6
     assert redactor.feed(" please.") == "c0ffee please."
 
 
-def test_another_event_lets_the_tail_go() -> None:
+def test_another_event_releases_the_tail() -> None:
     redactor = Redactor(Secrets({"N": LONG}))
     assert redactor.feed(b"c0ffee-Kx") == b""
     assert redactor.flush() == b"c0ffee-Kx"
@@ -285,7 +285,7 @@ def test_text_without_the_start_of_a_secret_passes_at_once() -> None:
     assert not redactor.passes("Hello, world. ")
 
 
-def test_a_flood_that_looks_like_a_key_is_not_held_for_ever() -> None:
+def test_a_flood_that_looks_like_a_key_is_not_held_back_for_ever() -> None:
     redactor = Redactor(SECRETS)
     for start in (b" sk-", b"-----BEGIN PRIVATE KEY-----\n", b"\\" * 50, b"%25%25"):
         redactor.feed(start)

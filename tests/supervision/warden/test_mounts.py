@@ -166,13 +166,15 @@ _ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", _ATTACKS)
-async def test_no_way_around_the_mounts(attack: str, warden: WardenClient, workspace: Path) -> None:
+async def test_no_way_around_the_mounts_works(
+    attack: str, warden: WardenClient, workspace: Path
+) -> None:
     said, _ = await shell(warden, workspace, f"{_ATTACKS[attack]}; true")
     assert SECRET not in said
     assert untouched(workspace)
 
 
-async def test_the_program_keeps_other_capabilities_and_gives_up_six_sets(
+async def test_the_program_keeps_other_capabilities_and_drops_six_sets(
     warden: WardenClient, workspace: Path
 ) -> None:
     said, _ = await shell(warden, workspace, "grep Cap /proc/self/status")
@@ -268,7 +270,7 @@ async def test_a_link_on_the_way_is_not_followed(warden: WardenClient, workspace
     assert (elsewhere / "settings.json").read_text() == "changed\n"
 
 
-async def test_a_program_that_was_asked_for_early_gets_what_is_known_later(
+async def test_a_prestarted_program_gets_protections_known_later(
     tmp_path: Path, marker: str, workspace: Path
 ) -> None:
     launched = launch(level="namespace", records=tmp_path / "records", marker=marker)
@@ -307,7 +309,7 @@ async def test_commands_with_output_files_are_held_to_it_too(
     assert untouched(workspace)
 
 
-def test_where_the_machine_has_no_such_calls_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_system_calls_it_reports_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from tillerman.supervision.warden import mounts
 
     def no_call(*_: object) -> int:

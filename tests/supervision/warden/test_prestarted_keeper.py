@@ -90,7 +90,7 @@ async def test_the_second_command_is_run_by_the_spare(warden: WardenClient, tmp_
     await until_gone(spare, waits)
 
 
-async def test_a_spare_that_was_killed_is_made_up_for(warden: WardenClient, tmp_path: Path) -> None:
+async def test_a_killed_spare_is_replaced(warden: WardenClient, tmp_path: Path) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     spare = await spare_of(warden)
     os.kill(spare[0], signal.SIGKILL)
@@ -99,7 +99,7 @@ async def test_a_spare_that_was_killed_is_made_up_for(warden: WardenClient, tmp_
     assert await spare_of(warden) != spare
 
 
-async def test_a_killed_waiting_process_fails_the_command_in_words(
+async def test_a_killed_waiting_process_fails_the_command_with_a_message(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
@@ -110,7 +110,7 @@ async def test_a_killed_waiting_process_fails_the_command_in_words(
     assert (await ended(await run(warden, tmp_path / "c", "exit 3"))).exit.code == 3
 
 
-async def test_what_is_too_much_for_a_message_is_run_all_the_same(
+async def test_a_command_too_large_for_one_message_runs_all_the_same(
     warden: WardenClient, tmp_path: Path
 ) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
@@ -120,7 +120,9 @@ async def test_what_is_too_much_for_a_message_is_run_all_the_same(
     assert (tmp_path / "b/stdout").read_text().strip() == "900000"
 
 
-async def test_what_cannot_be_run_fails_the_same_way(warden: WardenClient, tmp_path: Path) -> None:
+async def test_a_command_that_cannot_run_fails_the_same_way(
+    warden: WardenClient, tmp_path: Path
+) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     await spare_of(warden)
     (tmp_path / "b").mkdir()
@@ -137,9 +139,7 @@ async def test_the_spare_goes_with_its_warden(warden: WardenClient, tmp_path: Pa
     await until_gone(spare, waits)
 
 
-async def test_commands_that_begin_at_once_each_have_a_keeper(
-    warden: WardenClient, tmp_path: Path
-) -> None:
+async def test_concurrent_commands_each_have_a_keeper(warden: WardenClient, tmp_path: Path) -> None:
     await ended(await run(warden, tmp_path / "a", "true"))
     await spare_of(warden)
     jobs = await asyncio.gather(

@@ -75,7 +75,7 @@ def no_agent_of_this_machine(bench: Bench) -> None:
 # -- agents, models, status ------------------------------------------------------------------------
 
 
-def test_agents_are_listed_with_what_would_make_them_ready(bench: Bench) -> None:
+def test_agents_are_listed_with_the_missing_steps(bench: Bench) -> None:
     told = {one["name"]: one for one in json.loads(bench.run("agents", "--json").stdout)}
     assert told["claude"]["installed"]["path"] is None
     assert told["claude"]["tested"] == ["2.1.197", "2.1.325"]
@@ -89,14 +89,14 @@ def test_agents_are_listed_with_what_would_make_them_ready(bench: Bench) -> None
     assert bench.run("agents", "nobody").returncode == 2
 
 
-def test_one_agent_tells_all_it_can(bench: Bench) -> None:
+def test_details_of_one_agent(bench: Bench) -> None:
     one = bench.run("agents", "mock").stdout
     assert one.startswith("mock  Mock, ready\n")
     assert "  ✓ streaming      streams text as it is generated\n" in one
     assert "  · folders        accepts additional folders\n" in one
 
 
-def test_who_can_do_what_fits_a_terminal(bench: Bench) -> None:
+def test_the_capability_table_fits_a_terminal(bench: Bench) -> None:
     terminal = bench.terminal("agents", "--can")
     assert terminal.end() == 0
     shown = [line for line in terminal.text.splitlines() if not line.startswith("waiting")]
@@ -118,7 +118,7 @@ agent = Rude(replace(INFO, name="rude", title="Rude"), MockWire)
 """
 
 
-def test_a_third_partys_agent_that_fails_in_any_way_stands_beside_the_others(
+def test_a_failing_third_party_agent_is_listed_beside_the_others(
     bench: Bench, tmp_path: Path
 ) -> None:
     offered = tmp_path / "site" / "rude-1.0.dist-info"
@@ -159,7 +159,7 @@ def test_the_table_of_agents() -> None:
     )
 
 
-def test_a_newer_agent_than_any_tested_is_named(bench: Bench) -> None:
+def test_a_newer_agent_than_any_tested_is_reported(bench: Bench) -> None:
     install(bench, "claude", CLAUDE.replace("2.1.325", "2.9.0"))
     newer = "Claude Code 2.9.0 is newer than 2.1.325, the newest tested version"
     assert newer in bench.run("agents").stdout
@@ -186,7 +186,7 @@ def test_models_of_one_agent_and_of_all(bench: Bench) -> None:
     assert "hint: npm install -g @anthropic-ai/claude-code\n" in missing.stderr
 
 
-def test_models_of_an_agent_that_lists_none_are_those_of_the_table_and_marked(
+def test_models_of_an_agent_that_lists_none_come_from_the_table_and_are_marked(
     bench: Bench,
 ) -> None:
     home = Path(bench.environment["TILLERMAN_HOME"])
@@ -202,7 +202,7 @@ def test_models_of_an_agent_that_lists_none_are_those_of_the_table_and_marked(
     assert (model["id"], model["shipped"]) == ("acme-opus", True)
 
 
-def test_status_says_how_to_sign_in_and_its_exit_code_tells_too(bench: Bench) -> None:
+def test_status_says_how_to_sign_in_with_an_exit_code(bench: Bench) -> None:
     assert bench.run("status", "claude").returncode == 3
     program = install(bench, "claude", CLAUDE)
     hint = "run `claude auth login` or set ANTHROPIC_API_KEY"
@@ -227,7 +227,7 @@ def test_status_says_how_to_sign_in_and_its_exit_code_tells_too(bench: Bench) ->
 # -- login and logout ------------------------------------------------------------------------------
 
 
-def test_login_hands_the_terminal_to_the_agent_and_looks_afterwards(bench: Bench) -> None:
+def test_login_hands_the_terminal_to_the_agent_and_checks_afterwards(bench: Bench) -> None:
     install(bench, "claude", CLAUDE)
     terminal = bench.terminal("login", "claude")
     terminal.wait_for("running `claude auth login`; it may open your browser")
@@ -257,7 +257,7 @@ def test_ctrl_c_before_the_agent_has_started_is_not_lost(bench: Bench) -> None:
     assert terminal.end() == 130
 
 
-def test_a_login_that_did_not_work_says_so(bench: Bench) -> None:
+def test_a_failed_login_is_reported(bench: Bench) -> None:
     install(bench, "claude", CLAUDE)
     wrong = bench.run("login", "claude", input="something else\n")
     assert wrong.returncode == 3
@@ -280,7 +280,7 @@ def test_an_agent_without_a_login_says_which_variable_to_set(bench: Bench) -> No
     )
 
 
-def test_what_has_no_login_says_so(bench: Bench) -> None:
+def test_an_agent_without_accounts_is_reported(bench: Bench) -> None:
     assert bench.run("login", "mock").stderr == (
         "error: mock does not support signing in by command\n"
         "hint: `tillerman agents mock` lists what it supports\n"
@@ -313,7 +313,7 @@ def test_mcp_servers_are_listed_added_and_removed(bench: Bench) -> None:
     assert json.loads(said.read_text())[-1] == "docs"
 
 
-def test_a_secret_does_not_go_on_a_command_line_unless_told_to(bench: Bench) -> None:
+def test_a_secret_does_not_go_on_a_command_line_unless_requested(bench: Bench) -> None:
     said = install(bench, "claude", CLAUDE).with_suffix(".words")
     words = ("mcp", "add", "docs", "--env", "DOCS_TOKEN", "--", "npx", "docs")
     refused = bench.run(*words, DOCS_TOKEN="sk-docs-1234567")
@@ -331,7 +331,7 @@ def test_a_secret_does_not_go_on_a_command_line_unless_told_to(bench: Bench) -> 
     assert json.loads(json.loads(said.read_text())[-1]) == json.loads(config)
 
 
-def test_what_an_agent_cannot_do_with_servers_says_so(bench: Bench) -> None:
+def test_unsupported_server_actions_of_an_agent_are_reported(bench: Bench) -> None:
     assert bench.run("mcp", "disable", "docs", "-a", "mock").stderr == (
         "error: mock does not support disabling MCP servers\n"
         "hint: `tillerman agents mock` lists what it supports\n"
@@ -383,15 +383,15 @@ def test_doctor_names_variables_and_never_their_values(bench: Bench) -> None:
     ]  # fmt: skip
 
 
-def test_doctor_tells_of_every_level_of_isolation_and_what_mends_one(bench: Bench) -> None:
+def test_doctor_reports_every_level_of_isolation_and_its_fix(bench: Bench) -> None:
     findings = json.loads(bench.run("doctor", "--json").stdout)
     found = [one for one in findings if one["about"] == "isolation"]
     assert [one["text"].partition(": ")[0] for one in found] == ["basic", "medium", "high"]
     assert found[0]["level"] == "ok"
-    assert all(one["level"] == "ok" or (one["level"] == "note" and one["mend"]) for one in found)
+    assert all(one["level"] == "ok" or (one["level"] == "note" and one["fix"]) for one in found)
 
 
-def test_doctor_goes_on_where_something_is_broken(bench: Bench) -> None:
+def test_doctor_continues_after_a_failure(bench: Bench) -> None:
     bench.mock([{"say": "x"}])
     home = Path(bench.environment["TILLERMAN_HOME"])
     (home / "config.toml").write_text('approve = "perhaps"\n')
@@ -404,7 +404,7 @@ def test_doctor_goes_on_where_something_is_broken(bench: Bench) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_doctor_needs_one_line_for_all_that_is_not_installed(bench: Bench) -> None:
+def test_doctor_needs_one_line_for_everything_not_installed(bench: Bench) -> None:
     install(bench, "qwen", "print('0.24.4')")
     text = bench.run("doctor").stdout
     assert "! not installed: claude, claude-agent-acp, codex, " in text
@@ -429,7 +429,7 @@ def of_agent(done: subprocess.CompletedProcess[str], name: str) -> dict[str, str
 
 
 @pytest.mark.parametrize("body", BROKEN)
-def test_doctor_says_how_an_agent_is_broken(bench: Bench, body: str) -> None:
+def test_doctor_reports_how_an_agent_is_broken(bench: Bench, body: str) -> None:
     program = install(bench, "claude", body)
     done = bench.run("doctor", "--json")
     assert done.returncode == 0  # nobody has chosen this agent
@@ -437,10 +437,10 @@ def test_doctor_says_how_an_agent_is_broken(bench: Bench, body: str) -> None:
     assert finding["level"] == "note"
     where = f"claude: broken, unknown version at {program}, "
     assert finding["text"].startswith(where + BROKEN[body])
-    assert finding["mend"].startswith(f"check the output of `{program} --version`; to reinstall it")
+    assert finding["fix"].startswith(f"check the output of `{program} --version`; to reinstall it")
 
 
-def test_doctor_is_not_held_up_by_agents_that_hang_or_never_stop_talking(bench: Bench) -> None:
+def test_doctor_is_not_delayed_by_agents_that_hang_or_never_stop_printing(bench: Bench) -> None:
     install(bench, "claude", "time.sleep(600)")
     install(bench, "codex", "while True: print(os.urandom(999)); time.sleep(0.001)")
     start = time.monotonic()
@@ -459,7 +459,7 @@ def test_an_agent_that_the_user_chose_must_work(bench: Bench) -> None:
     finding = of_agent(done, "claude")
     assert (done.returncode, finding["level"]) == (1, "bad")
     assert finding["text"] == "claude: not installed"
-    assert finding["mend"] == "npm install -g @anthropic-ai/claude-code"
+    assert finding["fix"] == "npm install -g @anthropic-ai/claude-code"
     bench.run("config", "set", "agent", "claude,mock")  # which has another to fall back on
     assert bench.run("doctor").returncode == 0
 
@@ -479,7 +479,7 @@ def test_doctor_compares_node_with_what_an_agents_package_asks_for(bench: Bench)
     assert "fix: install Node 22.4.0 or newer\n" in text
 
 
-def test_doctor_finds_what_was_left_behind(bench: Bench) -> None:
+def test_doctor_finds_leftovers(bench: Bench) -> None:
     bench.mock([{"say": "x"}])
     state = Path(bench.environment["TILLERMAN_HOME"]) / "state"
     (state / "spill" / "gone").mkdir(parents=True)
@@ -562,7 +562,7 @@ def test_a_session_taken_over_is_resumed_by_the_agents_own_id(bench: Bench) -> N
     assert "--fork-session" not in words
 
 
-def test_a_session_that_the_agent_does_not_keep_is_not_found(bench: Bench) -> None:
+def test_a_session_unknown_to_the_agent_is_not_found(bench: Bench) -> None:
     install(bench, "claude", CLAUDE)
     assert bench.run("sessions", "native", "-a", "claude").stdout == (
         "claude stores no sessions for this folder\n"

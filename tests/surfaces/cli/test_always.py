@@ -87,7 +87,7 @@ def test_always_is_answered_from_another_terminal_after_the_rule_was_seen(bench:
         (("deny", "--remember", "session"), "always: deny `touch a.txt` in this session\n"),
     ],
 )
-def test_a_script_says_yes_beforehand_and_reads_the_rule(
+def test_a_script_confirms_in_advance_and_reads_the_rule(
     bench: Bench, words: tuple[str, ...], line: str
 ) -> None:
     _, name = asked(bench)
@@ -101,7 +101,7 @@ def test_a_script_says_yes_beforehand_and_reads_the_rule(
     assert (done.returncode, done.stderr) == (0, line)
 
 
-def test_what_is_remembered_is_listed_and_forgotten(bench: Bench) -> None:
+def test_remembered_rules_are_listed_and_forgotten(bench: Bench) -> None:
     assert bench.run("requests", "remembered").stdout == (
         f"no remembered answers for {bench.project}\n"
     )
@@ -118,7 +118,7 @@ def test_what_is_remembered_is_listed_and_forgotten(bench: Bench) -> None:
     assert not goes_on_unasked(bench)
 
 
-def test_always_for_a_session_that_rests_counts_when_it_goes_on(bench: Bench) -> None:
+def test_always_for_an_idle_session_applies_when_it_continues(bench: Bench) -> None:
     owner, name = asked(bench)
     owner.kill()
     assert bench.run("requests", "answer", name, "always", "--yes").returncode == 0

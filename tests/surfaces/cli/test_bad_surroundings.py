@@ -223,7 +223,7 @@ def pairs() -> list[object]:
 
 
 @pytest.mark.parametrize(("condition", "name"), pairs())
-def test_a_command_tells_what_is_wrong_and_leaves_nothing_behind(
+def test_a_command_reports_the_error_and_leaves_nothing_behind(
     machine: Machine, condition: Condition, name: str
 ) -> None:
     check(machine, condition, name)
@@ -252,9 +252,7 @@ def test_help_that_cannot_be_written_is_an_error(machine: Machine, name: str) ->
 
 
 @pytest.mark.parametrize("line", ["--help", "run --help", "sessions", "schema", "--version"])
-def test_output_that_nothing_buffers_and_cannot_be_written_is_an_error(
-    tmp_path: Path, line: str
-) -> None:
+def test_unbuffered_output_that_cannot_be_written_is_an_error(tmp_path: Path, line: str) -> None:
     env = {"HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     with Path("/dev/full").open("wb") as full:
         words = [sys.executable, "-m", "tillerman", *line.split()]
@@ -266,7 +264,7 @@ def test_output_that_nothing_buffers_and_cannot_be_written_is_an_error(
 @pytest.mark.parametrize(
     "condition", [home_may_not_be_written, home_is_on_a_read_only_file_system, home_is_a_file]
 )
-def test_the_doctor_sees_where_nothing_can_be_written(
+def test_doctor_reports_where_nothing_can_be_written(
     machine: Machine, condition: Condition
 ) -> None:
     condition(machine)
@@ -278,7 +276,7 @@ def test_the_doctor_sees_where_nothing_can_be_written(
 
 
 @pytest.mark.parametrize("condition", [home_is_relative, home_may_not_be_written, home_is_a_file])
-def test_the_terminal_interface_tells_it_as_well(machine: Machine, condition: Condition) -> None:
+def test_the_terminal_interface_reports_it_as_well(machine: Machine, condition: Condition) -> None:
     condition(machine)
     before = machine.files()
     command = [*machine.wrapper, sys.executable, "-m", "tillerman", "tui", "-a", "mock"]

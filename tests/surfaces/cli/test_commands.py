@@ -59,7 +59,7 @@ def test_a_sessions_state_is_how_its_last_turn_ended(bench: Bench) -> None:
     assert states() == (["cancelled", "failed"], ["cancelled", "failed"])
 
 
-def test_a_turn_whose_owner_is_gone_is_not_called_running() -> None:
+def test_a_turn_whose_owner_has_ended_is_not_called_running() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     row = SessionRow(id="x", agent="mock", cwd="/", created_at="", status="running")
@@ -67,7 +67,7 @@ def test_a_turn_whose_owner_is_gone_is_not_called_running() -> None:
         assert tables.session_state(replace(row, owner_pid=owner)) == state
 
 
-def test_sessions_of_this_folder_are_told_from_others(told: Bench) -> None:
+def test_sessions_of_this_folder_are_marked(told: Bench) -> None:
     told.mock([{"say": "x"}], "-C", str(told.home))
     assert len(ids(told)) == 3
     here = json.loads(told.run("sessions", "list", "--here", "--json").stdout)
@@ -84,7 +84,7 @@ def test_a_stored_session_is_shown_as_it_looked(told: Bench) -> None:
     assert "\x1b[1m" in told.run("sessions", "show", "last", "--color", "always").stdout
 
 
-def test_search_finds_what_was_said(told: Bench) -> None:
+def test_search_finds_message_text(told: Bench) -> None:
     found = told.run("sessions", "search", "zeb")
     assert found.returncode == 0
     assert found.stdout.splitlines()[0].startswith(f"{ids(told)[0]}  turn 1  ")
@@ -112,7 +112,7 @@ def test_a_session_is_exported_as_markdown_jsonl_and_html(told: Bench) -> None:
     )
 
 
-def test_an_export_is_called_as_its_session_was_renamed(told: Bench) -> None:
+def test_an_export_has_the_name_of_its_renamed_session(told: Bench) -> None:
     told.run("sessions", "rename", "last", "my <zebra>")
     assert told.run("sessions", "export", "last").stdout.startswith("# my \\<zebra\\>\n")
     page = told.run("sessions", "export", "last", "--format", "html").stdout
@@ -148,7 +148,7 @@ def test_sessions_are_forked_renamed_and_deleted(told: Bench) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "follow", "cancel", "export", "fork", "delete"])
-def test_a_session_that_is_not_there_is_said_so(bench: Bench, command: str) -> None:
+def test_a_missing_session_is_reported(bench: Bench, command: str) -> None:
     done = bench.run("sessions", command, "abc")
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
@@ -157,7 +157,7 @@ def test_a_session_that_is_not_there_is_said_so(bench: Bench, command: str) -> N
     )
 
 
-def test_the_last_of_a_folder_without_sessions_is_said_so(told: Bench) -> None:
+def test_last_in_a_folder_without_sessions_is_an_error(told: Bench) -> None:
     (told.project / "inner").mkdir()
     done = subprocess.run(
         told.command("sessions", "show", "last"),
@@ -218,7 +218,7 @@ def test_changed_input_is_allowed_from_elsewhere(bench: Bench) -> None:
     assert (bench.project / "a.txt").read_text() == "two\n"
 
 
-def test_config_tells_values_and_where_they_came_from(bench: Bench) -> None:
+def test_config_shows_values_and_their_sources(bench: Bench) -> None:
     file = Path(bench.environment["TILLERMAN_HOME"]) / "config.toml"
     assert bench.run("config", "set", "approve", "edits").stdout == f"{file}\n"
     assert bench.run("config", "get", "approve").stdout == "edits\n"
@@ -371,7 +371,7 @@ def test_closed_standard_output_is_no_traceback(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("words", ["--version", "agents", "run -a mock script:hello --json"])
-def test_closed_standard_streams_lead_nowhere(bench: Bench, words: str) -> None:
+def test_closed_standard_streams_are_replaced(bench: Bench, words: str) -> None:
     command = " ".join(bench.command(*words.split()))
     done = subprocess.run(
         ["bash", "-c", f"{command} 0<&- 1>&- 2>&-"],

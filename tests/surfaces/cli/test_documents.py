@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 MCP = ["list", "tools", "add", "remove", "enable", "disable", "serve"]
 
 
-def test_the_schema_in_the_docs_is_that_of_the_types() -> None:
+def test_the_schema_in_the_docs_matches_the_types() -> None:
     stored = (DOCS / "events.schema.json").read_text()
     assert stored == document() + "\n", "run: tillerman schema > docs/events.schema.json"
 

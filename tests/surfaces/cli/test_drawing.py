@@ -99,13 +99,11 @@ def test_a_turn_reads_from_top_to_bottom() -> None:
     ]
 
 
-def test_how_to_go_on_is_told_where_the_agent_can() -> None:
+def test_the_resume_command_is_shown_where_the_agent_can_resume() -> None:
     assert screen(TurnEnded(reason="completed"), resumable=False) == ["✓ completed"]
 
 
-def test_lines_that_are_not_understood_are_counted_beside_the_spinner_and_told_once_a_turn() -> (
-    None
-):
+def test_unparsable_lines_are_counted_beside_the_spinner_and_reported_once_a_turn() -> None:
     start, strange = TurnStarted(origin="prompt", prompt="x"), Unrecognized(raw="?")
     below = draw(start, strange, prompts=False).below()
     assert printed([below]) == ["⠋ working  1 line of agent output not recognized"]
@@ -183,7 +181,7 @@ def test_what_a_subagent_does_is_shown_inside_its_call() -> None:
     ) == ["  ✓ Read b  1.0 s", "  found it", "", "✓ Task look  4.0 s"]
 
 
-def test_a_subagent_in_the_background_does_not_cut_the_agents_sentence() -> None:
+def test_a_subagent_in_the_background_does_not_interrupt_the_agents_sentence() -> None:
     task = ToolStarted(call_id="t", tool="Task", name="task", title="Task `look`")
     assert screen(
         task,
@@ -203,7 +201,7 @@ def test_a_subagent_in_the_background_does_not_cut_the_agents_sentence() -> None
     ]
 
 
-def test_the_policy_is_heard_only_when_it_refuses() -> None:
+def test_the_policy_is_shown_only_when_it_denies() -> None:
     request = PermissionRequested(request_id="r", tool="Bash", title="Bash `x`", call_id="c1")
     allowed = RequestAnswered(request_id="r", answer=Answer("allow"), by="policy", surface="auto")
     denied = RequestAnswered(
@@ -222,7 +220,7 @@ def test_an_answered_question_is_kept() -> None:
     assert screen(question, answered) == ["? Which?  → answer: B"]
 
 
-def test_the_wait_for_a_person_is_not_the_calls_time() -> None:
+def test_the_wait_for_a_person_is_not_counted_as_call_time() -> None:
     request = PermissionRequested(request_id="r", tool="Bash", title="Bash `x`", call_id="c1")
     notices = [Notice(level="info", kind="session", text="waiting")] * 3
     answered = RequestAnswered(request_id="r", answer=Answer("allow"), by="person")
@@ -230,7 +228,7 @@ def test_the_wait_for_a_person_is_not_the_calls_time() -> None:
     assert screen(BASH, request, *notices, answered, end)[-1] == "✓ Bash make  1.0 s"
 
 
-def test_of_a_plan_only_what_changed_is_shown_again() -> None:
+def test_of_a_plan_only_changes_are_shown_again() -> None:
     plan = PlanChanged(steps=(PlanStep("one", "in_progress"), PlanStep("two"), PlanStep("three")))
     later = PlanChanged(
         steps=(PlanStep("one", "completed"), PlanStep("two", "in_progress"), PlanStep("three"))
@@ -246,7 +244,7 @@ def test_of_a_plan_only_what_changed_is_shown_again() -> None:
     ]
 
 
-def test_a_failure_says_what_to_do() -> None:
+def test_a_failure_shows_the_next_step() -> None:
     failure = Failure(kind="rate_limited", message="too many\nrequests", hint="wait")
     assert screen(TurnEnded(reason="failed", failure=failure)) == [
         "error: too many requests",
@@ -262,14 +260,14 @@ def test_a_prompt_typed_here_is_not_repeated() -> None:
     assert screen(UserMessage(text="faster", how="steer")) == ["› faster  (steer)", ""]
 
 
-def test_a_cost_that_tillerman_worked_out_is_marked() -> None:
+def test_a_cost_computed_by_tillerman_is_marked() -> None:
     used = UsageReported(input_tokens=5, output_tokens=1, cost_usd=0.25, priced="2026-09-22")
     started = TurnStarted(origin="prompt", prompt="go")
     shown = screen(started, used, TurnEnded(reason="completed"), prompts=False)
     assert any("· ≈ $0.25" in line for line in shown)
 
 
-def test_an_account_for_the_next_agent_is_not_read_out() -> None:
+def test_a_summary_for_the_next_agent_is_not_printed() -> None:
     told = UserMessage(text="You take over.\nWrite `a`: completed", how="handoff")
     assert screen(told) == ["the agent gets a summary of the session so far (2 lines)"]
 
@@ -282,7 +280,7 @@ def test_a_withdrawn_message_that_is_not_sealed_is_dropped() -> None:
     ) == ["right", ""]
 
 
-def test_what_moves_stays_below_and_is_short() -> None:
+def test_live_output_stays_below_and_is_short() -> None:
     drawing = draw(
         TurnStarted(origin="prompt", prompt="x"),
         *(MessageChunk(message_id="m", text=f"line {n}\n") for n in range(50)),
@@ -293,7 +291,7 @@ def test_what_moves_stays_below_and_is_short() -> None:
     assert printed([drawing.below()]) == ["⠋ Bash make  0.0 s"]
 
 
-def test_no_markup_and_no_links_of_an_agent_count() -> None:
+def test_markup_and_links_of_an_agent_are_not_interpreted() -> None:
     lines = screen(
         MessageChunk(message_id="m", text="[bold]x[/bold] [a](http://b.c) :smile:"),
         Notice(level="info", kind="session", text="[red]y[/red]"),
@@ -316,7 +314,7 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 ALLOWED = re.compile(r"[^\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f]*")
 
 
-def test_no_byte_of_an_agent_reaches_the_terminal_as_control() -> None:
+def test_no_control_byte_of_an_agent_reaches_the_terminal() -> None:
     dice = random.Random(7)
     for _ in range(300):
         bad = ["".join(dice.choices(ALPHABET, k=dice.randint(1, 12))) for _ in range(9)]

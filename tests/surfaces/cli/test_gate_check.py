@@ -10,7 +10,7 @@ from tests.surfaces.conftest import Bench
 BARE = "/usr/bin:/bin"
 
 
-def test_an_agent_that_is_not_there_cannot_be_tried(bench: Bench) -> None:
+def test_a_missing_agent_cannot_be_probed(bench: Bench) -> None:
     none = bench.run("doctor", "--gate", PATH=BARE)
     assert (none.returncode, none.stderr) == (0, "")
     assert "no installed agent" in none.stdout
@@ -20,7 +20,7 @@ def test_an_agent_that_is_not_there_cannot_be_tried(bench: Bench) -> None:
     assert "no `codex` on PATH" in one.stderr
 
 
-def test_what_has_no_gate_of_its_own_says_so(bench: Bench) -> None:
+def test_an_agent_without_a_gate_is_reported(bench: Bench) -> None:
     for name, exit, words in (
         ("mock", 2, "no separate program"),
         ("cluade", 2, "did you mean claude"),
@@ -30,7 +30,7 @@ def test_what_has_no_gate_of_its_own_says_so(bench: Bench) -> None:
         assert words in done.stderr
 
 
-def test_an_agent_that_no_scripted_model_can_reach_is_told_as_not_tried(bench: Bench) -> None:
+def test_an_agent_that_no_scripted_model_can_reach_is_reported_as_not_probed(bench: Bench) -> None:
     install_cursor(bench.home / "bin", bench.home)
     path = f"{bench.home / 'bin'}:{BARE}"
     done = bench.run("doctor", "--gate", "cursor", PATH=path)
@@ -40,7 +40,7 @@ def test_an_agent_that_no_scripted_model_can_reach_is_told_as_not_tried(bench: B
     assert (proof["agent"], proof["holds"]) == ("cursor", {})
 
 
-def test_an_agent_that_cannot_be_looked_at_is_told_with_the_reason(bench: Bench) -> None:
+def test_an_agent_that_cannot_be_inspected_is_reported_with_the_reason(bench: Bench) -> None:
     folder = bench.home / "bin"
     folder.mkdir()
     (folder / "codex").write_text("#!/nowhere\n")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.surfaces.conftest import PATIENCE, Bench, Program
+from tests.surfaces.conftest import MAX_WAIT, Bench, Program
 
 ECHO = Path(__file__).parents[2] / "agents" / "acp" / "acp_program.py"  # it repeats what it is told
 
@@ -37,7 +37,7 @@ def events(stdout: str) -> list[dict[str, Any]]:
     return [json.loads(line)["event"] for line in stdout.splitlines()]
 
 
-def test_the_next_agent_is_told_what_was_done_and_what_to_do(two: Bench) -> None:
+def test_the_next_agent_is_sent_the_work_done_and_the_task(two: Bench) -> None:
     done = two.run("handoff", "last", "-a", "echo", "Now the rest.")
 
     assert done.returncode == 0, done.stderr
@@ -48,14 +48,14 @@ def test_the_next_agent_is_told_what_was_done_and_what_to_do(two: Bench) -> None
     assert row(two)["agent"] == "echo"
 
 
-def test_without_words_it_goes_on_with_the_task(two: Bench) -> None:
+def test_without_a_prompt_it_continues_the_task(two: Bench) -> None:
     done = two.run("handoff", row(two)["id"][:6], "--agent", "echo")
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("Continue with the task.\n")
 
 
-def test_json_has_the_change_of_hands_in_the_log(two: Bench) -> None:
+def test_json_has_the_handover_in_the_log(two: Bench) -> None:
     done = two.run("handoff", "last", "-a", "echo", "--json", "Now the rest.")
 
     assert done.returncode == 0, done.stderr
@@ -75,7 +75,7 @@ def test_json_has_the_change_of_hands_in_the_log(two: Bench) -> None:
     assert (result["type"], result["agent"], result["status"]) == ("result", "again", "completed")
 
 
-def test_a_resume_goes_on_with_the_new_agent_which_remembers(two: Bench) -> None:
+def test_a_resume_continues_with_the_new_agent_which_remembers(two: Bench) -> None:
     session = row(two)["id"]
     two.run("handoff", "last", "-a", "echo", "Now the rest.")
 
@@ -89,7 +89,7 @@ def test_a_resume_goes_on_with_the_new_agent_which_remembers(two: Bench) -> None
     assert (back.returncode, "tillerman handoff" in back.stderr) == (2, True)
 
 
-def test_an_agent_that_nobody_knows_changes_nothing(two: Bench) -> None:
+def test_an_unknown_agent_changes_nothing(two: Bench) -> None:
     before = row(two)
     done = two.run("handoff", "last", "-a", "ekho", "go")
 
@@ -99,7 +99,7 @@ def test_an_agent_that_nobody_knows_changes_nothing(two: Bench) -> None:
     assert row(two) == before
 
 
-def test_the_agent_that_has_it_is_no_other(two: Bench) -> None:
+def test_the_current_agent_is_not_another_agent(two: Bench) -> None:
     session = row(two)["id"]
     done = two.run("handoff", "last", "-a", "mock", "go")
 
@@ -115,7 +115,7 @@ def test_a_session_that_does_not_exist_is_wrong_usage(two: Bench) -> None:
     assert two.run("handoff", "last", "go").returncode == 2  # to whom?
 
 
-def test_a_session_that_works_is_not_taken_away(two: Bench) -> None:
+def test_a_working_session_is_not_handed_over(two: Bench) -> None:
     steps = json.dumps([{"say": "Working."}, {"run": "sleep 60"}])
     working = two.start("run", "-c", "--approve", "auto", "--json", steps)
     wait_for(working, b"Working.")
@@ -123,7 +123,7 @@ def test_a_session_that_works_is_not_taken_away(two: Bench) -> None:
         done = two.run("handoff", "last", "-a", "echo", "go")
     finally:
         working.send_signal(signal.SIGINT)
-        working.wait(PATIENCE)
+        working.wait(MAX_WAIT)
 
     session = row(two)
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (
@@ -140,6 +140,6 @@ def test_a_session_that_works_is_not_taken_away(two: Bench) -> None:
 
 def wait_for(process: Program, words: bytes) -> None:
     assert process.stdout
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MAX_WAIT
     while words not in process.stdout.readline():
         assert time.monotonic() < deadline

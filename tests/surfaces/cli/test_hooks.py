@@ -53,7 +53,7 @@ def users_config(bench: Bench, text: str) -> None:
     file.write_text(text)
 
 
-def test_what_was_installed_is_shown_and_leaves_no_trace(bench: Bench) -> None:
+def test_an_installed_hook_is_shown_and_leaves_no_trace(bench: Bench) -> None:
     mine = bench.project / ".gemini/settings.json"
     mine.parent.mkdir()
     mine.write_bytes(b'{ // mine\r\n  "hooks": {"BeforeTool": [{"hooks": []}],},\r\n}')
@@ -94,7 +94,7 @@ def test_what_was_installed_is_shown_and_leaves_no_trace(bench: Bench) -> None:
     assert bench.run("hooks", "remove").stdout == "tillerman has no hooks here.\n"
 
 
-def test_hooks_for_the_user_are_in_the_home_or_where_a_variable_says(bench: Bench) -> None:
+def test_hooks_for_the_user_are_in_the_home_or_where_a_variable_points(bench: Bench) -> None:
     elsewhere = bench.home / "elsewhere"
     assert bench.run("hooks", "install", "--user", "claude").returncode == 0
     done = bench.run("hooks", "install", "--user", "codex", CODEX_HOME=str(elsewhere))
@@ -106,7 +106,7 @@ def test_hooks_for_the_user_are_in_the_home_or_where_a_variable_says(bench: Benc
     assert files(bench.home) == {}
 
 
-def test_what_somebody_changed_is_told(bench: Bench) -> None:
+def test_a_changed_entry_is_reported(bench: Bench) -> None:
     bench.run("hooks", "install", "cursor")
     file = bench.project / ".cursor/hooks.json"
     held = json.loads(file.read_text())
@@ -130,7 +130,7 @@ def test_what_somebody_changed_is_told(bench: Bench) -> None:
         (["hooks", "install", "claude", "--user", "--project"], "not allowed with argument"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(
+def test_impossible_installs_are_refused_before_anything_is_written(
     bench: Bench, words: list[str], why: str
 ) -> None:
     done = bench.run(*words)
@@ -142,7 +142,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
 # -- the hook itself -------------------------------------------------------------------------------
 
 
-def test_the_policy_decides_and_what_it_leaves_open_the_cli_asks(bench: Bench) -> None:
+def test_the_policy_decides_and_the_cli_asks_about_undecided_calls(bench: Bench) -> None:
     bench.run("hooks", "install", "claude")
     line, inside = command(bench), str(bench.project / "a.txt")
     assert asked(bench, line, call(bench, "Read", file_path=inside)) == (0, "allow", b"")
@@ -174,7 +174,7 @@ def test_a_rule_that_rewrites_changes_the_input(bench: Bench) -> None:
     "payload", [b"", b"null", b"{}", b'{"tool_name": 1, "tool_input": {}}', b"\x80" * 100]
 )
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_cannot_be_read_is_denied(bench: Bench, agent: str, payload: bytes) -> None:
+def test_an_unreadable_event_is_denied(bench: Bench, agent: str, payload: bytes) -> None:
     event = {
         "copilot": "preToolUse",
         "cursor": "preToolUse",
@@ -186,7 +186,7 @@ def test_what_cannot_be_read_is_denied(bench: Bench, agent: str, payload: bytes)
     assert said.stderr.startswith("tillerman: ")
 
 
-def test_an_event_that_nobody_knows_is_denied(bench: Bench) -> None:
+def test_an_unknown_event_is_denied(bench: Bench) -> None:
     for agent in AGENTS:
         said = bench.run(
             "hook", agent, "BeforeEverything", input=call(bench, "Read", file_path="a")
@@ -194,7 +194,7 @@ def test_an_event_that_nobody_knows_is_denied(bench: Bench) -> None:
         assert (said.returncode, said.stdout) == (2, "")
 
 
-def test_a_policy_that_cannot_be_read_denies(bench: Bench) -> None:
+def test_an_unreadable_policy_denies(bench: Bench) -> None:
     bench.run("hooks", "install", "claude")
     users_config(bench, "[[rules]]\nnonsense = 1\n")
     code, decision, why = asked(bench, command(bench), call(bench, "Read", file_path="a.txt"))
@@ -246,7 +246,7 @@ def test_a_search_over_a_folder_with_a_denied_file_leaves_it_out_or_is_asked_abo
         assert (told["permissionDecision"], "updatedInput" in told) == (decision, False)
 
 
-def test_a_program_that_is_gone_denies_with_words(bench: Bench) -> None:
+def test_a_removed_program_denies_with_a_message(bench: Bench) -> None:
     bench.run("hooks", "install", "claude")
     program, _, rest = command(bench).partition(" ")
     code, decision, why = asked(bench, f"{program}-gone {rest}", call(bench, "Read"))
@@ -254,7 +254,7 @@ def test_a_program_that_is_gone_denies_with_words(bench: Bench) -> None:
     assert b"not found" in why
 
 
-def test_no_module_of_the_project_takes_the_place_of_ours(bench: Bench) -> None:
+def test_no_module_of_the_project_replaces_ours(bench: Bench) -> None:
     bench.run("hooks", "install", "claude")
     for name in ("tillerman", "msgspec", "json"):
         (bench.project / name).mkdir()
@@ -264,7 +264,7 @@ def test_no_module_of_the_project_takes_the_place_of_ours(bench: Bench) -> None:
     assert said == (0, "deny", b"")
 
 
-def test_an_agent_that_left_the_project_is_not_inside_where_it_went(
+def test_an_agent_outside_the_project_is_not_inside_its_new_folder(
     bench: Bench, tmp_path: Path
 ) -> None:
     bench.run("hooks", "install", "claude")
@@ -274,7 +274,7 @@ def test_an_agent_that_left_the_project_is_not_inside_where_it_went(
     assert asked(bench, command(bench), json.dumps(given).encode())[1] == "allow"
 
 
-def test_a_cli_that_never_ends_its_words_is_denied_in_time(bench: Bench) -> None:
+def test_a_cli_that_never_closes_stdin_is_denied_in_time(bench: Bench) -> None:
     script = (
         "import sys; from argparse import Namespace;"
         "from tillerman.surfaces.cli.commands import hook;"
@@ -296,7 +296,7 @@ def test_a_cli_that_never_ends_its_words_is_denied_in_time(bench: Bench) -> None
     assert b"took too long" in ran.stderr
 
 
-def test_the_examples_of_the_documents_say_what_they_should(bench: Bench) -> None:
+def test_the_examples_of_the_documents_print_what_they_should(bench: Bench) -> None:
     text = (Path(__file__).parents[3] / "docs/hooks.md").read_text()
     lines = [line for line in text.splitlines() if line.startswith("echo ")]
     program = shlex.join(bench.command())
@@ -316,7 +316,7 @@ def test_the_examples_of_the_documents_say_what_they_should(bench: Bench) -> Non
     assert decisions[1] == {"decision": "allow"}
 
 
-def test_an_agent_that_went_into_a_folder_of_the_project_is_held_as_before(bench: Bench) -> None:
+def test_an_agent_in_a_subfolder_of_the_project_has_the_same_rules(bench: Bench) -> None:
     users_config(
         bench,
         'approve = "edits"\n[[rules]]\npath = "db/migrations/**"\ndeny = "by hand"\n',
@@ -365,7 +365,7 @@ def test_hooks_are_ours_after_the_project_was_moved(bench: Bench) -> None:
     assert files(moved) == before
 
 
-def test_a_switch_that_turns_all_hooks_off_is_told(bench: Bench) -> None:
+def test_a_switch_that_turns_all_hooks_off_is_reported(bench: Bench) -> None:
     file = bench.project / ".claude/settings.json"
     file.parent.mkdir()
     file.write_text('{"disableAllHooks": true}')

@@ -25,13 +25,13 @@ def tillerman(home: Path, *words: str, **how: object) -> subprocess.Popen[bytes]
     return subprocess.Popen(argv, env=env, cwd=home, **{**given, **how})  # type: ignore[call-overload,no-any-return]
 
 
-def test_the_time_limit_holds_for_background_work_too(tmp_path: Path) -> None:
+def test_the_time_limit_applies_to_background_work_too(tmp_path: Path) -> None:
     run = tillerman(tmp_path, "run", "-a", "mock", "--timeout", "1", FOREVER)
     out, errors = run.communicate(timeout=30)
     assert (run.returncode, out.strip()) == (124, b"Hello."), errors
 
 
-def test_a_second_sigterm_leaves_at_once(tmp_path: Path) -> None:
+def test_a_second_sigterm_exits_at_once(tmp_path: Path) -> None:
     script = '[{"deaf":true},{"say":"Hello."},{"hang":true}]'
     run = tillerman(tmp_path, "run", "-a", "mock", "--json", script)
     assert run.stdout and any(b"Hello." in line for line in run.stdout if b"prompt" not in line)
@@ -42,7 +42,7 @@ def test_a_second_sigterm_leaves_at_once(tmp_path: Path) -> None:
     run.communicate()
 
 
-def test_a_pipe_that_does_not_block_gets_the_whole_stream(tmp_path: Path) -> None:
+def test_a_non_blocking_pipe_gets_the_whole_stream(tmp_path: Path) -> None:
     read, write = os.pipe()
     fcntl.fcntl(write, fcntl.F_SETFL, fcntl.fcntl(write, fcntl.F_GETFL) | os.O_NONBLOCK)
     words = ("run", "-a", "mock", "--json", '[{"flood": 1, "of": "lines"}, {"say": "end"}]')
@@ -58,7 +58,7 @@ def test_a_pipe_that_does_not_block_gets_the_whole_stream(tmp_path: Path) -> Non
     assert b'"turn_ended"' in lines.splitlines()[-1]
 
 
-def test_what_is_no_file_cannot_be_attached(tmp_path: Path) -> None:
+def test_only_files_can_be_attached(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "/dev/zero", "nothing-there"):
         run = tillerman(tmp_path, "run", "-a", "mock", "--attach", name, "look")
@@ -67,13 +67,13 @@ def test_what_is_no_file_cannot_be_attached(tmp_path: Path) -> None:
         assert errors.startswith(b"error: --attach"), errors
 
 
-def test_a_number_no_store_can_count_to_is_refused(tmp_path: Path) -> None:
+def test_a_number_beyond_the_range_of_the_store_is_refused(tmp_path: Path) -> None:
     run = tillerman(tmp_path, "sessions", "list", "--limit", "99999999999999999999")
     assert run.communicate(timeout=20)[1].startswith(b"error:")
     assert run.returncode == 2
 
 
-def test_a_folder_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     script = f"mkdir x && cd x && rmdir ../x && {sys.executable} -m tillerman sessions list"
     env = {"PATH": os.environ["PATH"], "TILLERMAN_HOME": str(tmp_path / "b")}
     ran = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True)
@@ -87,7 +87,7 @@ def test_a_folder_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
     "words",
     ["--version", "--help", "agents", "sessions list --json", "run -a mock --json script:hello"],
 )
-def test_output_that_cannot_be_written_is_told(tmp_path: Path, words: str) -> None:
+def test_output_that_cannot_be_written_is_reported(tmp_path: Path, words: str) -> None:
     with Path("/dev/full").open("wb") as full:
         run = tillerman(tmp_path, *words.split(), stdout=full)
         errors = run.communicate(timeout=30)[1].decode()
@@ -96,7 +96,7 @@ def test_output_that_cannot_be_written_is_told(tmp_path: Path, words: str) -> No
     assert "Traceback" not in errors
 
 
-def test_words_are_utf8_where_the_locale_knows_ascii_alone(tmp_path: Path) -> None:
+def test_output_is_utf8_where_the_locale_is_ascii(tmp_path: Path) -> None:
     forced = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     (tmp_path / "ordner-ü").mkdir()
     words = ("run", "-a", "mock", "-C", "ordner-ü", "--title", "Grüße", "--system", "Sprich schön.")
@@ -108,7 +108,7 @@ def test_words_are_utf8_where_the_locale_knows_ascii_alone(tmp_path: Path) -> No
     assert (row["title"], row["cwd"]) == ("Grüße", str(tmp_path / "ordner-ü"))
 
 
-def test_json_holds_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+def test_json_holds_no_terminal_control(tmp_path: Path) -> None:
     words = "a\x9b31mb\u202ec\x7f"
     run = tillerman(tmp_path, "run", "-a", "mock", "--json", json.dumps([{"say": words}]))
     lines = run.communicate(timeout=30)[0].decode()

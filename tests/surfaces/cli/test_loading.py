@@ -27,7 +27,7 @@ for name in modules:
 """
 
 
-def test_each_module_of_the_command_line_can_be_the_first() -> None:
+def test_each_module_of_the_command_line_can_be_imported_first() -> None:
     found = [f"tillerman.surfaces.cli.{module.name}" for module in iter_modules(cli.__path__)]
     modules = sorted({*found, *OURS})
     done = subprocess.run(

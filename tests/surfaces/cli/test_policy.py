@@ -62,7 +62,7 @@ def test_check_lists_the_rules_of_a_file_and_what_is_never_reached(
     }
 
 
-def test_a_rule_that_still_speaks_of_something_is_not_called_unreached(
+def test_a_partly_reachable_rule_is_not_reported_as_unreachable(
     bench: Bench, tmp_path: Path
 ) -> None:
     file = tmp_path / "rules.toml"
@@ -105,7 +105,7 @@ command = "pytest *"
     assert "deny any use of protected" in done.stdout
 
 
-def test_check_says_where_a_file_is_wrong(bench: Bench, tmp_path: Path) -> None:
+def test_check_reports_where_a_file_is_invalid(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "rules.toml"
     file.write_text('[[rules]]\ndeny = "x"\nhots = "y"\n')
     done = bench.run("policy", "check", str(file))
@@ -121,13 +121,13 @@ def test_check_says_where_a_file_is_wrong(bench: Bench, tmp_path: Path) -> None:
     )
 
 
-def test_without_a_file_it_checks_what_counts_here(bench: Bench, config: Path) -> None:
+def test_without_a_file_it_checks_the_rules_in_effect(bench: Bench, config: Path) -> None:
     assert "no-rm" in bench.run("policy", "check").stdout
     config.unlink()
     assert bench.run("policy", "check").stdout == "no rules: only presets apply\n"
 
 
-def test_explain_tells_the_rule_where_it_is_from_and_that_it_is_advice(
+def test_explain_reports_the_rule_its_source_and_that_it_is_advice(
     bench: Bench, config: Path
 ) -> None:
     done = bench.run("policy", "explain", "--", "Bash", "ls; rm x > /dev/null")
@@ -169,7 +169,7 @@ def test_explain_takes_agent_mode_and_preset(bench: Bench, config: Path) -> None
     assert rule("--", "mcp__github__create_issue", "{}") == "ask.rest"
 
 
-def test_explain_can_tell_every_rule_that_it_passed(bench: Bench, config: Path) -> None:
+def test_explain_can_list_every_rule_that_it_passed(bench: Bench, config: Path) -> None:
     told = bench.run("policy", "explain", "-v", "--json", "--", "Bash", '{"command": "touch x"}')
     step = json.loads(told.stdout)["steps"][0]
     assert (step["what"], step["decision"]["rule"]) == ("touch x", "touch")
@@ -177,7 +177,7 @@ def test_explain_can_tell_every_rule_that_it_passed(bench: Bench, config: Path) 
     assert step["passed"][0] == "mode.writes"
 
 
-def test_explain_shows_what_a_rewrite_makes_of_it(bench: Bench, config: Path) -> None:
+def test_explain_shows_the_result_of_a_rewrite(bench: Bench, config: Path) -> None:
     done = bench.run("policy", "explain", "--", "Bash", "make install")
     assert done.stdout.splitlines()[:2] == [
         f"rewrite  by slow, from {config}:11",
@@ -193,7 +193,7 @@ def test_explain_takes_a_command_without_the_name_of_a_tool(bench: Bench, words:
     )
 
 
-def test_explain_says_what_is_wrong_with_its_words(bench: Bench) -> None:
+def test_explain_reports_errors_in_its_arguments(bench: Bench) -> None:
     done = bench.run("policy", "explain", "--", "Write", "{x")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: INPUT: not JSON: ")
@@ -234,7 +234,7 @@ def test_the_name_of_a_rule_writes_nothing_but_text_to_a_terminal(
         ('command = "ls"\nrule = 5', "rule must be a string, not 5"),
     ],
 )
-def test_a_case_that_is_no_call_is_named(
+def test_an_invalid_case_is_reported_by_name(
     bench: Bench, tmp_path: Path, case: str, wrong: str
 ) -> None:
     cases = tmp_path / "cases.toml"
@@ -285,7 +285,7 @@ def answered(bench: Bench, command: str, *words: str) -> list[tuple[str, str, st
     ]
 
 
-def test_a_session_goes_by_the_rules_of_the_user_s_config(bench: Bench, config: Path) -> None:
+def test_a_session_uses_the_rules_of_the_users_config(bench: Bench, config: Path) -> None:
     assert answered(bench, "touch a.txt") == [("allow", "policy", "touch")]
     assert (bench.project / "a.txt").exists()
     assert answered(bench, "rm a.txt") == [("deny", "policy", "no-rm")]
@@ -293,7 +293,7 @@ def test_a_session_goes_by_the_rules_of_the_user_s_config(bench: Bench, config: 
     assert (bench.project / "a.txt").exists()
 
 
-def test_a_session_is_held_by_an_untrusted_project_and_not_loosened(
+def test_a_session_is_tightened_by_an_untrusted_project_and_not_loosened(
     bench: Bench, config: Path
 ) -> None:
     folder = bench.project / ".tillerman"

@@ -60,13 +60,15 @@ def lives(pid: int) -> bool:
     return found is not None and not found.dead
 
 
-async def test_nothing_runs_at_first(bench: Bench) -> None:
+async def test_at_first_nothing_runs(bench: Bench) -> None:
     assert (await run(bench, "ps")).stdout.startswith("no running commands")
     assert (await run(bench, "ps", "--all")).stdout == "no commands\n"
     assert await rows(bench) == []
 
 
-async def test_what_runs_is_listed_for_people_and_programs(bench: Bench, served: Session) -> None:
+async def test_running_processes_are_listed_for_people_and_programs(
+    bench: Bench, served: Session
+) -> None:
     first = await start(served, "echo said; echo wrong >&2; exec sleep 60")
     failed = await start(served, "exit 3")
     await ended(bench, failed)
@@ -85,7 +87,7 @@ async def test_what_runs_is_listed_for_people_and_programs(bench: Bench, served:
     assert Path(row["folder"], "stdout").read_text() == "said\n"
 
 
-async def test_those_of_one_session_can_be_listed(bench: Bench, served: Session) -> None:
+async def test_processes_of_one_session_can_be_listed(bench: Bench, served: Session) -> None:
     process = await start(served, "sleep 60")
     assert [row["id"] for row in await rows(bench, "--session", served.id[:6])] == [process]
     unknown = await run(bench, "ps", "--session", "zzz")
@@ -93,7 +95,7 @@ async def test_those_of_one_session_can_be_listed(bench: Bench, served: Session)
     assert "no session matches" in unknown.stderr
 
 
-async def test_what_it_wrote_comes_out_as_it_was(bench: Bench, served: Session) -> None:
+async def test_output_is_printed_unchanged(bench: Bench, served: Session) -> None:
     process = await start(served, r"printf 'a\033[31mb\377\n'; seq 5; echo oops >&2")
     await ended(bench, process)
     words = bench.command("logs", process[:6])
@@ -109,7 +111,9 @@ async def test_what_it_wrote_comes_out_as_it_was(bench: Bench, served: Session) 
     assert (await run(bench, "logs", process, "-n", "0")).stdout == ""
 
 
-async def test_a_terminal_gets_no_control_of_a_command(bench: Bench, served: Session) -> None:
+async def test_a_terminal_gets_no_control_sequence_of_a_command(
+    bench: Bench, served: Session
+) -> None:
     process = await start(served, r"printf 'a\033]52;c;ZXZpbA==\007b\033[2Jc\n'")
     await ended(bench, process)
     terminal = bench.terminal("logs", process)
@@ -129,7 +133,7 @@ async def test_following_ends_with_the_command(bench: Bench, served: Session) ->
 
 
 @pytest.mark.parametrize(("command", "code"), [("exit 0", 0), ("exit 7", 1), ("kill -9 $$", 1)])
-async def test_following_tells_how_the_command_ended(
+async def test_following_reports_how_the_command_ended(
     bench: Bench, served: Session, command: str, code: int
 ) -> None:
     process = await start(served, f"echo begun; {command}")
@@ -153,7 +157,7 @@ async def test_a_follower_sleeps_while_nothing_is_written(bench: Bench, served: 
     assert switches() - before <= 3
 
 
-async def test_killed_is_all_that_a_command_started(bench: Bench, served: Session) -> None:
+async def test_killing_ends_everything_a_command_started(bench: Bench, served: Session) -> None:
     script = "setsid sleep 86161 & sleep 86162 & exec sleep 86163"
     process = await start(served, script)
     (row,) = await rows(bench)
@@ -183,7 +187,7 @@ def test_a_signal_is_named_or_numbered(name: str) -> None:
     assert parse(build(), ["kill", "p1", "--signal", name]).signal == signal.SIGUSR1
 
 
-async def test_a_signal_is_the_commands_own_affair(bench: Bench, served: Session) -> None:
+async def test_a_signal_is_delivered_to_the_command(bench: Bench, served: Session) -> None:
     script = "trap 'echo heard; exit 4' USR1; echo ready; while :; do sleep 0.05; done"
     process = await start(served, script)
     follower = bench.start("logs", "-f", process)
@@ -196,7 +200,7 @@ async def test_a_signal_is_the_commands_own_affair(bench: Bench, served: Session
 
 
 @pytest.mark.parametrize("command", ["logs", "kill"])
-async def test_an_unknown_process_is_told_with_a_next_step(bench: Bench, command: str) -> None:
+async def test_an_unknown_process_is_reported_with_a_next_step(bench: Bench, command: str) -> None:
     done = await run(bench, command, "p-nowhere")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
@@ -205,7 +209,7 @@ async def test_an_unknown_process_is_told_with_a_next_step(bench: Bench, command
     ]
 
 
-async def test_a_beginning_that_fits_several_is_refused(bench: Bench, served: Session) -> None:
+async def test_an_ambiguous_prefix_is_refused(bench: Bench, served: Session) -> None:
     processes = [await start(served, "sleep 60") for _ in range(2)]
     done = await run(bench, "kill", "p")
     assert done.returncode == 2
@@ -213,7 +217,7 @@ async def test_a_beginning_that_fits_several_is_refused(bench: Bench, served: Se
     assert len(await rows(bench)) == 2
 
 
-async def test_a_signal_that_is_none_is_refused(bench: Bench) -> None:
+async def test_an_unknown_signal_is_refused(bench: Bench) -> None:
     done = await run(bench, "kill", "p1", "--signal", "LOUD")
     assert done.returncode == 2
     assert "unknown signal 'LOUD'" in done.stderr
@@ -270,7 +274,7 @@ async def test_after_its_server_was_killed_a_command_is_listed_and_killed(
     assert (await run(bench, "logs", "--stdout", lasting)).stdout == "begun\n"
 
 
-async def test_what_nobody_is_left_to_tell_of_is_lost(
+async def test_a_process_with_an_unknown_end_is_lost(
     bench: Bench, server: subprocess.Popen[str]
 ) -> None:
     """All at once: the command, its keeper, the warden and the server."""

@@ -35,7 +35,7 @@ def undone(home: Path, name: str, text: str) -> Path:
     return workspace / name
 
 
-def test_what_was_undone_is_listed_and_taken_back(tmp_path: Path) -> None:
+def test_undone_changes_are_listed_and_restored(tmp_path: Path) -> None:
     assert tillerman(tmp_path, "protected", "list").stdout == (
         "no changes of protected names were undone\n"
     )
@@ -51,7 +51,7 @@ def test_what_was_undone_is_listed_and_taken_back(tmp_path: Path) -> None:
     assert row["taken_back"] is True
 
 
-def test_a_change_that_is_not_known_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_an_unknown_change_is_refused_with_the_next_step(tmp_path: Path) -> None:
     said = tillerman(tmp_path, "protected", "take-back", "ffff")
     assert said.returncode == 2
     assert "`tillerman protected list --all` lists them" in said.stderr

@@ -83,7 +83,7 @@ def test_the_status_is_one_line_and_its_details(
     assert "feature/greeting › \x1b[31mCI FAILING\x1b[0m (PR #42)" in colored
 
 
-def test_programs_get_all_of_it(bench: Bench, gh: GhStandIn, project: Project) -> None:
+def test_programs_get_the_whole_status(bench: Bench, gh: GhStandIn, project: Project) -> None:
     gh.shows("pr_draft")
     found = told(bench)
     assert found.pop("pull_request")["number"] == 42
@@ -134,14 +134,14 @@ def test_a_signed_out_gh_says_how_to_sign_in(bench: Bench, gh: GhStandIn, projec
     )
 
 
-def test_outside_of_a_repository_it_says_what_to_do(bench: Bench) -> None:
+def test_outside_of_a_repository_it_reports_the_next_step(bench: Bench) -> None:
     for command in ("status", "action"):
         done = bench.run("repo", command)
         assert done.returncode == 2
         assert "is not in a git repository\nhint: change to one" in done.stderr
 
 
-def test_commands_are_shown_and_not_run_when_nobody_can_confirm(
+def test_commands_are_shown_and_not_run_without_a_confirmation(
     bench: Bench, gh: GhStandIn, project: Project
 ) -> None:
     gh.shows("pr_draft")
@@ -167,7 +167,7 @@ def test_yes_runs_them_one_after_the_other(bench: Bench, gh: GhStandIn, project:
     assert gh.asked[-1] == ["pr", "create", "--fill"]
 
 
-def test_the_first_that_fails_stops_the_rest(bench: Bench, gh: GhStandIn, project: Project) -> None:
+def test_the_first_failure_stops_the_rest(bench: Bench, gh: GhStandIn, project: Project) -> None:
     project.git("commit", "--quiet", "--allow-empty", "-m", "more")
     (project.hub / "hooks").mkdir(exist_ok=True)
     hook = project.hub / "hooks" / "pre-receive"
@@ -196,7 +196,7 @@ def test_on_a_terminal_it_asks(bench: Bench, gh: GhStandIn, project: Project) ->
     assert agreed.end() == 0
 
 
-def test_nothing_to_do_is_told(bench: Bench, gh: GhStandIn, project: Project) -> None:
+def test_nothing_to_do_is_reported(bench: Bench, gh: GhStandIn, project: Project) -> None:
     project.git("switch", "--quiet", "main")
     done = bench.run("repo", "action", "--yes")
     assert (done.returncode, done.stderr) == (
@@ -221,7 +221,7 @@ def test_a_step_that_needs_an_agent_is_a_session_with_the_skills_prompt(
     assert json.loads(shown)[0]["title"] == "Fix CI: feature/greeting"
 
 
-def test_a_skill_of_the_project_is_told_of_until_it_is_trusted(
+def test_a_skill_of_the_project_is_reported_until_it_is_trusted(
     bench: Bench, gh: GhStandIn, project: Project
 ) -> None:
     gh.shows("pr_draft")

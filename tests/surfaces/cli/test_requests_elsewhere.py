@@ -48,13 +48,13 @@ def test_a_watcher_sees_requests_of_sessions_that_begin_later(bench: Bench) -> N
     assert list((bench.home.parent / "tillerman/state/watchers").iterdir()) == []
 
 
-def test_a_watcher_that_comes_later_sees_what_waits_already(bench: Bench) -> None:
+def test_a_watcher_that_comes_later_sees_waiting_requests(bench: Bench) -> None:
     owner = bench.start("run", "-a", "mock", "--approve", "ask", "--json", ASKS)
     asked = entry(owner, "permission_requested")
     assert entry(bench.start("requests", "watch", "--json"), "permission_requested") == asked
 
 
-def test_what_the_policy_answers_is_not_told_to_watchers(bench: Bench) -> None:
+def test_requests_the_policy_answers_are_not_sent_to_watchers(bench: Bench) -> None:
     (bench.project / "a.txt").write_text("x\n")
     watching = watcher(bench, "--json")
     for preset in ("auto", "readonly"):
@@ -64,7 +64,7 @@ def test_what_the_policy_answers_is_not_told_to_watchers(bench: Bench) -> None:
     assert json.loads(watching.stdout.readline()) == entry(owner, "permission_requested")
 
 
-def test_people_read_what_to_do_and_what_was_done(bench: Bench) -> None:
+def test_people_read_the_next_step_and_the_answer(bench: Bench) -> None:
     watching = watcher(bench)
     owner = bench.start("run", "-a", "mock", "--approve", "ask", ASKS)
     assert re.fullmatch(r"\d\d:\d\d:\d\d  Write a\.txt\n", wait_for_line(watching, "Write"))
@@ -124,7 +124,7 @@ def test_a_request_of_a_killed_harness_is_listed_answered_and_used(bench: Bench)
     assert (bench.project / "a.txt").read_text() == "x\n"
 
 
-def test_a_run_without_a_terminal_says_until_when_it_waits_and_then_denies(bench: Bench) -> None:
+def test_a_run_without_a_terminal_reports_its_timeout_and_then_denies(bench: Bench) -> None:
     done = bench.run("run", "-a", "mock", "--approve", "ask", "--request-timeout", "1", ASKS)
     assert done.returncode == 0
     assert re.search(
@@ -145,7 +145,7 @@ def test_a_run_without_a_terminal_says_until_when_it_waits_and_then_denies(bench
         ("600", ("--request-timeout", "60"), "1 min"),
     ],
 )
-def test_how_long_a_run_without_a_terminal_waits(
+def test_the_timeout_of_a_run_without_a_terminal(
     bench: Bench, setting: str, flags: tuple[str, ...], limit: str
 ) -> None:
     more = {"TILLERMAN_LIMITS_REQUEST": setting} if setting else {}
@@ -156,7 +156,7 @@ def test_how_long_a_run_without_a_terminal_waits(
     assert f"({limit}" in line
 
 
-def test_a_request_whose_id_no_terminal_shows_has_a_name_to_type(
+def test_a_request_with_an_unprintable_id_has_a_typeable_id(
     bench: Bench,
 ) -> None:
     ids = ["a/b", "r\x1b[2J1", "-x --yes", "$(touch pwned)", "ünï", ""]

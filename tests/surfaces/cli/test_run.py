@@ -27,7 +27,7 @@ def types(text: str) -> list[str]:
     return [json.loads(line)["event"]["type"] for line in text.splitlines()]
 
 
-def test_the_answer_alone_is_on_standard_output(bench: Bench) -> None:
+def test_only_the_answer_is_on_standard_output(bench: Bench) -> None:
     script = [{"think": "hm"}, {"say": "I look."}, {"run": "true"}, {"say": "It is **fine**."}]
     done = bench.mock(script, "--approve", "auto")
     assert (done.returncode, done.stdout) == (0, "It is **fine**.\n")
@@ -120,14 +120,14 @@ def test_exit_codes_say_how_it_ended(bench: Bench) -> None:
     assert bench.run("run", "-a", "mock", "--output-schema", "/dev/null", "x").returncode == 2
 
 
-def test_an_agent_that_is_not_there_is_exit_3_with_the_way_to_install_it(bench: Bench) -> None:
+def test_a_missing_agent_is_exit_3_with_the_way_to_install_it(bench: Bench) -> None:
     done = bench.run("run", "-a", "claude", "x", PATH="/usr/bin:/bin")
     assert done.returncode == 3
     assert done.stderr.startswith("error: claude is not installed")
     assert "hint: npm install" in done.stderr
 
 
-def test_a_failure_is_told_with_its_hint(bench: Bench) -> None:
+def test_a_failure_is_reported_with_its_hint(bench: Bench) -> None:
     done = bench.mock([{"fail": "rate_limited", "message": "slow down", "hint": "wait a bit"}])
     assert "error: slow down\nhint: wait a bit\n✗ failed" in done.stderr
 
@@ -157,7 +157,9 @@ agent = MockAgent(replace(INFO, name="forgetful", can=INFO.can - {"resume", "for
 """
 
 
-def test_how_to_go_on_is_told_of_every_agent_that_is_there(bench: Bench, tmp_path: Path) -> None:
+def test_the_resume_command_is_shown_for_every_installed_agent(
+    bench: Bench, tmp_path: Path
+) -> None:
     info = tmp_path / "site" / "forgetful-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "entry_points.txt").write_text("[tillerman.agents]\nforgetful = forgetful:agent\n")
@@ -176,7 +178,7 @@ def test_how_to_go_on_is_told_of_every_agent_that_is_there(bench: Bench, tmp_pat
     assert "--resume" not in gone.stdout
 
 
-def test_resuming_what_is_not_there_says_so(bench: Bench) -> None:
+def test_resuming_a_missing_session_is_reported(bench: Bench) -> None:
     assert bench.run("run", "--resume", "abc", "go on").stderr == (
         "error: no session matches 'abc'\nhint: `tillerman sessions list` lists all sessions\n"
     )
@@ -196,7 +198,7 @@ def test_presets_decide_without_a_person(bench: Bench) -> None:
     assert not (bench.project / "a.txt").exists()
 
 
-def test_a_request_that_nobody_can_answer_here_says_where_to_answer_it(bench: Bench) -> None:
+def test_an_unanswerable_request_says_where_to_answer_it(bench: Bench) -> None:
     process = bench.start("run", "-a", "mock", "--approve", "ask", json.dumps(ASKS))
     assert process.stderr
     while not (line := process.stderr.readline().decode()).startswith(
@@ -216,7 +218,7 @@ def test_a_request_that_nobody_can_answer_here_says_where_to_answer_it(bench: Be
     assert late.stderr.startswith(f"error: request {command[3]!r} is not open")
 
 
-def test_one_interrupt_cancels_the_turn_and_still_sums_it_up(bench: Bench) -> None:
+def test_one_interrupt_cancels_the_turn_and_still_prints_the_summary(bench: Bench) -> None:
     script = json.dumps([{"say": "Before."}, {"hang": True}])
     process = bench.start("run", "-a", "mock", "--json", script)
     wait_for_line(process, "Before.")
@@ -227,7 +229,7 @@ def test_one_interrupt_cancels_the_turn_and_still_sums_it_up(bench: Bench) -> No
     assert b"Traceback" not in errors
 
 
-def test_two_interrupts_leave_at_once_and_nothing_is_left_running(bench: Bench) -> None:
+def test_two_interrupts_exit_at_once_and_nothing_is_left_running(bench: Bench) -> None:
     script = json.dumps([{"deaf": True}, {"say": "Before."}, {"hang": True}])
     process = bench.start("run", "-a", "mock", "--json", script)
     wait_for_line(process, "Before.")
@@ -242,7 +244,7 @@ def test_two_interrupts_leave_at_once_and_nothing_is_left_running(bench: Bench) 
     assert "during the turn" in shown.stdout
 
 
-def test_a_reader_that_leaves_is_no_error(bench: Bench) -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error(bench: Bench) -> None:
     script = json.dumps([{"repeat": 2000, "steps": [{"say": "many words here"}]}])
     words = " ".join(f"'{word}'" for word in bench.command("run", "-a", "mock", "--json", script))
     done = subprocess.run(
@@ -270,7 +272,9 @@ def test_a_worktree_of_its_own(bench: Bench) -> None:
     assert "is not in a git repository" in outside.stderr
 
 
-def test_agent_text_reaches_standard_output_whole_with_signs_for_controls(bench: Bench) -> None:
+def test_agent_text_reaches_standard_output_complete_with_symbols_for_controls(
+    bench: Bench,
+) -> None:
     script = [{"say": "a\x1b[31mred\x1b]0;title\x07\u202eb"}, {"notice": "n\x1b[2Jx"}]
     done = bench.mock(script)
     assert done.stdout == "a␛[31mred␛]0;title␇⟨202e⟩b\n"
@@ -295,7 +299,7 @@ def test_debug_writes_a_log_file(bench: Bench) -> None:
     assert "Hello" not in path.read_text()
 
 
-def test_an_answer_is_held_to_its_schema_and_repaired_where_that_is_wanted(bench: Bench) -> None:
+def test_an_answer_is_validated_by_its_schema_and_repaired_on_request(bench: Bench) -> None:
     schema = bench.project / "bird.json"
     schema.write_text('{"type": "object", "required": ["bird"]}')
     script = bench.home / "script.json"

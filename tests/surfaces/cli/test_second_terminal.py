@@ -50,7 +50,7 @@ def test_a_request_is_answered_from_the_second_terminal(bench: Bench) -> None:
     assert (bench.project / "a.txt").exists()
 
 
-def test_a_dialog_goes_away_when_somebody_else_answers(bench: Bench) -> None:
+def test_a_dialog_closes_when_another_terminal_answers(bench: Bench) -> None:
     terminal = bench.terminal("run", "-a", "mock", "--approve", "ask", ASKS)
     terminal.wait_for("[y] allow")
     (request,) = json.loads(bench.run("requests", "list", "--json").stdout)
@@ -60,7 +60,7 @@ def test_a_dialog_goes_away_when_somebody_else_answers(bench: Bench) -> None:
     assert "→ denied via command line: not now" in terminal.text
 
 
-def test_leaving_a_follower_leaves_the_session_alone(bench: Bench) -> None:
+def test_leaving_a_follower_does_not_affect_the_session(bench: Bench) -> None:
     owner = bench.start("run", "-a", "mock", "--approve", "ask", "--json", ASKS)
     line = wait_for_line(owner, "permission_requested")
     terminal = bench.terminal("sessions", "follow", session_of(line))

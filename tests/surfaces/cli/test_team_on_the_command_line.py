@@ -20,7 +20,7 @@ def last_line(text: str) -> Any:
     return json.loads(text.splitlines()[-1])
 
 
-def test_the_first_that_can_be_used_is_taken_and_the_result_says_so(bench: Bench) -> None:
+def test_the_first_usable_agent_is_used_and_the_result_names_it(bench: Bench) -> None:
     configure(bench, '[agents.other]\nacp = "no-such-program-anywhere"\n')
     done = bench.run("run", "-a", "other,mock", "--json=summary", '[{"say": "Hello."}]')
     assert done.returncode == 0
@@ -30,7 +30,7 @@ def test_the_first_that_can_be_used_is_taken_and_the_result_says_so(bench: Bench
     assert "other is not installed: mock is used instead" in told.stderr
 
 
-def test_nobody_usable_is_exit_3(bench: Bench) -> None:
+def test_no_usable_agent_is_exit_3(bench: Bench) -> None:
     configure(bench, '[agents.a]\nacp = "no-such-a"\n[agents.b]\nacp = "no-such-b"\n')
     done = bench.run("run", "-a", "a,b", "hello")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
@@ -67,7 +67,7 @@ def test_a_model_alone_chooses_the_agent(bench: Bench) -> None:
     assert (nobody.returncode, "sonnet-4.5" in nobody.stderr) == (2, True)
 
 
-def test_a_session_is_handed_over_and_stays_there(bench: Bench) -> None:
+def test_a_session_handed_over_stays_with_the_new_agent(bench: Bench) -> None:
     bench.mock([{"write": "a.txt", "text": "1\n"}, {"say": "Half."}], "--approve", "auto")
     refused = bench.run("run", "-c", "-a", "claude", "go")
     assert "tillerman handoff" in refused.stderr
@@ -107,7 +107,7 @@ def test_a_limit_stops_an_agent_that_has_none_of_its_own(
     assert (done.returncode, last_line(done.stdout)["failure"]["kind"]) == (code, kind)
 
 
-def test_the_quota_of_the_only_agent_is_told_as_ever(bench: Bench) -> None:
+def test_the_quota_of_the_only_agent_is_reported_as_before(bench: Bench) -> None:
     done = bench.mock([QUOTA])
     assert done.returncode == 1
     assert "error: the quota is used up\nhint: add credit" in done.stderr

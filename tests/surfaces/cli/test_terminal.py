@@ -29,7 +29,7 @@ def test_a_turn_is_shown_with_its_answer_and_summary(bench: Bench) -> None:
     assert "to continue: tillerman run --resume" in terminal.text
 
 
-def test_y_allows(bench: Bench) -> None:
+def test_the_key_y_allows(bench: Bench) -> None:
     terminal = run(bench, ASKS)
     terminal.wait_for("[y] allow")
     assert "to try" in terminal.text
@@ -40,7 +40,7 @@ def test_y_allows(bench: Bench) -> None:
     assert (bench.project / "a.txt").read_text() == "one\n"
 
 
-def test_a_write_over_a_file_shows_the_lines_that_go(bench: Bench) -> None:
+def test_a_write_over_a_file_shows_the_removed_lines(bench: Bench) -> None:
     (bench.project / "a.txt").write_text("zero\n")
     terminal = run(bench, ASKS)
     terminal.wait_for("[y] allow")
@@ -50,7 +50,7 @@ def test_a_write_over_a_file_shows_the_lines_that_go(bench: Bench) -> None:
     assert terminal.end() == 0
 
 
-def test_n_denies(bench: Bench) -> None:
+def test_the_key_n_denies(bench: Bench) -> None:
     terminal = run(bench, ASKS)
     terminal.wait_for("[n] deny")
     terminal.press("n")
@@ -59,7 +59,7 @@ def test_n_denies(bench: Bench) -> None:
     assert not (bench.project / "a.txt").exists()
 
 
-def test_a_refusal_with_its_reason_reaches_the_agent(bench: Bench) -> None:
+def test_a_denial_with_its_reason_reaches_the_agent(bench: Bench) -> None:
     terminal = run(bench, ASKS)
     terminal.wait_for("[r] deny with a reason")
     terminal.press("r")
@@ -85,7 +85,7 @@ def test_the_input_is_edited_in_the_users_editor(bench: Bench) -> None:
     assert (bench.project / "a.txt").read_text() == "two\n"
 
 
-def test_always_is_ours_and_the_agent_hears_once(bench: Bench) -> None:
+def test_always_is_our_rule_and_the_agent_receives_one_answer(bench: Bench) -> None:
     options = [
         {"id": "once", "label": "Yes", "kind": "allow"},
         {"id": "ever", "label": "Yes, always", "kind": "always"},
@@ -101,7 +101,7 @@ def test_always_is_ours_and_the_agent_hears_once(bench: Bench) -> None:
     assert "Answer: once" in terminal.text
 
 
-def test_questions_are_answered_by_number_and_by_words(bench: Bench) -> None:
+def test_questions_are_answered_by_number_and_by_text(bench: Bench) -> None:
     questions = [
         {"text": "Which colour?", "choices": [{"label": "Red"}, {"label": "Blue"}]},
         {"text": "Which name?"},
@@ -115,7 +115,7 @@ def test_questions_are_answered_by_number_and_by_words(bench: Bench) -> None:
     assert "You chose Blue, Ann." in terminal.text
 
 
-def test_what_was_typed_before_the_question_is_no_answer(bench: Bench) -> None:
+def test_input_typed_before_the_question_is_no_answer(bench: Bench) -> None:
     terminal = run(bench, [{"say": "Wait."}, {"sleep": 1}, WRITE])
     terminal.wait_for("Wait.")
     terminal.press("yyy")
@@ -124,7 +124,7 @@ def test_what_was_typed_before_the_question_is_no_answer(bench: Bench) -> None:
     assert not (bench.project / "a.txt").exists()
 
 
-def test_typed_keys_are_not_echoed_and_the_terminal_is_given_back(bench: Bench) -> None:
+def test_typed_keys_are_not_echoed_and_the_terminal_is_restored(bench: Bench) -> None:
     terminal = run(bench, [{"say": "Wait."}, {"sleep": 1}, {"say": "End."}])
     terminal.wait_for("Wait.")
     terminal.press("zzzz")
@@ -134,7 +134,7 @@ def test_typed_keys_are_not_echoed_and_the_terminal_is_given_back(bench: Bench) 
     assert b"\x1b[?25h" in terminal.raw[terminal.raw.rfind(b"\x1b[?25l") :]
 
 
-def test_ctrl_c_cancels_and_still_sums_up(bench: Bench) -> None:
+def test_ctrl_c_cancels_and_still_prints_the_summary(bench: Bench) -> None:
     terminal = run(bench, [{"say": "Before."}, {"hang": True}])
     terminal.wait_for("Before.")
     terminal.interrupt()
@@ -152,7 +152,7 @@ def test_ctrl_c_in_a_dialog_cancels(bench: Bench) -> None:
     assert not (bench.project / "a.txt").exists()
 
 
-def test_ctrl_c_twice_leaves_at_once_and_gives_the_terminal_back(bench: Bench) -> None:
+def test_ctrl_c_twice_exits_at_once_and_restores_the_terminal(bench: Bench) -> None:
     terminal = run(bench, [{"deaf": True}, {"say": "Before."}, {"hang": True}])
     terminal.wait_for("Before.")
     terminal.interrupt()
@@ -181,7 +181,7 @@ def test_no_control_of_an_agent_reaches_the_terminal(bench: Bench) -> None:
         assert bad not in terminal.raw.decode(), bad
 
 
-def test_no_color_and_the_option_take_the_colours_away(bench: Bench) -> None:
+def test_no_color_and_the_option_remove_the_colours(bench: Bench) -> None:
     steps = [{"say": "**bold**"}, {"fail": "api_error"}]
     colours = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|9[0-7])m")
     assert colours.search(_raw(run(bench, steps)))
@@ -212,7 +212,7 @@ def test_a_fast_stream_is_shown_whole(bench: Bench) -> None:
     assert "The end." in terminal.text
 
 
-def test_a_terminal_that_stands_still_does_not_stop_the_session(bench: Bench) -> None:
+def test_a_stopped_terminal_does_not_stop_the_session(bench: Bench) -> None:
     steps = [
         {"say": "Before."},
         {"sleep": 0.5},
@@ -231,7 +231,7 @@ def test_a_terminal_that_stands_still_does_not_stop_the_session(bench: Bench) ->
     assert "Line 199." in terminal.text
 
 
-def test_a_terminal_that_goes_away_ends_the_turn(bench: Bench) -> None:
+def test_a_closed_terminal_ends_the_turn(bench: Bench) -> None:
     terminal = run(bench, [{"say": "Before."}, {"hang": True}])
     terminal.wait_for("Before.")
     terminal.close()

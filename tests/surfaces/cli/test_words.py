@@ -95,7 +95,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("words", WRONG)
-def test_what_is_wrong_is_said_in_a_line_with_a_hint(
+def test_an_error_is_one_line_with_a_hint(
     words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
@@ -118,7 +118,7 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert "exit codes:" in whole
 
 
-def test_a_command_is_found_whether_the_others_are_made_or_not() -> None:
+def test_a_command_is_found_whether_its_siblings_are_built_or_not() -> None:
     every = subcommands(build())
     for name, parser in every.items():
         part = subcommands(build(name))
@@ -153,7 +153,7 @@ def test_the_help_fits_a_terminal_of_80_columns(
         assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
 
 
-def test_an_option_whose_value_may_be_left_out_does_not_eat_the_prompt() -> None:
+def test_an_option_with_an_optional_value_does_not_consume_the_prompt() -> None:
     def of(*words: str) -> tuple[str | None, ...]:
         options = parse(build(), ["run", *words])
         return options.prompt, options.json, options.resume, options.worktree

@@ -90,7 +90,7 @@ def test_each_option_that_is_offered_has_a_key() -> None:
     assert "For ever" not in drawn(PermissionDialog(request))
 
 
-def test_what_an_agent_would_not_take_is_not_offered() -> None:
+def test_options_an_agent_would_not_accept_are_not_offered() -> None:
     fixed = PermissionDialog(replace(REQUEST, changeable=False))
     assert "[e] edit" in drawn(PermissionDialog(REQUEST))
     assert "[e] edit" not in drawn(fixed)
@@ -115,7 +115,7 @@ def test_the_question_mark_shows_all_of_the_input() -> None:
     assert '"command": "rm x"' in drawn(dialog)
 
 
-def test_what_a_terminal_would_hide_is_revealed_to_who_decides() -> None:
+def test_characters_a_terminal_hides_are_revealed_to_the_person_deciding() -> None:
     hidden = PermissionRequested(
         request_id="r", tool="Bash", title="Bash `ls\u202e`", input={"command": "a\nb\u200b\x1b[8m"}
     )
@@ -124,7 +124,7 @@ def test_what_a_terminal_would_hide_is_revealed_to_who_decides() -> None:
     assert "b\\u200b\\u001b[8m" in text
 
 
-def test_every_line_that_would_change_is_shown_to_who_decides() -> None:
+def test_every_changed_line_is_shown_to_the_person_deciding() -> None:
     change = {"path": "a.sql", "old_string": "-- keep\n", "new_string": "++ drop\n"}
     request = PermissionRequested(request_id="r", tool="Edit", title="Edit `a.sql`", input=change)
     text = drawn(PermissionDialog(request))
@@ -175,7 +175,7 @@ def test_questions_are_asked_one_after_the_other() -> None:
     )
 
 
-def test_a_question_can_have_an_answer_of_ones_own_or_none() -> None:
+def test_a_question_can_have_a_custom_answer_or_none() -> None:
     request = QuestionAsked(
         request_id="q", questions=(Question("Colour?", choices=(Choice("Red"), Choice("Blue"))),)
     )
@@ -196,7 +196,7 @@ def test_a_default_request_offers_allow_and_deny() -> None:
     ]
 
 
-def test_pasted_text_is_one_key_so_it_answers_nothing_by_chance() -> None:
+def test_pasted_text_is_one_key_so_it_answers_nothing() -> None:
     assert list(_keys("y")) == ["y"]
     assert list(_keys("y\n")) == ["y", ENTER]
     assert list(_keys("say yes\n")) == ["say yes", ENTER]
@@ -206,7 +206,7 @@ def test_pasted_text_is_one_key_so_it_answers_nothing_by_chance() -> None:
     assert list(_keys("é")) == ["é"]
 
 
-def test_always_is_not_offered_for_what_says_too_little() -> None:
+def test_always_is_not_offered_for_an_underspecified_request() -> None:
     dialog = PermissionDialog(PermissionRequested(request_id="r", tool="Write", title="Write"))
     assert typed(dialog, "a") is None
     assert "not specific enough to be remembered" in drawn(dialog)
@@ -274,7 +274,7 @@ def test_a_plan_is_shown_as_markdown_with_the_mode_that_follows() -> None:
     assert "edits and commands run unasked (approve auto)" in auto
 
 
-def test_all_edits_are_allowed_where_that_spares_a_question() -> None:
+def test_all_edits_are_allowed_where_that_saves_a_request() -> None:
     edit = request("Write", path="a", content="x")
     assert typed(PermissionDialog(edit), "w") == ALL_EDITS
     assert typed(PermissionDialog(PLAN), "w") == ALL_EDITS
@@ -283,7 +283,7 @@ def test_all_edits_are_allowed_where_that_spares_a_question() -> None:
     assert "all edits" not in drawn(PermissionDialog(REQUEST))
 
 
-def test_what_does_not_fit_is_scrolled_to() -> None:
+def test_long_content_can_be_scrolled_to() -> None:
     plan = "\n\n".join(f"paragraph {number}" for number in range(30))
     dialog = PermissionDialog(request("ExitPlanMode", plan=plan))
     assert lines(dialog, 12)[0] == "ExitPlanMode"
@@ -298,7 +298,7 @@ def test_what_does_not_fit_is_scrolled_to() -> None:
     assert len(lines(dialog, 12)) == 12
 
 
-def test_arrows_are_keys_when_they_come_alone() -> None:
+def test_arrows_are_keys_when_they_arrive_alone() -> None:
     assert list(_keys("\x1b[A")) == [UP]
     assert list(_keys("\x1bOB")) == [DOWN]
     assert list(_keys("\x1b[6~")) == [PAGE_DOWN]

@@ -21,7 +21,7 @@ def test_a_single_line_break_stays() -> None:
     assert shown("roses\nviolets  \nsugar") == ["roses", "violets", "sugar"]
 
 
-def test_a_link_tells_where_it_leads_once() -> None:
+def test_a_link_shows_its_target_once() -> None:
     assert shown('[docs](http://a.b/c "all") <http://d.e> <me@f.g>') == [
         'docs (http://a.b/c "all") http://d.e',
         "me@f.g",

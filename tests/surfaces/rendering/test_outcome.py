@@ -35,7 +35,7 @@ CALL_END = ToolFinished(call_id="c", outcome="completed")
 END = TurnEnded(reason="completed")
 
 
-def test_an_outcome_has_all_that_the_turn_told() -> None:
+def test_an_outcome_has_everything_the_turn_reported() -> None:
     usage = UsageReported(input_tokens=3, output_tokens=4, cost_usd=0.5)
     files = (FileChange("a", "added", 1, 0),)
     page = entries(START, usage, FilesChanged(files=files), END)
@@ -51,7 +51,7 @@ def spoken(events: list[Event]) -> str:
     return "".join(text.take())
 
 
-def test_the_answer_is_what_the_fold_calls_the_final_text() -> None:
+def test_the_answer_equals_the_final_text_of_the_transcript() -> None:
     cases = [
         [said("I look."), CALL, CALL_END, said("It is ", "m2"), said("fine.", "m2")],
         [said("one", "m1"), said("two", "m2")],
@@ -67,7 +67,7 @@ def test_the_answer_is_what_the_fold_calls_the_final_text() -> None:
         assert spoken(events) == (f"{expected}\n" if expected else "")
 
 
-def test_the_answer_has_signs_for_controls_and_ends_with_one_newline() -> None:
+def test_the_answer_has_symbols_for_controls_and_ends_with_one_newline() -> None:
     assert spoken([said("\x1b[31mred\u202e\n\n\n")]) == "␛[31mred⟨202e⟩\n"
     assert (
         spoken([said("a\x1b]never ended, and "), said("words\r")]) == "a␛]never ended, and words␍\n"
@@ -76,7 +76,7 @@ def test_the_answer_has_signs_for_controls_and_ends_with_one_newline() -> None:
     assert spoken([said("\ud800")]) == "\ufffd\n"
 
 
-def test_the_exit_code_is_that_of_the_first_turn_that_went_wrong() -> None:
+def test_the_exit_code_is_that_of_the_first_failed_turn() -> None:
     outcomes = Outcomes()
     assert outcomes.exit_code == 1  # no turn ended
     outcomes.note(entries(START, END, turn=1))

@@ -57,13 +57,13 @@ def test_blocks_laid_out_one_by_one_are_the_whole_laid_out_at_once(text: str) ->
     assert _words(shown) == _words(markdown.render(text))
 
 
-def test_the_tail_is_what_is_not_sealed_yet() -> None:
+def test_the_tail_is_the_unsealed_text() -> None:
     prose = MarkdownStream()
     assert prose.feed("done\n\nfirst\nsecond\nthi") == [Block("done")]
     assert prose.tail(2) == "second\nthi"
 
 
-def test_a_block_that_never_ends_is_let_go_in_parts_whose_markup_means_nothing() -> None:
+def test_a_block_that_never_ends_is_released_in_parts_without_markup() -> None:
     prose = MarkdownStream()
     sealed = prose.feed("```\n")
     for _ in range(100):
@@ -75,6 +75,6 @@ def test_a_block_that_never_ends_is_let_go_in_parts_whose_markup_means_nothing()
     assert [block.verbatim for block in sealed] == [True, True, True, True, False]
 
 
-def test_an_escape_sequence_cut_in_two_is_seen_and_not_obeyed() -> None:
+def test_an_escape_sequence_cut_in_two_is_shown_and_not_interpreted() -> None:
     told = whole(["red \x1b[3", "1mtext\x1b]0;title", " more\x07 end"])
     assert told == ["red ␛[31mtext␛]0;title more␇ end"]

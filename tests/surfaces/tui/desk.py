@@ -19,7 +19,7 @@ from tillerman.surfaces.tui.dialogs.request_prompt import RequestPrompt
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
 from tillerman.surfaces.tui.session_pane import SessionPane
 
-PATIENCE = 15.0
+MAX_WAIT = 15.0
 NAMES = {
     " ": "space", "!": "exclamation_mark", "@": "at", "/": "slash", ".": "full_stop", "-": "minus",
     "_": "underscore", ";": "semicolon", ":": "colon", '"': "quotation_mark", "\\": "backslash",
@@ -53,7 +53,7 @@ class Desk:
         """And it is painted."""
         if holds():
             return
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + MAX_WAIT
         while not holds():
             assert time.monotonic() < end, self.seen()
             await asyncio.sleep(0.01)
@@ -92,7 +92,7 @@ async def desk(
     monkeypatch: pytest.MonkeyPatch,
     turns: list[list[dict[str, Any]]] | None = None,
     size: tuple[int, int] = (80, 24),
-    **wishes: Any,
+    **requested: Any,
 ) -> AsyncIterator[Desk]:
     """`turns` are what the agent plays, one for each prompt."""
     monkeypatch.setenv("TILLERMAN_HOME", str(home / "tillerman"))
@@ -100,8 +100,8 @@ async def desk(
     home.mkdir(exist_ok=True)
     script = home / "script.json"
     script.write_text(json.dumps(turns or [[{"say": "You said: {prompt}"}]]))
-    given = {"agent": "mock", "options": {"script": str(script)}, **wishes}
-    app = TillermanApp(project, wishes=given)
+    given = {"agent": "mock", "options": {"script": str(script)}, **requested}
+    app = TillermanApp(project, requested=given)
     async with app.run_test(size=size) as pilot:
         found = Desk(app, pilot)
         await found.until(lambda: found.pane.channel is not None)

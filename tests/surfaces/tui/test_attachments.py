@@ -28,7 +28,7 @@ def _paste(at: Desk, text: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["plain", "quoted", "escaped", "url", "padded"])
-def test_a_dropped_file_is_known_however_the_terminal_writes_it(image: Path, how: str) -> None:
+def test_a_dropped_file_is_recognized_however_the_terminal_writes_it(image: Path, how: str) -> None:
     pasted = {
         "plain": str(image),
         "quoted": f"'{image}'",
@@ -39,7 +39,7 @@ def test_a_dropped_file_is_known_however_the_terminal_writes_it(image: Path, how
     assert dropped(pasted) == [image]
 
 
-def test_several_files_are_known(image: Path, tmp_path: Path) -> None:
+def test_several_files_are_recognized(image: Path, tmp_path: Path) -> None:
     other = tmp_path / "b.txt"
     other.touch()
     assert dropped(f"{image}\n{other}") == [image, other]
@@ -116,7 +116,7 @@ async def test_a_click_takes_one_away(
         await at.until(lambda: not at.box.attachments.files)
 
 
-async def test_a_file_that_is_too_large_is_told(
+async def test_a_file_that_is_too_large_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = tmp_path / "large.bin"
@@ -145,7 +145,7 @@ async def test_a_pasted_escape_sequence_is_left_out(
         assert at.box.text == "ab\nc"
 
 
-async def test_what_the_agent_cannot_take_is_told_and_given_back(
+async def test_attachments_the_agent_cannot_read_are_reported_and_returned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tmp_path / "data.bin"
@@ -197,7 +197,7 @@ async def test_text_on_the_clipboard_is_no_image(desktop: Path, tmp_path: Path) 
     assert await clipboard_image(tmp_path) is None
 
 
-async def test_without_a_desktop_nobody_is_asked(
+async def test_without_a_desktop_no_clipboard_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("WAYLAND_DISPLAY", "DISPLAY"):

@@ -177,7 +177,7 @@ async def test_the_twelve_statuses_have_label_color_and_an_action_that_is_confir
         for label in states(branch, git, gh):
             color, action, _ = ACTIONS[label]
             if label in PULLS and screen.bar.repository:
-                screen.bar.repository.stir()
+                screen.bar.repository.refresh()
             number = " (PR #42)" if label in PULLS else ""
             await screen.shows(f"work › {BRANCH} › {label}{number} [{action}]")
             shades = dict(zip(("tillerman-dark", "tillerman-light"), COLORS[color], strict=True))
@@ -213,7 +213,9 @@ async def test_outside_a_repository_there_is_nothing_until_one_begins(
         await screen.shows("work › main › LOCAL")
 
 
-async def test_it_stands_where_config_says(branch: Path, gh: GhStandIn, opened: Opened) -> None:
+async def test_it_is_at_the_configured_position(
+    branch: Path, gh: GhStandIn, opened: Opened
+) -> None:
     async with opened(branch) as screen:
         bar = screen.bar
         await screen.shows("LOCAL [Create PR]")
@@ -235,7 +237,7 @@ async def test_it_stands_where_config_says(branch: Path, gh: GhStandIn, opened: 
         await screen.until(lambda: bar.region.height == 1)  # no room to spare beside
 
 
-async def test_hidden_it_still_does_the_next_step(
+async def test_while_hidden_it_still_runs_the_next_step(
     branch: Path, gh: GhStandIn, home: Path, opened: Opened
 ) -> None:
     config = home / "tillerman" / "config.toml"
@@ -248,7 +250,7 @@ async def test_hidden_it_still_does_the_next_step(
         await screen.answer("n")
 
 
-async def test_without_git_it_says_so(
+async def test_without_git_it_reports_so(
     branch: Path, gh: GhStandIn, monkeypatch: pytest.MonkeyPatch, opened: Opened
 ) -> None:
     monkeypatch.setenv("PATH", str(gh.folder))
@@ -268,7 +270,7 @@ def fitted(seen: RepositorySnapshot, room: int) -> str:
     return "".join(part.text for part in in_line(seen, room))
 
 
-def test_what_matters_least_goes_first() -> None:
+def test_the_least_important_part_is_dropped_first() -> None:
     seen = RepositorySnapshot(crumb(branch="feature/a-greeting-for-everybody-who-comes-in"))
     assert fitted(seen, 110).startswith("work › feature/a-greeting-for-everybody-who-comes-in › CH")
     assert fitted(seen, 80).startswith("work › feature/a-")
@@ -282,21 +284,19 @@ def test_what_matters_least_goes_first() -> None:
 
 @pytest.mark.parametrize("branch", [BRANCH, "x", "分支/" + "很长的名字" * 9, "e\u0301" * 80])
 @pytest.mark.parametrize(
-    "news", [None, PullRequestUnavailable("no_gh", "gh is not there", hint="install it")]
+    "reason", [None, PullRequestUnavailable("no_gh", "gh is not there", hint="install it")]
 )
-def test_it_never_takes_more_than_its_room(
-    branch: str, news: PullRequestUnavailable | None
-) -> None:
+def test_it_never_exceeds_its_width(branch: str, reason: PullRequestUnavailable | None) -> None:
     from rich.cells import cell_len
 
     for pull in (True, False):
-        seen = RepositorySnapshot(crumb("a-repository", branch, pull), doubt=news)
+        seen = RepositorySnapshot(crumb("a-repository", branch, pull), doubt=reason)
         for room in range(1, 160):
             assert cell_len(fitted(seen, room)) <= room
             assert all(part.cells <= room for part in stacked(seen, room))
 
 
-def test_nothing_that_a_branch_is_called_moves_the_cursor() -> None:
+def test_no_branch_name_moves_the_cursor() -> None:
     shown = fitted(RepositorySnapshot(crumb("re\x1b[2Jpo", "b\x1b]0;title\x07\u202eranch\nx")), 200)
     assert "\x1b" not in shown
     assert "\u202e" not in shown
@@ -318,7 +318,7 @@ async def test_it_is_one_line_at_any_width(branch: Path, gh: GhStandIn, opened: 
 # -- gh --------------------------------------------------------------------------------------------
 
 
-async def test_a_missing_or_signed_out_gh_is_told_with_what_to_do(
+async def test_a_missing_or_signed_out_gh_is_reported_with_the_next_step(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     gh.fails("not signed in")
@@ -335,7 +335,7 @@ async def test_a_missing_or_signed_out_gh_is_told_with_what_to_do(
         await screen.shows("AHEAD [Push & Create PR]  gh is not installed")
 
 
-async def test_a_gh_that_breaks_leaves_the_git_half_right(
+async def test_a_failing_gh_leaves_the_git_half_right(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     answers: list[dict[str, Any]] = [
@@ -359,7 +359,7 @@ async def test_a_gh_that_breaks_leaves_the_git_half_right(
         await screen.shows("other › APPROVED (PR #42)")
 
 
-async def test_a_slow_gh_holds_up_nothing(
+async def test_a_slow_gh_delays_nothing(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     gh.answer("pr", "view", seconds=60, stdout="{}")
@@ -375,7 +375,7 @@ async def test_a_slow_gh_holds_up_nothing(
     assert time.monotonic() - began < 15
 
 
-async def test_a_pull_request_stays_while_gh_is_at_a_loss(
+async def test_a_pull_request_stays_while_gh_fails(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     gh.shows("pr_approved")
@@ -387,7 +387,7 @@ async def test_a_pull_request_stays_while_gh_is_at_a_loss(
         gh.fails("no pull request")
 
 
-async def test_gh_is_asked_after_a_commit_and_not_after_a_save(
+async def test_gh_is_called_after_a_commit_and_not_after_a_save(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     none = next(one for one in failures() if one["case"] == "no pull request")
@@ -406,7 +406,7 @@ async def test_gh_is_asked_after_a_commit_and_not_after_a_save(
         await screen.until(lambda: len(gh.asked) == 2)
 
 
-async def test_one_call_of_gh_at_most_is_under_way(
+async def test_at_most_one_call_of_gh_is_under_way(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     gh.answer("pr", "view", seconds=0.3, stdout=(RECORDINGS / "pr_approved.json").read_text())
@@ -414,7 +414,7 @@ async def test_one_call_of_gh_at_most_is_under_way(
         await screen.until(lambda: screen.bar.repository)
         for number in range(6):
             git("commit", "--quiet", "--allow-empty", "-m", f"{number}")
-            screen.bar.repository.stir()  # type: ignore[union-attr]
+            screen.bar.repository.refresh()  # type: ignore[union-attr]
             if number == 3:
                 await screen.pilot.press("f2")
             await screen.pilot.pause(0.15)
@@ -461,7 +461,7 @@ async def test_changes_are_seen_at_once(
         assert "DIRTY" in screen.line
 
 
-async def test_without_inotify_it_is_looked_at_every_so_often(
+async def test_without_inotify_it_polls(
     branch: Path, git: Git, gh: GhStandIn, monkeypatch: pytest.MonkeyPatch, opened: Opened
 ) -> None:
     monkeypatch.setattr(inotify, "_libc", object())  # as on a system without it
@@ -474,7 +474,7 @@ async def test_without_inotify_it_is_looked_at_every_so_often(
         await screen.shows("OPEN (PR #42)")
 
 
-async def test_the_folder_of_the_session_that_is_seen_counts(
+async def test_the_folder_of_the_visible_session_is_used(
     branch: Path, gh: GhStandIn, tmp_path: Path, opened: Opened
 ) -> None:
     other = tmp_path / "other"
@@ -499,7 +499,7 @@ async def test_the_folder_of_the_session_that_is_seen_counts(
 # -- the next step ---------------------------------------------------------------------------------
 
 
-async def test_commands_run_one_by_one_after_a_yes(
+async def test_commands_run_one_by_one_after_a_confirmation(
     branch: Path, git: Git, gh: GhStandIn, tmp_path: Path, opened: Opened
 ) -> None:
     change(branch, git, "commit")
@@ -521,7 +521,7 @@ async def test_commands_run_one_by_one_after_a_yes(
     assert git("rev-parse", "HEAD") == git("rev-parse", f"origin/{BRANCH}")
 
 
-async def test_the_first_failure_ends_it_with_what_was_said(
+async def test_the_first_failure_ends_it_with_its_output(
     branch: Path, git: Git, gh: GhStandIn, tmp_path: Path, opened: Opened
 ) -> None:
     change(branch, git, "commit")
@@ -538,7 +538,7 @@ async def test_the_first_failure_ends_it_with_what_was_said(
     assert not any(words[:2] == ["pr", "create"] for words in gh.asked)
 
 
-async def test_what_needs_an_agent_is_sent_to_the_session_that_is_seen(
+async def test_a_step_for_an_agent_is_sent_to_the_visible_session(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     change(branch, git, "dirty")
@@ -554,7 +554,9 @@ async def test_what_needs_an_agent_is_sent_to_the_session_that_is_seen(
         await screen.rests(1)
 
 
-async def test_nothing_is_done_without_a_yes(branch: Path, gh: GhStandIn, opened: Opened) -> None:
+async def test_nothing_runs_without_a_confirmation(
+    branch: Path, gh: GhStandIn, opened: Opened
+) -> None:
     gh.shows("pr_approved")
     async with opened(branch) as screen:
         await screen.shows("APPROVED")
@@ -567,7 +569,7 @@ async def test_nothing_is_done_without_a_yes(branch: Path, gh: GhStandIn, opened
     assert all(words[1] == "view" for words in gh.asked)
 
 
-async def test_what_was_confirmed_for_another_commit_is_not_run(
+async def test_a_confirmation_for_another_commit_is_not_used(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     gh.shows("pr_approved")
@@ -580,7 +582,7 @@ async def test_what_was_confirmed_for_another_commit_is_not_run(
     assert all(words[1] == "view" for words in gh.asked)
 
 
-async def test_a_refusal_tells_the_next_step(
+async def test_a_refusal_shows_the_next_step(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     git("switch", "--quiet", "main")
@@ -592,7 +594,7 @@ async def test_a_refusal_tells_the_next_step(
         await screen.shows("[Create PR]")
 
 
-async def test_a_skill_that_does_not_count_is_told_in_the_confirmation(
+async def test_an_ignored_skill_is_reported_in_the_confirmation(
     branch: Path, git: Git, gh: GhStandIn, opened: Opened
 ) -> None:
     skill = branch / ".tillerman" / "skills" / "merge-pr"
@@ -629,7 +631,7 @@ async def test_the_link_of_the_pull_request_is_copied(
         assert screen.app.clipboard == "https://github.com/your-org/your-repo/pull/42"
 
 
-def test_why_there_is_no_news_is_told_where_it_helps() -> None:
+def test_the_reason_of_a_missing_status_is_shown_where_it_helps() -> None:
     usual = Breadcrumb(
         crumb().repository, unavailable=PullRequestUnavailable("no_remote", "it has no remote")
     )

@@ -45,18 +45,18 @@ def test_lines_are_one_line_each() -> None:
     assert drawn(command_output.lines("first", HOSTILE))[1:3] == ["  ▌ first", "  ▌ ab c"]
 
 
-def test_what_an_error_advises_is_typed_with_a_slash() -> None:
+def test_commands_in_an_error_hint_have_a_slash() -> None:
     error = UsageError("no", hint="set KEY; then: tillerman status gemini, or `tillerman mcp add`")
     assert (
         command_output.worded(error).hint == "set KEY; then: /status gemini, or `tillerman mcp add`"
     )
 
 
-def test_a_card_takes_the_place_of_another() -> None:
+def test_a_notice_replaces_the_previous_one() -> None:
     outline = BlockList()
-    first = outline.tell(CommandBlock("first", ""))
-    outline.tell(CommandBlock("second", ""))
-    outline.tell(CommandBlock("changed", ""), instead=first)
+    first = outline.report(CommandBlock("first", ""))
+    outline.report(CommandBlock("second", ""))
+    outline.report(CommandBlock("changed", ""), instead=first)
     outline.refresh()
     titles = [
         piece.thing.title for piece in outline.pieces if isinstance(piece.thing, CommandBlock)
@@ -64,14 +64,14 @@ def test_a_card_takes_the_place_of_another() -> None:
     assert titles == ["changed", "second"]
 
 
-def test_cards_stay_when_more_of_the_past_is_shown() -> None:
+def test_notices_stay_when_more_history_is_shown() -> None:
     outline, longer = BlockList(), BlockList()
-    told = outline.tell(CommandBlock("told", ""))
+    told = outline.report(CommandBlock("told", ""))
     longer.take_over(outline)
     assert longer.pieces == [told]
 
 
-def test_what_was_unfolded_stays_so_when_more_of_the_past_is_shown() -> None:
+def test_unfolded_blocks_stay_so_when_more_history_is_shown() -> None:
     calls = [
         ToolStarted(call_id=f"c{number}", tool="Read", name="read", title="") for number in range(4)
     ]

@@ -124,7 +124,7 @@ async def clerk(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> A
     (home / "tillerman" / "config.toml").write_text(f"# mine\n{echo}")
     async with desk(home, project, monkeypatch, TURNS) as found:
         assert found.pane.channel
-        found.pane.channel.wishes["approve"] = "auto"
+        found.pane.channel.requested["approve"] = "auto"
         yield Clerk(found.app, found.pilot)
 
 
@@ -145,7 +145,7 @@ def test_paths_and_the_agents_own_commands_are_prompts() -> None:
     assert not is_command(" /help") and not is_command("what about /help")
 
 
-async def test_a_slip_is_answered_with_what_was_meant_and_a_name_is_completed(
+async def test_a_typo_is_answered_with_a_suggestion_and_a_name_is_completed(
     clerk: Clerk,
 ) -> None:
     told = await clerk.command("/modle mock-deep")
@@ -193,7 +193,7 @@ async def test_a_long_answer_is_read_from_its_first_line(clerk: Clerk) -> None:
 # -- the agent -------------------------------------------------------------------------------------
 
 
-async def test_status_tells_who_is_signed_in_or_what_to_run(clerk: Clerk, home: Path) -> None:
+async def test_status_shows_who_is_signed_in_or_what_to_run(clerk: Clerk, home: Path) -> None:
     assert "ready" in await clerk.command("/status")
     missing = await clerk.command("/status claude")
     assert "not installed" in missing and "npm install -g @anthropic-ai/claude-code" in missing
@@ -209,7 +209,7 @@ async def test_status_tells_who_is_signed_in_or_what_to_run(clerk: Clerk, home: 
     assert "unknown agent: 'nobody'" in await clerk.command("/status nobody")
 
 
-async def test_signing_in_says_what_can_be_done_instead(clerk: Clerk, home: Path) -> None:
+async def test_signing_in_shows_the_alternatives(clerk: Clerk, home: Path) -> None:
     unable = await clerk.command("/login mock")
     assert "mock does not support signing in by command" in unable
     missing = await clerk.command("/login claude")
@@ -223,7 +223,7 @@ async def test_signing_in_says_what_can_be_done_instead(clerk: Clerk, home: Path
     assert "opening browser" not in screenless
 
 
-async def test_models_are_listed_and_one_is_taken(clerk: Clerk) -> None:
+async def test_models_are_listed_and_one_is_chosen(clerk: Clerk) -> None:
     listed = await clerk.command("/models")
     assert "mock-deep" in listed and "64.0k" in listed and "Mock Deep (thinking)" in listed
     assert "applies from the first prompt" in await clerk.command("/model mock-deep")
@@ -235,7 +235,7 @@ async def test_models_are_listed_and_one_is_taken(clerk: Clerk) -> None:
     assert "does not support listing" in await clerk.command("/models replay")
 
 
-async def test_a_model_for_a_session_at_rest_counts_when_it_goes_on(clerk: Clerk) -> None:
+async def test_a_model_for_an_idle_session_applies_when_it_continues(clerk: Clerk) -> None:
     await clerk.prompt("go")
     assert clerk.pane.channel
     session = clerk.pane.channel.id
@@ -253,7 +253,7 @@ async def test_a_model_for_a_session_at_rest_counts_when_it_goes_on(clerk: Clerk
     await clerk.until(lambda: clerk.pane.standing().model == "mock-quick")
 
 
-async def test_a_mode_is_taken_at_once(clerk: Clerk) -> None:
+async def test_a_mode_applies_at_once(clerk: Clerk) -> None:
     assert "known: agent, plan, ask" in await clerk.command("/mode fast")
     assert "did you mean plan?" in await clerk.command("/mode plam")
     assert "Mode: plan" in await clerk.command("/mode plan")
@@ -263,7 +263,7 @@ async def test_a_mode_is_taken_at_once(clerk: Clerk) -> None:
     await clerk.until(lambda: clerk.pane.transcript.mode == "agent")
 
 
-async def test_before_the_first_prompt_another_agent_begins(clerk: Clerk) -> None:
+async def test_before_the_first_prompt_another_agent_starts(clerk: Clerk) -> None:
     missing = await clerk.command("/agent claude")
     assert "not installed" in missing and "npm install" in missing
     assert "unknown agent: 'ecco'" in await clerk.command("/agent ecco")
@@ -272,7 +272,7 @@ async def test_before_the_first_prompt_another_agent_begins(clerk: Clerk) -> Non
     assert clerk.pane.transcript.agent == "echo"
 
 
-async def test_later_another_agent_goes_on_with_what_was(clerk: Clerk) -> None:
+async def test_later_another_agent_continues_the_conversation(clerk: Clerk) -> None:
     await clerk.prompt("go")
     told = await clerk.command("/agent echo")
     assert "summary of what mock did" in told
@@ -286,7 +286,7 @@ async def test_later_another_agent_goes_on_with_what_was(clerk: Clerk) -> None:
     assert clerk.pane.transcript.turns[-1].agent == "echo"
 
 
-async def test_a_session_does_not_change_hands_in_the_middle_of_a_turn(clerk: Clerk) -> None:
+async def test_a_session_is_not_handed_over_in_mid_turn(clerk: Clerk) -> None:
     await clerk.say('[{"say": "busy"}, {"hang": true}]')
     await clerk.until(lambda: clerk.pane.transcript.busy)
     assert "The agent is still working" in await clerk.command("/agent echo")
@@ -328,7 +328,7 @@ async def test_a_new_session_has_a_tab_of_its_own(clerk: Clerk) -> None:
     assert first.channel and first.channel.id
 
 
-async def test_a_cleared_tab_begins_anew_and_the_old_session_stays(clerk: Clerk) -> None:
+async def test_a_cleared_tab_starts_over_and_the_old_session_stays(clerk: Clerk) -> None:
     await clerk.prompt("go")
     pane = clerk.pane
     assert pane.channel
@@ -346,7 +346,7 @@ async def test_a_cleared_tab_begins_anew_and_the_old_session_stays(clerk: Clerk)
     assert "no session matches 'ffff'" in await clerk.command("/resume ffff")
 
 
-async def test_a_copy_goes_its_own_way(clerk: Clerk) -> None:
+async def test_a_copy_diverges(clerk: Clerk) -> None:
     assert "the session has not started" in await clerk.command("/fork")
     await clerk.prompt("go")
     first = clerk.pane
@@ -357,7 +357,7 @@ async def test_a_copy_goes_its_own_way(clerk: Clerk) -> None:
     assert len(clerk.pane.transcript.turns) == 1
 
 
-async def test_sessions_are_found_by_their_words(clerk: Clerk) -> None:
+async def test_sessions_are_found_by_their_text(clerk: Clerk) -> None:
     await clerk.prompt("paint the bikeshed")
     found = await clerk.command("/sessions bikeshed")
     assert clerk.pane.channel and clerk.pane.channel.id
@@ -449,7 +449,7 @@ async def test_rules_of_the_user_are_shown(
 # -- the screen ------------------------------------------------------------------------------------
 
 
-async def test_a_theme_is_taken_and_kept(clerk: Clerk, home: Path) -> None:
+async def test_a_theme_is_applied_and_stored(clerk: Clerk, home: Path) -> None:
     assert "unknown theme 'plaid'" in await clerk.command("/theme plaid")
     assert "Theme: textual-light" in await clerk.command("/theme textual-light")
     assert clerk.app.theme == "textual-light"
@@ -458,7 +458,7 @@ async def test_a_theme_is_taken_and_kept(clerk: Clerk, home: Path) -> None:
     assert tomllib.loads(text)["screen"] == {"theme": "textual-light"}
 
 
-async def test_without_words_there_is_something_to_choose_from(clerk: Clerk) -> None:
+async def test_without_an_argument_there_is_a_list_to_choose_from(clerk: Clerk) -> None:
     base = clerk.app.screen
     for name, kind in {
         "/model": ModelPicker,
@@ -506,14 +506,14 @@ elif words == ["auth", "logout"]:
 """
 
 
-def test_what_cannot_be_opened_is_told_without_a_screen(bench: Bench) -> None:
+def test_a_file_that_cannot_be_opened_is_reported_without_a_screen(bench: Bench) -> None:
     terminal = bench.terminal("tui", "nosuch")
     assert terminal.end() == 2
     assert "error: no session matches 'nosuch'\n" in terminal.text
     assert "Traceback" not in terminal.text
 
 
-def test_signing_in_happens_on_the_real_terminal_and_the_screen_comes_back(bench: Bench) -> None:
+def test_signing_in_uses_the_real_terminal_and_the_screen_is_restored(bench: Bench) -> None:
     (bench.home / "bin").mkdir()
     install(bench.home, "claude", SIGNS_IN)
     bench.environment["PATH"] = f"{bench.home / 'bin'}:/usr/bin:/bin"

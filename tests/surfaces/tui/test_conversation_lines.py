@@ -104,7 +104,7 @@ def test_only_what_changed_is_drawn_anew() -> None:
     assert [piece.drawn is None for piece in outline.pieces] == [False, False, True]
 
 
-def test_what_moves_is_drawn_anew_with_each_tick() -> None:
+def test_animated_lines_are_drawn_anew_with_each_tick() -> None:
     log, outline = Log(), BlockList()
     outline.add(log(begun(), call(1)))
     outline.refresh(tick=1)
@@ -130,10 +130,10 @@ def test_a_withdrawn_message_is_gone() -> None:
     assert shown(outline) == ["PromptBlock", "ToolCallBlock"]
 
 
-def test_a_card_stands_where_it_was_told() -> None:
+def test_a_notice_is_shown_where_it_was_reported() -> None:
     log, outline = Log(), BlockList()
     outline.add(log(begun(), TurnEnded(reason="completed")))
-    outline.tell(CommandBlock("Status", "well"))
+    outline.report(CommandBlock("Status", "well"))
     outline.add(log(begun("then")))
     assert shown(outline) == ["PromptBlock", "TurnEndBlock", "CommandBlock", "PromptBlock"]
 
@@ -178,7 +178,7 @@ def test_opening_draws_a_screen_and_not_the_session() -> None:
     assert made.at_end and not made.at_start
 
 
-def test_looking_up_grows_the_window_and_tells_by_how_much() -> None:
+def test_scrolling_up_grows_the_window_and_reports_by_how_much() -> None:
     made, outline, _ = document(100)
     top = made.place(0)
     assert top
@@ -190,7 +190,7 @@ def test_looking_up_grows_the_window_and_tells_by_how_much() -> None:
     assert made.height == 3 * len(outline.pieces)
 
 
-def test_the_window_does_not_grow_with_what_it_follows() -> None:
+def test_the_window_does_not_grow_while_it_follows() -> None:
     made, outline, _ = document(10)
     log = Log()
     log.turn, log._seq = 1, 11
@@ -204,7 +204,7 @@ def test_the_window_does_not_grow_with_what_it_follows() -> None:
     assert sum(piece.drawn is not None for piece in outline.pieces) * 3 <= MOST + 100
 
 
-def test_another_width_keeps_what_is_in_sight() -> None:
+def test_another_width_keeps_the_visible_lines() -> None:
     made, _, _ = document(200)
     made.before()
     kept = made.place(30)
@@ -226,7 +226,7 @@ def drawn_text(change: Diff, width: int, limit: int = 40) -> str:
     return console.export_text()
 
 
-def test_a_narrow_change_is_told_in_one_and_a_wide_one_side_by_side() -> None:
+def test_a_narrow_diff_is_shown_in_one_column_and_a_wide_one_side_by_side() -> None:
     change = Diff("a.py", old=OLD, new=NEW)
     narrow = drawn_text(change, 80)
     assert "- x = 1" in narrow and "+ x = 2" in narrow and "+ import sys" in narrow
@@ -235,18 +235,18 @@ def test_a_narrow_change_is_told_in_one_and_a_wide_one_side_by_side() -> None:
     assert line.index("- x = 1") < SIDE_BY_SIDE // 2 < line.index("+ x = 2")
 
 
-def test_what_has_one_side_alone_is_told_in_one() -> None:
+def test_a_one_sided_diff_is_shown_in_one_column() -> None:
     told = drawn_text(Diff("a.py", old="", new=NEW), SIDE_BY_SIDE)
     assert told.startswith(" 1+ import os")
 
 
-def test_numbers_are_those_of_the_file() -> None:
+def test_line_numbers_are_those_of_the_file() -> None:
     patch = "@@ -10,2 +10,3 @@\n a\n+b\n c\n@@ -40 +41 @@\n-d\n+e\n"
     lines = [line.split() for line in drawn_text(Diff("a", patch=patch), 80).splitlines()]
     assert lines == [["10", "a"], ["11+", "b"], ["12", "c"], ["⋯"], ["40-", "d"], ["41+", "e"]]
 
 
-def test_a_long_change_says_how_much_is_left_out() -> None:
+def test_a_long_change_reports_how_much_is_left_out() -> None:
     new = "".join(f"line {number}\n" for number in range(100))
     assert "… 90 more lines" in drawn_text(Diff("a.txt", old="", new=new), 80, limit=10)
 
@@ -257,7 +257,7 @@ def test_any_path_is_shown_without_its_sequences(path: str) -> None:
     assert "␛[31mred" in told and "⟨202e⟩blue" in told
 
 
-def test_colors_of_a_program_are_styles_and_the_rest_is_shown() -> None:
+def test_colors_of_a_program_are_styles_and_other_sequences_are_shown() -> None:
     told = colored("\x1b[31mred\x1b[0m plain \x1b[2J\x1b]0;title\x07")
     assert told.plain == "red plain ␛[2J␛]0;title␇"
     assert any(span.style.color for span in told.spans if not isinstance(span.style, str))

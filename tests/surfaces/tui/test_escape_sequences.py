@@ -84,7 +84,7 @@ def played(bench: Bench, steps: list[dict[str, object]], *words: str) -> Termina
     return terminal
 
 
-def test_words_and_questions_of_an_agent_are_shown_and_not_obeyed(bench: Bench) -> None:
+def test_text_and_questions_of_an_agent_are_shown_and_not_interpreted(bench: Bench) -> None:
     asked = {"text": ALL, "header": ALL, "choices": [{"label": ALL, "description": ALL}]}
     steps: list[dict[str, object]] = [
         {"say": f"a message {ALL}"},
@@ -106,7 +106,7 @@ def test_words_and_questions_of_an_agent_are_shown_and_not_obeyed(bench: Bench) 
     assert obeyed(terminal.raw) == []
 
 
-def test_output_names_and_titles_are_shown_and_not_obeyed(bench: Bench) -> None:
+def test_output_names_and_titles_are_shown_and_not_interpreted(bench: Bench) -> None:
     (bench.project / "out").write_text(ALL)
     steps: list[dict[str, object]] = [
         {"run": "cat out; exit 3"},

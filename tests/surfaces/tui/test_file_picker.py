@@ -29,7 +29,7 @@ async def _found(picker: FilePicker, query: str) -> list[str]:
         await picker.more()
 
 
-async def test_what_git_ignores_is_not_offered(tmp_path: Path) -> None:
+async def test_files_git_ignores_are_not_offered(tmp_path: Path) -> None:
     _tree(tmp_path, "src/app.py", "build/app.o", "docs/app.log", ".git/app")
     (tmp_path / ".gitignore").write_text("build/\n*.log\n")
     assert await _found(FilePicker(tmp_path), "app") == ["src/app.py"]
@@ -69,7 +69,7 @@ def _ranked(query: str, *paths: str) -> list[str]:
     return list(best(paths, compared, query) or ())
 
 
-def test_a_name_counts_for_more_than_the_folders_above() -> None:
+def test_a_file_name_ranks_above_the_folders() -> None:
     assert _ranked("app", "app/deep/other.py", "src/app.py")[0] == "src/app.py"
 
 
@@ -88,7 +88,7 @@ def test_letters_may_be_left_out() -> None:
     assert _ranked("zzz", *paths) == []
 
 
-def test_fifty_thousand_files_are_searched_off_the_loop_and_can_be_left() -> None:
+def test_fifty_thousand_files_are_searched_off_the_loop_and_can_be_cancelled() -> None:
     paths = [f"package{n % 50}/module{n % 700}/file_{n}.py" for n in range(50_000)]
     compared = [(path, path.rfind("/") + 1) for path in paths]
     began = time.monotonic()
@@ -114,7 +114,7 @@ def test_a_reference_is_seen_at_the_cursor(before: str, query: str) -> None:
 
 
 @pytest.mark.parametrize("before", ["", "me@example.org", "@done ", "@@", 'see @"done"'])
-def test_other_words_are_no_references(before: str) -> None:
+def test_other_text_is_no_reference(before: str) -> None:
     assert reference(before) is None
 
 
@@ -156,7 +156,7 @@ async def test_the_tabulator_goes_on_inside_a_folder(
         assert at.box.text == "@source/two.py "
 
 
-async def test_escape_closes_the_list_and_leaves_the_words(
+async def test_escape_closes_the_list_and_leaves_the_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = _tree(tmp_path / "project", "src/app.py")

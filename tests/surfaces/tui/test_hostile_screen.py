@@ -41,7 +41,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 # -- the terminal ----------------------------------------------------------------------------------
 
 
-async def test_a_terminal_may_be_as_small_as_it_likes(
+async def test_a_terminal_may_have_any_small_size(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = [{"say": "| a | b |\n|---|---|\n| 日本 | 👍 |\n"}, {"write": "a", "text": "日本\n"}]
@@ -79,7 +79,7 @@ def _state(bench: Bench) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_who_ends_the_program_gets_the_terminal_back(bench: Bench, number: signal.Signals) -> None:
+def test_ending_the_program_restores_the_terminal(bench: Bench, number: signal.Signals) -> None:
     terminal = _working(bench, HANGS)
     os.kill(terminal.process.pid, number)
     assert terminal.end() == 128 + number
@@ -89,7 +89,7 @@ def test_who_ends_the_program_gets_the_terminal_back(bench: Bench, number: signa
     assert _state(bench) == "cancelled"
 
 
-def test_who_comes_back_to_a_stopped_screen_sees_it(bench: Bench) -> None:
+def test_a_stopped_screen_is_drawn_again_when_continued(bench: Bench) -> None:
     terminal = bench.terminal("tui", "-a", "mock")
     terminal.wait_for("works in")
     os.kill(terminal.process.pid, signal.SIGTSTP)
@@ -99,7 +99,7 @@ def test_who_comes_back_to_a_stopped_screen_sees_it(bench: Bench) -> None:
     terminal.wait_for("works in", seen)
 
 
-def test_a_closed_terminal_ends_what_ran_in_it(bench: Bench) -> None:
+def test_a_closed_terminal_ends_its_programs(bench: Bench) -> None:
     terminal = _working(bench, HANGS)
     terminal.close()
     wait_until(lambda: terminal.process.poll() is not None)
@@ -115,7 +115,7 @@ def _type(who: Desk, *keys: str) -> None:
         who.app.post_message(events.Key(key, key if len(key) == 1 else None))
 
 
-async def test_what_was_typed_goes_where_it_was_typed_though_the_tab_was_changed(
+async def test_typed_text_stays_in_its_tab_though_the_tab_was_changed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -135,7 +135,7 @@ async def _starting(who: Desk) -> None:
     await who.until(lambda: who.pane.channel and who.pane.channel.starting)
 
 
-async def test_who_cancels_while_the_agent_starts_has_the_prompt_back(
+async def test_cancelling_while_the_agent_starts_restores_the_prompt(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
@@ -150,7 +150,7 @@ async def test_who_cancels_while_the_agent_starts_has_the_prompt_back(
         await who.rests(1)
 
 
-async def test_a_prompt_that_is_typed_right_after_a_new_session_is_its_first(
+async def test_a_prompt_typed_right_after_a_new_session_is_its_first(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = [[{"run": "echo done > ran.txt"}]]
@@ -163,7 +163,7 @@ async def test_a_prompt_that_is_typed_right_after_a_new_session_is_its_first(
     assert (machine.project / "ran.txt").read_text() == "done\n"
 
 
-async def test_what_nobody_foresaw_is_told_and_the_screen_goes_on(
+async def test_unexpected_errors_are_shown_as_a_notice_and_the_screen_continues(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(app: TillermanApp, words: str) -> None:
@@ -179,7 +179,7 @@ async def test_what_nobody_foresaw_is_told_and_the_screen_goes_on(
         await who.rests(1)
 
 
-async def test_a_mode_that_is_chosen_while_the_agent_starts_counts(
+async def test_a_mode_chosen_while_the_agent_starts_applies(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -190,7 +190,7 @@ async def test_a_mode_that_is_chosen_while_the_agent_starts_counts(
         await who.rests(1)
 
 
-async def test_a_session_whose_agent_starts_is_not_cleared_away(
+async def test_a_session_whose_agent_starts_is_not_cleared(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -205,7 +205,7 @@ async def test_a_session_whose_agent_starts_is_not_cleared_away(
 # -- far into the past -----------------------------------------------------------------------------
 
 
-async def test_one_key_leads_to_the_beginning_of_a_session_that_was_read_in_part(
+async def test_one_key_scrolls_to_the_beginning_of_a_partly_read_session(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_controller, "TAIL", 10)
@@ -248,7 +248,7 @@ def _text(document: Viewport, y: int) -> str:
     return line.text
 
 
-def test_what_nobody_looks_at_any_more_is_not_kept_drawn() -> None:
+def test_lines_out_of_sight_are_not_kept_drawn() -> None:
     outline = _Numbered(4_000)
     document = Viewport(outline, outline.draw, 100)
     document.end(60)
@@ -269,7 +269,7 @@ def test_what_nobody_looks_at_any_more_is_not_kept_drawn() -> None:
     assert sum(piece.drawn is not None for piece in outline.pieces) < (KEPT + 400) / 4
 
 
-def test_the_line_that_is_read_stays_where_it_is_when_the_width_changes() -> None:
+def test_the_line_being_read_stays_in_place_when_the_width_changes() -> None:
     outline = _Numbered(50)
     document = Viewport(outline, outline.draw, 4)
     document.show_from(7, 200)
@@ -285,7 +285,7 @@ def test_the_line_that_is_read_stays_where_it_is_when_the_width_changes() -> Non
 MARKUP = "[/x] [@click=app.leave]y[/] [$error]z [@click="
 
 
-async def test_a_title_is_no_markup_where_its_input_is_changed(
+async def test_a_title_is_not_markup_where_its_input_is_changed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = [{"run": f"make '{MARKUP}'"}]
@@ -300,7 +300,7 @@ async def test_a_title_is_no_markup_where_its_input_is_changed(
         await who.rests(1)
 
 
-async def test_a_prompt_that_waits_is_no_markup(
+async def test_a_waiting_prompt_is_not_markup(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
@@ -313,7 +313,7 @@ async def test_a_prompt_that_waits_is_no_markup(
         await who.rests(1)
 
 
-async def test_who_changes_an_input_is_told_that_somebody_else_has_answered(
+async def test_changing_an_input_shows_that_somebody_else_has_answered(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = [{"run": "make"}, {"say": "Done."}]
@@ -332,7 +332,7 @@ async def test_who_changes_an_input_is_told_that_somebody_else_has_answered(
         assert not isinstance(who.app.screen, ModalScreen)
 
 
-async def test_what_is_pasted_answers_nothing(
+async def test_pasted_text_answers_nothing(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = [{"question": [{"text": "Which?", "choices": [{"label": "one"}, {"label": "two"}]}]}]
@@ -349,6 +349,6 @@ async def test_what_is_pasted_answers_nothing(
         await who.sees("two")
 
 
-def test_a_clash_of_keys_is_told_once() -> None:
+def test_conflicting_keys_are_reported_once() -> None:
     told = keymap.problems({"quit": "ctrl+g"}, PLACES)
     assert told == ["ctrl+g is bound to agent and quit"]

@@ -22,7 +22,7 @@ def _line(who: Desk) -> str:
     return who.seen().splitlines()[-1]
 
 
-async def test_what_finds_no_room_is_left_out_whole(
+async def test_keys_that_do_not_fit_are_left_out_whole(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -38,7 +38,7 @@ async def test_what_finds_no_room_is_left_out_whole(
         assert "Model" not in _line(who)
 
 
-async def test_cancel_and_steer_are_there_while_a_turn_runs(
+async def test_cancel_and_steer_are_offered_while_a_turn_runs(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, HANGS) as who:

@@ -19,7 +19,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 async def _open(who: Desk, agent: str) -> McpPanel:
     assert who.pane.channel
-    who.pane.channel.wishes["agent"] = agent
+    who.pane.channel.requested["agent"] = agent
     await who.press("f4")
     await who.until(lambda: isinstance(who.app.screen, McpPanel))
     assert isinstance(who.app.screen, McpPanel)
@@ -55,7 +55,7 @@ async def test_servers_are_listed_with_their_tools_and_switched(
         await who.until(lambda: not isinstance(who.app.screen, McpPanel))
 
 
-async def test_an_agent_that_lists_no_servers_says_what_it_can(
+async def test_an_agent_that_lists_no_servers_shows_its_capabilities(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -66,7 +66,7 @@ async def test_an_agent_that_lists_no_servers_says_what_it_can(
         await who.press("escape")
 
 
-async def test_an_agent_that_is_not_there_says_how_to_install_it(
+async def test_a_missing_agent_shows_how_to_install_it(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:

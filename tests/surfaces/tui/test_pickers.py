@@ -61,7 +61,7 @@ def test_a_name_is_found_by_some_of_its_letters() -> None:
     assert fuzzy.best("zz", names, str) == []
 
 
-def test_the_letters_that_were_meant_are_told() -> None:
+def test_matched_letters_are_marked() -> None:
     for query, name, letters in (
         ("acp", "claude-agent-acp", (13, 14, 15)),
         ("cd", "xcxxcd", (4, 5)),
@@ -88,7 +88,7 @@ class _Shown(App[None]):
         self.chosen: list[str | None] = []
 
     def on_mount(self) -> None:
-        themes.dress(self)
+        themes.apply_theme(self)
         self.push_screen(self.picker, self.chosen.append)
 
 
@@ -127,7 +127,7 @@ async def test_escape_and_a_click_beside_it_close_the_list() -> None:
         assert app.chosen == [None]
 
 
-async def test_what_cannot_be_chosen_tells_why() -> None:
+async def test_a_disabled_row_shows_why() -> None:
     app = _Shown(Picker("Numbers", _rows()))
     async with app.run_test(size=(60, 20)) as pilot:
         await pilot.press("t", "h", "r", "enter")
@@ -171,7 +171,7 @@ def _text(app: App[None]) -> str:
 # -- agents ----------------------------------------------------------------------------------------
 
 
-async def test_agents_tell_how_ready_they_are_and_what_to_run(
+async def test_agents_show_whether_they_are_ready_and_what_to_run(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.has_claude()
@@ -200,7 +200,7 @@ async def test_agents_tell_how_ready_they_are_and_what_to_run(
         await who.press("escape")
 
 
-async def test_before_the_first_prompt_another_agent_is_a_wish(
+async def test_before_the_first_prompt_another_agent_is_only_selected(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.has_cursor()
@@ -213,7 +213,7 @@ async def test_before_the_first_prompt_another_agent_is_a_wish(
         await who.until(lambda: who.pane.standing().agent == "cursor")
 
 
-async def test_in_a_session_with_a_past_another_agent_goes_on(
+async def test_in_a_session_with_history_another_agent_continues(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.has_cursor()
@@ -231,7 +231,7 @@ async def test_in_a_session_with_a_past_another_agent_goes_on(
 # -- models and modes ------------------------------------------------------------------------------
 
 
-async def test_models_are_listed_with_where_the_list_is_from(
+async def test_models_are_listed_with_their_source(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns = [[{"say": "I am {model}"}]]
@@ -252,7 +252,7 @@ async def test_models_are_listed_with_where_the_list_is_from(
         await who.press("escape")
 
 
-async def test_a_model_that_nobody_lists_is_taken_as_it_is_typed(
+async def test_an_unlisted_model_is_used_as_typed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -263,7 +263,7 @@ async def test_a_model_that_nobody_lists_is_taken_as_it_is_typed(
         await who.until(lambda: who.pane.standing().model == "quite-new-9")
 
 
-async def test_a_mode_is_chosen_and_told_to_the_agent(
+async def test_a_mode_is_chosen_and_sent_to_the_agent(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -273,12 +273,12 @@ async def test_a_mode_is_chosen_and_told_to_the_agent(
         await who.until(lambda: who.pane.standing().mode == "plan")
 
 
-async def test_a_mode_that_the_agent_has_not_is_off_and_says_so(
+async def test_an_unsupported_mode_is_off_and_shows_why(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
         assert who.pane.channel
-        who.pane.channel.wishes["agent"] = "replay"
+        who.pane.channel.requested["agent"] = "replay"
         await who.press("f5")
         await who.until(lambda: _on(who, ModePicker))
         await who.press("down", "enter")
@@ -287,7 +287,7 @@ async def test_a_mode_that_the_agent_has_not_is_off_and_says_so(
         await who.press("escape")
 
 
-async def test_a_key_goes_round_from_asking_to_planning(
+async def test_a_key_toggles_from_asking_to_planning(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the first prompt, and while the agent works, with what it waits for."""
@@ -333,7 +333,7 @@ async def test_an_approval_is_chosen_from_a_list_or_by_its_name(
         await who.sees("unknown preset 'editz'")
 
 
-async def test_an_agent_that_takes_a_preset_only_when_it_starts_is_started_anew(
+async def test_an_agent_that_takes_a_preset_only_at_start_is_restarted(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns: list[list[dict[str, Any]]] = [[{"say": "one"}], [{"write": "b", "text": "x"}]]
@@ -353,12 +353,12 @@ async def test_an_agent_that_takes_a_preset_only_when_it_starts_is_started_anew(
         assert (machine.project / "b").exists()
 
 
-async def test_an_agent_that_is_not_known_is_told_in_place_of_its_modes(
+async def test_an_unknown_agent_is_reported_in_place_of_its_modes(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
         assert who.pane.channel
-        who.pane.channel.wishes["agent"] = "nobody"
+        who.pane.channel.requested["agent"] = "nobody"
         await who.press("f5")
         await who.sees("Error")
         await who.sees("nobody")
@@ -367,7 +367,7 @@ async def test_an_agent_that_is_not_known_is_told_in_place_of_its_modes(
 # -- themes ----------------------------------------------------------------------------------------
 
 
-async def test_a_theme_is_seen_while_it_is_looked_at_and_kept_when_chosen(
+async def test_a_theme_is_previewed_and_stored_when_chosen(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -387,7 +387,7 @@ async def test_a_theme_is_seen_while_it_is_looked_at_and_kept_when_chosen(
         assert who.app.theme == "nord"
 
 
-async def test_a_light_screen_does_not_begin_dark(
+async def test_a_light_screen_does_not_start_dark(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.config('[screen]\ntheme = "tillerman-light"\n')
@@ -397,7 +397,7 @@ async def test_a_light_screen_does_not_begin_dark(
         assert who.app.theme == "tillerman-light"
 
 
-async def test_an_unknown_theme_in_the_config_is_told_and_the_usual_one_stays(
+async def test_an_unknown_theme_in_the_config_is_reported_and_the_default_stays(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.config('[screen]\ntheme = "pink"\n')
@@ -407,7 +407,7 @@ async def test_an_unknown_theme_in_the_config_is_told_and_the_usual_one_stays(
 
 
 @pytest.mark.parametrize("theme", themes.OWN, ids=lambda theme: theme.name)
-def test_all_that_is_written_can_be_read(theme: Theme) -> None:
+def test_all_text_is_readable(theme: Theme) -> None:
     """WCAG AA: 4.5 to 1."""
     values = theme.to_color_system().generate()
     inks = ["foreground", "text-muted", *(f"text-{name}" for name in _TONES)]
@@ -463,7 +463,7 @@ async def test_without_colour_only_the_highlight_is_reversed(
 # -- keys and the palette --------------------------------------------------------------------------
 
 
-async def test_keys_are_those_of_the_config_and_wrong_ones_are_named(
+async def test_keys_come_from_the_config_and_wrong_ones_are_reported_by_name(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.config('[screen.keys]\nmode = "f9"\nsing = "f10"\nmodel = "ctrl+g"\n')

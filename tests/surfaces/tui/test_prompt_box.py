@@ -29,7 +29,7 @@ class Alone(App[None]):
             Completion("/model", "switch model"),
             Completion("/models", "the models"),
         ]
-        self.heard: list[PromptBox.Submitted] = []
+        self.received: list[PromptBox.Submitted] = []
 
     def compose(self) -> ComposeResult:
         yield from self.box.above
@@ -39,11 +39,11 @@ class Alone(App[None]):
         self.box.focus()
 
     def on_prompt_box_submitted(self, message: PromptBox.Submitted) -> None:
-        self.heard.append(message)
+        self.received.append(message)
 
     @property
     def texts(self) -> list[str]:
-        return [message.text for message in self.heard]
+        return [message.text for message in self.received]
 
 
 async def test_enter_sends_and_empties_the_box(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ async def _recalled(pilot: Any, app: Alone, key: str) -> str:
     return app.box.text
 
 
-async def test_up_and_down_walk_the_history_and_keep_the_draft(tmp_path: Path) -> None:
+async def test_up_and_down_move_in_the_history_and_keep_the_draft(tmp_path: Path) -> None:
     app = Alone(tmp_path, ("newest", "two\nlines", "oldest"))
     async with app.run_test() as pilot:
         await type_in(pilot, "draft")
@@ -125,7 +125,7 @@ async def test_up_moves_within_the_lines_first(tmp_path: Path) -> None:
         assert await _recalled(pilot, app, "up") == "newest"
 
 
-async def test_what_was_sent_here_is_the_newest(tmp_path: Path) -> None:
+async def test_the_prompt_sent_here_is_the_newest(tmp_path: Path) -> None:
     app = Alone(tmp_path, ("older",))
     async with app.run_test() as pilot:
         await type_in(pilot, "now")
@@ -212,14 +212,14 @@ async def test_enter_sends_the_command_that_is_chosen(tmp_path: Path) -> None:
         assert not app.box.completions.open
 
 
-async def test_enter_right_behind_the_letters_completes_what_they_say(tmp_path: Path) -> None:
+async def test_enter_right_behind_the_letters_completes_their_command(tmp_path: Path) -> None:
     app = Alone(tmp_path)
     async with app.run_test() as pilot:
         await pilot.press("slash", "h", "e", "enter")
         assert app.texts == ["/help"]
 
 
-async def test_keys_of_a_burst_are_obeyed_in_their_order(tmp_path: Path) -> None:
+async def test_keys_of_a_burst_are_handled_in_order(tmp_path: Path) -> None:
     app = Alone(tmp_path)
     async with app.run_test() as pilot:
         for key in ("a", "ctrl+j", "b", "left", "x", "enter", "y"):
@@ -238,7 +238,7 @@ async def test_a_path_at_the_beginning_is_no_command(tmp_path: Path) -> None:
         assert app.texts == ["/usr/bin"]
 
 
-async def test_a_list_on_a_small_screen_leaves_the_box_in_sight(
+async def test_a_list_on_a_small_screen_leaves_the_box_visible(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(tmp_path / "home", tmp_path, monkeypatch, size=(40, 12)) as at:
@@ -281,7 +281,7 @@ async def test_a_prompt_sent_while_a_turn_runs_is_queued_and_shown(
         await at.until(lambda: "queued: two" not in at.seen())
 
 
-def test_the_queue_is_what_was_queued_and_has_not_begun() -> None:
+def test_the_queue_has_the_queued_prompts_that_have_not_begun() -> None:
     first = Turn(1, prompt="one", status="completed", blocks=[TextBlock("two", "queued")])
     first.blocks.append(TextBlock("three", "queued"))
     assert waiting([first]) == ["two", "three"]
@@ -307,7 +307,7 @@ async def test_escape_cancels_the_turn_when_nothing_else_is_open(
         assert at.pane.transcript.turns[0].status == "cancelled"
 
 
-async def test_a_key_can_be_another(tmp_path: Path) -> None:
+async def test_a_key_can_be_changed(tmp_path: Path) -> None:
     app = Alone(tmp_path)
     async with app.run_test() as pilot:
         app.set_keymap({"send": "ctrl+o"})
@@ -315,7 +315,7 @@ async def test_a_key_can_be_another(tmp_path: Path) -> None:
         assert app.texts == ["a"]
 
 
-async def test_what_waits_comes_back_to_the_box_when_its_turn_is_cancelled(
+async def test_a_waiting_prompt_returns_to_the_box_when_its_turn_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turns: list[list[dict[str, Any]]] = [[{"run": "sleep 60"}]]

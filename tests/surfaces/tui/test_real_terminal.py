@@ -27,7 +27,7 @@ def test_a_task_from_its_prompt_to_its_resumption(bench: Bench) -> None:
     ]
     script.write_text(json.dumps(turns))
     prompts = (f"script:{script}", "go on", "and now")
-    screen_story.tell(bench.home, bench.project, "mock", _environment(bench), prompts)
+    screen_story.report(bench.home, bench.project, "mock", _environment(bench), prompts)
 
 
 def _environment(bench: Bench) -> dict[str, str]:
@@ -66,7 +66,7 @@ def _cast(bench: Bench) -> screen_sitting.Cast:
         model="mock-deep",
         login="mock does not support signing in by command",
         logout="mock does not support signing out by command",
-        patience=8,
+        max_wait=8,
     )
 
 
@@ -78,7 +78,7 @@ def test_permissions_a_question_and_a_plan(bench: Bench) -> None:
     screen_tour.permit(_cast(bench), bench.home)
 
 
-def test_all_that_was_said_and_is_approved_is_seen(bench: Bench) -> None:
+def test_every_approved_text_was_visible(bench: Bench) -> None:
     approval_tour.approve(_cast(bench), bench.home)
 
 

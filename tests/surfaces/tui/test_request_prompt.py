@@ -14,7 +14,7 @@ from tillerman.surfaces.tui.dialogs.input_editor import InputEditor
 from tillerman.surfaces.tui.dialogs.request_prompt import RequestPrompt
 
 
-async def test_what_is_typed_after_an_answer_is_no_second_one(
+async def test_text_typed_after_an_answer_is_no_second_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path, monkeypatch)
@@ -33,7 +33,7 @@ async def test_what_is_typed_after_an_answer_is_no_second_one(
         assert who.box.text == "en", "it went to the box"
 
 
-async def test_a_letter_that_comes_with_the_request_is_the_boxs(
+async def test_a_letter_that_arrives_with_the_request_goes_to_the_box(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_prompt, "GRACE", 60.0)  # however slow this machine is
@@ -53,7 +53,7 @@ async def test_a_letter_that_comes_with_the_request_is_the_boxs(
 
 
 @pytest.mark.parametrize("typed", ["no wait", "yes!", "1 2 3", "a?r", "naïve 漢"])
-async def test_no_key_is_lost_in_the_moment_that_a_request_appears(
+async def test_no_key_is_lost_as_a_request_appears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str
 ) -> None:
     monkeypatch.setattr(request_prompt, "GRACE", 60.0)
@@ -74,7 +74,7 @@ async def test_no_key_is_lost_in_the_moment_that_a_request_appears(
     assert not (machine.project / "ran.txt").exists()
 
 
-async def test_what_is_pasted_over_a_request_goes_to_the_box(
+async def test_text_pasted_over_a_request_goes_to_the_box(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path, monkeypatch)
@@ -112,7 +112,7 @@ async def test_a_key_that_is_pressed_twice_answers_one_request(
     assert (machine.project / "ran.txt").read_text() == "two\n"
 
 
-async def test_the_key_line_tells_what_escape_does(
+async def test_the_key_line_shows_what_escape_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path, monkeypatch)
@@ -154,8 +154,8 @@ async def test_a_plan_is_read_on_the_screen_and_stays_there(
     machine = Machine(tmp_path, monkeypatch)
     plan = "# The plan\n1. Use **Vec<u8>**\n2. Type <Tab>"
     turns = [[{"present": plan}, {"write": "a", "text": "x\n"}, {"say": "The end."}]]
-    wishes = {"approve": "ask", "mode": "plan"}
-    async with desk(machine.home, machine.project, monkeypatch, turns, **wishes) as who:
+    requested = {"approve": "ask", "mode": "plan"}
+    async with desk(machine.home, machine.project, monkeypatch, turns, **requested) as who:
         await who.write("go")
         await who.press("enter")
         await who.asked("2. Type <Tab>")

@@ -31,7 +31,7 @@ async def _have(who: Desk, *prompts: str) -> None:
         await who.rests(1)
         await who.press("ctrl+w")
         await who.until(lambda: who.pane.blank)
-    await who.until(lambda: not who.app._farewells)
+    await who.until(lambda: not who.app._closing_panes)
 
 
 async def _browse(who: Desk) -> SessionBrowser:
@@ -72,7 +72,7 @@ async def test_the_newest_session_is_first_and_enter_resumes_it(
         await who.press("escape")
 
 
-async def test_words_find_a_session_with_the_line_they_stand_in(
+async def test_text_finds_a_session_with_the_line_it_is_in(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, SAYS) as who:
@@ -134,7 +134,7 @@ async def test_a_fork_is_opened_in_a_tab_and_the_first_one_stays(
         assert forked.forked_from in {row.id for row in rows}
 
 
-async def test_a_session_is_deleted_only_after_a_yes(
+async def test_a_session_is_deleted_only_after_a_confirmation(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, SAYS) as who:
@@ -163,7 +163,7 @@ async def test_a_session_of_a_tab_is_not_deleted(
         await who.press("escape")
 
 
-async def test_a_session_is_exported_to_a_new_file_whose_path_is_told(
+async def test_a_session_is_exported_to_a_new_file_whose_path_is_shown(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, SAYS, size=(160, 30)) as who:
@@ -188,7 +188,7 @@ async def test_a_session_is_exported_to_a_new_file_whose_path_is_told(
         await who.press("escape")
 
 
-async def test_other_folders_are_looked_into_by_a_key(
+async def test_other_folders_are_shown_by_a_key(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, SAYS) as who:
@@ -209,7 +209,7 @@ async def test_other_folders_are_looked_into_by_a_key(
         await who.press("escape")
 
 
-async def test_a_session_that_waits_for_a_person_says_so(
+async def test_a_session_that_needs_approval_is_marked(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asks = [[{"run": "touch made"}]]
@@ -263,7 +263,7 @@ async def test_ten_thousand_sessions_are_shown_by_pages(
         await who.press("escape", "escape")
 
 
-async def test_the_end_of_the_list_is_known(
+async def test_the_end_of_the_list_is_recognized(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, SAYS) as who:

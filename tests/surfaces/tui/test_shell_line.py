@@ -19,20 +19,20 @@ async def _run(command: str, folder: Path) -> ShellLine:
     return line
 
 
-async def test_a_line_runs_in_the_folder_and_tells_how_it_ended(tmp_path: Path) -> None:
+async def test_a_line_runs_in_the_folder_and_reports_how_it_ended(tmp_path: Path) -> None:
     line = await _run("pwd; echo wrong >&2; exit 3", tmp_path)
     assert line.output == f"{tmp_path}\nwrong\n"
     assert line.how.startswith("exit code 3 · ")
 
 
-async def test_a_line_that_is_no_shell_says_so(tmp_path: Path) -> None:
+async def test_other_lines_are_not_shell_lines(tmp_path: Path) -> None:
     line = await _run("if", tmp_path)
     assert line.exit is not None
     assert not line.exit.clean
     assert "syntax" in line.output.lower()
 
 
-async def test_what_it_leaves_running_ends_with_it(tmp_path: Path) -> None:
+async def test_processes_it_leaves_running_end_with_it(tmp_path: Path) -> None:
     line = await _run("sleep 1000 & echo $!", tmp_path)
     await _gone(int(line.output))
 
@@ -57,7 +57,7 @@ async def _gone(pid: int) -> None:
                 await asyncio.sleep(0.01)
 
 
-async def test_of_a_flood_the_end_is_kept(tmp_path: Path) -> None:
+async def test_the_end_of_a_flood_is_kept(tmp_path: Path) -> None:
     line = await _run("seq 1 400000; echo the end", tmp_path)
     assert line.output.endswith("400000\nthe end\n")
     assert len(line.output) < 2 * MOST
@@ -65,7 +65,7 @@ async def test_of_a_flood_the_end_is_kept(tmp_path: Path) -> None:
     assert "end of its output" in line.handed_over()
 
 
-async def test_a_line_that_is_written_over_is_handed_over_once(tmp_path: Path) -> None:
+async def test_a_repeatedly_overwritten_line_is_sent_once(tmp_path: Path) -> None:
     line = await _run(r"printf '10%%\r100%%\n\033[31mred\033[0m\n'", tmp_path)
     assert "```\n100%\nred\n```" in line.handed_over()
 
@@ -107,7 +107,7 @@ async def test_a_long_output_is_folded_and_can_be_unfolded(
         assert " 7 " in at.seen()
 
 
-async def test_two_marks_hand_the_output_to_the_agent_at_once(
+async def test_two_marks_send_the_output_to_the_agent_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(tmp_path / "home", tmp_path, monkeypatch) as at:
@@ -134,7 +134,7 @@ async def test_escape_ends_the_shell_line_before_the_turn(
         await at.rests(1)
 
 
-async def test_escape_sequences_of_a_program_are_shown_and_not_obeyed(
+async def test_escape_sequences_of_a_program_are_shown_and_not_interpreted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(tmp_path / "home", tmp_path, monkeypatch) as at:

@@ -116,7 +116,7 @@ async def test_an_empty_session_greets(machine: Machine, monkeypatch: pytest.Mon
         await who.take("welcome-light", theme="tillerman-light")
 
 
-async def test_who_has_no_agent_is_told_how_to_get_one(
+async def test_without_an_agent_the_screen_shows_how_to_get_one(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.has_claude()
@@ -125,7 +125,7 @@ async def test_who_has_no_agent_is_told_how_to_get_one(
         await who.take("welcome-nobody")
 
 
-async def test_what_was_said_and_done(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_messages_and_calls(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person(machine, monkeypatch, stories.STORIES) as who:
         await who.reads(stories.MARKDOWN)
         await who.take("markdown")
@@ -165,7 +165,7 @@ def _script(machine: Machine, turn: list[dict[str, Any]]) -> None:
     (machine.home / "script.json").write_text(json.dumps([turn]))
 
 
-async def test_a_turn_that_runs(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_running_turn(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person(machine, monkeypatch, turns=[STREAMS]) as who:
         await who.says("Begin", "not yet")
         assert who.pane.channel
@@ -198,7 +198,7 @@ async def test_a_turn_that_runs(machine: Machine, monkeypatch: pytest.MonkeyPatc
             await who.until(lambda pane=pane: not pane.transcript.busy)
 
 
-async def test_a_call_that_runs(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_running_call(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person(machine, monkeypatch) as who:
         await who.keeps([stories.RUNNING])
         await who.reads(stories.RUNNING)
@@ -208,7 +208,7 @@ async def test_a_call_that_runs(machine: Machine, monkeypatch: pytest.MonkeyPatc
 # -- requests --------------------------------------------------------------------------------------
 
 
-async def test_what_is_asked(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     async with person(machine, monkeypatch) as who:
         await who.keeps(stories.REQUESTS)
         await who.reads(stories.PERMISSION)
@@ -305,7 +305,7 @@ async def test_the_browser_of_sessions(machine: Machine, monkeypatch: pytest.Mon
         await who.press("escape", "escape")
 
 
-async def test_what_is_completed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_completions(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("parser.py", "writer.py", "tests/test_parser.py"):
         file = machine.project / name
         file.parent.mkdir(exist_ok=True)
@@ -379,7 +379,7 @@ async def test_the_breadcrumb(machine: Machine, monkeypatch: pytest.MonkeyPatch)
         await who.press("n")
         gh.shows("pr_ci_failing")
         assert bar.repository
-        bar.repository.stir()
+        bar.repository.refresh()
         await who.sees("CI FAILING")
         await who.press("f2")
         await who.until(lambda: isinstance(who.app.screen, Confirmation))

@@ -69,7 +69,7 @@ async def test_one_session_has_no_tab_bar_and_two_have(
         await who.sees("You said: the first one")
 
 
-async def test_sessions_run_beside_each_other_and_their_tabs_tell_how_they_stand(
+async def test_sessions_run_side_by_side_and_their_tabs_show_their_state(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
@@ -111,7 +111,7 @@ async def test_a_tab_is_chosen_by_a_click(
         assert who.pane is who.app.panes[1]
 
 
-async def test_a_tab_whose_turn_runs_is_closed_only_when_that_is_meant(
+async def test_a_tab_whose_turn_runs_is_closed_only_after_a_confirmation(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
@@ -133,7 +133,7 @@ async def test_a_tab_whose_turn_runs_is_closed_only_when_that_is_meant(
         assert harness.find(session or "").status == "cancelled"
 
 
-async def test_tabs_that_are_opened_and_closed_in_haste_are_as_many_as_were_meant(
+async def test_tabs_opened_and_closed_quickly_have_the_right_count(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -159,7 +159,7 @@ async def test_a_word_is_deleted_before_a_tab_is_closed(
         assert len(who.app.panes) == 2
 
 
-async def test_a_session_that_is_open_is_switched_to_and_not_opened_twice(
+async def test_an_open_session_is_switched_to_and_not_opened_twice(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -188,7 +188,7 @@ async def test_an_empty_tab_is_used_for_a_session_that_is_resumed(
         await who.sees("You said: hello")
 
 
-async def test_leaving_with_running_turns_asks_once(
+async def test_quitting_with_running_turns_asks_once(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch, [HANGS]) as who:
@@ -233,7 +233,7 @@ async def test_a_session_that_runs_elsewhere_is_watched_and_only_left(
             await process.wait()
 
 
-async def test_a_session_that_somebody_deletes_stays_on_the_screen(
+async def test_a_session_deleted_elsewhere_stays_on_the_screen(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:
@@ -242,7 +242,7 @@ async def test_a_session_that_somebody_deletes_stays_on_the_screen(
         harness = await who.app.opened()
         row = harness.find("last")
         await who.press("ctrl+w")
-        await who.until(lambda: who.pane.blank and not who.app._farewells)
+        await who.until(lambda: who.pane.blank and not who.app._closing_panes)
         await who.app.open_pane(row)
         await who.sees("You said: hello")
         await harness.sessions.delete(row)
@@ -254,7 +254,7 @@ async def test_a_session_that_somebody_deletes_stays_on_the_screen(
         await who.sees("Error")
 
 
-async def test_news_that_come_when_the_store_is_closed_are_not_shown(
+async def test_updates_that_arrive_while_the_store_closes_are_not_shown(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with desk(machine.home, machine.project, monkeypatch) as who:

@@ -55,7 +55,7 @@ async def test_the_last_agent_of_the_folder_starts_before_the_others_answered(
         await who.until(lambda: "claude" in who.app.reports)
 
 
-async def test_a_last_agent_that_is_not_ready_any_more_says_so(
+async def test_a_last_agent_that_is_no_longer_ready_is_reported(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.has_claude()
@@ -65,7 +65,7 @@ async def test_a_last_agent_that_is_not_ready_any_more_says_so(
         await who.sees("not signed in")
 
 
-async def test_a_prompt_waits_for_who_is_ready_and_goes_to_them(
+async def test_a_prompt_waits_for_a_ready_agent_and_goes_to_it(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.has_cursor()
@@ -78,7 +78,7 @@ async def test_a_prompt_waits_for_who_is_ready_and_goes_to_them(
         assert who.pane.standing().agent == "cursor"
 
 
-async def test_nobody_is_ready_so_a_prompt_is_given_back_and_the_mock_is_not_asked(
+async def test_without_a_ready_agent_a_prompt_is_returned_and_the_mock_is_not_used(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.has_claude()

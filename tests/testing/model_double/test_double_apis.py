@@ -131,7 +131,9 @@ async def test_the_step_is_the_number_of_replies_since_the_tag(
 
 
 @every_api
-async def test_a_chore_of_the_cli_takes_no_step(double: ModelDouble, dialect: Dialect) -> None:
+async def test_a_background_request_of_the_cli_takes_no_step(
+    double: ModelDouble, dialect: Dialect
+) -> None:
     double.scenarios["a"] = [attempts(reply(Say("first")), reply(Say("second")))]
 
     assert await said(double, dialect, "@@a@@ title this", tools=False) == "ok"
@@ -140,7 +142,7 @@ async def test_a_chore_of_the_cli_takes_no_step(double: ModelDouble, dialect: Di
 
 
 @every_api
-async def test_what_the_model_was_told_can_be_read_again(
+async def test_the_prompt_sent_to_the_model_can_be_read_again(
     double: ModelDouble, dialect: Dialect
 ) -> None:
     double.scenarios["a"] = [reply(Say("a0")), reply(Say("a1"))]
@@ -155,7 +157,7 @@ async def test_what_the_model_was_told_can_be_read_again(
 
 @every_api
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 429, 500])
-async def test_a_failure_has_its_status_and_its_words(
+async def test_a_failure_has_its_status_and_its_message(
     double: ModelDouble, dialect: Dialect, status: int
 ) -> None:
     double.scenarios[""] = [Fail(status, message="not today", retry_after=3)]
@@ -166,7 +168,7 @@ async def test_a_failure_has_its_status_and_its_words(
 
 
 @every_api
-async def test_what_one_vendor_alone_says_is_put_in_the_words_of_the_others(
+async def test_vendor_specific_errors_are_translated_for_the_others(
     double: ModelDouble, dialect: Dialect
 ) -> None:
     double.scenarios |= {"busy": [Fail(529)], "spent": [quota()], "long": [overflow()]}
@@ -312,7 +314,7 @@ async def test_a_tool_that_is_offered_among_the_input_is_called_in_its_language(
     ],
     ids=["cut short", "refused", "failed", "overflow"],
 )
-async def test_a_response_that_is_not_completed_says_why(
+async def test_a_response_that_is_not_completed_gives_the_reason(
     double: ModelDouble, step: ModelMessage | Fail, last: str, why: str
 ) -> None:
     double.scenarios[""] = [step]
@@ -343,7 +345,9 @@ async def test_replies_of_several_items_count_as_one(double: ModelDouble) -> Non
     assert api_of(turn).tool_results(turn.body) == {"c1": "one @@b@@", "c2": "two"}
 
 
-async def test_the_review_of_an_action_is_a_chore_that_allows_it(double: ModelDouble) -> None:
+async def test_the_review_of_an_action_is_a_background_request_that_allows_it(
+    double: ModelDouble,
+) -> None:
     metadata = json.dumps({"request_kind": "turn", "subagent_kind": "guardian"})
     kinds = {"outcome": {"type": "string", "enum": ["allow", "deny"]}, "rationale": {}}
     schema = {"properties": kinds, "required": ["outcome", "rationale"]}
@@ -406,7 +410,7 @@ async def test_the_chat_api_streams_deltas(double: ModelDouble) -> None:
     ],
     ids=["memory", "suggestion"],
 )
-async def test_chores_with_tools_are_told_by_their_words(
+async def test_background_requests_with_tools_are_recognized_by_their_text(
     double: ModelDouble, system: str, prompt: str
 ) -> None:
     body = CHAT.asking("@@a@@ go", "a0", prompt)
@@ -440,7 +444,7 @@ async def test_the_gemini_api_streams_parts(double: ModelDouble) -> None:
     }
 
 
-async def test_gemini_counts_tokens_and_says_when_a_quota_is_spent(double: ModelDouble) -> None:
+async def test_gemini_counts_tokens_and_reports_an_exhausted_quota(double: ModelDouble) -> None:
     double.scenarios[""] = [quota("All spent.")]
 
     counted = await post(double, "/v1beta/models/m-1:countTokens", GEMINI.asking("x" * 400))

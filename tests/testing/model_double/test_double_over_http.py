@@ -168,7 +168,7 @@ async def test_the_step_is_the_number_of_replies_since_the_tag(double: ModelDoub
     assert await said(double, "@@a@@ go", "a0", "now @@b@@", "b0", "more") == "b1"
 
 
-async def test_conversations_at_the_same_time_keep_to_their_lanes(double: ModelDouble) -> None:
+async def test_concurrent_conversations_keep_to_their_lanes(double: ModelDouble) -> None:
     double.scenarios |= {
         f"lane{n}": [reply(Say(f"{n}.{step}")) for step in range(5)] for n in range(8)
     }
@@ -181,9 +181,9 @@ async def test_conversations_at_the_same_time_keep_to_their_lanes(double: ModelD
             messages += [answers[-1], "go on"]
         return answers
 
-    heard = await asyncio.gather(*map(talk, range(8)))
+    received = await asyncio.gather(*map(talk, range(8)))
 
-    assert heard == [[f"{n}.{step}" for step in range(5)] for n in range(8)]
+    assert received == [[f"{n}.{step}" for step in range(5)] for n in range(8)]
 
 
 async def test_a_tag_may_name_the_step_to_begin_with(double: ModelDouble) -> None:
@@ -212,7 +212,7 @@ async def test_a_summary_keeps_the_place_in_the_script(double: ModelDouble) -> N
         "<task-notification><result>@@b@@</result></task-notification>",
     ],
 )
-async def test_a_tag_in_the_words_of_the_cli_changes_no_lane(
+async def test_a_tag_in_the_text_of_the_cli_changes_no_lane(
     double: ModelDouble, aside: str
 ) -> None:
     double.scenarios |= {"a": [reply(Say("a0")), reply(Say("a1"))], "b": [reply(Say("b0"))]}
@@ -240,7 +240,7 @@ async def test_attempts_answer_in_turn_and_the_last_one_stays(double: ModelDoubl
     assert [turn.attempt for turn in double.turns] == [0, 1, 2, 3]
 
 
-async def test_a_failure_names_its_kind_and_when_to_come_back(double: ModelDouble) -> None:
+async def test_a_failure_names_its_kind_and_the_retry_delay(double: ModelDouble) -> None:
     double.scenarios[""] = [Fail(429, message="slow down", retry_after=7)]
 
     def ask() -> tuple[int, str | None, Body]:
@@ -255,7 +255,7 @@ async def test_a_failure_names_its_kind_and_when_to_come_back(double: ModelDoubl
     assert await asyncio.to_thread(ask) == (429, "7", {"type": "error", "error": error})
 
 
-async def test_overflow_reads_like_the_real_refusal(double: ModelDouble) -> None:
+async def test_overflow_has_the_text_of_the_real_refusal(double: ModelDouble) -> None:
     double.scenarios[""] = [overflow(tokens=9, limit=8)]
 
     status, raw = await post(double, asking("hi"))
@@ -286,7 +286,7 @@ async def test_a_failure_inside_a_reply_is_an_error_event(double: ModelDouble) -
     assert (status, events(stream)[-1]) == (200, {"type": "error", "error": error})
 
 
-async def test_a_stall_takes_its_time(double: ModelDouble) -> None:
+async def test_a_stall_lasts_its_time(double: ModelDouble) -> None:
     double.scenarios[""] = [reply(Say("slow", chunks=4, delay=0.05), Stall(0.2))]
     clock = asyncio.get_running_loop()
 
@@ -307,7 +307,7 @@ async def test_a_hold_waits_for_its_release(double: ModelDouble) -> None:
     assert await asyncio.wait_for(pending, 5) == "through"
 
 
-async def test_leaving_ends_a_reply_that_hangs() -> None:
+async def test_disconnecting_ends_a_reply_that_hangs() -> None:
     async with ModelDouble([reply(ReplyHold("never", limit=600))]) as double:
         pending = asyncio.create_task(post(double, asking("hi", stream=True)))
         await double.seen()
@@ -330,7 +330,7 @@ async def test_a_function_may_choose_the_reply(double: ModelDouble) -> None:
     assert await said(double, "@@echo@@ cuckoo") == "echo: @@echo@@ cuckoo"
 
 
-async def test_a_script_that_raises_says_so(double: ModelDouble) -> None:
+async def test_a_script_that_raises_is_reported(double: ModelDouble) -> None:
     def broken(request: ModelRequest) -> ModelMessage:
         raise KeyError("colour")
 
@@ -344,7 +344,7 @@ async def test_a_script_that_raises_says_so(double: ModelDouble) -> None:
     )
 
 
-async def test_a_missing_step_and_a_missing_scenario_say_what_there_is(
+async def test_a_missing_step_and_a_missing_scenario_list_the_known_ones(
     double: ModelDouble,
 ) -> None:
     double.scenarios["short"] = [reply(Say("only"))]
@@ -370,7 +370,7 @@ _TITLE_FORM = {"format": {"type": "json_schema", "schema": {"required": ["title"
     ],
     ids=["title", "quota", "small model"],
 )
-async def test_a_chore_of_the_cli_takes_no_step(
+async def test_a_background_request_of_the_cli_takes_no_step(
     double: ModelDouble, chore: Body, answer: str
 ) -> None:
     double.scenarios["a"] = [attempts(reply(Say("first")), reply(Say("second")))]
@@ -446,7 +446,7 @@ async def test_one_connection_serves_probes_and_turns_alike(double: ModelDouble)
     ],
     ids=["no request line", "odd length", "odd chunk", "endless head"],
 )
-async def test_what_is_not_http_gets_a_400_and_the_server_lives(
+async def test_a_non_http_request_gets_a_400_and_the_server_continues(
     double: ModelDouble, garbage: bytes
 ) -> None:
     reader, writer = await asyncio.open_connection(
@@ -460,7 +460,7 @@ async def test_what_is_not_http_gets_a_400_and_the_server_lives(
     assert (await post(double, {}, "/anything"))[0] == 200
 
 
-async def test_messages_that_are_no_messages_get_a_400(double: ModelDouble) -> None:
+async def test_invalid_messages_get_a_400(double: ModelDouble) -> None:
     status, raw = await post(double, {"messages": [{"role": "user"}]})
 
     assert status == 400
@@ -499,7 +499,7 @@ def test_as_a_process_it_prints_its_address_and_stops_by_itself(tmp_path: Path) 
     assert (second[0], code) == (500, 0)
 
 
-def test_a_script_file_with_a_slip_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_script_file_with_an_error_is_refused_by_name(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('{"hello": [{"type": "reply", "parts": [{"type": "say", "txt": "x"}]}]}')
     command = [

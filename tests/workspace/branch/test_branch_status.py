@@ -34,7 +34,7 @@ async def look(folder: Path) -> Breadcrumb:
 
 
 @pytest.mark.parametrize("name", BEFORE)
-async def test_without_a_pull_request_git_alone_tells(
+async def test_without_a_pull_request_the_status_comes_from_git_alone(
     gh: GhStandIn, branch: Path, git: Git, name: str
 ) -> None:
     gh.fails("no pull request")
@@ -45,7 +45,7 @@ async def test_without_a_pull_request_git_alone_tells(
 
 
 @pytest.mark.parametrize("dirty", [False, True])
-async def test_with_a_pull_request_it_tells_whatever_git_says(
+async def test_with_a_pull_request_its_status_wins_over_git(
     gh: GhStandIn, branch: Path, git: Git, dirty: bool
 ) -> None:
     if dirty:
@@ -81,7 +81,7 @@ def test_each_status_has_its_color_action_and_skill() -> None:
     assert told == ACTIONS
 
 
-async def test_it_reads_as_a_path(gh: GhStandIn, branch: Path, git: Git) -> None:
+async def test_it_formats_as_a_path(gh: GhStandIn, branch: Path, git: Git) -> None:
     gh.shows("pr_approved")
     text = (await look(branch)).text
     assert text == "work › feature/greeting › APPROVED (PR #42) [Merge PR]"
@@ -93,7 +93,7 @@ async def test_it_reads_as_a_path(gh: GhStandIn, branch: Path, git: Git) -> None
 
 
 @pytest.mark.parametrize("case", ["not signed in", "rate limited", "remote is not GitHub"])
-async def test_without_news_the_git_half_stays_with_a_hint(
+async def test_without_a_pull_request_status_the_git_half_stays_with_a_hint(
     gh: GhStandIn, branch: Path, git: Git, case: str
 ) -> None:
     gh.fails(case)

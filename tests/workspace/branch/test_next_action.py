@@ -87,7 +87,7 @@ async def test_a_branch_that_is_pushed_is_proposed(
     assert found.notes == (f"origin is {tmp_path / 'hub.git'}",)
 
 
-async def test_the_merge_is_of_the_kind_that_the_user_prefers(
+async def test_the_merge_method_is_the_one_the_user_prefers(
     gh: GhStandIn, branch: Path, tmp_path: Path
 ) -> None:
     gh.shows("pr_approved")
@@ -97,7 +97,7 @@ async def test_the_merge_is_of_the_kind_that_the_user_prefers(
     assert (await ready(branch, tmp_path)).commands[0][-1] == "--merge"
 
 
-async def test_only_a_branch_that_was_merged_as_it_is_here_is_deleted_by_force(
+async def test_only_a_branch_that_was_merged_at_its_current_commit_is_deleted_by_force(
     gh: GhStandIn, branch: Path, git: Git, tmp_path: Path
 ) -> None:
     gh.shows("pr_merged", headRefOid=git("rev-parse", "HEAD"))
@@ -117,7 +117,7 @@ async def test_only_a_branch_that_was_merged_as_it_is_here_is_deleted_by_force(
         ("remote is not GitHub", UsageError, 2),
     ],
 )
-async def test_without_news_no_pull_request_is_made(
+async def test_without_a_known_status_no_pull_request_is_created(
     gh: GhStandIn, branch: Path, tmp_path: Path, case: str, kind: type[TillermanError], code: int
 ) -> None:
     gh.fails(case)
@@ -159,7 +159,7 @@ async def test_changes_can_be_committed_without_gh(
 # -- prompts ---------------------------------------------------------------------------------------
 
 
-async def test_reviews_are_quoted_with_who_said_them_and_where(
+async def test_reviews_are_quoted_with_author_and_location(
     gh: GhStandIn, branch: Path, tmp_path: Path
 ) -> None:
     gh.shows("pr_changes_requested", baseRefName="main")
@@ -190,7 +190,7 @@ async def test_logs_of_failing_checks_are_cut_and_hold_no_secret(
     assert len(prompt) < 32_000
 
 
-async def test_a_check_that_is_no_job_of_github_is_named_with_its_address(
+async def test_a_check_outside_github_is_named_with_its_address(
     gh: GhStandIn, branch: Path, tmp_path: Path
 ) -> None:
     gh.shows("pr_ci_failing_status_context")
@@ -230,7 +230,7 @@ async def test_conflicts_of_a_merge_under_way_are_those_of_the_files(
     assert "a.py:\n```\nline 1:\n<<<<<<< HEAD\nours\n=======\n" in prompt
 
 
-async def test_who_changed_the_files_before_is_told(
+async def test_authors_of_earlier_changes_are_listed(
     gh: GhStandIn, branch: Path, tmp_path: Path
 ) -> None:
     gh.shows("pr_open", baseRefName="main")
@@ -251,11 +251,11 @@ async def test_a_skill_without_placeholders_gets_the_context_all_the_same(
     assert "```\nit broke\n```" in prompt
 
 
-def test_nothing_in_a_quote_can_end_it() -> None:
+def test_no_text_in_a_quote_can_end_it() -> None:
     assert quoted("a\n````\nb") == "`````\na\n````\nb\n`````"
 
 
-def test_hunks_are_what_stands_between_the_markers() -> None:
+def test_hunks_are_the_lines_between_the_markers() -> None:
     text = "one\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\ntwo\n"
     assert hunks(text) == "line 2:\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs"
     assert hunks("one\n=======\n") == ""
@@ -329,7 +329,7 @@ async def test_a_repository_cannot_send_a_push_to_a_program_or_a_folder(
     assert not marker.exists()
 
 
-async def test_what_is_merged_is_cleaned_up(
+async def test_a_merged_branch_is_cleaned_up(
     gh: GhStandIn, branch: Path, git: Git, tmp_path: Path
 ) -> None:
     allow_files()

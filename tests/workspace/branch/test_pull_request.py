@@ -40,7 +40,7 @@ def recorded(name: str) -> PullRequest:
     return found
 
 
-def test_a_recorded_view_is_read_whole() -> None:
+def test_a_recorded_view_is_read_completely() -> None:
     assert recorded("pr_ci_failing") == PullRequest(
         number=42,
         title="Fix the greeting",
@@ -70,7 +70,7 @@ def test_a_recorded_view_is_read_whole() -> None:
         ("pr_ci_cancelled", ["build", "e2e", "sign"]),
     ],
 )
-def test_the_checks_that_fail_are_found(name: str, failing: list[str]) -> None:
+def test_failing_checks_are_found(name: str, failing: list[str]) -> None:
     assert [check.name for check in recorded(name).failing] == failing
 
 
@@ -78,7 +78,7 @@ def test_the_checks_that_fail_are_found(name: str, failing: list[str]) -> None:
     ("name", "conflicting"),
     [("pr_conflicts", True), ("pr_mergeable_unknown", False), ("pr_behind", False)],
 )
-def test_what_is_not_known_to_conflict_does_not(name: str, conflicting: bool) -> None:
+def test_an_unknown_conflict_state_is_no_conflict(name: str, conflicting: bool) -> None:
     assert recorded(name).conflicting == conflicting
 
 
@@ -95,7 +95,7 @@ def test_a_run_that_a_newer_one_cancelled_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_a_recorded_refusal_is_told_with_a_next_step(case: str) -> None:
+def test_a_recorded_refusal_is_reported_with_a_next_step(case: str) -> None:
     told = next(one for one in failures() if one["case"] == case)
     found = parse_refusal(told["exit"], told["stderr"])
     assert (found.why if found else None) == REFUSALS[case]
@@ -103,7 +103,7 @@ def test_a_recorded_refusal_is_told_with_a_next_step(case: str) -> None:
 
 
 @pytest.mark.parametrize("told", [b"", b"[]", b"{}", b'{"number": "x"}', b"\xff", b"[" * 100_000])
-def test_what_cannot_be_read_is_no_news(told: bytes) -> None:
+def test_unreadable_output_is_unavailable(told: bytes) -> None:
     found = parse_view(told)
     assert isinstance(found, PullRequestUnavailable)
     assert found.why == "failed"
@@ -156,7 +156,7 @@ async def test_gh_sees_its_token_and_no_other_secret_and_cannot_ask(
     assert second["GH_ENTERPRISE_TOKEN"] == "for one host alone"
 
 
-async def test_without_gh_there_is_no_news(
+async def test_without_gh_the_status_is_unavailable(
     hosted: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "gh").write_text("#!/bin/sh\ntouch $HOME/ran\n")
@@ -169,7 +169,7 @@ async def test_without_gh_there_is_no_news(
     assert "gh auth login" in found.hint
 
 
-async def test_a_slow_gh_is_ended_and_is_no_news(gh: GhStandIn, hosted: Repository) -> None:
+async def test_a_slow_gh_is_killed_and_unavailable(gh: GhStandIn, hosted: Repository) -> None:
     gh.answer("pr", "view", seconds=60)
     found = await GitHub().pull_request(hosted, seconds=0.5)
     assert isinstance(found, PullRequestUnavailable)
@@ -179,13 +179,15 @@ async def test_a_slow_gh_is_ended_and_is_no_news(gh: GhStandIn, hosted: Reposito
         os.kill(began[1], 0)
 
 
-async def test_a_flood_is_no_news(gh: GhStandIn, hosted: Repository) -> None:
+async def test_a_flood_is_unavailable(gh: GhStandIn, hosted: Repository) -> None:
     gh.answer("pr", "view", stdout="x" * (5 << 20))
     found = await GitHub().pull_request(hosted)
     assert isinstance(found, PullRequestUnavailable)
 
 
-async def test_a_rate_limit_is_left_alone_for_a_while(gh: GhStandIn, hosted: Repository) -> None:
+async def test_after_a_rate_limit_gh_is_not_called_for_a_while(
+    gh: GhStandIn, hosted: Repository
+) -> None:
     gh.fails("rate limited")
     github = GitHub()
     for _ in range(3):
@@ -208,7 +210,7 @@ async def test_never_more_than_one_call_is_under_way(
     assert [what for what, *_ in gh.log] == ["begins", "ends"] * 4
 
 
-async def test_where_there_can_be_none_gh_is_not_asked(
+async def test_where_no_pull_request_can_exist_gh_is_not_called(
     gh: GhStandIn, repository: Path, git: Git
 ) -> None:
     alone = await GitHub().pull_request(await read_repository(repository))

@@ -46,7 +46,7 @@ def test_every_status_has_a_skill_that_comes_with_tillerman(paths: Paths, reposi
     assert all(command[0] in ("git", "gh") for skill in found for command in skill.commands)
 
 
-def test_a_projects_own_counts_only_once_it_is_trusted_and_as_it_was_then(
+def test_a_projects_own_skill_counts_only_once_it_is_trusted_and_as_it_was_then(
     paths: Paths, repository: Path
 ) -> None:
     file = write(repository, ".tillerman", OWN)
@@ -79,7 +79,7 @@ def test_other_tools_skills_come_in_their_order_and_are_prompts(
     assert find_skill(paths, repository, "mark-ready").skill.source == str(cursor)
 
 
-def test_commands_of_other_tools_folders_are_passed_over(paths: Paths, repository: Path) -> None:
+def test_commands_of_other_tools_folders_are_skipped(paths: Paths, repository: Path) -> None:
     file = write(repository, ".claude", OWN)
     found = find_skill(paths, repository, "mark-ready")
     assert found.skill.source == "comes with tillerman"
@@ -115,7 +115,7 @@ def test_a_skill_that_is_a_link_out_of_the_project_is_not_read(
         ("x" * 300_000, "larger than 256 KB"),
     ],
 )
-def test_what_is_wrong_in_a_skill_is_told(text: str, said: str) -> None:
+def test_errors_in_a_skill_are_reported(text: str, said: str) -> None:
     with pytest.raises(ConfigError) as wrong:
         parse_skill(text.encode(), "x", "skill")
     assert said in wrong.value.message
@@ -130,7 +130,7 @@ def test_a_fact_never_becomes_an_option() -> None:
             filled_command(command, facts | {"remote": bad})
 
 
-def test_what_is_filled_in_is_not_filled_in_again() -> None:
+def test_inserted_text_is_not_expanded_again() -> None:
     values = {"title": "{url} {reviews}", "url": "https://example.org"}
     assert filled_prompt('{title} {url} {other} {"a": 1}', values) == (
         '{url} {reviews} https://example.org {other} {"a": 1}'

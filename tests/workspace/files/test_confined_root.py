@@ -60,7 +60,7 @@ def refusal(root: ConfinedRoot, path: str, *, write: bool = False) -> str:
 
 
 @pytest.mark.parametrize("path", ["a/b.txt", "./a//b.txt", "a/../a/b.txt", "a/./b.txt"])
-def test_a_file_is_found_however_its_path_is_put(confined: ConfinedRoot, path: str) -> None:
+def test_a_file_is_found_by_any_form_of_its_path(confined: ConfinedRoot, path: str) -> None:
     assert read(confined, path) == b"inside"
     confined.write(path, [b"new"])
     assert read(confined, "a/b.txt") == b"new"
@@ -96,12 +96,14 @@ def test_a_path_that_leads_out_by_its_text_is_refused(
     ],
 )
 @pytest.mark.parametrize("write", [False, True])
-def test_what_names_no_file_is_refused(confined: ConfinedRoot, path: str, write: bool) -> None:
+def test_a_path_that_names_no_file_is_refused(
+    confined: ConfinedRoot, path: str, write: bool
+) -> None:
     assert refusal(confined, path, write=write)
 
 
 @pytest.mark.parametrize("path", ["a\\b", "new\nline", "esc\x1b[m", "a/\udcff"])
-def test_a_name_that_a_terminal_or_another_system_misreads_is_not_made(
+def test_a_name_that_a_terminal_or_another_system_misreads_is_not_created(
     confined: ConfinedRoot, path: str
 ) -> None:
     assert refusal(confined, path, write=True)
@@ -184,7 +186,7 @@ def test_a_write_that_breaks_off_leaves_what_was_there(confined: ConfinedRoot, r
     assert names(root / "a") == ["b.txt"]
 
 
-def test_a_new_file_does_not_take_the_place_of_one_that_came_meanwhile(
+def test_a_new_file_does_not_replace_one_created_meanwhile(
     confined: ConfinedRoot, root: Path
 ) -> None:
     def chunks() -> Iterator[bytes]:
@@ -242,7 +244,7 @@ def test_a_workspace_that_is_replaced_is_not_followed(
     assert (tmp_path / "moved" / "new").exists() and not (outside / "new").exists()
 
 
-def test_a_workspace_that_is_gone_says_so(root: Path) -> None:
+def test_a_missing_workspace_is_reported(root: Path) -> None:
     with ConfinedRoot(root) as confined:
         root.rmdir()
         assert "was removed" in refusal(confined, "x", write=True)
@@ -258,7 +260,7 @@ def test_a_file_from_outside_is_opened_through_no_link(tmp_path: Path, outside: 
         open_outside(str(outside))
 
 
-def test_descriptors_are_given_back(confined: ConfinedRoot, root: Path) -> None:
+def test_descriptors_are_closed(confined: ConfinedRoot, root: Path) -> None:
     def count() -> int:
         return len(names(Path("/proc/self/fd")))
 

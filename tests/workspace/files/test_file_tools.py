@@ -67,7 +67,7 @@ def test_every_window_is_a_part_of_the_whole(files: Files, root: Path, text: str
         (b"\xc3", "latin-1", "none"),
     ],
 )
-def test_the_encoding_is_told(
+def test_the_encoding_is_reported(
     files: Files, root: Path, data: bytes, encoding: str, line_ends: str
 ) -> None:
     (root / "a").write_bytes(data)
@@ -77,7 +77,7 @@ def test_the_encoding_is_told(
     assert (encoding == "latin-1") == any("decoded as latin-1" in note for note in read.notes)
 
 
-def test_what_is_no_text_is_refused_or_given_as_base64(files: Files, root: Path) -> None:
+def test_binary_data_is_refused_or_given_as_base64(files: Files, root: Path) -> None:
     (root / "a").write_bytes(bytes(range(256)))
     with pytest.raises(Refused, match="not text, 256 bytes"):
         files.read_file("a")
@@ -88,7 +88,7 @@ def test_what_is_no_text_is_refused_or_given_as_base64(files: Files, root: Path)
         files.read_file("big", binary="base64")
 
 
-def test_long_lines_and_long_texts_are_cut_and_told(files: Files, root: Path) -> None:
+def test_long_lines_and_long_texts_are_cut_and_reported(files: Files, root: Path) -> None:
     (root / "a").write_text("x" * 1_000_000 + "\nnext\r\n" + "y" * 2_000 + "\n" + "y" * 2_001)
     read = files.read_file("a")
     assert [len(line) for line in read.text.split("\n")] == [2_000, 4, 2_000, 2_000]
@@ -114,7 +114,7 @@ def test_a_huge_file_is_read_by_window(files: Files, root: Path) -> None:
     assert files.read_file("b", offset=4_000_000, limit=1).text == "0123456789abcde"
 
 
-def test_only_what_makes_sense_is_read(files: Files, root: Path) -> None:
+def test_invalid_windows_are_refused(files: Files, root: Path) -> None:
     (root / "a").write_text("x")
     for offset, limit in ((0, 1), (1, 0), (-1, 5), (1, 10**9)):
         with pytest.raises(Refused):
@@ -148,13 +148,13 @@ def test_a_file_is_written_only_over_what_the_caller_has_read(files: Files, root
         files.write_file("a", "three\n", expected_hash=edit.hash)
 
 
-def test_writing_what_is_there_says_so(files: Files) -> None:
+def test_writing_unchanged_content_is_reported(files: Files) -> None:
     files.write_file("a", "same\n")
     edit = files.write_file("a", "same\n")
     assert (edit.diff, edit.added, edit.removed) == ("", 0, 0)
 
 
-def test_what_is_no_text_is_not_written(files: Files, root: Path) -> None:
+def test_binary_data_is_not_written(files: Files, root: Path) -> None:
     with pytest.raises(Refused):
         files.write_file("a", "\ud800")
     with pytest.raises(Refused, match="at most"):
@@ -195,7 +195,7 @@ def test_a_difference_of_large_texts_is_bounded() -> None:
 # replacing lines
 
 
-def test_lines_are_replaced(files: Files, root: Path) -> None:
+def test_line_ranges_are_replaced(files: Files, root: Path) -> None:
     (root / "a").write_text("1\n2\n3\n4\n")
     edit = files.replace_lines_in_file("a", 2, 3, "two\nthree\nand", "2\n3\n")
     assert (root / "a").read_text() == "1\ntwo\nthree\nand\n4\n"
@@ -229,7 +229,7 @@ def test_line_ends_and_the_end_of_the_file_stay(
     assert (root / "a").read_bytes() == after.encode()
 
 
-def test_a_stale_caller_is_told_what_is_there_now(files: Files, root: Path) -> None:
+def test_a_stale_caller_is_given_the_current_content(files: Files, root: Path) -> None:
     (root / "a").write_text("1\nchanged\n3\n")
     with pytest.raises(Refused, match="2: changed\n3: 3"):
         files.replace_lines_in_file("a", 2, 3, "x", "2\n3")
@@ -252,7 +252,7 @@ def test_the_encoding_stays(files: Files, root: Path) -> None:
         files.replace_lines_in_file("a", 2, 2, "→", "ü")
 
 
-def test_descriptors_are_given_back(files: Files, root: Path) -> None:
+def test_descriptors_are_closed(files: Files, root: Path) -> None:
     (root / "a").write_text("1\n2\n")
     (root / "bin").write_bytes(b"\0")
 

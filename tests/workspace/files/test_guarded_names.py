@@ -59,7 +59,7 @@ def test_a_guarded_file_is_not_edited_by_any_of_its_names(cases: list[tuple[Path
         assert path.read_text() == "before"
 
 
-def test_a_guarded_folder_is_known_again_when_it_or_its_parent_is_renamed(
+def test_a_guarded_folder_is_recognized_when_it_or_its_parent_is_renamed(
     cases: list[tuple[Path, str]],
 ) -> None:
     for root, name in cases:
@@ -91,7 +91,7 @@ def test_a_guarded_file_that_was_renamed_is_not_written_over(root: Path) -> None
         assert confined.write("plain", [b"another file"]).created
 
 
-def test_no_spelling_gets_by(cases: list[tuple[Path, str]]) -> None:
+def test_no_spelling_bypasses_the_guard(cases: list[tuple[Path, str]]) -> None:
     for root, name in cases:
         spellings = {
             name.upper(),
@@ -129,14 +129,14 @@ def test_every_tool_that_writes_refuses(root: Path, tmp_path: Path, path: str) -
     assert not (root / path).exists()
 
 
-def test_names_that_are_only_alike_are_free(root: Path) -> None:
+def test_names_that_are_only_similar_are_allowed(root: Path) -> None:
     with ConfinedRoot(root) as confined:
         for path in (".gitignore", "git", "env", ".github/x.yml", "claude/x", "a.git", "envs/.en"):
             assert confined.write(path, [b"x"]).created
 
 
 @pytest.mark.parametrize("name", sorted(INSTRUCTIONS))
-def test_files_that_instruct_agents_are_told_apart(name: str) -> None:
+def test_files_that_instruct_agents_are_distinguished(name: str) -> None:
     assert standing(["docs", name.upper()]) == "instructions"
     assert standing(["docs", f"x{name}"]) == "free"
     assert standing([".claude", name]) == "protected"

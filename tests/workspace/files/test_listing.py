@@ -62,7 +62,7 @@ def test_a_link_to_a_folder_is_not_entered(root: Path, tmp_path: Path) -> None:
         listed(root, "out")
 
 
-def test_depth_and_limit_are_kept_and_told(root: Path) -> None:
+def test_depth_and_limit_are_applied_and_reported(root: Path) -> None:
     (root / "a" / "b" / "c").mkdir(parents=True)
     for at in range(9):
         (root / "a" / f"{at}").write_text("")
@@ -87,7 +87,7 @@ def test_what_git_ignores_is_counted_and_left_out(repository: Path) -> None:
         assert list_directory(confined).notes == ("3 left out: ignored",)
 
 
-def test_rules_of_folders_above_count(repository: Path) -> None:
+def test_rules_of_folders_above_apply(repository: Path) -> None:
     (repository / "lib" / "x.log").write_text("")
     (repository / ".git" / "info").mkdir(exist_ok=True)
     (repository / ".git" / "info" / "exclude").write_text("b.*\n")
@@ -125,7 +125,7 @@ PIECES = (
 )
 
 
-def test_git_says_the_same(root: Path, git: Git) -> None:
+def test_git_agrees(root: Path, git: Git) -> None:
     """Of random patterns on a tree, nested files of rules among them. Left aside is what git reads
     in ways it does not document: two stars glued to a name before a slash, a slash in brackets, and
     empty names."""
@@ -149,7 +149,7 @@ def test_git_says_the_same(root: Path, git: Git) -> None:
         assert sorted(ours) == sorted(theirs[:-1]), (turn, (root / ".gitignore").read_bytes())
 
 
-def test_a_listing_with_many_rules_is_left_to_a_thread_and_is_whole_there(root: Path) -> None:
+def test_a_listing_with_many_rules_runs_in_a_thread_and_is_complete_there(root: Path) -> None:
     for at in range(300):
         (root / f"note-{at:03d}").write_text("")
     with ConfinedRoot(root) as confined:

@@ -90,13 +90,13 @@ def follow(root: Path, tmp_path: Path, edits: int) -> str:
     return f"{len(changed)} edits of {versions} versions, {len(strange)} put back"
 
 
-def test_an_editor_without_locks_loses_nothing_to_us(root: Path, tmp_path: Path) -> None:
+def test_an_editor_without_locks_loses_no_edit_to_us(root: Path, tmp_path: Path) -> None:
     follow(root, tmp_path, 40)
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(3_600)
-def test_an_editor_without_locks_loses_nothing_in_many(root: Path, tmp_path: Path) -> None:
+def test_an_editor_without_locks_loses_no_edit_in_many(root: Path, tmp_path: Path) -> None:
     print(follow(root, tmp_path, EDITS // 4))
 
 
@@ -173,7 +173,7 @@ def test_killed_writers_leave_nothing_in_the_workspace_for_long(
     assert kill_writers(root, elsewhere / "locks", root), "no kill came in the midst of a write"
 
 
-def test_no_name_of_ours_is_ever_seen_in_the_workspace(root: Path, tmp_path: Path) -> None:
+def test_no_temporary_name_is_ever_seen_in_the_workspace(root: Path, tmp_path: Path) -> None:
     (root / "a").write_text("0")
     watch = inotify.Inotify()
     watch.add(str(root), inotify.CREATE | inotify.MOVED_TO)
@@ -188,7 +188,7 @@ def test_no_name_of_ours_is_ever_seen_in_the_workspace(root: Path, tmp_path: Pat
     assert seen == {"a", *(f"new-{number}" for number in range(20))}
 
 
-def test_a_lock_that_another_process_keeps_is_waited_for_and_then_told(
+def test_a_lock_that_another_process_holds_is_waited_for_and_then_reported(
     root: Path, tmp_path: Path
 ) -> None:
     (root / "a").write_text("x")

@@ -113,7 +113,7 @@ def test_any_tree_is_changed_as_the_commands_change_it(tmp_path: Path) -> None:
 # -- one by one ------------------------------------------------------------------------------------
 
 
-def test_what_was_done_is_told(files: Files, root: Path) -> None:
+def test_moves_and_deletions_are_reported(files: Files, root: Path) -> None:
     assert files.create_directory("x/y") == MadeFolder("x/y", True)
     assert files.create_directory("x/y/") == MadeFolder("x/y", False)
     (root / "x/y/file").write_text("one\n")
@@ -145,7 +145,7 @@ def test_what_was_done_is_told(files: Files, root: Path) -> None:
         ("a", "new\n", "characters"),
     ],
 )
-def test_what_cannot_be_moved_stays(
+def test_paths_that_cannot_be_moved_stay(
     files: Files, root: Path, tmp_path: Path, source: str, destination: str, why: str
 ) -> None:
     (root / "folder").mkdir()
@@ -164,7 +164,9 @@ def test_what_cannot_be_moved_stays(
 @pytest.mark.parametrize(
     "path", [".", ".env", ".git", "holds", ".github", "link/x", "../x", "full"]
 )
-def test_what_cannot_be_deleted_stays(files: Files, root: Path, tmp_path: Path, path: str) -> None:
+def test_paths_that_cannot_be_deleted_stay(
+    files: Files, root: Path, tmp_path: Path, path: str
+) -> None:
     (root / "holds/deep").mkdir(parents=True)
     (root / "holds/deep/.mcp.json").touch()
     (root / ".github/workflows").mkdir(parents=True)
@@ -179,9 +181,7 @@ def test_what_cannot_be_deleted_stays(files: Files, root: Path, tmp_path: Path, 
     assert everything(root) == before and (tmp_path / "x").exists()
 
 
-def test_a_link_is_deleted_and_not_what_it_leads_to(
-    files: Files, root: Path, tmp_path: Path
-) -> None:
+def test_a_link_is_deleted_and_not_its_target(files: Files, root: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/file").write_text("kept")
     (root / "link").symlink_to(tmp_path / "outside")
@@ -192,7 +192,7 @@ def test_a_link_is_deleted_and_not_what_it_leads_to(
     assert (tmp_path / "outside/file").read_text() == "kept"
 
 
-def test_a_folder_with_too_much_in_it_is_left_to_a_command(
+def test_a_folder_with_too_many_entries_is_left_to_a_command(
     files: Files, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(moving, "MOST_ENTRIES", 10)

@@ -69,19 +69,19 @@ def test_a_file_that_is_read_and_written_keeps_its_secret(files: Files, root: Pa
     )
 
 
-def test_lines_with_a_secret_are_replaced_by_what_was_shown(files: Files, root: Path) -> None:
+def test_lines_with_a_secret_are_replaced_by_the_shown_text(files: Files, root: Path) -> None:
     (root / "a").write_text(f"key = {KEY}\n")
     files.replace_lines_in_file("a", 1, 1, "name = [secret:api-key]", "key = [secret:api-key]")
     assert (root / "a").read_text() == f"name = {KEY}\n"
 
 
-def test_a_text_with_a_secret_is_replaced_by_what_was_shown(files: Files, root: Path) -> None:
+def test_a_text_with_a_secret_is_replaced_by_the_shown_text(files: Files, root: Path) -> None:
     (root / "a").write_text(f"key = {KEY}\n")
     files.replace_text_in_file("a", "key = [secret:api-key]", "[secret:api-key], yes")
     assert (root / "a").read_text() == f"{KEY}, yes\n"
 
 
-def test_two_secrets_of_one_name_are_told_apart(files: Files, root: Path) -> None:
+def test_two_secrets_of_one_name_are_distinguished(files: Files, root: Path) -> None:
     (root / "a").write_text(f"{KEY}\n{OTHER}\n{KEY}\n")
     first, second, third = read(files).text.split("\n")
     assert first == third != second
@@ -90,7 +90,7 @@ def test_two_secrets_of_one_name_are_told_apart(files: Files, root: Path) -> Non
     assert read(files).text == f"{second}\n{first}"
 
 
-def test_a_secret_that_came_meanwhile_does_not_take_the_place_of_another(
+def test_a_secret_that_was_added_meanwhile_does_not_replace_another(
     files: Files, root: Path
 ) -> None:
     (root / "a").write_text(f"{KEY}\n{OTHER}\n")
@@ -106,7 +106,7 @@ def test_a_secret_that_came_meanwhile_does_not_take_the_place_of_another(
     assert read(files).text.split("\n")[0] in caught.value.hint
 
 
-def test_a_text_of_the_files_own_stays_what_it_is(files: Files, root: Path) -> None:
+def test_a_text_that_was_always_in_the_file_is_not_a_placeholder(files: Files, root: Path) -> None:
     (root / "a").write_text(f"write [secret:api-key] for {KEY}\n")
     shown = read(files).text
     assert shown.startswith("write [secret:api-key] for [secret:api-key ")
@@ -116,7 +116,7 @@ def test_a_text_of_the_files_own_stays_what_it_is(files: Files, root: Path) -> N
         files.write_file("a", f"{shown} [secret:api-key]\n")
 
 
-def test_a_tag_that_a_command_wrote_into_the_file_stays_a_text(files: Files, root: Path) -> None:
+def test_a_tag_that_a_command_wrote_into_the_file_stays_text(files: Files, root: Path) -> None:
     (root / "a").write_text(f"{KEY}\n{OTHER}\n")
     tag = read(files).text.split("\n")[0]
     (root / "a").write_text(f"{KEY}\n{OTHER}\n{tag}\n")
@@ -166,7 +166,7 @@ def test_a_placeholder_of_another_file_is_not_written(
     assert (root / "a").exists() == (there is not None)
 
 
-def test_a_search_neither_shows_nor_finds_what_is_secret(files: Files, root: Path) -> None:
+def test_a_search_neither_shows_nor_finds_secrets(files: Files, root: Path) -> None:
     rows = private_key("MIIEvQ" * 10, "c2VjcmV0" * 8)
     (root / "a").write_text("\n".join([f"key {KEY}", *rows, "key last"]))
     for kind in ("text", "regex"):
@@ -257,7 +257,7 @@ def play(files: Files, root: Path, seed: int) -> str:
     return "written"
 
 
-def test_secrets_stay_where_a_model_kept_them_and_go_where_it_did_not(
+def test_secrets_stay_where_a_model_left_them_and_are_removed_where_it_did_not(
     files: Files, root: Path
 ) -> None:
     results = Counter(play(files, root, seed) for seed in range(200))

@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
         ("nothing*", "nothing*"),
     ],
 )
-def test_a_glob_stands_for_the_files_that_bash_puts_in_its_place(
+def test_a_glob_stands_for_the_files_that_bash_expands_it_to(
     folder: Path, shell: str, pattern: str
 ) -> None:
     ran = subprocess.run(
@@ -79,7 +79,7 @@ def test_a_large_folder_is_not_listed_to_its_end(
 
 
 @pytest.mark.parametrize("version", ["2", "3", "4"])
-def test_what_git_tracks_is_told_as_git_tells_it(folder: Path, version: str) -> None:
+def test_tracked_files_are_those_git_lists(folder: Path, version: str) -> None:
     def git(*words: str) -> str:
         done = subprocess.run(
             ["git", *words], cwd=folder, capture_output=True, text=True, check=True
@@ -121,7 +121,7 @@ def test_a_folder_whose_times_were_set_back_is_read_again(tmp_path: Path) -> Non
     assert files.below(str(top), frozenset()).paths == (".env",)
 
 
-def test_a_listing_is_always_as_of_now(tmp_path: Path) -> None:
+def test_a_listing_is_always_current(tmp_path: Path) -> None:
     """Whatever is made, moved and removed in between, and however soon after the last look."""
     chance = Random(7)
     files = DiskFiles()

@@ -42,7 +42,7 @@ def test_no_read_and_no_write_leaves_while_names_are_swapped(tmp_path: Path, wal
     assert done > 0
 
 
-def test_the_naive_way_loses(tmp_path: Path) -> None:
+def test_the_naive_implementation_loses_the_race(tmp_path: Path) -> None:
     """Else the test above would prove nothing."""
     stage = Stage(tmp_path)
     with stage.swapping(60):

@@ -22,7 +22,7 @@ def search(root: Path, pattern: str, **how: object) -> FileMatches:
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
-def test_lines_are_found_with_what_is_around_them(repository: Path, kind: str) -> None:
+def test_lines_are_found_with_their_context(repository: Path, kind: str) -> None:
     found = search(repository, "gamma", kind=kind, context=1)
     assert found.matches == (FileMatch("lib/b.py", 3, "gamma", ("beta",), ("delta",)),)
     assert found.files == 3
@@ -32,7 +32,7 @@ def test_lines_are_found_with_what_is_around_them(repository: Path, kind: str) -
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
-def test_what_is_not_looked_into_is_told(repository: Path, kind: str) -> None:
+def test_skipped_files_are_reported(repository: Path, kind: str) -> None:
     (repository / "binary").write_bytes(b"one\0")
     (repository / "big").write_bytes(b"one\n" * (2 << 20))
     (repository / "x.log").write_text("one")
@@ -44,7 +44,7 @@ def test_what_is_not_looked_into_is_told(repository: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
-def test_there_is_a_limit(root: Path, kind: str) -> None:
+def test_the_number_of_results_is_limited(root: Path, kind: str) -> None:
     (root / "a").write_text("one\n" * 500)
     (root / "b").write_text("one\n" * 500)
     found = search(root, "one", kind=kind, limit=7)
@@ -58,7 +58,7 @@ def test_long_lines_are_cut(root: Path) -> None:
     assert len(search(root, "one").matches[0].text) == 501
 
 
-def test_a_regex_is_pythons(root: Path) -> None:
+def test_a_regex_has_python_syntax(root: Path) -> None:
     (root / "a").write_bytes("def f(x):\r\n    return ünî\r\n".encode())
     found = search(root, r"^def (\w+)\(.*\):$", kind="regex")
     assert found.matches[0].text == "def f(x):"
@@ -140,6 +140,6 @@ def test_all_that_a_crowded_folder_leaves_out_is_counted(
         {"pattern": "a", "path": "../"}, {"pattern": "a", "path": "gone"},
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(root: Path, how: dict[str, object]) -> None:
+def test_invalid_arguments_are_refused(root: Path, how: dict[str, object]) -> None:
     with pytest.raises(Refused):
         search(root, **how)  # type: ignore[arg-type]

@@ -37,9 +37,7 @@ def test_a_text_is_replaced_where_it_stands(files: Files, root: Path) -> None:
     assert (root / "a").read_text() == "onE\nTHreE\n"
 
 
-def test_a_text_that_stands_there_more_often_is_told_with_its_lines(
-    files: Files, root: Path
-) -> None:
+def test_an_ambiguous_text_is_reported_with_its_lines(files: Files, root: Path) -> None:
     (root / "a").write_text("x\ny\nx\n" * 30)
     with pytest.raises(Refused, match="60 times, not 1: in lines 1, 3, 4, 6, ") as caught:
         files.replace_text_in_file("a", "x", "z")
@@ -48,9 +46,7 @@ def test_a_text_that_stands_there_more_often_is_told_with_its_lines(
         files.replace_text_in_file("a", "x", "z", count=70)
 
 
-def test_a_text_that_is_not_there_is_answered_with_what_is_most_like_it(
-    files: Files, root: Path
-) -> None:
+def test_a_missing_text_is_answered_with_the_most_similar_one(files: Files, root: Path) -> None:
     (root / "a").write_text("def one():\n    return  1\n\ndef two():\n    return 2\n")
     with pytest.raises(Refused) as caught:
         files.replace_text_in_file("a", "def one():\n    return 1\n", "x")
@@ -147,7 +143,9 @@ def test_any_text_is_replaced_whatever_ends_its_lines(files: Files, root: Path) 
     ("make", "mime"),
     [(png, "image/png"), (gif, "image/gif"), (jpeg, "image/jpeg"), (webp, "image/webp")],
 )
-def test_an_image_is_known_by_its_bytes(files: Files, root: Path, make: object, mime: str) -> None:
+def test_an_image_is_recognized_by_its_bytes(
+    files: Files, root: Path, make: object, mime: str
+) -> None:
     for width, height in ((1, 1), (640, 480), (3, 7999)):
         data = make(width, height)  # type: ignore[operator]
         (root / "no-suffix").write_bytes(data)
@@ -167,12 +165,12 @@ def test_an_image_is_known_by_its_bytes(files: Files, root: Path, make: object, 
         assert image_kind(whole[:end]) is None or mime == "image/webp", end
     chance = random.Random(1)
     for _ in range(300):  # whatever is in it, it is an answer
-        spoiled = bytearray(whole)
-        spoiled[chance.randrange(len(spoiled))] = chance.randrange(256)
-        assert isinstance(image_kind(bytes(spoiled)), ImageKind | None)
+        corrupted = bytearray(whole)
+        corrupted[chance.randrange(len(corrupted))] = chance.randrange(256)
+        assert isinstance(image_kind(bytes(corrupted)), ImageKind | None)
 
 
-def test_what_is_no_whole_image_or_too_large_is_refused(files: Files, root: Path) -> None:
+def test_an_image_that_is_incomplete_or_too_large_is_refused(files: Files, root: Path) -> None:
     (root / "half.png").write_bytes(png(50, 50)[:-20] + b"\0")
     (root / "large.png").write_bytes(png(5, 5)[:-12] + bytes(4 << 20) + png(5, 5)[-12:])
     (root / "text.png").write_text("no image\n")

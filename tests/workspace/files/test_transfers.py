@@ -141,7 +141,7 @@ def test_modes_are_kept_as_far_as_they_are_harmless(
     assert stat.S_IMODE((root / "in" / "fine").stat().st_mode) & 0o7100 == 0o100
 
 
-def test_hostile_archives_stay_inside_and_say_what_they_left(
+def test_hostile_archives_stay_inside_and_report_what_was_left_out(
     files: Files, root: Path, outside: Path, tmp_path: Path
 ) -> None:
     for number, data in enumerate(corpus()):
@@ -162,7 +162,7 @@ def test_hostile_archives_stay_inside_and_say_what_they_left(
         )
 
 
-def test_links_that_are_there_already_lead_nowhere(files: Files, root: Path, outside: Path) -> None:
+def test_existing_links_are_not_followed(files: Files, root: Path, outside: Path) -> None:
     (root / "in").mkdir()
     (root / "in" / "sub").symlink_to(outside)
     (root / "in" / "file").symlink_to(outside / "secret")
@@ -172,7 +172,7 @@ def test_links_that_are_there_already_lead_nowhere(files: Files, root: Path, out
     assert (outside / "secret").read_text() == "secret"
 
 
-def test_what_is_there_already_stays(files: Files, root: Path, outside: Path) -> None:
+def test_existing_files_stay(files: Files, root: Path, outside: Path) -> None:
     (root / "in").mkdir()
     (root / "in" / "a").write_text("mine")
     done = unpacked(files, outside, zipped([("a", b"theirs"), ("b", b"1"), ("b", b"2")]))
@@ -180,7 +180,7 @@ def test_what_is_there_already_stays(files: Files, root: Path, outside: Path) ->
     assert [skipped.name for skipped in done.skipped] == ["a", "b"]
 
 
-def test_too_much_is_stopped_and_told(
+def test_an_oversized_archive_is_stopped_and_reported(
     files: Files, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacking, "MOST_FILES", 200)
@@ -194,13 +194,13 @@ def test_too_much_is_stopped_and_told(
     assert cut.files == 1 and "damaged" in cut.stopped
 
 
-def test_what_is_no_archive_is_refused(files: Files, root: Path, outside: Path) -> None:
+def test_other_files_are_refused_as_archives(files: Files, root: Path, outside: Path) -> None:
     with pytest.raises(Refused, match="unknown archive format"):
         files.import_file(str(outside / "secret"), "in", unpack=True)
     assert everything(root) == set()
 
 
-def test_spoiled_archives_stay_inside(files: Files, outside: Path, tmp_path: Path) -> None:
+def test_corrupted_archives_stay_inside(files: Files, outside: Path, tmp_path: Path) -> None:
     """The short form; the long one is tests/torture/test_confined_paths.py."""
     chance = random.Random(1)
     whole = [data for data in corpus() if len(data) < 100_000]
@@ -218,9 +218,7 @@ def test_spoiled_archives_stay_inside(files: Files, outside: Path, tmp_path: Pat
 # taking out
 
 
-def test_a_file_is_exported_under_a_name_that_is_free(
-    files: Files, root: Path, tmp_path: Path
-) -> None:
+def test_a_file_is_exported_under_a_free_name(files: Files, root: Path, tmp_path: Path) -> None:
     (root / "sub").mkdir()
     (root / "sub" / "a.txt").write_text("1")
     first, second = files.export_file("sub/a.txt"), files.export_file("sub/a.txt")
@@ -234,7 +232,7 @@ def test_a_file_is_exported_under_a_name_that_is_free(
         files.export_file("sub")
 
 
-def test_a_zip_holds_what_was_asked_for_and_no_links(
+def test_a_zip_holds_the_requested_files_and_no_links(
     files: Files, repository: Path, tmp_path: Path
 ) -> None:
     (repository / "x.log").write_text("ignored")
@@ -266,7 +264,7 @@ def unpacked_names(files: Files, source: str) -> set[str]:
     return everything(files.root.path / "back")
 
 
-def test_a_zip_that_cannot_be_made_leaves_nothing(
+def test_a_zip_that_fails_leaves_nothing(
     files: Files, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "a").write_bytes(bytes(3_000))

@@ -31,7 +31,7 @@ def gone(pid: int) -> bool:
     return False
 
 
-async def test_what_it_says_and_how_it_ends_are_told(tmp_path: Path) -> None:
+async def test_its_output_and_exit_are_reported(tmp_path: Path) -> None:
     assert await sh("echo out; echo no >&2; echo why >&2; exit 3", tmp_path) == CommandOutput(
         3, b"out\n", b"no\nwhy\n"
     )
@@ -39,7 +39,7 @@ async def test_what_it_says_and_how_it_ends_are_told(tmp_path: Path) -> None:
     assert (await sh("exit 3", tmp_path)).complaint == "it exited with 3"
 
 
-async def test_it_hears_nothing_and_has_no_variables_but_those_given(tmp_path: Path) -> None:
+async def test_it_gets_no_input_and_only_the_given_variables(tmp_path: Path) -> None:
     assert (await sh("cat; echo [$HOME]", tmp_path)).out == b"[]\n"
 
 
@@ -48,33 +48,33 @@ async def test_a_flood_is_cut_and_ended(tmp_path: Path) -> None:
     assert (len(said.out), said.cut) == (100_000, True)
 
 
-async def test_a_flood_of_errors_leaves_their_end(tmp_path: Path) -> None:
+async def test_a_flood_of_errors_keeps_their_end(tmp_path: Path) -> None:
     said = await sh("yes | head -c 1000000 >&2; echo end >&2", tmp_path)
     assert said.err.endswith(b"y\nend\n")
     assert len(said.err) <= 16 << 10
 
 
-async def test_whatever_it_started_goes_with_it(tmp_path: Path) -> None:
+async def test_its_children_are_killed_with_it(tmp_path: Path) -> None:
     said = await sh("sleep 60 >/dev/null 2>&1 & echo $!", tmp_path)
     async with asyncio.timeout(5):
         while not gone(int(said.out)):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
-async def test_one_that_holds_its_pipes_from_elsewhere_does_not_hold_us(tmp_path: Path) -> None:
+async def test_a_process_that_holds_its_pipes_elsewhere_does_not_block_us(tmp_path: Path) -> None:
     script = "echo said; setsid sleep 30 & echo $! > pid; exit 0"
     async with asyncio.timeout(15):
         assert await sh(script, tmp_path) == CommandOutput(0, b"said\n")
     os.kill(int((tmp_path / "pid").read_text()), 9)
 
 
-async def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
+async def test_a_command_that_does_not_end_is_killed(tmp_path: Path) -> None:
     with pytest.raises(CommandTimeout, match="sh took longer than"):
         await sh("trap '' TERM; echo $$ > pid; sleep 60; sleep 60", tmp_path, seconds=0.3)
     assert gone(int((tmp_path / "pid").read_text()))
 
 
-async def test_a_caller_that_gives_up_ends_it(tmp_path: Path) -> None:
+async def test_a_cancelled_caller_kills_it(tmp_path: Path) -> None:
     task = asyncio.ensure_future(sh("echo $$ > pid.new; mv pid.new pid; sleep 60", tmp_path))
     async with asyncio.timeout(5):
         while not (tmp_path / "pid").exists():  # noqa: ASYNC110
@@ -85,7 +85,7 @@ async def test_a_caller_that_gives_up_ends_it(tmp_path: Path) -> None:
     assert gone(int((tmp_path / "pid").read_text()))
 
 
-async def test_a_caller_that_gives_up_at_once_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_caller_cancelled_at_once_leaves_nothing(tmp_path: Path) -> None:
     task = asyncio.ensure_future(sh("echo $$ > pid; sleep 60", tmp_path))
     await asyncio.sleep(0)
     task.cancel()
@@ -96,6 +96,6 @@ async def test_a_caller_that_gives_up_at_once_leaves_nothing(tmp_path: Path) -> 
         assert gone(int((tmp_path / "pid").read_text()))
 
 
-async def test_one_that_is_not_there_is_missing(tmp_path: Path) -> None:
+async def test_a_missing_command_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CommandMissing, match="nowhere cannot be started"):
         await query(("nowhere",), cwd=tmp_path, env=ENV, seconds=1)

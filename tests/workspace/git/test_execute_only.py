@@ -41,7 +41,7 @@ def test_no_program_of_a_repository_runs_and_git_still_answers(
     assert mark.exists()  # without it, they do
 
 
-def test_this_process_may_still_run_what_it_likes(repository: Path) -> None:
+def test_this_process_may_still_run_any_program(repository: Path) -> None:
     assert (
         run_git(repository, "rev-parse", "--is-inside-work-tree", deadline=Deadline(10))
         == b"true\n"

@@ -60,7 +60,7 @@ def hostile(repository: Path, git: Git, tmp_path: Path, marker: Path) -> Path:
     return repository
 
 
-def test_the_repository_would_run_it_when_looked_at_plainly(
+def test_plain_git_would_run_the_repositorys_programs(
     hostile: Path, git: Git, marker: Path
 ) -> None:
     with suppress(AssertionError):  # it does, and breaks
@@ -68,14 +68,14 @@ def test_the_repository_would_run_it_when_looked_at_plainly(
     assert marker.exists()
 
 
-async def test_looking_runs_nothing_of_it(hostile: Path, marker: Path) -> None:
+async def test_a_status_query_runs_none_of_its_programs(hostile: Path, marker: Path) -> None:
     found = await read_repository(hostile)
     assert found.state.changed
     await query_git(found, "diff", "--no-ext-diff", "--no-textconv", "HEAD")
     assert not marker.exists()
 
 
-async def test_the_git_that_gh_runs_runs_nothing_of_it(
+async def test_the_git_that_gh_runs_runs_none_of_its_programs(
     hostile: Path, marker: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gh = GhStandIn(tmp_path / "gh bin")
@@ -87,7 +87,7 @@ async def test_the_git_that_gh_runs_runs_nothing_of_it(
     assert not marker.exists()
 
 
-async def test_a_submodule_with_such_a_config_is_not_gone_into(
+async def test_a_submodule_with_such_a_config_is_not_entered(
     hostile: Path, repository: Path, git: Git, tmp_path: Path, marker: Path
 ) -> None:
     outer = tmp_path / "outer"
@@ -107,7 +107,7 @@ async def test_a_submodule_with_such_a_config_is_not_gone_into(
 
 
 @pytest.mark.parametrize("line", ['[filter "f{n}"]\n\tclean = x\n', '[x "{n}"]\n\tk = {long}\n'])
-async def test_a_config_too_large_to_be_seen_whole_is_not_gone_on_with(
+async def test_a_config_too_large_to_check_is_refused(
     hostile: Path, marker: Path, line: str
 ) -> None:
     with (hostile / ".git" / "config").open("a") as config:
@@ -119,7 +119,7 @@ async def test_a_config_too_large_to_be_seen_whole_is_not_gone_on_with(
 
 
 @pytest.mark.parametrize("where", ["", "another", "work/lib"])
-async def test_a_repository_cannot_make_another_folder_the_place_of_work(
+async def test_a_repository_cannot_redirect_the_work_tree(
     repository: Path, git: Git, tmp_path: Path, where: str
 ) -> None:
     git("init", "--quiet", str(tmp_path / "another"))
@@ -128,7 +128,7 @@ async def test_a_repository_cannot_make_another_folder_the_place_of_work(
         await read_repository(repository)
 
 
-def test_the_users_own_words_stay_and_come_after_the_repositorys() -> None:
+def test_the_users_own_settings_stay_and_override_the_repositorys() -> None:
     found = [
         GitSetting("filter.lfs.clean", "git-lfs clean", True),
         GitSetting("credential.helper", "store", True),

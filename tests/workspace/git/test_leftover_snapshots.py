@@ -41,7 +41,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_only_what_a_dead_process_left_is_removed(folder: Path, project: Path) -> None:
+def test_only_leftovers_of_a_dead_process_are_removed(folder: Path, project: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, project], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:
@@ -62,7 +62,7 @@ while True:
 """
 
 
-def test_a_snapshot_is_whole_though_another_process_sweeps(project: Path) -> None:
+def test_a_snapshot_is_complete_though_another_process_sweeps(project: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", SWEEPER], stdout=subprocess.PIPE) as sweeper:
         assert sweeper.stdout
         sweeper.stdout.readline()

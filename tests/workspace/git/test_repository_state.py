@@ -114,20 +114,22 @@ async def test_an_unborn_branch_has_no_commit(root: Path, git: Git) -> None:
 
 
 @pytest.mark.parametrize("name", BRANCHES)
-async def test_odd_branch_names_are_told_as_they_are(repository: Path, git: Git, name: str) -> None:
+async def test_odd_branch_names_are_reported_as_they_are(
+    repository: Path, git: Git, name: str
+) -> None:
     git("update-ref", f"refs/heads/{name}", "HEAD")
     git("symbolic-ref", "HEAD", f"refs/heads/{name}")
     assert (await state(repository)).branch == name
 
 
-async def test_a_branch_that_is_no_utf8_is_read(repository: Path, git: Git) -> None:
+async def test_a_branch_name_that_is_not_utf8_is_read(repository: Path, git: Git) -> None:
     name = os.fsdecode(b"latin-\xe9")
     git("update-ref", f"refs/heads/{name}", "HEAD")
     git("symbolic-ref", "HEAD", f"refs/heads/{name}")
     assert (await state(repository)).branch == name
 
 
-async def test_a_worktree_bears_the_name_of_its_repository(
+async def test_a_worktree_has_the_name_of_its_repository(
     repository: Path, git: Git, tmp_path: Path
 ) -> None:
     git("worktree", "add", "--quiet", "-b", "side", str(tmp_path / "elsewhere"))
@@ -139,7 +141,7 @@ async def test_a_folder_below_is_in_the_same_repository(repository: Path) -> Non
     assert (await read_repository(repository / "lib")).top == repository
 
 
-async def test_a_submodule_is_a_repository_of_its_own_and_is_not_gone_into(
+async def test_a_submodule_is_a_repository_of_its_own_and_is_not_entered(
     repository: Path, git: Git, tmp_path: Path
 ) -> None:
     inner = tmp_path / "inner"
@@ -175,7 +177,7 @@ async def test_a_huge_dirty_tree_is_counted_up_to_a_bound(
         (["init", "--quiet", "--bare"], "is a bare repository"),
     ],
 )
-async def test_where_nobody_works_it_says_what_to_do(
+async def test_outside_of_a_work_tree_it_reports_the_next_step(
     root: Path, git: Git, made: list[str], said: str
 ) -> None:
     if made:
@@ -186,7 +188,7 @@ async def test_where_nobody_works_it_says_what_to_do(
     assert refused.value.exit_code == 2
 
 
-async def test_a_repositorys_own_files_are_no_place_to_work(repository: Path) -> None:
+async def test_a_repositorys_own_files_are_not_a_work_tree(repository: Path) -> None:
     with pytest.raises(NoRepository, match="own files"):
         await read_repository(repository / ".git")
 
@@ -206,13 +208,13 @@ async def test_a_git_that_hangs_is_ended(
         os.kill(pid, 0)
 
 
-async def test_without_git_it_says_so(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_git_it_reports_so(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(TillermanError, match="git cannot be started"):
         await read_repository(repository)
 
 
-def test_what_git_may_say_tomorrow_is_passed_over() -> None:
+def test_unknown_output_of_newer_git_is_ignored() -> None:
     told = b"# branch.oid abc\0# branch.head main\0# branch.new word\0! ignored\0x what\0? a\0"
     assert parse_status(told) == WorkState(branch="main", commit="abc", untracked=1)
     assert parse_status(b"") == WorkState()

@@ -33,7 +33,7 @@ async def watch(repository: Path) -> AsyncIterator[FolderWatch]:
     made.close()
 
 
-async def heard(watch: FolderWatch, seconds: float = SOON) -> bool:
+async def received(watch: FolderWatch, seconds: float = SOON) -> bool:
     try:
         await asyncio.wait_for(watch.changed(), seconds)
     except TimeoutError:
@@ -41,9 +41,9 @@ async def heard(watch: FolderWatch, seconds: float = SOON) -> bool:
     return True
 
 
-async def test_what_git_does_is_heard(watch: FolderWatch, repository: Path, git: Git) -> None:
+async def test_changes_by_git_are_noticed(watch: FolderWatch, repository: Path, git: Git) -> None:
     (repository / "a.py").write_text("edited\n")
-    assert await heard(watch)
+    assert await received(watch)
     for words in (
         ("add", "a.py"),
         ("commit", "--quiet", "-m", "edit"),
@@ -57,10 +57,12 @@ async def test_what_git_does_is_heard(watch: FolderWatch, repository: Path, git:
         ("switch", "--quiet", "--detach"),
     ):
         git(*words)
-        assert await heard(watch), words
+        assert await received(watch), words
 
 
-async def test_a_rebase_that_stops_is_heard(watch: FolderWatch, repository: Path, git: Git) -> None:
+async def test_a_rebase_that_stops_is_noticed(
+    watch: FolderWatch, repository: Path, git: Git
+) -> None:
     git("switch", "--quiet", "-c", "feature")
     (repository / "a.py").write_text("ours\n")
     git("commit", "--quiet", "-am", "ours")
@@ -68,73 +70,73 @@ async def test_a_rebase_that_stops_is_heard(watch: FolderWatch, repository: Path
     (repository / "a.py").write_text("theirs\n")
     git("commit", "--quiet", "-am", "theirs")
     git("switch", "--quiet", "feature")
-    assert await heard(watch)
+    assert await received(watch)
     with pytest.raises(AssertionError):
         git("rebase", "main")
-    assert await heard(watch)
+    assert await received(watch)
     git("rebase", "--abort")
-    assert await heard(watch)
+    assert await received(watch)
 
 
-async def test_folders_that_come_are_followed_and_those_that_go_are_forgotten(
+async def test_new_folders_are_watched_and_removed_ones_are_forgotten(
     watch: FolderWatch, repository: Path
 ) -> None:
     before = watch.watches
     (repository / "new" / "deep").mkdir(parents=True)
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "new" / "deep" / "file").touch()
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "new").rename(repository / "other")
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "other" / "deep" / "file").write_text("x")
-    assert await heard(watch)
+    assert await received(watch)
     assert watch.watches == before + 2
     shutil.rmtree(repository / "other")
-    assert await heard(watch)
+    assert await received(watch)
     assert watch.watches == before
 
 
-async def test_what_was_moved_out_is_heard_no_more(
+async def test_a_folder_that_was_moved_out_is_not_watched(
     watch: FolderWatch, repository: Path, tmp_path: Path
 ) -> None:
     (repository / "lib").rename(tmp_path / "lib")
-    assert await heard(watch)
+    assert await received(watch)
     (tmp_path / "lib" / "b.py").write_text("x")
-    assert not await heard(watch, 0.4)
+    assert not await received(watch, 0.4)
 
 
-async def test_what_git_ignores_wakes_nobody(
+async def test_changes_in_ignored_files_are_not_reported(
     watch: FolderWatch, repository: Path, git: Git
 ) -> None:
     (repository / "build").mkdir()
     (repository / "build" / "out").write_text("x")
     (repository / "some.log").write_text("x")
-    assert not await heard(watch, 0.4)
+    assert not await received(watch, 0.4)
     (repository / ".gitignore").write_text("*.tmp\n")
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "build" / "out").write_text("y")
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "some.tmp").write_text("x")
-    assert not await heard(watch, 0.4)
+    assert not await received(watch, 0.4)
 
 
-async def test_to_look_at_it_wakes_nobody(watch: FolderWatch, repository: Path, git: Git) -> None:
+async def test_reading_it_triggers_nothing(watch: FolderWatch, repository: Path, git: Git) -> None:
     (repository / "a.py").write_text("edited\n")
     git("add", "a.py")
-    assert await heard(watch)
+    assert await received(watch)
     await read_repository(repository)
-    assert not await heard(watch, 0.4)
+    assert not await received(watch, 0.4)
 
 
-async def test_a_burst_is_told_once_and_one_without_an_end_now_and_then(
+async def test_a_burst_is_reported_once_and_an_endless_one_now_and_then(
     watch: FolderWatch, repository: Path
 ) -> None:
     for number in range(300):
         (repository / f"{number}.py").touch()
     began = time.monotonic()
-    assert await heard(watch)
+    assert await received(watch)
     assert time.monotonic() - began < LONGEST
-    assert not await heard(watch, 2 * QUIET)
+    assert not await received(watch, 2 * QUIET)
 
     async def go_on() -> None:
         for number in range(1_000):
@@ -143,20 +145,22 @@ async def test_a_burst_is_told_once_and_one_without_an_end_now_and_then(
 
     writer = asyncio.create_task(go_on())
     began = time.monotonic()
-    assert await heard(watch, LONGEST + 2)
+    assert await received(watch, LONGEST + 2)
     assert time.monotonic() - began > LONGEST / 2
     writer.cancel()
 
 
-async def test_more_than_the_system_keeps_is_heard(watch: FolderWatch, repository: Path) -> None:
+async def test_an_overflow_of_the_event_queue_is_noticed(
+    watch: FolderWatch, repository: Path
+) -> None:
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if most > 50_000:
         pytest.skip("this system keeps more than is worth making")
     for number in range(most + 100):
         (repository / ("a.py", "lib/b.py")[number % 2]).chmod(0o644)  # never twice the same
-    assert await heard(watch)
+    assert await received(watch)
     (repository / "a.py").write_text("x")
-    assert await heard(watch)
+    assert await received(watch)
 
 
 async def test_of_a_worktree_its_own_head_and_the_shared_branches_count(
@@ -168,36 +172,36 @@ async def test_of_a_worktree_its_own_head_and_the_shared_branches_count(
     await watch.arm()
     try:
         git("commit", "--quiet", "--allow-empty", "-m", "there", cwd=beside)
-        assert await heard(watch)
+        assert await received(watch)
         git("switch", "--quiet", "--detach", cwd=beside)
-        assert await heard(watch)
+        assert await received(watch)
         (repository / "a.py").write_text("not ours\n")
         git("add", "a.py")
-        assert not await heard(watch, 0.4)
+        assert not await received(watch, 0.4)
     finally:
         watch.close()
 
 
-async def test_a_repository_that_begins_and_ends_is_heard(root: Path, git: Git) -> None:
+async def test_a_repository_that_begins_and_ends_is_noticed(root: Path, git: Git) -> None:
     watch = FolderWatch(root)
     await watch.arm()
     try:
         (root / "file").touch()
-        assert not await heard(watch, 0.4)
+        assert not await received(watch, 0.4)
         git("init", "--quiet")
-        assert await heard(watch)
+        assert await received(watch)
         (root / "file").write_text("x")
-        assert await heard(watch)
+        assert await received(watch)
         shutil.rmtree(root / ".git")
-        assert await heard(watch)
+        assert await received(watch)
         (root / "file").write_text("y")
-        assert not await heard(watch, 0.4)
+        assert not await received(watch, 0.4)
         shutil.rmtree(root)
-        assert not await heard(watch, 0.4) or watch.watches == 0
+        assert not await received(watch, 0.4) or watch.watches == 0
         root.mkdir()
-        await heard(watch, 0.3)
+        await received(watch, 0.3)
         git("init", "--quiet")
-        assert await heard(watch)
+        assert await received(watch)
     finally:
         watch.close()
 
@@ -212,9 +216,9 @@ async def test_no_more_is_watched_than_the_bound_and_what_is_near_the_top_comes_
     try:
         assert watch.watches == 40
         (repository / "d29" / "file").touch()
-        assert await heard(watch)
+        assert await received(watch)
         git("commit", "--quiet", "--allow-empty", "-m", "more")
-        assert await heard(watch)
+        assert await received(watch)
     finally:
         watch.close()
 
@@ -231,7 +235,7 @@ async def test_links_and_repositories_inside_are_not_entered(
     try:
         (tmp_path / "elsewhere" / "file").touch()
         (repository / "inner" / "src" / "file").touch()
-        assert not await heard(watch, 0.4)
+        assert not await received(watch, 0.4)
     finally:
         watch.close()
 
@@ -249,7 +253,7 @@ async def test_it_can_be_closed_while_it_begins(repository: Path) -> None:
     await until(lambda: descriptors() <= before)
 
 
-async def test_without_inotify_it_says_so(
+async def test_without_inotify_it_reports_so(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(repository_watch.inotify, "_libc", object())  # as on a system without it

@@ -44,7 +44,7 @@ def test_closing_a_snapshot_leaves_no_temporary_files(repository: Path) -> None:
     assert not store.exists()
 
 
-async def test_edits_by_any_means_are_told_with_their_lines(repository: Path) -> None:
+async def test_edits_by_any_means_are_reported_with_their_lines(repository: Path) -> None:
     def turn() -> None:
         (repository / "a.py").write_text("one\nTWO\nthree\nfour\n")
         (repository / "new.py").write_text("x\ny\n")
@@ -64,7 +64,7 @@ async def test_edits_by_any_means_are_told_with_their_lines(repository: Path) ->
     )
 
 
-async def test_a_turn_that_changes_nothing_says_nothing(repository: Path) -> None:
+async def test_a_turn_without_changes_reports_nothing(repository: Path) -> None:
     (repository / "a.py").write_text("dirty already\n")
     (repository / "untracked.py").write_text("here already\n")
 
@@ -75,7 +75,7 @@ async def test_a_turn_that_changes_nothing_says_nothing(repository: Path) -> Non
     assert await changes(repository, turn) == Changes()
 
 
-async def test_work_that_was_there_before_is_not_counted_to_the_turn(repository: Path) -> None:
+async def test_earlier_work_is_not_counted_to_the_turn(repository: Path) -> None:
     (repository / "a.py").write_text("one\ntwo\nthree\nmine\n")
     (repository / "draft.md").write_text("mine\n")
     (repository / "lib" / "b.py").unlink()
@@ -152,7 +152,7 @@ async def test_an_index_in_two_halves_is_read_and_not_written(repository: Path, 
     assert _picture(repository / ".git") == before
 
 
-async def test_links_and_names_that_are_no_text_can_be_stored(repository: Path) -> None:
+async def test_links_and_names_that_are_not_text_can_be_stored(repository: Path) -> None:
     def turn() -> None:
         (repository / "link").symlink_to("a.py")
         Path(os.fsdecode(os.fsencode(repository) + b"/caf\xe9")).write_text("x\n")
@@ -183,9 +183,7 @@ async def test_large_files_are_compared_without_reading_them(repository: Path) -
     )
 
 
-async def test_repositories_inside_the_workspace_are_passed_over(
-    repository: Path, git: Git
-) -> None:
+async def test_repositories_inside_the_workspace_are_skipped(repository: Path, git: Git) -> None:
     nested = repository / "nested"
     nested.mkdir()
     git("init", "--quiet", cwd=nested)
@@ -204,7 +202,7 @@ async def test_asking_twice_gives_all_changes_since_the_snapshot(repository: Pat
     )
 
 
-async def test_the_users_repository_is_left_as_it_was(repository: Path) -> None:
+async def test_the_users_repository_is_unchanged(repository: Path) -> None:
     (repository / "untracked.py").write_text("x\n")
     (repository / "a.py").write_text("dirty\n")
     before = _picture(repository / ".git")
@@ -288,7 +286,9 @@ async def test_a_folder_outside_git_is_compared_by_content(root: Path) -> None:
     )
 
 
-async def test_a_folder_too_large_to_know_says_so_and_still_tells_what_is_new(root: Path) -> None:
+async def test_a_folder_too_large_to_snapshot_is_reported_and_new_files_are_still_listed(
+    root: Path,
+) -> None:
     for number in range(20):
         (root / f"old{number}").write_text("x")
     _let_the_file_clock_tick()
@@ -301,7 +301,7 @@ async def test_a_folder_too_large_to_know_says_so_and_still_tells_what_is_new(ro
     )
 
 
-async def test_more_changes_than_a_turn_may_tell_are_counted(repository: Path) -> None:
+async def test_more_changes_than_the_limit_are_counted(repository: Path) -> None:
     def turn() -> None:
         for number in range(1_005):
             (repository / f"n{number:04}").write_text("x\n")
@@ -310,7 +310,7 @@ async def test_more_changes_than_a_turn_may_tell_are_counted(repository: Path) -
     assert (len(found.files), found.left_out) == (1_000, 5)
 
 
-async def test_a_git_that_hangs_is_given_up_with_a_word(
+async def test_a_git_that_hangs_is_given_up_with_a_notice(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake = tmp_path / "bin" / "git"
@@ -343,7 +343,7 @@ async def test_a_repository_that_disappears_in_the_turn_is_no_error(
     assert await changes(repository, turn) == Changes((FileChange("a.py", "modified"),))
 
 
-async def test_a_repository_with_too_many_loose_files_says_so_and_still_tells_what_is_new(
+async def test_a_repository_with_too_many_loose_files_is_reported_and_new_files_are_still_listed(
     repository: Path,
 ) -> None:
     for number in range(20):

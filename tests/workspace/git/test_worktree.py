@@ -32,7 +32,7 @@ async def test_a_worktree_starts_from_the_last_commit_on_a_branch_of_its_own(
     assert git("branch", "--show-current") == "main"
 
 
-async def test_the_words_that_remove_it_do(repository: Path, git: Git, tmp_path: Path) -> None:
+async def test_the_printed_command_removes_it(repository: Path, git: Git, tmp_path: Path) -> None:
     made = await create(repository, tmp_path / "trees of mine", "fix")
     (made.path / "new.py").write_text("made by an agent")
     subprocess.run(made.removal, shell=True, check=True, capture_output=True)  # noqa: ASYNC221
@@ -40,7 +40,7 @@ async def test_the_words_that_remove_it_do(repository: Path, git: Git, tmp_path:
     assert git("branch", "--list", "tillerman/*") == ""
 
 
-async def test_without_a_name_each_worktree_gets_one(repository: Path, tmp_path: Path) -> None:
+async def test_a_worktree_without_a_name_gets_one(repository: Path, tmp_path: Path) -> None:
     made = [await create(repository, tmp_path / "trees") for _ in range(2)]
     assert len({each.branch for each in made}) == 2
 
@@ -50,7 +50,9 @@ async def test_a_subfolder_is_found_again_in_the_worktree(repository: Path, tmp_
     assert made.folder == made.path / "lib"
 
 
-async def test_uncommitted_work_stays_behind_with_a_word(repository: Path, tmp_path: Path) -> None:
+async def test_uncommitted_work_stays_behind_with_a_notice(
+    repository: Path, tmp_path: Path
+) -> None:
     (repository / "a.py").write_text("mine\n")
     (repository / "new.py").write_text("mine\n")
     made = await create(repository, tmp_path / "trees", "fix")
@@ -60,7 +62,7 @@ async def test_uncommitted_work_stays_behind_with_a_word(repository: Path, tmp_p
     assert not (made.path / "new.py").exists()
 
 
-async def test_a_name_that_is_taken_is_refused(repository: Path, git: Git, tmp_path: Path) -> None:
+async def test_a_used_name_is_refused(repository: Path, git: Git, tmp_path: Path) -> None:
     made = await create(repository, tmp_path / "trees", "fix")
     git("branch", "tillerman/kept")
     for name, path in (("fix", made.path), ("kept", made.path.parent / "kept")):
@@ -98,7 +100,7 @@ async def test_a_repository_without_commits_is_refused(
         await create(root, tmp_path / "trees", "fix")
 
 
-async def test_what_git_refuses_is_told_in_its_own_words(
+async def test_a_refusal_of_git_is_reported_with_its_message(
     repository: Path, git: Git, tmp_path: Path
 ) -> None:
     git("branch", "tillerman")  # a branch of this name leaves no room for tillerman/fix

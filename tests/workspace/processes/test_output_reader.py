@@ -64,7 +64,7 @@ def test_the_ends_of_a_short_file(file: Path) -> None:
     assert output_reader.tail(file, 100) == output_reader.head(file, 100)
 
 
-def test_a_last_line_without_newline_is_shown_and_called_unfinished(file: Path) -> None:
+def test_a_last_line_without_newline_is_shown_and_marked_as_unfinished(file: Path) -> None:
     file.write_bytes(b"one\ntw")
     found = output_reader.tail(file, 1)
     assert (texts(found), found.unfinished) == (["tw"], True)
@@ -82,7 +82,7 @@ def test_an_empty_file_has_no_lines(file: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [b"\n", b""])
-def test_pages_go_through_the_whole_file_once(file: Path, ending: bytes) -> None:
+def test_pages_cover_the_whole_file_once(file: Path, ending: bytes) -> None:
     lines = [f"line {number} {'x' * (number % 97)}" for number in range(3_000)]
     file.write_bytes("\n".join(lines).encode() + ending)
     seen, at = [], 0
@@ -116,7 +116,7 @@ def test_long_lines_together_are_bounded_and_the_rest_is_on_the_next_page(file: 
     assert last.start > 0
 
 
-def test_a_line_that_is_too_long_is_cut_in_its_middle_and_says_so(file: Path) -> None:
+def test_a_line_that_is_too_long_is_cut_in_its_middle_and_marked(file: Path) -> None:
     file.write_bytes(b"a" * 9_000 + b"z\nnext\n")
     cut, following = output_reader.head(file, 2).lines
     assert cut.left_out == 9_001 - output_reader.LINE_BYTES
@@ -180,7 +180,7 @@ def test_any_number_of_last_lines_can_be_found(file: Path, ending: bytes) -> Non
     assert output_reader.last_lines(file, 0) == len(data)
 
 
-def test_the_ends_of_a_file_tell_what_was_left_out(file: Path) -> None:
+def test_the_ends_of_a_file_report_what_was_left_out(file: Path) -> None:
     file.write_bytes(b"".join(b"line %d\n" % number for number in range(1_000)))
     assert output_reader.ends(file, 100_000, 100_000).left_out == 0
     found = output_reader.ends(file, 100, 50)
@@ -191,7 +191,7 @@ def test_the_ends_of_a_file_tell_what_was_left_out(file: Path) -> None:
     assert len(found.head) + found.left_out + len(found.tail) == found.size
 
 
-def test_nothing_that_moves_a_cursor_is_left(file: Path) -> None:
+def test_no_cursor_control_is_left(file: Path) -> None:
     hostile = (
         b"\x1b[31mred\x1b[0m\x1b]52;c;ZXZpbA==\x07 \x9b2J \xff\xfe \x00nul \xe2\x80\xaegnihsif\n"
     )
@@ -213,7 +213,7 @@ def test_a_progress_bar_is_one_line(file: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
-def test_a_search_finds_each_line_once_with_what_is_around_it(
+def test_a_search_finds_each_line_once_with_its_context(
     file: Path, kind: output_reader.Kind
 ) -> None:
     file.write_bytes(b"a\nb\nerror one error\nc\nd\nerror two\n")
@@ -226,7 +226,7 @@ def test_a_search_finds_each_line_once_with_what_is_around_it(
 
 
 @pytest.mark.parametrize("kind", ["text", "regex"])
-def test_a_search_goes_on_where_it_ended(file: Path, kind: output_reader.Kind) -> None:
+def test_a_search_continues_where_it_ended(file: Path, kind: output_reader.Kind) -> None:
     file.write_bytes(b"".join(b"line %d\n" % number for number in range(60_000)))
     seen: list[str] = []
     at = 0
@@ -260,7 +260,7 @@ def test_a_match_on_the_border_of_two_pieces_of_a_line_is_found(file: Path) -> N
         assert "needle" in match.line.text
 
 
-def test_a_search_without_time_ends_and_says_where(file: Path) -> None:
+def test_a_search_without_time_ends_and_reports_where(file: Path) -> None:
     sparse(file, 5 * GB, b"\nneedle\n")
     found = output_reader.search(file, "needle", seconds=0.05)
     assert (found.matches, found.ended) == ((), "time")
@@ -268,7 +268,7 @@ def test_a_search_without_time_ends_and_says_where(file: Path) -> None:
     assert output_reader.search(file, "needle", from_offset=5 * GB - 1_000).matches != ()
 
 
-def test_an_expression_without_end_is_ended_and_its_line_passed_over(file: Path) -> None:
+def test_an_endless_expression_is_stopped_and_its_line_skipped(file: Path) -> None:
     file.write_bytes(b"fine\n" + b"a" * 60 + b"\nafter aa!\n")
     found = output_reader.search(file, r"^(a|a)+!$|after", "regex", seconds=0.2)
     assert (found.matches, found.ended, found.next) == ((), "slow", 66)
@@ -277,7 +277,7 @@ def test_an_expression_without_end_is_ended_and_its_line_passed_over(file: Path)
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "*", "(?P<x", "a{99999999999999}"])
-def test_what_is_no_expression_is_refused_with_a_way_out(file: Path, pattern: str) -> None:
+def test_an_invalid_expression_is_refused_with_a_fix(file: Path, pattern: str) -> None:
     file.write_bytes(b"x\n")
     with pytest.raises(Refused, match="not a regular expression") as refused:
         output_reader.search(file, pattern, "regex")
@@ -291,7 +291,7 @@ def test_a_pattern_is_one_short_line(file: Path) -> None:
             output_reader.search(file, pattern)
 
 
-def test_a_place_that_is_not_in_the_file_is_refused(file: Path) -> None:
+def test_a_position_outside_the_file_is_refused(file: Path) -> None:
     file.write_bytes(b"one\n")
     assert output_reader.span(file, 4).lines == ()
     for offset in (-1, 5):
@@ -330,7 +330,7 @@ def test_a_file_that_grows_is_read_as_it_was_when_opened(file: Path) -> None:
         writer.wait()
 
 
-def test_the_finder_of_lines_loads_little() -> None:
+def test_the_regex_process_loads_little() -> None:
     """It is started for every search by expression."""
     program = Path(regex_client.__file__)
     words = [str(program), str(program.parents[2]), "x", "0", "1", "1"]

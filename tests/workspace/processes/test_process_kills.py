@@ -19,4 +19,4 @@ def test_kills_at_random_moments_leave_no_command_behind(level: Level, tmp_path:
     if reason := asyncio.run(probe())[level]:
         pytest.skip(reason)
     done = run_rounds(5, [level], seed=time.time_ns(), folder=tmp_path, linger=0.5)
-    assert [one for one in done if one.left or one.astray] == []
+    assert [one for one in done if one.left or one.is_outside] == []

@@ -96,7 +96,9 @@ async def test_a_command_is_run_by_the_shell_and_waited_for(processes: Processes
     assert (await run(processes, "kill -9 $$")).status == "killed"
 
 
-async def test_its_folder_and_files_are_the_users_alone(processes: Processes, home: Path) -> None:
+async def test_its_folder_and_files_are_private_to_the_user(
+    processes: Processes, home: Path
+) -> None:
     done = await run(processes, "true")
     folder = processes.folder(done.id)
     assert folder == home / "processes" / "mine" / done.id
@@ -118,7 +120,7 @@ async def test_it_gets_the_environment_that_is_given_and_no_other(
     assert names - {"PWD", "SHLVL", "_"} == {"ONE", "PATH", "TILLERMAN_MARKER"}
 
 
-async def test_it_is_on_record_before_its_id_is_told(
+async def test_it_is_recorded_before_its_id_is_returned(
     processes: Processes, home: Path, token: str
 ) -> None:
     process = await start(processes, f"sleep {token}")
@@ -148,7 +150,7 @@ async def test_past_its_timeout_the_whole_tree_is_killed(processes: Processes, t
     assert kills.wait_until_gone(token) == []
 
 
-async def test_past_its_timeout_it_may_go_on_in_the_background(
+async def test_past_its_timeout_it_may_continue_in_the_background(
     processes: Processes, token: str
 ) -> None:
     going = await run(processes, "read x; echo $x", 0.2, on_timeout="background", stdin=True)
@@ -194,7 +196,7 @@ async def test_no_more_than_twenty_run_at_once(processes: Processes, token: str)
         ("x" * 3_000_000, {}, "Argument list too long"),
     ],
 )
-async def test_what_cannot_be_started_is_refused_in_words(
+async def test_a_command_that_cannot_start_is_refused_with_a_message(
     processes: Processes, command: str, how: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(Refused, match=words):
@@ -203,7 +205,7 @@ async def test_what_cannot_be_started_is_refused_in_words(
     assert (await run(processes, "true")).status == "finished"
 
 
-async def test_the_level_of_isolation_holds(processes: Processes, home: Path) -> None:
+async def test_the_level_of_isolation_applies(processes: Processes, home: Path) -> None:
     outside = home / "outside"
     done = await run(
         processes, f"echo in > inside; echo out > {outside}", cwd=home / "work", isolation="medium"
@@ -251,7 +253,7 @@ async def test_a_process_of_another_session_is_as_unknown_as_one_that_never_was(
     await others.close()
 
 
-async def test_it_tells_how_much_was_written_while_it_runs(processes: Processes) -> None:
+async def test_it_reports_how_much_was_written_while_it_runs(processes: Processes) -> None:
     process = await start(processes, "echo 12345; echo 1 >&2; sleep 60")
     grown = await processes.changed(process.id, 7, 10)
     assert (grown.stdout_bytes, grown.stderr_bytes, grown.status) == (6, 2, "running")
@@ -260,7 +262,7 @@ async def test_it_tells_how_much_was_written_while_it_runs(processes: Processes)
     assert processes.list()[0].stdout_bytes == 6
 
 
-async def test_change_is_waited_for_and_its_end_is_one(processes: Processes) -> None:
+async def test_waiting_returns_on_a_change_or_the_end(processes: Processes) -> None:
     process = await start(processes, "read a; echo $a; read b", stdin=True)
     still = await processes.changed(process.id, 0, 0.1)
     assert (still.status, still.stdout_bytes) == ("running", 0)
@@ -273,7 +275,7 @@ async def test_change_is_waited_for_and_its_end_is_one(processes: Processes) -> 
     assert (await processes.changed(process.id, 5, 20)).status == "failed"
 
 
-async def test_waiting_costs_nothing(processes: Processes) -> None:
+async def test_waiting_costs_no_cpu(processes: Processes) -> None:
     """No polling: neither the warden nor the keeper runs while nothing happens."""
     process = await start(processes, "sleep 60")
     assert process.pid
@@ -296,7 +298,7 @@ def _switches(pid: int) -> int:
 # -- acting ----------------------------------------------------------------------------------------
 
 
-async def test_a_signal_may_be_heeded(processes: Processes) -> None:
+async def test_a_signal_may_be_handled(processes: Processes) -> None:
     process = await start(
         processes, "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep .01; done"
     )
@@ -315,7 +317,7 @@ async def test_no_number_but_a_signals_is_sent(processes: Processes) -> None:
     assert (await processes.get(process.id)).status == "running"
 
 
-async def test_input_can_only_be_written_where_it_was_left_open(processes: Processes) -> None:
+async def test_input_can_only_be_written_while_it_is_open(processes: Processes) -> None:
     shut = await start(processes, "sleep 60")
     with pytest.raises(Refused, match="is closed"):
         await processes.write(shut.id, b"x")
@@ -373,7 +375,7 @@ async def test_after_its_warden_was_killed_the_next_command_has_another(
 # -- restarts --------------------------------------------------------------------------------------
 
 
-async def test_a_server_that_stops_leaves_what_runs_in_the_background(
+async def test_a_server_that_stops_leaves_background_processes_running(
     home: Path, table: ProcessTable, token: str
 ) -> None:
     first = await open_processes(home, "mine", table, linger=20)
@@ -420,7 +422,7 @@ def test_a_killed_server_finds_its_background_processes_again(
     assert {one.status for one in table.list()} == {"killed", "failed"}
 
 
-def test_what_nobody_came_back_for_has_ended_with_its_lease(
+def test_processes_without_a_returning_server_end_with_their_lease(
     home: Path, token: str, table: ProcessTable
 ) -> None:
     first = Server(home, ["a"], linger=0.5)
@@ -435,7 +437,7 @@ def test_what_nobody_came_back_for_has_ended_with_its_lease(
     second.stop("close")
 
 
-def test_what_was_running_when_all_were_killed_is_lost_and_told(
+def test_a_process_running_when_all_were_killed_is_lost_and_reported(
     home: Path, token: str, table: ProcessTable
 ) -> None:
     first = Server(home, ["a"], linger=20)
@@ -475,7 +477,7 @@ async def test_a_row_of_another_boot_is_lost(home: Path, table: ProcessTable) ->
     await processes.close()
 
 
-async def test_what_another_server_looks_after_is_left_alone(
+async def test_processes_owned_by_another_server_are_left(
     processes: Processes, home: Path, table: ProcessTable, token: str
 ) -> None:
     process = await start(processes, f"sleep {token}", "background")
@@ -485,18 +487,18 @@ async def test_what_another_server_looks_after_is_left_alone(
     assert (found.live, alive(process.pid)) == (True, True)
 
 
-async def test_one_that_was_never_told_of_is_ended(
+async def test_a_process_that_was_never_reported_is_ended(
     home: Path, table: ProcessTable, token: str
 ) -> None:
     """Its server was killed before it was on record."""
     first = await open_processes(home, "mine", table, linger=20)
     told = await start(first, f"sleep {token}", "background")
-    untold = await start(first, f"sleep {token}", "background")
-    table.remove([untold.id]).result(10)
+    unreported = await start(first, f"sleep {token}", "background")
+    table.remove([unreported.id]).result(10)
     await first.release()
     second = await open_processes(home, "mine", table, linger=20)
     assert [one.id for one in second.list("running")] == [told.id]
-    assert (alive(told.pid), alive(untold.pid)) == (True, False)
+    assert (alive(told.pid), alive(unreported.pid)) == (True, False)
     await second.close()
 
 
@@ -514,7 +516,7 @@ async def test_another_process_can_kill_one(
 # -- a day later -----------------------------------------------------------------------------------
 
 
-async def test_a_day_after_its_end_a_process_goes_with_what_it_wrote(
+async def test_a_day_after_its_end_a_process_is_removed_with_its_output(
     processes: Processes, home: Path, table: ProcessTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, new = await run(processes, "echo old"), await run(processes, "echo new")
@@ -532,7 +534,7 @@ async def test_a_day_after_its_end_a_process_goes_with_what_it_wrote(
     assert old.id not in there and there >= {new.id, runs.id}
 
 
-async def test_a_folder_that_no_row_tells_of_goes_after_a_day(
+async def test_a_folder_without_a_row_is_removed_after_a_day(
     processes: Processes, home: Path, table: ProcessTable
 ) -> None:
     done = await run(processes, "true")
@@ -548,7 +550,7 @@ async def test_a_folder_that_no_row_tells_of_goes_after_a_day(
     assert [folder.exists() for folder in (old, new, processes.folder(done.id))] == [0, 1, 1]
 
 
-async def test_a_deleted_session_takes_all_of_it_along(
+async def test_a_deleted_session_removes_all_of_it(
     home: Path, table: ProcessTable, token: str
 ) -> None:
     first = await open_processes(home, "mine", table, linger=20)

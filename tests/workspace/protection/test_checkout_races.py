@@ -95,7 +95,7 @@ def outcome(root: Path) -> tuple[str, str, dict[str, bytes]]:
     "seeds", [range(2), pytest.param(range(2, 60), marks=pytest.mark.torture)], ids=str
 )
 @pytest.mark.timeout(900)
-async def test_git_in_a_hurry_ends_as_it_does_without_a_watcher(
+async def test_concurrent_git_ends_as_it_does_without_a_watcher(
     seeds: range, tmp_path: Path
 ) -> None:
     for seed in seeds:
@@ -121,8 +121,8 @@ async def test_git_in_a_hurry_ends_as_it_does_without_a_watcher(
         assert during == outcome(root) == outcome(twin), (seed, script)
 
 
-@pytest.mark.parametrize("judged", [b"evil\n", b"", None], ids=["changed", "emptied", "removed"])
-def test_only_what_was_judged_is_taken_away(judged: bytes | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("decided", [b"evil\n", b"", None], ids=["changed", "emptied", "removed"])
+def test_only_decided_paths_are_removed(decided: bytes | None, tmp_path: Path) -> None:
     """Git replaced it after it was judged: that stays, to be judged again."""
     root = tmp_path / "work"
     prepare(root)
@@ -131,7 +131,7 @@ def test_only_what_was_judged_is_taken_away(judged: bytes | None, tmp_path: Path
     folder = restorer.folders.root
     before = scan(folder, NOTHING, baseline=True)
     mode = "100644"
-    files = {} if judged is None else {WORKFLOW: (mode, judged)}
+    files = {} if decided is None else {WORKFLOW: (mode, decided)}
     (root / WORKFLOW).write_bytes(b"another\n")
     after = scan(folder, before, baseline=False)
     with pytest.raises(ChangedMeanwhile):
@@ -146,7 +146,7 @@ def test_only_what_was_judged_is_taken_away(judged: bytes | None, tmp_path: Path
     restorer.folders.close()
 
 
-def test_a_new_folder_that_fills_up_meanwhile_stays_to_be_judged_again(tmp_path: Path) -> None:
+def test_a_new_folder_that_fills_up_meanwhile_stays_to_be_decided_again(tmp_path: Path) -> None:
     root = tmp_path / "work"
     prepare(root)
     restorer = Restorer(root, Quarantine(tmp_path / "aside", root))

@@ -127,7 +127,7 @@ def is_harmless(key: str) -> bool:
     return key.partition(".")[0] in HARMLESS or HARMLESS_KEYS.fullmatch(key) is not None
 
 
-def test_every_key_that_git_documents_is_known_as_one_or_the_other() -> None:
+def test_every_documented_git_key_is_classified() -> None:
     keys = [lower(key) for key in documented()]
     assert len(keys) > 500
     unknown = [key for key in keys if not runs_a_program(key, "/tmp/evil") and not is_harmless(key)]
@@ -143,7 +143,7 @@ PROGRAM_NAMES = (
 )  # fmt: skip
 
 
-def test_a_key_of_another_version_that_is_called_like_a_program_counts_as_one() -> None:
+def test_an_unknown_key_named_like_a_program_counts_as_one() -> None:
     known = {lower(key) for key in documented()}
     new = [
         *(f"newsection.{name}" for name in PROGRAM_NAMES),
@@ -247,7 +247,7 @@ def test_a_config_is_read_as_git_reads_it(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_only_new_programs_are_taken_out(seed: int, tmp_path: Path) -> None:
+def test_only_new_programs_are_removed(seed: int, tmp_path: Path) -> None:
     """Git itself says what is left: the programs of before, and all else of now."""
     rng = random.Random(100 + seed)
     path = tmp_path / "config"
@@ -267,11 +267,11 @@ def runs(setting: tuple[bytes, bytes | None]) -> bool:
     return runs_a_program(key.decode(), None if value is None else value.decode())
 
 
-def test_a_config_that_git_cannot_read_is_replaced_by_what_was_known() -> None:
+def test_a_config_that_git_cannot_read_is_replaced_by_the_known_one() -> None:
     known = b"[user]\n\tname = Ann\n"
     assert disarm(b"[core\nhooksPath = x", known).content == known
 
 
-def test_an_ordinary_change_is_left_byte_for_byte() -> None:
+def test_an_ordinary_change_is_left_unchanged() -> None:
     now = b'# mine\n[user]\n   name=  Ann ; really\n[remote "o"]\r\n\turl = x\r\n'
     assert disarm(now, b"") == (now, ())

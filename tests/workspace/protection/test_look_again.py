@@ -49,7 +49,7 @@ CHANGES: tuple[Callable[[Path], object], ...] = (
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_what_a_whole_look_finds_a_quick_one_does_not_pass_over(tmp_path: Path, seed: int) -> None:
+def test_a_quick_scan_finds_what_a_full_scan_finds(tmp_path: Path, seed: int) -> None:
     make(tmp_path)
     root = os.open(tmp_path, os.O_RDONLY)
     try:

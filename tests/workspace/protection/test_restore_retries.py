@@ -62,9 +62,7 @@ async def test_what_could_not_be_restored_is_restored_once_it_can_be(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a file that not even root may change")
 @pytest.mark.skipif(not shutil.which("chattr"), reason="chattr is not installed")
-async def test_what_nobody_may_change_is_tried_again_without_any_event(
-    root: Path, watch: Watcher
-) -> None:
+async def test_an_immutable_name_is_retried_without_any_event(root: Path, watch: Watcher) -> None:
     name = root / ".mcp.json"
     name.write_bytes(GOOD)
     if not set_immutable(name, "+i") or not set_immutable(name, "-i"):
@@ -99,7 +97,7 @@ async def test_what_cannot_be_restored_is_reported_once_and_not_polled(
     assert [(one.path, one.restored) for one in await hold.end()] == [(".env", False)]
 
 
-async def test_many_other_events_do_not_delay_a_decision_that_waits(
+async def test_many_other_events_do_not_delay_a_waiting_decision(
     repository: Path, git: Git, watch: Watcher
 ) -> None:
     """A file of git's is undone in time while a build writes without a pause."""

@@ -94,7 +94,7 @@ MADE_BY_HAND = {
 
 
 @pytest.mark.parametrize("command", MADE_BY_HAND.values(), ids=MADE_BY_HAND)
-async def test_a_repository_made_by_hand_in_git_s_own_folders_runs_nothing(
+async def test_a_repository_created_by_hand_in_gits_own_folders_runs_nothing(
     repository: Path, git: Git, watch: Watcher, library: Path, command: str
 ) -> None:
     """It has the place of a submodule that `git status` of the workspace would look into."""

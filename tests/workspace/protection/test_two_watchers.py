@@ -36,7 +36,7 @@ rm -rf .mcp.json .claude .env
 
 @pytest.mark.parametrize("count", [60, pytest.param(3_000, marks=pytest.mark.torture)])
 @pytest.mark.timeout(600)
-async def test_two_watchers_and_a_program_that_fights_end_with_what_was_there(
+async def test_two_watchers_and_a_persistent_writer_end_with_the_original(
     tmp_path: Path, count: int
 ) -> None:
     root = tmp_path / "work"
@@ -62,7 +62,7 @@ async def test_two_watchers_and_a_program_that_fights_end_with_what_was_there(
     assert found == dict.fromkeys((".mcp.json", ".env", ".claude/settings.json"), (0o640, GOOD))
 
 
-async def test_what_is_taken_over_is_what_was_accepted_and_not_what_came_between(
+async def test_a_takeover_has_the_accepted_state_and_not_changes_in_between(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program removes the file just while it is looked at, and the other session restores it."""
@@ -94,7 +94,7 @@ async def test_what_is_taken_over_is_what_was_accepted_and_not_what_came_between
     await watch.close()
 
 
-def test_the_digest_of_what_was_seen_is_that_of_what_lies_there(tmp_path: Path) -> None:
+def test_the_digest_of_the_observed_state_matches_the_files(tmp_path: Path) -> None:
     (tmp_path / ".claude/a/b").mkdir(parents=True)
     (tmp_path / ".claude/a/b/c").write_bytes(EVIL)
     (tmp_path / ".claude/empty").mkdir()

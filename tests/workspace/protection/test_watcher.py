@@ -76,7 +76,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", cases(SOME), ids=str)
-async def test_what_a_command_did_is_restored(
+async def test_changes_by_a_command_are_restored(
     case: Case, tmp_path: Path, aside: Path, outside: Path
 ) -> None:
     root = tmp_path / "workspace"
@@ -101,7 +101,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", [".mcp.json", ".claude", ".git/hooks"])
-async def test_what_a_command_did_is_restored_while_it_runs(
+async def test_changes_by_a_command_are_restored_while_it_runs(
     name: str, tmp_path: Path, aside: Path, outside: Path
 ) -> None:
     case = Case(name, "rename over", True)
@@ -126,7 +126,7 @@ async def test_what_a_command_did_is_restored_while_it_runs(
         await watch.close()
 
 
-async def test_a_command_that_fights_loses_when_it_ends(
+async def test_a_persistent_writer_loses_when_it_ends(
     root: Path, watch: Watcher, aside: Path
 ) -> None:
     (root / ".mcp.json").write_bytes(GOOD)
@@ -146,7 +146,7 @@ async def test_without_commands_nothing_is_restored_and_a_change_ends_the_watch(
     assert (root / ".env").read_text() == "the user's own\n"
 
 
-async def test_without_commands_nothing_is_looked_at_until_something_happens(
+async def test_without_commands_nothing_is_scanned_until_an_event(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await run(watch, root, "true") == ()
@@ -169,7 +169,7 @@ async def test_a_watch_that_no_command_follows_ends_with_its_saved_state(
     await watch.close()
 
 
-async def test_a_second_command_finds_the_watch_armed_and_is_restored_by_it(
+async def test_a_second_command_finds_the_watch_running_and_is_restored_by_it(
     root: Path, watch: Watcher
 ) -> None:
     (root / ".mcp.json").write_bytes(GOOD)
@@ -215,7 +215,7 @@ async def test_what_the_user_changes_between_two_commands_stays(
     assert (path.read_bytes() if path.exists() else None) == wanted
 
 
-async def test_a_quiet_command_costs_no_looks_while_it_runs(
+async def test_a_quiet_command_costs_no_scans_while_it_runs(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / ".env").write_bytes(GOOD)
@@ -234,7 +234,7 @@ async def test_a_quiet_command_costs_no_looks_while_it_runs(
     assert await hold.end() == ()
 
 
-async def test_without_inotify_it_looks_by_itself(
+async def test_without_inotify_it_polls(
     root: Path, aside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A system out of watches."""
@@ -348,7 +348,7 @@ async def test_a_repository_that_was_moved_away_comes_back_whole(
     assert not (repository / ".git/hooks/evil").exists()
 
 
-async def test_of_a_repository_that_was_removed_comes_back_what_names_commands(
+async def test_of_a_removed_repository_the_files_that_name_commands_are_restored(
     repository: Path, watch: Watcher
 ) -> None:
     config = (repository / ".git/config").read_bytes()
@@ -379,7 +379,7 @@ async def test_a_repository_that_a_command_made_may_be_removed(
     assert not (repository / "lib/new/.git").exists()
 
 
-async def test_what_names_commands_comes_back_after_the_whole_repository_was_removed(
+async def test_files_that_name_commands_are_restored_after_the_whole_repository_was_removed(
     repository: Path, watch: Watcher
 ) -> None:
     """The first look finds no `.git` at all: nothing can be written into the one that is open."""
@@ -412,7 +412,7 @@ async def test_a_new_repository_works_and_names_no_program(
     assert git("log", "--format=%s") == "first"
 
 
-async def test_a_clone_is_left_whole_and_reported(
+async def test_a_clone_is_left_complete_and_reported(
     repository: Path, root: Path, git: Git, watch: Watcher
 ) -> None:
     (repository / ".vscode").mkdir()
@@ -478,7 +478,7 @@ async def test_what_a_protected_link_leads_to_is_guarded(root: Path, watch: Watc
     assert (root / ".claude/settings.json").read_bytes() == GOOD
 
 
-async def test_files_that_steer_by_words_are_left_and_reported(root: Path, watch: Watcher) -> None:
+async def test_files_that_instruct_agents_are_left_and_reported(root: Path, watch: Watcher) -> None:
     (root / "AGENTS.md").write_text("be good\n")
     found = await run(watch, root, "echo evil >> AGENTS.md; echo evil > Claude.md")
     assert [(one.path, one.act, one.restored) for one in found] == [
@@ -489,7 +489,7 @@ async def test_files_that_steer_by_words_are_left_and_reported(root: Path, watch
     assert await run(watch, root, "true") == ()
 
 
-async def test_a_second_name_for_a_file_is_of_no_use_later(root: Path, watch: Watcher) -> None:
+async def test_a_second_name_for_a_file_gives_no_later_access(root: Path, watch: Watcher) -> None:
     (root / ".mcp.json").write_bytes(GOOD)
     await run(watch, root, "ln .mcp.json x")
     assert (root / ".mcp.json").stat().st_nlink == 1
@@ -510,7 +510,7 @@ async def test_a_change_within_one_tick_of_the_clock_is_seen(root: Path, watch: 
         assert (root / ".mcp.json").read_bytes() == b"%02d good" % turn
 
 
-async def test_a_flood_in_a_protected_folder_is_taken_as_one(
+async def test_a_flood_in_a_protected_folder_is_handled_as_one(
     root: Path, watch: Watcher, aside: Path
 ) -> None:
     (root / ".claude").mkdir()
@@ -523,7 +523,7 @@ async def test_a_flood_in_a_protected_folder_is_taken_as_one(
     assert len(list(aside.iterdir())) <= quarantines.MOST_THINGS
 
 
-async def test_a_flood_of_protected_names_goes_altogether(
+async def test_a_flood_of_protected_names_is_restored(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checker, "_AT_ONCE", 100)
@@ -557,7 +557,7 @@ async def test_a_folder_that_was_seen_while_a_command_ran_is_taken_in_at_its_end
     assert (root / "late/.env").read_bytes() == GOOD
 
 
-async def test_a_large_folder_with_a_protected_name_is_left_in_peace(
+async def test_a_large_folder_with_a_protected_name_is_left_unchanged(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A virtual environment that is called `.env`."""
@@ -573,7 +573,7 @@ async def test_a_large_folder_with_a_protected_name_is_left_in_peace(
     assert (deep / "new.py").exists()
 
 
-async def test_what_was_too_large_to_keep_is_reported(
+async def test_a_name_too_large_to_copy_is_reported(
     root: Path, watch: Watcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protected_names, "KEPT_FILE", 10)
@@ -610,7 +610,7 @@ async def test_a_sandbox_cannot_keep_a_name_that_it_makes(root: Path, watch: Wat
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write what nobody may")
-async def test_a_folder_that_nobody_may_write_is_moved_all_the_same(
+async def test_a_folder_without_write_permission_is_moved_all_the_same(
     root: Path, watch: Watcher
 ) -> None:
     found = await run(watch, root, "mkdir .claude; echo evil > .claude/x; chmod 555 .claude")
@@ -618,7 +618,7 @@ async def test_a_folder_that_nobody_may_write_is_moved_all_the_same(
     assert not (root / ".claude").exists()
 
 
-async def test_what_is_taken_goes_to_another_file_system_as_a_copy(root: Path) -> None:
+async def test_removed_files_go_to_another_file_system_as_a_copy(root: Path) -> None:
     folders = [Path("/dev/shm"), Path("/var/tmp"), Path.cwd()]
     others = [one for one in folders if one.is_dir() and one.stat().st_dev != root.stat().st_dev]
     if not others:
@@ -644,7 +644,7 @@ async def test_what_is_taken_goes_to_another_file_system_as_a_copy(root: Path) -
         shutil.rmtree(there)
 
 
-async def test_a_harness_that_comes_back_restores_what_changed_meanwhile(
+async def test_a_returning_harness_restores_changes_made_meanwhile(
     root: Path, aside: Path, tmp_path: Path
 ) -> None:
     (root / ".mcp.json").write_bytes(GOOD)

@@ -50,11 +50,11 @@ def piece(line: bytes) -> AcpTextDelta | None:
     if b"agent_message_chunk" not in head and b"agent_thought_chunk" not in head:
         return None
     try:
-        heard = _decoder.decode(line)
+        received = _decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    update = heard.params.update
-    if heard.id is not None or heard.method != "session/update" or update.meta is not None:
+    update = received.params.update
+    if received.id is not None or received.method != "session/update" or update.meta is not None:
         return None
     thought = type(update) is _Thought
-    return AcpTextDelta(heard.params.sessionId, thought, update.content.text, update.messageId)
+    return AcpTextDelta(received.params.sessionId, thought, update.content.text, update.messageId)

@@ -18,7 +18,7 @@ class AcpMessages:
     def rest(self) -> None:
         self._last = None
 
-    def hear(
+    def receive(
         self, thought: bool, text: str, message_id: str | None, parent: str | None = None
     ) -> MessageChunk | ThoughtChunk | None:
         key = (thought, message_id, parent)

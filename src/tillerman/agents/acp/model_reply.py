@@ -30,7 +30,7 @@ class ModelReply:
         self._abandoned += self._said
         self._said = []
 
-    def hear(self, event: Event) -> Iterator[MessageWithdrawn]:
+    def receive(self, event: Event) -> Iterator[MessageWithdrawn]:
         """Yields the withdrawals to emit before this event."""
         match event:
             case MessageChunk(message_id=id) | ThoughtChunk(message_id=id):

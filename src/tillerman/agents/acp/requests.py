@@ -40,10 +40,10 @@ class _Open(NamedTuple):
 
 
 class AcpRequests:
-    """Open requests; `untold` collects events about answers that could not be applied as given."""
+    """Open requests; `unreported` collects events about answers that could not be applied."""
 
     def __init__(
-        self, dialect: AcpDialect, peer: RpcPeer, calls: Calls, untold: list[Event]
+        self, dialect: AcpDialect, peer: RpcPeer, calls: Calls, unreported: list[Event]
     ) -> None:
         self._dialect = dialect
         self._peer = peer
@@ -51,7 +51,7 @@ class AcpRequests:
         self._open: dict[str, _Open] = {}
         self._early: dict[str, RpcRequest] = {}  # about calls that have not been reported yet
         self._denials: list[str] = []  # that the agent does not report to the model
-        self._untold = untold
+        self._unreported = unreported
 
     def permission(self, asked: RpcRequest) -> Iterator[Event | WireReply]:
         """Handles `session/request_permission`."""
@@ -156,7 +156,7 @@ class AcpRequests:
 
     def _refuse(self, why: str) -> None:
         title = self._dialect.row.title or self._dialect.row.name
-        self._untold.append(Notice(level="warning", kind="settings", text=f"{title} {why}"))
+        self._unreported.append(Notice(level="warning", kind="settings", text=f"{title} {why}"))
 
 
 def _denial(title: str, note: str | None) -> str:

@@ -105,15 +105,15 @@ class AcpSettings:
         if self.model != before:
             yield SettingsChanged(model=self.model)
         if mode := self._choices.get("mode"):
-            yield from self._told_mode(mode.current)
+            yield from self._reported_mode(mode.current)
 
-    def mode_told(self, id: str) -> Iterator[Event]:
+    def mode_reported(self, id: str) -> Iterator[Event]:
         """Handles `current_mode_update`."""
         if mode := self._choices.get("mode"):
             self._choices["mode"] = mode._replace(current=id)
-        yield from self._told_mode(id)
+        yield from self._reported_mode(id)
 
-    def _told_mode(self, id: str) -> Iterator[Event]:
+    def _reported_mode(self, id: str) -> Iterator[Event]:
         """Updates the mode; an agent with one id for two of our modes leaves ours unchanged."""
         if not id or id == self._id_of(self.mode):
             return

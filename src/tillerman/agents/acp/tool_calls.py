@@ -30,7 +30,7 @@ from tillerman.core.events import (
 )
 from tillerman.core.wire import AttachmentBytes
 
-MOST_HEARD = 8 * 1024 * 1024  # characters of one call's output
+MOST_RECEIVED = 8 * 1024 * 1024  # characters of one call's output
 _FINAL = ("completed", "failed")
 _HOLDS_NOTHING = {"cwd"}  # keys of an input that is still incomplete
 
@@ -52,13 +52,13 @@ class AcpToolCall:
         self.output = ""  # received in chunks
         self.left_out = 0  # bytes dropped from the output
 
-    def hear(self, piece: str) -> None:
-        room = MOST_HEARD - len(self.output)
+    def receive(self, piece: str) -> None:
+        room = MOST_RECEIVED - len(self.output)
         self.output += piece[:room]
         self.left_out += len(piece[room:].encode("utf-8", "replace"))
 
     @property
-    def heard(self) -> tuple[Content, ...]:
+    def received(self) -> tuple[Content, ...]:
         if not self.output:
             return ()
         return (Text(self.output, Cut(self.left_out) if self.left_out else None),)
@@ -92,7 +92,7 @@ class Calls:
             before = call.title
         if not call.started:
             return
-        call.hear(streamed := content.streamed(update))
+        call.receive(streamed := content.streamed(update))
         pieces = list(content.contents(update)) if "content" in update else []
         yield from (piece for piece in pieces if isinstance(piece, AttachmentBytes))
         given = tuple(piece for piece in pieces if not isinstance(piece, AttachmentBytes))
@@ -102,7 +102,7 @@ class Calls:
             if finished.outcome == "completed" and (steps := tools.plan(call.input)):
                 yield PlanChanged(steps=steps, parent=call.parent)
             return
-        yield from self._progress(call, given or (call.heard if streamed else ()), before)
+        yield from self._progress(call, given or (call.received if streamed else ()), before)
 
     def asked(self, asked: Table, request_id: str, reason: str) -> Iterator[Event]:
         """Handles the `toolCall` of a permission request, possibly the first report of the call."""
@@ -135,7 +135,7 @@ class Calls:
         if call := self._open.get(call_id):
             call.denied = self.denied = True
 
-    def spoken(self) -> Iterator[Event]:
+    def end_denied(self) -> Iterator[Event]:
         """Ends denied calls: the agent continues and reports nothing more about them."""
         self.denied = False
         for call in [call for call in self._open.values() if call.denied]:
@@ -256,7 +256,7 @@ class Calls:
         if not given and outcome == "completed":
             given = call.content
         if not given:
-            given = (Text(raw),) if raw else call.heard
+            given = (Text(raw),) if raw else call.received
         return self._end(call, outcome, tuple(_placed(part, call) for part in given))
 
     def _outcome(self, call: AcpToolCall, status: str) -> Outcome:

@@ -27,7 +27,7 @@ class AcpUsage(TokenMeter):
         super().__init__()
         self._told = TokenCounts()  # reported in this turn, call by call
         self._cost: float | None = None  # of the session so far
-        self._paid = 0.0  # part of the cost that belongs to earlier turns
+        self._earlier_cost = 0.0  # part of the cost that belongs to earlier turns
         self._known: tuple[int | None, int | None] = (None, None)  # last reported values of these
         self._reads = False  # the next update belongs to a new model call
 
@@ -55,9 +55,9 @@ class AcpUsage(TokenMeter):
 
     def begin(self) -> None:
         """Starts a turn: earlier costs do not count for it."""
-        self._paid = self._cost or 0.0
+        self._earlier_cost = self._cost or 0.0
 
-    def told_model(self) -> None:
+    def reported_model(self) -> None:
         """A prompt or a tool result was sent: the next model call begins."""
         self._reads = True
 
@@ -72,7 +72,7 @@ class AcpUsage(TokenMeter):
         else:
             tokens = TokenCounts()
         rest, self._told, self._reads = tokens.minus(self._told), TokenCounts(), False
-        cost = TokenCounts(cost=self._cost).minus(TokenCounts(cost=self._paid)).cost
+        cost = TokenCounts(cost=self._cost).minus(TokenCounts(cost=self._earlier_cost)).cost
         if any(rest) or cost is not None or (self.context, self.window) != self._known:
             yield self.reported(rest._replace(cost=cost))
 

@@ -65,8 +65,10 @@ class AcpWire:
         self._settings = self._opening.settings
         self._speech = AcpMessages(dialect.row.thought_head)
         self._calls = Calls(dialect, str(spec.cwd), tuple(spec.tools.servers))
-        self._untold: list[Event] = []  # events caused by host calls, emitted with the next line
-        self._requests = AcpRequests(dialect, self._peer, self._calls, self._untold)
+        self._unreported: list[
+            Event
+        ] = []  # events caused by host calls, emitted with the next line
+        self._requests = AcpRequests(dialect, self._peer, self._calls, self._unreported)
         self._meter = AcpUsage()
         self._turn: Literal["prompt", "agent"] | None = None
         self._waiting: Prompt | None = None
@@ -92,7 +94,7 @@ class AcpWire:
                 raise AgentError(self._dialect.row.name, why.message, hint=why.hint)
         self._turn, self._waiting = "prompt", prompt
         if self._dialect.row.drops_images:
-            self._untold += prompt_blocks.images_in_doubt(self._dialect.row.title, prompt)
+            self._unreported += prompt_blocks.images_in_doubt(self._dialect.row.title, prompt)
         self._cancelled = self._was_denied = False
         self._calls.begin()
         self._meter.begin()
@@ -119,28 +121,30 @@ class AcpWire:
 
     def _said(self, said: Said) -> list[Table]:
         """Returns the messages; the events are emitted with the next line."""
-        heard = list(said)
-        self._untold += [one for one in heard if not isinstance(one, WireReply | AttachmentBytes)]
-        return [one.message for one in heard if isinstance(one, WireReply)]
+        received = list(said)
+        self._unreported += [
+            one for one in received if not isinstance(one, WireReply | AttachmentBytes)
+        ]
+        return [one.message for one in received if isinstance(one, WireReply)]
 
     # -- agent to host -----------------------------------------------------------------------
 
     def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         if self._turn and not self._opening.replaying and not self._calls.denied:
-            heard = piece(line)
+            received = piece(line)
             if (
-                heard is not None
-                and heard.session == self._opening.session
-                and not heard.text.startswith(self._dialect.row.asides)
+                received is not None
+                and received.session == self._opening.session
+                and not received.text.startswith(self._dialect.row.notice_prefixes)
             ):
-                event = self._speech.hear(heard.thought, heard.text, heard.message_id)
+                event = self._speech.receive(received.thought, received.text, received.message_id)
                 return () if event is None else (event,)
         return list(self._line(line))
 
     def _line(self, raw: bytes) -> Said:
-        yield from self._untold
-        self._untold.clear()
-        match self._peer.hear(raw):
+        yield from self._unreported
+        self._unreported.clear()
+        match self._peer.receive(raw):
             case RpcNotification(method="session/update", params=params):
                 yield from self._updated(params, raw)
             case RpcNotification() as told:
@@ -178,7 +182,7 @@ class AcpWire:
                 yield from self._calls.told(update, parent)
                 yield from self._requests.begun(text(update, "toolCallId"))
                 if text(update, "status") in ("completed", "failed"):
-                    self._meter.told_model()
+                    self._meter.reported_model()
             case "plan":
                 yield PlanChanged(steps=tuple(_steps(update)), parent=parent)
             case "usage_update":
@@ -190,7 +194,7 @@ class AcpWire:
                     yield from self._opening.replayed()
             case "current_mode_update":
                 id = text(update, "currentModeId") or text(update, "modeId")
-                yield from self._settings.mode_told(id)
+                yield from self._settings.mode_reported(id)
             case "config_option_update":
                 yield from self._settings.options(update)
             case "session_info_update":
@@ -207,15 +211,19 @@ class AcpWire:
             yield from self._meter.call(usage, main=parent is None)
         content = table(update, "content")
         said = text(content, "text")
-        if said and text(content, "type") == "text" and said.startswith(self._dialect.row.asides):
+        if (
+            said
+            and text(content, "type") == "text"
+            and said.startswith(self._dialect.row.notice_prefixes)
+        ):
             yield Notice(level="info", kind="session", text=said.strip())
             return
         if text(content, "type") not in ("text", ""):
             said = text(content, "uri") or f"({text(content, 'type')})"
         if parent is None and said:
-            yield from self._calls.spoken()
+            yield from self._calls.end_denied()
         id = text(update, "messageId") or None
-        if event := self._speech.hear(thought, said, id, parent):
+        if event := self._speech.receive(thought, said, id, parent):
             yield event
 
     def _unasked(self, kind: str, update: Table, raw: bytes) -> Said:
@@ -235,7 +243,7 @@ class AcpWire:
         self._turn = "agent"
         self._calls.begin()
         self._meter.begin()
-        self._meter.told_model()
+        self._meter.reported_model()
         yield TurnStarted(origin="agent")
 
     def _told(self, told: RpcNotification, raw: bytes) -> Said:
@@ -255,7 +263,7 @@ class AcpWire:
     def _asked(self, asked: RpcRequest, raw: bytes) -> Said:
         if self._requests.is_open(asked):
             yield unrecognized(raw, "a request with the id of another that is still open")
-        elif asked.method == "session/request_permission" and (why := self._nobody_asks()):
+        elif asked.method == "session/request_permission" and (why := self._denial_reason()):
             yield WireReply(self._requests.refused(asked))
             yield Notice(level="warning", kind="stray", text=f"permission was denied: {why}")
         elif asked.method == "session/request_permission":
@@ -270,7 +278,7 @@ class AcpWire:
             if not _is_declined(asked.method) and asked.method not in self._dialect.row.ignores:
                 yield unrecognized(raw, f"a request {asked.method!r} was refused")
 
-    def _nobody_asks(self) -> str:
+    def _denial_reason(self) -> str:
         """Why a request is denied at once; a call started outside a turn would never end."""
         if self._turn is None and not self._dialect.row.turn_over:
             return "the agent asked outside of a turn"
@@ -312,7 +320,7 @@ class AcpWire:
         preamble = "" if can and "systemPrompt" in can.sessions else self._preamble
         blocks = prompt_blocks.blocks(prompt, preamble=preamble, embeds=bool(can and can.embeds))
         self._preamble = ""
-        self._meter.told_model()
+        self._meter.reported_model()
         params = {"sessionId": self._opening.session, "prompt": blocks}
         return self._peer.request("session/prompt", params, self._prompted)
 
@@ -322,7 +330,7 @@ class AcpWire:
         told = result if isinstance(result, dict) else {}
         reason = text(told, "stopReason")
         if words := self._stopped_at(reason):
-            yield from self._calls.spoken()
+            yield from self._calls.end_denied()
             blocks = prompt_blocks.blocks(Prompt(words), preamble="", embeds=False)
             params = {"sessionId": self._opening.session, "prompt": blocks}
             yield Notice(level="info", kind="session", text=_TOLD_WHY)

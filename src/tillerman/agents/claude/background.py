@@ -35,7 +35,7 @@ class ClaudeBackground:
         self._tasks: dict[str, _Task] = {}
         self._listed = False  # this version sends the whole list
         self._told: tuple[BackgroundTask, ...] = ()
-        self.tells_idle = False
+        self.reports_idle = False
 
     def started(self, line: Table) -> Iterator[BackgroundChanged]:
         """Handles `task_started`, which is sent for slow foreground work too."""
@@ -48,7 +48,7 @@ class ClaudeBackground:
             run_id=text(line, "run_id") or known.run_id,
             background=known.background or line.get("is_backgrounded") is True,
         )
-        yield from self._tell()
+        yield from self._report()
 
     def listed(self, line: Table) -> Iterator[BackgroundChanged]:
         """Handles `background_tasks_changed`: all tasks that run now."""
@@ -63,20 +63,20 @@ class ClaudeBackground:
         for task_id in self._tasks.keys() - running.keys():
             if self._tasks[task_id].background:
                 self._over(task_id)
-        yield from self._tell()
+        yield from self._report()
 
     def notified(self, line: Table) -> Iterator[BackgroundChanged]:
         """Handles `task_notification`: the task is over."""
         if text(line, "status") in _OVER | {""}:
             self._over(text(line, "task_id"))
-        yield from self._tell()
+        yield from self._report()
 
     def call_ended(self, call_id: str) -> Iterator[BackgroundChanged]:
         """Moves tasks that outlive their call to the background."""
         for task_id, task in self._tasks.items():
             if task.call_id == call_id and not task.over:
                 self._tasks[task_id] = replace(task, background=True)
-        yield from self._tell()
+        yield from self._report()
 
     def call_of(self, agent_id: str) -> str | None:
         """The call of a subagent, which is a task in the foreground or background."""
@@ -86,21 +86,21 @@ class ClaudeBackground:
     def woke(self) -> Iterator[BackgroundChanged]:
         """The agent starts a turn by itself."""
         if not self._listed:
-            yield from self._forget_told()
+            yield from self._drop_reported()
 
     def served(self, result: Table) -> Iterator[BackgroundChanged]:
         """A turn ends."""
         run_id = text(table(result, "origin"), "runId")
         for task in list(self._tasks.values()):
             named = run_id != "" and task.run_id == run_id
-            if task.over and (named or not self.tells_idle):
+            if task.over and (named or not self.reports_idle):
                 del self._tasks[task.task_id]
-        yield from self._tell()
+        yield from self._report()
 
     def state(self, state: str) -> Iterator[BackgroundChanged]:
-        self.tells_idle = True
+        self.reports_idle = True
         if state == "idle":
-            yield from self._forget_told()
+            yield from self._drop_reported()
 
     def _over(self, task_id: str) -> None:
         task = self._tasks.get(task_id)
@@ -109,11 +109,11 @@ class ClaudeBackground:
         else:
             self._tasks.pop(task_id, None)
 
-    def _forget_told(self) -> Iterator[BackgroundChanged]:
+    def _drop_reported(self) -> Iterator[BackgroundChanged]:
         self._tasks = {key: task for key, task in self._tasks.items() if not task.over}
-        yield from self._tell()
+        yield from self._report()
 
-    def _tell(self) -> Iterator[BackgroundChanged]:
+    def _report(self) -> Iterator[BackgroundChanged]:
         tasks = tuple(
             BackgroundTask(task.task_id, task.title, task.call_id)
             for task in self._tasks.values()

@@ -23,7 +23,7 @@ class ClaudeSetup(CliSetup):
         "--",
     )
     speaks_acp = False
-    restless = (
+    volatile_files = (
         ".claude/projects/*",
         ".claude/sessions/*",
         ".claude/backups/*",

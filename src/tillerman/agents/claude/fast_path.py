@@ -36,7 +36,7 @@ _STREAMED = b'{"type":"stream_event","event":{"type":"'
 _DELTA = _STREAMED + b'content_block_delta"'
 # Frequent lines without content for the log, skipped undecoded. In other spellings they are
 # decoded.
-_DULL = (
+_IGNORED_LINES = (
     _STREAMED + b'content_block_start"',
     _STREAMED + b'content_block_stop"',
     _STREAMED + b'message_delta"',
@@ -59,16 +59,18 @@ _NOTHING = ClaudeTextDelta(None, 0, "", "")
 def piece(line: bytes) -> ClaudeTextDelta | None:
     """Decodes a delta line; None for any other line."""
     if not line.startswith(_DELTA):
-        return _NOTHING if line.startswith(_DULL) else None
+        return _NOTHING if line.startswith(_IGNORED_LINES) else None
     try:
-        heard = _delta_decoder.decode(line)
+        received = _delta_decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    delta = heard.event.delta
+    delta = received.event.delta
     if type(delta) is _Said:
-        return ClaudeTextDelta(heard.parent_tool_use_id, heard.event.index, "text", delta.text)
+        return ClaudeTextDelta(
+            received.parent_tool_use_id, received.event.index, "text", delta.text
+        )
     if type(delta) is _Thought:
         return ClaudeTextDelta(
-            heard.parent_tool_use_id, heard.event.index, "thinking", delta.thinking
+            received.parent_tool_use_id, received.event.index, "thinking", delta.thinking
         )
     return _NOTHING

@@ -41,7 +41,7 @@ class ClaudeMessages(MessageAssembler):
         self._turn_to(message_id)
         self._stopped = False
 
-    def hear(self, index: int, kind: str, text: str) -> tuple[Event, ...]:
+    def receive(self, index: int, kind: str, text: str) -> tuple[Event, ...]:
         block = self._streamed.get(index)
         if block is None:
             block = self._streamed[index] = _Block(self._id(index), kind)

@@ -61,9 +61,9 @@ class ClaudeSettings:
         if commands and commands != self._commands:
             self._commands = commands
             yield SettingsChanged(commands=commands)
-        yield from self.told_mode(line)
+        yield from self.reported_mode(line)
 
-    def told_mode(self, line: Table) -> Iterator[Event]:
+    def reported_mode(self, line: Table) -> Iterator[Event]:
         """Updates the mode; the CLI has no "ask" mode, so only changes from or to "plan" count."""
         match text(line, "permissionMode"):
             case "plan" if self.mode != "plan":

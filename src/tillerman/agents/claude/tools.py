@@ -51,7 +51,7 @@ class ClaudeToolCall(Struct, frozen=True):
         return vocabulary(self.name)
 
     @property
-    def keeps_a_plan(self) -> bool:
+    def lists_tasks(self) -> bool:
         """Whether the call looks like a write to the agent's plan file."""
         file = PurePath(text(self.input, "file_path"))
         return (

@@ -13,7 +13,7 @@ from tillerman.agents.claude.background import ClaudeBackground
 from tillerman.agents.claude.fast_path import piece
 from tillerman.agents.claude.launch import launch, user_message
 from tillerman.agents.claude.messages import ClaudeMessages
-from tillerman.agents.claude.requests import CALLBACK, CALLED_BACK, PATIENCE, ClaudeRequests, error
+from tillerman.agents.claude.requests import CALLBACK, CALLED_BACK, MAX_WAIT, ClaudeRequests, error
 from tillerman.agents.claude.settings import ClaudeSettings
 from tillerman.agents.claude.todo_list import ClaudeTodoList
 from tillerman.agents.claude.tools import ClaudeToolCall, ClaudeToolResult, call_of, results
@@ -67,7 +67,7 @@ class ClaudeWire:
         return launch(spec)
 
     def greet(self) -> Iterable[dict[str, Any]]:
-        hook = {"matcher": CALLED_BACK, "hookCallbackIds": [CALLBACK], "timeout": PATIENCE}
+        hook = {"matcher": CALLED_BACK, "hookCallbackIds": [CALLBACK], "timeout": MAX_WAIT}
         body = {"subtype": "initialize", "hooks": {"PreToolUse": [hook]}}
         return [self._settings.request(body)]
 
@@ -97,16 +97,16 @@ class ClaudeWire:
     # -- agent to host -----------------------------------------------------------------------
 
     def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
-        heard = piece(line)
-        if heard is None:
+        received = piece(line)
+        if received is None:
             return list(self._line(line))
-        if not heard.kind:
+        if not received.kind:
             return ()
         events: list[Event | WireReply | AttachmentBytes] = (
-            list(self._wake()) if self._turn is heard.parent is None else []
+            list(self._wake()) if self._turn is received.parent is None else []
         )
-        speech = self._speech(heard.parent)
-        events.extend(speech.hear(heard.index, heard.kind, heard.text))
+        speech = self._speech(received.parent)
+        events.extend(speech.receive(received.index, received.kind, received.text))
         return events
 
     def _line(self, raw: bytes) -> Said:
@@ -154,7 +154,7 @@ class ClaudeWire:
             case "content_block_delta":  # not decoded by the fast path
                 for kind in ("text", "thinking"):
                     if words := text(table(event, "delta"), kind):
-                        yield from speech.hear(count(event, "index"), kind, words)
+                        yield from speech.receive(count(event, "index"), kind, words)
             case "message_stop":
                 abandoned = line.get("abandoned_blocks")
                 if isinstance(abandoned, dict):
@@ -190,7 +190,7 @@ class ClaudeWire:
     def _begun(self, call: ClaudeToolCall) -> Event:
         """Marks a write to the agent's own plan, which is allowed without a request."""
         begun = call.started(self._cwd)
-        if self._settings.mode == "plan" and call.keeps_a_plan:
+        if self._settings.mode == "plan" and call.lists_tasks:
             return replace(begun, tool="SavePlan")
         return begun
 
@@ -230,7 +230,7 @@ class ClaudeWire:
                 yield from self._wake()
                 yield from self._settings.told(line)
             case "status":
-                yield from self._settings.told_mode(line)
+                yield from self._settings.reported_mode(line)
             case "task_started":
                 yield from self._background.started(line)
             case "task_notification":
@@ -273,11 +273,11 @@ class ClaudeWire:
 
     def _result(self, line: Table) -> Said:
         speech = self._speech(None)
-        untold = self._turn is not None and not speech.said
+        unreported = self._turn is not None and not speech.said
         yield from self._wake()
         end = self._ending(line, speech)
         said = text(line, "result")
-        if end.reason == "completed" and said and untold:
+        if end.reason == "completed" and said and unreported:
             yield MessageChunk(message_id=text(line, "uuid"), text=said)
         yield from self._background.served(line)
         self._meter.count(line, self._settings.model)
@@ -293,7 +293,7 @@ class ClaudeWire:
         """
         if self._turn == "prompt" and text(table(line, "origin"), "kind") == "task-notification":
             return True  # the agent's own turn was running when the prompt came
-        return bool(self._steers) and self._background.tells_idle and end.reason != "cancelled"
+        return bool(self._steers) and self._background.reports_idle and end.reason != "cancelled"
 
     def _ending(self, line: Table, speech: ClaudeMessages) -> TurnEnded:
         if text(line, "terminal_reason").startswith("aborted"):

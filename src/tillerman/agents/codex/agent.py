@@ -129,7 +129,7 @@ class CodexAgent(_Program):
             return await _UNHOOKED.open(spec, host)
         refuse_unsupported(self.info, spec)
         wire = CodexWire(spec)
-        talk = HookedConversation(self.info, wire, spec, host, self._grace, restless=True)
+        talk = HookedConversation(self.info, wire, spec, host, self._grace, asks_between_turns=True)
         hooks, seconds = await talk.listen(), timeout_for(host.request_timeout)
         wire.hook(hooks.command("codex", hook_requests.EVENT, timeout=seconds), seconds)
         await talk.start()

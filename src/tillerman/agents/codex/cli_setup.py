@@ -45,7 +45,12 @@ class CodexSetup(CliSetup):
         "--",
     )
     speaks_acp = False
-    restless = (".codex/sessions/*", ".codex/*.sqlite*", ".codex/tmp/*", ".codex/shell_snapshots/*")
+    volatile_files = (
+        ".codex/sessions/*",
+        ".codex/*.sqlite*",
+        ".codex/tmp/*",
+        ".codex/shell_snapshots/*",
+    )
     histories = (".codex/sessions/**/*.jsonl", ".codex/*.sqlite*")
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:

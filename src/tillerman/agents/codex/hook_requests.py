@@ -76,7 +76,7 @@ class CodexHookRequests:
         self._inside = inside
         self._open: dict[str, tuple[HookEvent, PermissionRequested, str]] = {}
         self._allowed: set[str] = set()  # calls that no approval was requested for yet
-        self._untold: list[Event] = []
+        self._unreported: list[Event] = []
 
     def asked(self, ask: str, payload: bytes) -> PermissionRequested | HookReply:
         event = dialect.read(EVENT, payload)
@@ -109,10 +109,10 @@ class CodexHookRequests:
             return None
         event, request, name = self._open.pop(ask)
         if answer.option == "deny":
-            self._untold += _untold(request, name, "denied")
+            self._unreported += _unreported(request, name, "denied")
             return dialect.deny(event, answer.note or _DENIED)
         self._allowed.add(request.call_id or "")
-        return dialect.allow(event, input=_as_told(answer.input, name))
+        return dialect.allow(event, input=_native_input(answer.input, name))
 
     def gone(self, ask: str) -> list[Event]:
         """Withdraws a request whose hook no longer waits."""
@@ -130,16 +130,16 @@ class CodexHookRequests:
     def drop(self) -> None:
         """Drops all open requests when the turn is cancelled."""
         for _, request, name in self._open.values():
-            self._untold += _untold(request, name, "cancelled")
+            self._unreported += _unreported(request, name, "cancelled")
         self._open.clear()
 
-    def untold(self) -> Iterator[Event]:
+    def unreported(self) -> Iterator[Event]:
         """Events for calls that the hook denied, which Codex does not report."""
-        while self._untold:
-            yield self._untold.pop(0)
+        while self._unreported:
+            yield self._unreported.pop(0)
 
 
-def _untold(
+def _unreported(
     request: PermissionRequested, name: str, outcome: Literal["denied", "cancelled"]
 ) -> Iterator[Event]:
     if request.call_id:
@@ -155,7 +155,7 @@ def _untold(
         yield ToolFinished(call_id=request.call_id, outcome=outcome, parent=request.parent)
 
 
-def _as_told(input: Table | None, name: str) -> Table | None:
+def _native_input(input: Table | None, name: str) -> Table | None:
     """A changed input in Codex's native format."""
     if input is None:
         return None

@@ -58,11 +58,11 @@ class CodexRequests:
         self._items = items
         self._open: dict[str, _Open] = {}
 
-    def hear(self, asked: RpcRequest, parent: str | None) -> Iterator[Event | WireReply] | None:
+    def receive(self, asked: RpcRequest, parent: str | None) -> Iterator[Event | WireReply] | None:
         """Handles a request; None for an unknown method."""
         match asked.method:
             case "item/commandExecution/requestApproval" | "item/fileChange/requestApproval" if (
-                self._is_as_told(asked.params) and self._may_run(text(asked.params, "itemId"))
+                self._is_plain_call(asked.params) and self._may_run(text(asked.params, "itemId"))
             ):
                 return iter([WireReply(self._peer.result(asked, _decision(Answer("allow"))))])
             case "item/commandExecution/requestApproval":
@@ -104,7 +104,7 @@ class CodexRequests:
             del self._open[key]
             yield _withdrawn(key)
 
-    def _is_as_told(self, params: Table) -> bool:
+    def _is_plain_call(self, params: Table) -> bool:
         """Whether the request is for the call alone, without a sandbox escape or network."""
         more = ("reason", "networkApprovalContext", "additionalPermissions", "grantRoot")
         return not any(params.get(key) for key in more) and text(params, "kind") != "writeStdin"

@@ -14,7 +14,7 @@ class CodexSettings:
     def __init__(self, spec: SessionSpec) -> None:
         self._spec = spec
         self._mode: Mode = spec.mode
-        self._wished = spec.model  # by the user
+        self._requested_model = spec.model  # by the user
         # A resumed thread may still be in plan mode.
         self._planned = spec.mode == "plan" or spec.resume is not None
         self.model = ""  # as reported by Codex
@@ -24,7 +24,7 @@ class CodexSettings:
         self.model = text(answer, "model")
 
     def configure(self, model: str | None, mode: Mode | None) -> None:
-        self._wished = model or self._wished
+        self._requested_model = model or self._requested_model
         self._mode = mode or self._mode
         self._planned = self._planned or self._mode == "plan"
 
@@ -36,10 +36,10 @@ class CodexSettings:
         return params
 
     def params(self, with_mode: bool) -> Table:
-        model = self._wished or self.model
+        model = self._requested_model or self.model
         params: Table = {**ASKS, "sandboxPolicy": sandbox_policy(self._spec, self._mode)}
-        if self._wished:
-            params["model"] = self._wished
+        if self._requested_model:
+            params["model"] = self._requested_model
         if self._spec.effort:
             params["effort"] = self._spec.effort
         if with_mode and model:

@@ -154,13 +154,13 @@ class CodexWire:
 
     def decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         said = self._decode(line)
-        return [*self._gate.untold(), *said] if self._thread.hooks else said
+        return [*self._gate.unreported(), *said] if self._thread.hooks else said
 
     def _decode(self, line: bytes) -> Iterable[Event | WireReply | AttachmentBytes]:
         more = piece(line)
         if more and self._thread.working and more.thread_id == self._thread.id:
             return self._speech.add(more.item_id, more.delta)
-        match self._peer.hear(line):
+        match self._peer.receive(line):
             case RpcNotification(method, params):
                 return self._told(method, params, line)
             case RpcRequest() as asked:
@@ -177,7 +177,7 @@ class CodexWire:
         return self._subagents.parent_of(thread)
 
     def _asked(self, asked: RpcRequest, line: bytes) -> Said:
-        known = self._requests.hear(asked, self._parent(asked.params))
+        known = self._requests.receive(asked, self._parent(asked.params))
         if known is not None:
             yield from known
             return
@@ -220,7 +220,7 @@ class CodexWire:
             case "thread/tokenUsage/updated":
                 yield from self._used(params, thread, parent)
             case "error":
-                yield from self._told_error(params, parent)
+                yield from self._reported_error(params, parent)
             case "serverRequest/resolved":
                 yield from self._requests.resolved(params.get("requestId"))
             case "thread/settings/updated" if parent is None:
@@ -309,7 +309,7 @@ class CodexWire:
         if used := self._meter.update(thread, table(params, "tokenUsage"), now=now, main=main):
             yield used
 
-    def _told_error(self, params: Table, parent: str | None) -> Said:
+    def _reported_error(self, params: Table, parent: str | None) -> Said:
         error = table(params, "error")
         if params.get("willRetry") is True:
             yield from self._speech.broken(parent)

@@ -14,7 +14,7 @@ class CopilotSetup(CliSetup):
     api = "chat"
     key = "COPILOT_PROVIDER_API_KEY"
     bare = ("--acp",)
-    restless = (".copilot/logs/*", ".copilot/session-state/*", ".cache/copilot/*")
+    volatile_files = (".copilot/logs/*", ".copilot/session-state/*", ".cache/copilot/*")
     histories = (".copilot/session-state/*",)
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:

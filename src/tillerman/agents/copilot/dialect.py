@@ -33,7 +33,7 @@ ROW = AcpAgentRow(
     folder_flag="--add-dir",
     modes={"agent": f"{_MODE}agent", "plan": f"{_MODE}plan", "ask": f"{_MODE}agent"},
     tools=NAMES,
-    asides=("Info: ", "Warning: "),
+    notice_prefixes=("Info: ", "Warning: "),
     stops=True,
 )
 ENV = {"COPILOT_ALLOW_ALL": "false"}  # overrides a user's setting with which it never asks

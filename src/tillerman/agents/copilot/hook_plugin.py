@@ -9,8 +9,8 @@ from tillerman.agents.copilot.hook_requests import EVENT
 from tillerman.hooks.server import HookServer, timeout_for
 
 
-def files(hooks: HookServer, patience: float | None) -> dict[str, bytes]:
-    timeout = timeout_for(patience)
+def files(hooks: HookServer, max_wait: float | None) -> dict[str, bytes]:
+    timeout = timeout_for(max_wait)
     [content] = dialect.config(
         {EVENT: hooks.command("copilot", EVENT, timeout=timeout)}, timeout=timeout
     ).values()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tillerman.agents.copilot import failures
 from tillerman.agents.copilot.dialect import ENV, words
-from tillerman.agents.copilot.tools import CopilotToolCall, call_of, content, kept, outcome
+from tillerman.agents.copilot.tools import CopilotToolCall, attachments, call_of, content, outcome
 from tillerman.agents.decoding.fields import Table, count, parse, table, text
 from tillerman.agents.decoding.inline_attachments import in_words
 from tillerman.agents.stdio.line_decoder import unrecognized
@@ -73,7 +73,7 @@ class CopilotJsonWire(OneWayWire):
         self._shown: dict[str, str] = {}
         self._streamed: set[str] = set()  # messages and thoughts received in chunks
         self._agents: dict[str, str] = {}  # subagent -> its parent call
-        self._trouble = ""  # error of the last model call
+        self._last_error = ""  # error of the last model call
         self._end: TurnEnded | None = None
         self._over = False
 
@@ -136,9 +136,9 @@ class CopilotJsonWire(OneWayWire):
                 status = count(data, "statusCode")
                 said = parse(text(data, "errorMessage").encode())
                 why = text(said, "message") if isinstance(said, dict) else ""
-                self._trouble = f"{status or ''} {why or text(data, 'errorMessage')}".strip()
+                self._last_error = f"{status or ''} {why or text(data, 'errorMessage')}".strip()
             case "assistant.turn_retry":
-                said = self._trouble or text(data, "reason")
+                said = self._last_error or text(data, "reason")
                 yield Notice(level="warning", kind="retry", text=f"retrying the model call: {said}")
             case "session.info":
                 if text(data, "infoType") not in _TOLD_ELSEWHERE:
@@ -187,7 +187,7 @@ class CopilotJsonWire(OneWayWire):
         call_id = text(data, "toolCallId")
         call = self._calls.pop(call_id, None)
         self._shown.pop(call_id, None)
-        yield from kept(data)
+        yield from attachments(data)
         yield ToolFinished(
             call_id=call_id,
             outcome=outcome(data),
@@ -204,7 +204,7 @@ class CopilotJsonWire(OneWayWire):
         if session := text(line, "sessionId"):
             yield AgentReady(native_id=session)
         if self._end is None and line.get("exitCode") != 0:
-            why = failures.told(self._trouble or "it gave no reason")
+            why = failures.told(self._last_error or "it gave no reason")
             self._end = TurnEnded(reason="failed", failure=why)
         yield self._end or TurnEnded(reason="completed")
 

@@ -93,7 +93,7 @@ def content(call: CopilotToolCall | None, end: Table) -> tuple[Content, ...]:
     return (*shown, *(found.image for found in _pictures(result)))
 
 
-def kept(end: Table) -> Iterator[AttachmentBytes]:
+def attachments(end: Table) -> Iterator[AttachmentBytes]:
     for found in _pictures(table(end, "result")):
         yield found.keep
 

@@ -94,7 +94,7 @@ class CopilotWire(AcpWire):
 
     def _with_withdrawn(self, one: Said) -> Iterator[Said]:
         if not isinstance(one, WireReply | AttachmentBytes) and one.parent is None:
-            yield from self._reply.hear(one)
+            yield from self._reply.receive(one)
         yield one
 
     def _read(self, one: Said) -> Iterator[Said]:
@@ -106,7 +106,7 @@ class CopilotWire(AcpWire):
             case TurnEnded():
                 yield self._ending(one)
             case Notice():
-                yield from self._aside(one)
+                yield from self._notice_or_retry(one)
             case SettingsChanged(title=str(title)) if _PREAMBLE_ENDS in title:
                 yield replace(one, title=title.partition(_PREAMBLE_ENDS)[2])
             case PlanChanged(steps=steps):
@@ -181,7 +181,7 @@ class CopilotWire(AcpWire):
         why = failures.told(held.text.removeprefix(_ERROR))
         return TurnEnded(reason="failed", failure=why)
 
-    def _aside(self, notice: Notice) -> Iterator[Notice]:
+    def _notice_or_retry(self, notice: Notice) -> Iterator[Notice]:
         """Emits a notice or retry; `Info: ` with the path of a written file repeats the call."""
         said = notice.text.removeprefix("Info: ")
         if said.endswith("Retrying...") or "and retrying" in said:

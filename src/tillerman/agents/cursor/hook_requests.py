@@ -61,8 +61,8 @@ class CursorHookRequests:
     def begin(self, spec: SessionSpec) -> None:
         self._subagents = spec.approval.preset == "auto"
         self._cwd = str(spec.cwd)
-        self._tidings = HookEvents(self._cwd)
-        self._calls = self._tidings.calls
+        self._hook_events = HookEvents(self._cwd)
+        self._calls = self._hook_events.calls
         self._kept: dict[str, HookEvent] = {}  # by hook request, until the stream reports the call
         self._open: dict[str, HookEvent] = {}  # by request
         self._allowed: dict[Key, list[str]] = {}  # calls that pass at the next event
@@ -73,7 +73,7 @@ class CursorHookRequests:
 
     # -- the stream --------------------------------------------------------------------------
 
-    def hear(self, events: Iterable[Event]) -> Iterator[Said]:
+    def receive(self, events: Iterable[Event]) -> Iterator[Said]:
         for event in events:
             match event:
                 case ToolStarted(call_id=call_id):
@@ -84,16 +84,16 @@ class CursorHookRequests:
                 case ToolFinished(call_id=call_id):
                     self._forget(call_id)
                 case ThoughtChunk():
-                    self._tidings.thinks = True
+                    self._hook_events.thinks = True
 
-    def hurry(self) -> Iterator[Said]:
+    def release_held(self) -> Iterator[Said]:
         kept, self._kept = self._kept, {}
         for ask, event in kept.items():
             yield from self._consider(ask, event)
 
     def end(self) -> Iterator[Event]:
         for event in self._kept.values():
-            yield from self._tidings.of(event)
+            yield from self._hook_events.of(event)
         self._kept = {}
 
     # -- the hooks ---------------------------------------------------------------------------
@@ -157,9 +157,9 @@ class CursorHookRequests:
                     yield HookDecision(ask, cursor.allow(event))
                 else:
                     yield from self._request(ask, event)
-                yield from self._tidings.of(event)
+                yield from self._hook_events.of(event)
             case _:
-                yield from self._tidings.of(event)
+                yield from self._hook_events.of(event)
 
     def _before_tool(self, ask: str, event: PreToolUse) -> Iterator[Said]:
         call = self._calls.get(call_of(event))

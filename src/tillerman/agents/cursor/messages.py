@@ -24,12 +24,12 @@ class CursorMessages(MessageAssembler):
         self._retried = False
         self._thoughts = 1
 
-    def hear(self, line: Table) -> Iterator[Event]:
+    def receive(self, line: Table) -> Iterator[Event]:
         """Handles a line of type `assistant`."""
         parts = tables(table(line, "message"), "content")
         words = "".join(text(part, "text") for part in parts)
         if "timestamp_ms" in line and "model_call_id" not in line:
-            yield from self._tell(words)
+            yield from self._report(words)
         else:
             yield from self._whole(words)
 
@@ -52,7 +52,7 @@ class CursorMessages(MessageAssembler):
     def result(self, words: str) -> Iterator[Event]:
         """Emits the whole text of the turn, if none came before."""
         if not self.said:
-            yield from self._tell(words)
+            yield from self._report(words)
 
     def _whole(self, words: str) -> Iterator[Event]:
         rest = self.rest(self._id, words)
@@ -61,10 +61,10 @@ class CursorMessages(MessageAssembler):
                 yield self.withdraw(self._id)
             self._next()
             rest = words
-        yield from self._tell(rest)
+        yield from self._report(rest)
         self._next()
 
-    def _tell(self, words: str) -> Iterator[Event]:
+    def _report(self, words: str) -> Iterator[Event]:
         self.said = self.said or bool(words)
         yield from self.add(self._id, words)
 

@@ -79,7 +79,7 @@ class CursorWire(OneWayWire):
     def _line(self, line: Table, raw: bytes) -> Said:
         match text(line, "type"):
             case "assistant":
-                yield from self._speech.hear(line)
+                yield from self._speech.receive(line)
             case "thinking":
                 yield from self._speech.think(line)
             case "tool_call":

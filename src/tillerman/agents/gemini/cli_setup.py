@@ -27,7 +27,7 @@ class GeminiSetup(CliSetup):
     key = "GEMINI_API_KEY"
     model = "gemini-2.5-flash"  # without one it asks a small model which to use
     bare = ("--acp", "--skip-trust", "-m", "gemini-2.5-flash")
-    restless = (".gemini/tmp/*/chats/*",)
+    volatile_files = (".gemini/tmp/*/chats/*",)
     histories = (".gemini/tmp/*/chats/*",)
 
     def environment(self, base_url: str, version: str) -> dict[str, str]:

@@ -43,7 +43,7 @@ ROW = AcpAgentRow(
         "update_topic": "Topic",
         "write_todos": "TodoWrite",
     },
-    asides=("[MODE_UPDATE] ",),
+    notice_prefixes=("[MODE_UPDATE] ",),
 )
 
 Variable = Callable[[str], str | None]

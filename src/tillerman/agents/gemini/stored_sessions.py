@@ -83,7 +83,7 @@ def drop_empty_files(home: Path, native_id: str) -> None:
     clean-up, at any start in the project, deletes all files of that session.
     """
     files = [file for file in _files(home, native_id) if _is_of(file, native_id)]
-    empty = [file for file in files if not any(map(_is_said, _all_messages(file)))]
+    empty = [file for file in files if not any(map(_has_content, _all_messages(file)))]
     if len(empty) < len(files):
         for file in empty:
             file.unlink(missing_ok=True)
@@ -145,7 +145,7 @@ def _all_messages(file: Path) -> Iterator[Table]:
     return (message for record in records(file) for message in _messages(record))
 
 
-def _is_said(message: Table) -> bool:
+def _has_content(message: Table) -> bool:
     return bool(_prompt(message)) or text(message, "type") == "gemini"
 
 

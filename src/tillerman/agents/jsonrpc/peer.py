@@ -93,7 +93,7 @@ class RpcPeer:
     def unknown(self, asked: RpcRequest) -> Table:
         return self.error(asked, METHOD_NOT_FOUND, f"{asked.method!r} is not supported")
 
-    def hear(self, line: bytes) -> Message:
+    def receive(self, line: bytes) -> Message:
         message = parse(line)
         if isinstance(message, str):
             return RpcInvalid(message)

@@ -30,7 +30,7 @@ def call(peer: RpcPeer, method: str, params: Table, *, after: Sequence[Table] = 
     messages = [*after, peer.request(method, params, _nothing)]
     line = yield b"".join(map(_line, messages))
     while True:
-        match peer.hear(line):
+        match peer.receive(line):
             case RpcResponse(result=result, error=None):
                 return result
             case RpcResponse(error=RpcError() as error):

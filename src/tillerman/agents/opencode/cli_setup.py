@@ -33,7 +33,7 @@ class OpenCodeSetup(CliSetup):
     api = "chat"
     key = "SCRIPTED_API_KEY"
     bare = ("acp",)
-    restless = (".local/share/opencode/*", ".local/state/opencode/*", ".cache/opencode/*")
+    volatile_files = (".local/share/opencode/*", ".local/state/opencode/*", ".cache/opencode/*")
     histories = (".local/share/opencode/*.db*",)
     at_work = 20.0
 

@@ -8,9 +8,9 @@ from tillerman.agents.decoding.fields import Table, table, tables, text
 from tillerman.agents.decoding.message_assembler import MessageAssembler
 from tillerman.agents.opencode.tools import (
     OpenCodeToolCall,
+    attachments,
     content,
     input_of,
-    kept,
     outcome,
     plan,
     running,
@@ -105,7 +105,7 @@ class Parts:
                 self._shown[call_id] = now
                 yield ToolUpdated(call_id=call_id, content=now, parent=parent)
             return
-        yield from kept(state)
+        yield from attachments(state)
         ended = outcome(state)
         yield ToolFinished(
             call_id=call_id, outcome=ended, content=content(call, state), parent=parent

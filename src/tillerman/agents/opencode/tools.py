@@ -111,7 +111,7 @@ def running(state: Table) -> tuple[Content, ...]:
     return _words(text(table(state, "metadata"), "output"))
 
 
-def kept(state: Table) -> Iterator[AttachmentBytes]:
+def attachments(state: Table) -> Iterator[AttachmentBytes]:
     for found in _pictures(state):
         yield found.keep
 

@@ -17,7 +17,7 @@ class QwenSetup(CliSetup):
     api = "chat"
     key = "OPENAI_API_KEY"
     bare = ("--acp", "--approval-mode", "default")
-    restless = (".qwen/projects/*", ".qwen/usage*", ".qwen/debug/*")
+    volatile_files = (".qwen/projects/*", ".qwen/usage*", ".qwen/debug/*")
     histories = (".qwen/projects/*/chats/*",)
     at_work = 20.0
 

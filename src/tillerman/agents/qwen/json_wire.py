@@ -164,7 +164,7 @@ class QwenStreamWire:
                 delta = table(event, "delta")
                 for word in ("text", "thinking"):
                     if said := text(delta, word):
-                        yield from speech.hear(word, said)
+                        yield from speech.receive(word, said)
             case _ if kind not in _QUIET:
                 yield unrecognized(raw, f"a stream event of type {kind!r}")
 

@@ -27,7 +27,7 @@ class QwenMessages:
         self._message, self._block = message_id, 0
         self._streamed.clear()
 
-    def hear(self, kind: str, text: str) -> Iterator[Event]:
+    def receive(self, kind: str, text: str) -> Iterator[Event]:
         """Handles a chunk of a block: `text` or `thinking`."""
         yield from self.release()
         self._streamed.add(kind)
@@ -43,7 +43,7 @@ class QwenMessages:
             return
         if message_id and message_id != self._message:
             self.begin(message_id)
-        yield from self.hear(kind, text)
+        yield from self.receive(kind, text)
         self._streamed.discard(kind)
         self._block += 1
 

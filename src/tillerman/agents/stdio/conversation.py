@@ -48,13 +48,13 @@ class BaseConversation:
         self._spec = spec
         self._host = host
         self._grace = grace
-        self._hearing = LineDecoder(wire, host.line_cap)
+        self._receiving = LineDecoder(wire, host.line_cap)
         self._process: LineProcess | None = None
         self._turn_open = False
         self._turn_over = asyncio.Event()
         self._cancelling = False
         self._interrupt: asyncio.Task[None] | None = None
-        self._saying: asyncio.Task[None] | None = None
+        self._send_task: asyncio.Task[None] | None = None
 
     @property
     def asks(self) -> frozenset[ToolClass]:
@@ -99,10 +99,10 @@ class BaseConversation:
 
     async def _say(self, messages: Iterable[dict[str, Any]]) -> None:
         """Like `_send`, but an agent that does not read cannot block a cancel."""
-        self._saying = asyncio.create_task(self._send(messages))
-        await asyncio.wait([self._saying], timeout=READING)
-        if self._saying.done():
-            self._saying.result()
+        self._send_task = asyncio.create_task(self._send(messages))
+        await asyncio.wait([self._send_task], timeout=READING)
+        if self._send_task.done():
+            self._send_task.result()
 
     def _opened(self) -> None:
         self._turn_open = True
@@ -120,7 +120,7 @@ class BaseConversation:
             return False
         return True
 
-    async def _hear(self, process: LineProcess) -> AsyncIterator[list[DecodedLine]]:
+    async def _receive(self, process: LineProcess) -> AsyncIterator[list[DecodedLine]]:
         wire = self._wire
         batches: AsyncIterator[list[Line] | str] = process.lines()
         if isinstance(wire, DecodesStderr):
@@ -131,11 +131,11 @@ class BaseConversation:
                 if events := list(wire.decode_stderr(batch)):
                     yield [DecodedLine(batch.encode(), events)]
                 continue
-            heard, replies = self._hearing.understand(batch)
+            received, replies = self._receiving.understand(batch)
             if replies:
                 await process.send(replies)
-            yield heard
-            del batch, heard, replies  # frees a long line before the next one is read
+            yield received
+            del batch, received, replies  # frees a long line before the next one is read
 
     def _exited(self, exit: Exit, process: LineProcess) -> AgentExited:
         return AgentExited(code=exit.code, signal=exit.signal, detail=process.stderr_tail)
@@ -150,8 +150,8 @@ class BaseConversation:
 class StdioConversation(BaseConversation):
     """One process for the whole conversation."""
 
-    _found_awake = False
-    _unheard = False  # prompted, but no work seen yet
+    _found_working = False
+    _awaiting_work = False  # prompted, but no work seen yet
     _own_first = False  # it started its own turn before it read the prompt
 
     async def start(self) -> None:
@@ -164,7 +164,7 @@ class StdioConversation(BaseConversation):
             raise SessionBusy("the agent has just started a turn by itself", hint="send it later")
         messages = list(self._wire.prompt(prompt))  # may reject a file
         self._opened()
-        self._unheard = True
+        self._awaiting_work = True
         return self._say(messages)
 
     async def steer(self, prompt: Prompt) -> None:
@@ -191,10 +191,10 @@ class StdioConversation(BaseConversation):
         yield [
             DecodedLine(None, [AgentStarted(agent=self._info.name, supervision=self._host.level)])
         ]
-        async for batch in self._hear(process):
-            said = {type(event) for heard in batch for event in heard.events}
+        async for batch in self._receive(process):
+            said = {type(event) for received in batch for event in received.events}
             if self._turn_open and said.isdisjoint(_TURNS):
-                self._unheard = self._unheard and said.isdisjoint(_WORK)
+                self._awaiting_work = self._awaiting_work and said.isdisjoint(_WORK)
                 yield batch  # the usual case
             else:
                 yield [DecodedLine(raw, list(self._turns_in(e)), kept) for raw, e, kept in batch]
@@ -214,13 +214,13 @@ class StdioConversation(BaseConversation):
         """
         for event in events:
             match event:
-                case TurnStarted() if self._found_awake:
+                case TurnStarted() if self._found_working:
                     continue
                 case TurnStarted(origin="prompt"):  # starts on a prompt that was queued
-                    yield from self._awake()
+                    yield from self._start_own_turn()
                     continue
-                case TurnStarted() if self._unheard:
-                    self._unheard, self._own_first = False, True
+                case TurnStarted() if self._awaiting_work:
+                    self._awaiting_work, self._own_first = False, True
                     continue
                 case TurnStarted():
                     self._opened()
@@ -228,21 +228,21 @@ class StdioConversation(BaseConversation):
                     self._own_first = False
                     continue
                 case TurnEnded():
-                    yield from self._awake()
+                    yield from self._start_own_turn()
                     self._closed()
-                    self._found_awake = self._unheard = self._own_first = False
+                    self._found_working = self._awaiting_work = self._own_first = False
                     if self._cancelling:  # our cancel counts, not the reported reason
                         yield TurnEnded(reason="cancelled")
                         continue
                 case MessageChunk() | ThoughtChunk() | ToolStarted() if event.parent is None:
-                    self._unheard = False
-                    yield from self._awake()
+                    self._awaiting_work = False
+                    yield from self._start_own_turn()
             yield event
 
-    def _awake(self) -> Iterator[Event]:
+    def _start_own_turn(self) -> Iterator[Event]:
         if not self._turn_open:
             self._opened()
-            self._found_awake = True
+            self._found_working = True
             yield TurnStarted(origin="agent")
 
 

@@ -14,7 +14,7 @@ from tillerman.core.events import TurnEnded
 from tillerman.core.failure import Failure
 from tillerman.core.wire import Wire
 from tillerman.hooks.protocol import HookReply, refusal
-from tillerman.hooks.server import HookAsked, HookServer, LendsHooks
+from tillerman.hooks.server import HookAsked, HookServer, ProvidesHookServer
 
 
 class HookRequests(BaseConversation):
@@ -25,13 +25,15 @@ class HookRequests(BaseConversation):
     ) -> None:
         super().__init__(info, wire, spec, host, grace)
         self._hooks: HookServer | None = None
-        self._news: asyncio.Queue[HookAsked | str] = asyncio.Queue()  # requests, ids of closed ones
+        self._updates: asyncio.Queue[HookAsked | str] = (
+            asyncio.Queue()
+        )  # requests, ids of closed ones
         self._asking: dict[str, HookAsked] = {}
         self._stuck: Failure | None = None
         self._ending_it: asyncio.Task[Exit] | None = None
 
     async def listen(self) -> HookServer:
-        assert isinstance(self._host, LendsHooks)
+        assert isinstance(self._host, ProvidesHookServer)
         self._hooks = await self._host.hooks(self._came, self._overdue)
         return self._hooks
 
@@ -55,7 +57,7 @@ class HookRequests(BaseConversation):
         return batch
 
     def _silence(self) -> list[DecodedLine]:
-        """Called when neither a line nor a request arrived within `_patience`."""
+        """Called when neither a line nor a request arrived within `_max_wait`."""
         return []
 
     def _last(self) -> list[DecodedLine]:
@@ -63,7 +65,7 @@ class HookRequests(BaseConversation):
         return []
 
     @property
-    def _patience(self) -> float | None:
+    def _max_wait(self) -> float | None:
         return None
 
     # -- requests ----------------------------------------------------------------------------
@@ -74,12 +76,12 @@ class HookRequests(BaseConversation):
             return
         self._asking[asked.id] = asked
         asked.gone.add_done_callback(partial(self._left, asked.id))
-        self._news.put_nowait(asked)
+        self._updates.put_nowait(asked)
 
     def _left(self, ask: str, unanswered: asyncio.Future[bool]) -> None:
         self._asking.pop(ask, None)
         if not unanswered.cancelled() and unanswered.result():
-            self._news.put_nowait(ask)
+            self._updates.put_nowait(ask)
 
     def _reply(self, ask: str, reply: HookReply) -> None:
         if asked := self._asking.get(ask):
@@ -104,18 +106,18 @@ class HookRequests(BaseConversation):
 
     # -- receiving ---------------------------------------------------------------------------
 
-    async def _hear(self, process: LineProcess) -> AsyncIterator[list[DecodedLine]]:
+    async def _receive(self, process: LineProcess) -> AsyncIterator[list[DecodedLine]]:
         """Yields lines and hook requests as they arrive.
 
         Of two at once the line comes first, since a request is about a call that a line reported.
         """
-        lines = super()._hear(process)
+        lines = super()._receive(process)
         line = asyncio.ensure_future(anext(lines))
-        news = asyncio.ensure_future(self._news.get())
+        update = asyncio.ensure_future(self._updates.get())
         try:
             while True:
                 await asyncio.wait(
-                    {line, news}, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
+                    {line, update}, timeout=self._max_wait, return_when=asyncio.FIRST_COMPLETED
                 )
                 if line.done():
                     try:
@@ -126,15 +128,15 @@ class HookRequests(BaseConversation):
                     line = asyncio.ensure_future(anext(lines))
                     yield self._told(batch)
                     del batch
-                elif news.done():
-                    who = news.result()
-                    news = asyncio.ensure_future(self._news.get())
+                elif update.done():
+                    who = update.result()
+                    update = asyncio.ensure_future(self._updates.get())
                     yield [self._consider(who)]
                 else:
                     yield self._silence()
         finally:
             line.cancel()
-            news.cancel()
+            update.cancel()
 
     def _consider(self, who: HookAsked | str) -> DecodedLine:
         if isinstance(who, str):

@@ -20,7 +20,7 @@ class HookedWire(Wire, Protocol):
 
 
 class HookedConversation(HookRequests, StdioConversation):
-    """`restless`: work started in a turn may send requests after the turn."""
+    """`asks_between_turns`: work started in a turn may send requests after the turn."""
 
     def __init__(
         self,
@@ -30,14 +30,14 @@ class HookedConversation(HookRequests, StdioConversation):
         host: Host,
         grace: float,
         *,
-        restless: bool = False,
+        asks_between_turns: bool = False,
     ) -> None:
         super().__init__(info, wire, spec, host, grace)
-        self._told_by = wire
-        self._restless = restless
+        self._hook_wire = wire
+        self._asks_between_turns = asks_between_turns
 
     async def answer(self, request_id: str, answer: Answer) -> None:
-        ruling = self._told_by.rule(request_id, answer)
+        ruling = self._hook_wire.rule(request_id, answer)
         if ruling is None:
             await super().answer(request_id, answer)
         else:
@@ -53,10 +53,10 @@ class HookedConversation(HookRequests, StdioConversation):
         await self._stop_listening()
 
     def _may_ask(self) -> bool:
-        return not self._cancelling and (self._turn_open or self._restless)
+        return not self._cancelling and (self._turn_open or self._asks_between_turns)
 
     def _asked(self, asked: HookAsked) -> DecodedLine:
-        match self._told_by.hooked(asked.id, asked.payload):
+        match self._hook_wire.hooked(asked.id, asked.payload):
             case HookReply(exit=0) as reply:  # needs no decision
                 asked.reply(reply)
                 return DecodedLine(None, ())
@@ -66,4 +66,4 @@ class HookedConversation(HookRequests, StdioConversation):
                 return DecodedLine(asked.payload, [event])
 
     def _withdrawn(self, ask: str) -> DecodedLine:
-        return DecodedLine(None, self._told_by.gone(ask))
+        return DecodedLine(None, self._hook_wire.gone(ask))

@@ -32,15 +32,15 @@ class HookTranslator(Protocol):
     """Translates an agent's hook calls to events; pure, one per conversation.
 
     Each hook call is replied to sooner or later, or becomes a request whose answer is the reply. It
-    may be held until the stream reports its call; `hurry` ends that wait.
+    may be held until the stream reports its call; `release_held` ends that wait.
     """
 
     @property
     def waits(self) -> bool: ...  # for the stream
     def begin(self, spec: SessionSpec) -> None: ...  # starts a turn
     def asked(self, ask: str, event: str, payload: bytes) -> Iterable[Said]: ...
-    def hear(self, events: Iterable[Event]) -> Iterable[Said]: ...  # events of the stream
-    def hurry(self) -> Iterable[Said]: ...
+    def receive(self, events: Iterable[Event]) -> Iterable[Said]: ...  # events of the stream
+    def release_held(self) -> Iterable[Said]: ...
     def end(self) -> Iterable[Event]: ...  # end of the turn: no hook waits any more
     def answer(self, request_id: str, answer: Answer) -> Iterable[Said]: ...
     def gone(self, ask: str) -> Iterable[Said]: ...  # the hook no longer waits for a reply
@@ -70,7 +70,7 @@ class HookedPerTurnConversation(HookRequests, PerTurnConversation):
     async def _start(self, launch: Launch) -> LineProcess:
         """Starts the process; its first hook request may come before its first line."""
         self._gate.begin(self._spec)
-        self._news = Queue()  # requests of the last turn are dropped
+        self._updates = Queue()  # requests of the last turn are dropped
         self._stuck = None
         self._in_turn = True
         try:
@@ -88,15 +88,17 @@ class HookedPerTurnConversation(HookRequests, PerTurnConversation):
         return self._in_turn
 
     @property
-    def _patience(self) -> float | None:
+    def _max_wait(self) -> float | None:
         return PAUSE if self._gate.waits else None
 
     def _told(self, batch: list[DecodedLine]) -> list[DecodedLine]:
-        said = self._rule(self._gate.hear(event for heard in batch for event in heard.events))
+        said = self._rule(
+            self._gate.receive(event for received in batch for event in received.events)
+        )
         return [*batch, DecodedLine(None, said)] if said else batch
 
     def _silence(self) -> list[DecodedLine]:
-        return [DecodedLine(None, self._rule(self._gate.hurry()))]
+        return [DecodedLine(None, self._rule(self._gate.release_held()))]
 
     def _last(self) -> list[DecodedLine]:
         return [DecodedLine(None, list(self._gate.end()))]

@@ -33,22 +33,22 @@ class LineDecoder:
 
     def understand(self, lines: Iterable[Line]) -> tuple[list[DecodedLine], list[dict[str, Any]]]:
         """Returns the decoded lines, and the messages to send back at once."""
-        heard: list[DecodedLine] = []
+        received: list[DecodedLine] = []
         replies: list[dict[str, Any]] = []
         for line in lines:
             if type(line) is bytes:  # the usual case
                 if line and not line.isspace():
-                    heard.append(self._decode(line, replies))
+                    received.append(self._decode(line, replies))
                 continue
             match line:
                 case OverlongLine():
-                    heard.append(DecodedLine(line.head, [self._overlong(line)]))
-                case PartialLine(data) if data.strip() and not _looks_whole(data):
+                    received.append(DecodedLine(line.head, [self._overlong(line)]))
+                case PartialLine(data) if data.strip() and not _is_complete_json(data):
                     cut = unrecognized(data, "truncated: the agent exited during this line")
-                    heard.append(DecodedLine(data, [cut]))
+                    received.append(DecodedLine(data, [cut]))
                 case PartialLine(data) if data.strip():
-                    heard.append(self._decode(data, replies))
-        return heard, replies
+                    received.append(self._decode(data, replies))
+        return received, replies
 
     def _decode(self, raw: bytes, replies: list[dict[str, Any]]) -> DecodedLine:
         if len(raw) > MAX_DEPTH and _brackets(raw) > MAX_DEPTH and deeper_than(MAX_DEPTH, raw):
@@ -122,7 +122,7 @@ def _values_outside_strings(raw: bytes) -> int:
     return values
 
 
-def _looks_whole(raw: bytes) -> bool:
+def _is_complete_json(raw: bytes) -> bool:
     return raw.rstrip().endswith((b"}", b"]"))
 
 

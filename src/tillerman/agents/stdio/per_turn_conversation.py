@@ -94,14 +94,14 @@ class PerTurnConversation(BaseConversation):
                 )
             ]
             said: TurnEnded | None = None
-            async for batch in self._hear(process):
-                for event in [event for heard in batch for event in heard.events]:
+            async for batch in self._receive(process):
+                for event in [event for received in batch for event in received.events]:
                     match event:
                         case AgentReady(native_id=native_id):
                             self._spec = replace(self._spec, resume=native_id, fork=False)
                         case TurnEnded() if not self._cancelling:
                             said = said or event
-                yield [_without_end(heard) for heard in batch]
+                yield [_without_end(received) for received in batch]
                 del batch
             exit = await process.exit()
             self._host.remove_placed_files()
@@ -110,9 +110,9 @@ class PerTurnConversation(BaseConversation):
             yield [DecodedLine(None, [self._exited(exit, process), end])]
 
 
-def _without_end(heard: DecodedLine) -> DecodedLine:
+def _without_end(received: DecodedLine) -> DecodedLine:
     """Removes the end of the turn, which is reported after the process has ended."""
-    raw, events, kept = heard
+    raw, events, kept = received
     return DecodedLine(raw, [event for event in events if not isinstance(event, TurnEnded)], kept)
 
 

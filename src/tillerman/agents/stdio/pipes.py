@@ -43,7 +43,7 @@ class PipeReader:
         self._chunks: deque[bytes] = deque()
         self._size = 0
         self._awaited = True  # the event loop watches the file descriptor
-        self._resting: asyncio.TimerHandle | None = None
+        self._pause_timer: asyncio.TimerHandle | None = None
         self._place = 0
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
@@ -85,21 +85,21 @@ class PipeReader:
             self._await_nothing()
             self._at_rest.add(self)
             self._place = next(self._places)
-            self._go_to_rest()
+            self._pause()
 
-    def _rested(self) -> None:
+    def _on_pause_end(self) -> None:
         """Reads what has arrived during the pause without going through the event loop."""
         if self._size < HIGH_WATER and self._take(CHUNK):
             if not self._ended:
-                self._go_to_rest()
+                self._pause()
             return
         self._wake_up()
         self._read_on()
 
-    def _go_to_rest(self) -> None:
-        self._resting = self._loop.call_at(self._end_of_rest(), self._rested)
+    def _pause(self) -> None:
+        self._pause_timer = self._loop.call_at(self._pause_end(), self._on_pause_end)
 
-    def _end_of_rest(self) -> float:
+    def _pause_end(self) -> float:
         now, rest = self._loop.time(), self._rest * len(self._at_rest)
         if rest <= STEP:
             return now + rest
@@ -108,13 +108,13 @@ class PipeReader:
         return (soonest + (self._place - soonest) % ROUNDS) * apart
 
     def _wake_up(self) -> None:
-        if self._resting:
-            self._resting.cancel()
-            self._resting = None
+        if self._pause_timer:
+            self._pause_timer.cancel()
+            self._pause_timer = None
             self._at_rest.discard(self)
 
     def _read_on(self) -> None:
-        if self._awaited or self._resting or self._ended or self._size >= HIGH_WATER:
+        if self._awaited or self._pause_timer or self._ended or self._size >= HIGH_WATER:
             return
         self._awaited = True
         self._loop.add_reader(self._fd, self._readable)

@@ -111,13 +111,15 @@ def command_acts(request: PermissionRequested, context: DecisionContext) -> Iter
         script = with_listed_files(raw, script, partial(_names_below, context))
     for one in start_directories(request):
         if not _is_within(one, context):
-            yield from _command(_to(one), line, context, resting=False)
+            yield from _command(_to(one), line, context, changes_nothing=False)
     yield from _unread(request, line, script)
     if line.strip() and not (script.commands or script.redirections or script.unread):
         yield PolicyAction("command", "Bash", _SHELL, _SHELL, line, line=line)
-    resting = [_rests(one, context) for one in script.commands]
-    for command, rests in zip(script.commands, resting, strict=True):
-        yield from _command(command, line, context, resting=rests and not all(resting))
+    changes_nothing = [_only_reads_inside(one, context) for one in script.commands]
+    for command, rests in zip(script.commands, changes_nothing, strict=True):
+        yield from _command(
+            command, line, context, changes_nothing=rests and not all(changes_nothing)
+        )
     for target in script.redirections:
         tool = _TOOLS[target.kind]
         found = spot_of(target, context)
@@ -218,20 +220,20 @@ def _to(folder: str) -> ParsedCommand:
     return ParsedCommand(words, joined(words), accesses=(FileAccess(folder, "read"),))
 
 
-def _rests(command: ParsedCommand, context: DecisionContext) -> bool:
+def _only_reads_inside(command: ParsedCommand, context: DecisionContext) -> bool:
     if command.effect != "none":
         return False
     return not any(spot_of(one, context).places & _OUTSIDE for one in command.accesses)
 
 
 def _command(
-    command: ParsedCommand, line: str, context: DecisionContext, *, resting: bool
+    command: ParsedCommand, line: str, context: DecisionContext, *, changes_nothing: bool
 ) -> Iterator[PolicyAction]:
     spots = [spot_of(one, context) for one in command.accesses]
     spots = _copied(command.accesses, spots, context)
     yield PolicyAction(
         "command", "Bash", _SHELL, _SHELL, shown(command.text), tuple(spots), command, line,
-        derived=command.inner or resting,
+        derived=command.inner or changes_nothing,
     )  # fmt: skip
     for access, found in zip(command.accesses, spots, strict=True):
         tool = _TOOLS[access.kind]

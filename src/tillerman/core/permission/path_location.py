@@ -107,7 +107,7 @@ def _fits(pattern: str, text: str) -> bool:
 
 def _forbidden(pattern: str, whole: str, inner: str) -> bool:
     """Normalized match, including everything below, for rules that deny."""
-    regex, kind = _lax(pattern)
+    regex, kind = _lenient_regex(pattern)
     match kind:
         case "whole":
             return regex.fullmatch(whole) is not None
@@ -117,7 +117,7 @@ def _forbidden(pattern: str, whole: str, inner: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def _lax(pattern: str) -> tuple[re.Pattern[str], str]:
+def _lenient_regex(pattern: str) -> tuple[re.Pattern[str], str]:
     folded = fold_path(pattern.removesuffix("/**"))
     if pattern.startswith("/"):
         return path_glob(folded, True), "whole"
@@ -245,7 +245,7 @@ def forbidden_below(pattern: str, tree: Tree, context: DecisionContext) -> Itera
     """The files of the tree that a pattern denies, and the folders that are reached completely."""
     if pattern.startswith("~"):
         pattern = f"{context.home or '/**'}{pattern[1:]}"
-    regex, kind = _lax(pattern)
+    regex, kind = _lenient_regex(pattern)
     roots = [context.resolve(str(root)) for root in (context.cwd, *context.folders)]
     for folder, listing in tree.listings:
         if kind == "name":

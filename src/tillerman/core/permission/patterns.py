@@ -76,12 +76,12 @@ def may_match(glob: Glob, pattern: str, text: str) -> bool:
     ]
     if len(tokens) * len(text) > _MOST_STEPS:
         return True
-    if tokens[-2:] == [" ", None] and _meet(tokens[:-2], text):
+    if tokens[-2:] == [" ", None] and _may_overlap(tokens[:-2], text):
         return True
-    return _meet(tokens, text)
+    return _may_overlap(tokens, text)
 
 
-def _meet(tokens: list[str | None], text: str) -> bool:
+def _may_overlap(tokens: list[str | None], text: str) -> bool:
     """Whether any text matches both patterns."""
     reached = _closed({0}, tokens)
     for c in text:
@@ -180,7 +180,7 @@ def _between_stars(following: _Characters, followed: bool) -> _Characters | None
     return following if followed else None
 
 
-def paths_may_meet(pattern: str, path: str) -> bool:
+def paths_may_overlap(pattern: str, path: str) -> bool:
     """Whether a path with placeholders could become one that the pattern matches, or one below."""
     theirs = [_WILD.get(c, c) for c in path]
     ours = [c if plain else {"*": _NAMES, "?": _LETTER}.get(c, c) for c, plain in _characters(

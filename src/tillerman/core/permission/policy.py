@@ -52,7 +52,7 @@ class Explanation(Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-class _Judged(NamedTuple):
+class _MatchedRule(NamedTuple):
     act: PolicyAction
     rule: Rule | None
     match: RuleMatch
@@ -89,27 +89,32 @@ class Policy(Struct, frozen=True):
         return replace(self, remembered=(*rules, *self.remembered))
 
     def decide(self, request: PermissionRequested, context: DecisionContext) -> Decision:
-        judged = self._judged(request, context)
-        decision = _together(judged, request)
-        if decision.verdict == "ask" and any(one.match.files for one in judged):
-            return self._without_denied_files(request, judged, context) or decision
+        decided = self._decided(request, context)
+        decision = _together(decided, request)
+        if decision.verdict == "ask" and any(one.match.files for one in decided):
+            return self._without_denied_files(request, decided, context) or decision
         return decision
 
-    def _judged(self, request: PermissionRequested, context: DecisionContext) -> list[_Judged]:
-        judged = (self._judge(act, context) for act in acts_of(request, context))
-        return [one for one in judged if one]
+    def _decided(
+        self, request: PermissionRequested, context: DecisionContext
+    ) -> list[_MatchedRule]:
+        decided = (self._first_match(act, context) for act in acts_of(request, context))
+        return [one for one in decided if one]
 
     def _without_denied_files(
-        self, request: PermissionRequested, judged: Sequence[_Judged], context: DecisionContext
+        self,
+        request: PermissionRequested,
+        decided: Sequence[_MatchedRule],
+        context: DecisionContext,
     ) -> Decision | None:
         """The search rewritten to exclude the files that require approval.
 
         None if the tool cannot exclude files, or the result would still require approval.
         """
-        first = next(one for one in judged if one.match.files)
+        first = next(one for one in decided if one.match.files)
         left_out: dict[str, None] = {}
         narrowed = request
-        while new := [file for one in judged for file in one.match.files if file not in left_out]:
+        while new := [file for one in decided for file in one.match.files if file not in left_out]:
             left_out |= dict.fromkeys(new)
             if len(left_out) > MOST_LEFT_OUT:
                 return None
@@ -117,8 +122,8 @@ class Policy(Struct, frozen=True):
             if without is None:
                 return None
             narrowed = without
-            judged = self._judged(narrowed, context)
-        if _together(judged, narrowed).verdict != "allow":
+            decided = self._decided(narrowed, context)
+        if _together(decided, narrowed).verdict != "allow":
             return None
         named = ", ".join(seen_from_workspace(one, context) for one in left_out)
         rule, decision = first.rule, first.decision
@@ -130,15 +135,15 @@ class Policy(Struct, frozen=True):
         steps = []
         for act in acts_of(request, context):
             passed: list[Rule] = []
-            judged = self._judge(act, context, passed)
-            by_table = bool(judged and judged.rule and judged.rule.effects is not None)
-            decision = judged.decision if judged else None
+            decided = self._first_match(act, context, passed)
+            by_table = bool(decided and decided.rule and decided.rule.effects is not None)
+            decision = decided.decision if decided else None
             steps.append(Step(act, decision, tuple(passed), by_table))
         return Explanation(self.decide(request, context), tuple(steps))
 
-    def _judge(
+    def _first_match(
         self, act: PolicyAction, context: DecisionContext, passed: list[Rule] | None = None
-    ) -> _Judged | None:
+    ) -> _MatchedRule | None:
         found = None
         for rules in (self.caps, self.remembered, self.rules):
             answers = rules is self.remembered
@@ -152,7 +157,7 @@ class Policy(Struct, frozen=True):
             return _without_rewrite(tighter)
         if found or act.derived:
             return found
-        return _Judged(act, None, RuleMatch("yes"), _DEFAULT)
+        return _MatchedRule(act, None, RuleMatch("yes"), _DEFAULT)
 
 
 def _first(
@@ -162,14 +167,14 @@ def _first(
     passed: list[Rule] | None,
     *,
     answers: bool = False,
-) -> _Judged | None:
+) -> _MatchedRule | None:
     """`answers`: the rules are remembered answers of people to single requests."""
     for place, rule in index_of(rules).about(act):
         match = rule.matches(act, context)
         if match.certainty != "no" and not (answers and _oversteps(rule, act)):
             if passed is not None:
                 passed += rules[:place]
-            return _Judged(act, rule, match, _says(rule, act, match))
+            return _MatchedRule(act, rule, match, _decision_of(rule, act, match))
     if passed is not None:
         passed += rules
     return None
@@ -183,7 +188,7 @@ def _oversteps(rule: Rule, act: PolicyAction) -> bool:
     return guarded and rule.line is None and not rule.is_exact
 
 
-def _says(rule: Rule, act: PolicyAction, match: RuleMatch) -> Decision:
+def _decision_of(rule: Rule, act: PolicyAction, match: RuleMatch) -> Decision:
     if match.certainty == "maybe":
         why = match.why or "not all details are known"
         note = f"{why}: rule {rule.name} may apply"
@@ -214,24 +219,24 @@ _DOES = {
 }
 
 
-def _without_rewrite(judged: _Judged) -> _Judged:
+def _without_rewrite(decided: _MatchedRule) -> _MatchedRule:
     """An untrusted source may deny a command, but not replace it by another."""
-    if judged.decision.verdict != "rewrite" or judged.rule is None:
-        return judged
-    return judged._replace(decision=_instead(judged.rule, judged.decision))
+    if decided.decision.verdict != "rewrite" or decided.rule is None:
+        return decided
+    return decided._replace(decision=_instead(decided.rule, decided.decision))
 
 
 # -- combining the decisions on all actions --------------------------------------------------------
 
 
-def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decision:
-    if not judged:
+def _together(decided: Sequence[_MatchedRule], request: PermissionRequested) -> Decision:
+    if not decided:
         return _DEFAULT
-    worst = max(judged, key=lambda one: (STRICTNESS[one.decision.verdict], not one.act.derived))
-    changed = [one for one in judged if one.decision.verdict == "rewrite"]
+    worst = max(decided, key=lambda one: (STRICTNESS[one.decision.verdict], not one.act.derived))
+    changed = [one for one in decided if one.decision.verdict == "rewrite"]
     if not changed or worst.decision.verdict == "deny":
         return worst.decision
-    if any(one.rule is not None and one.rule.name in NEVER_REWRITTEN for one in judged):
+    if any(one.rule is not None and one.rule.name in NEVER_REWRITTEN for one in decided):
         return worst.decision
     rule, decision = changed[0].rule, changed[0].decision
     assert rule is not None
@@ -242,7 +247,9 @@ def _together(judged: Sequence[_Judged], request: PermissionRequested) -> Decisi
     return replace(decision, input=input)
 
 
-def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict[str, Any] | None:
+def _rewritten(
+    changed: Sequence[_MatchedRule], request: PermissionRequested
+) -> dict[str, Any] | None:
     """The rewritten input.
 
     None if the command is not verbatim in the line, or the new line would not do what was decided.
@@ -266,10 +273,10 @@ def _rewritten(changed: Sequence[_Judged], request: PermissionRequested) -> dict
     for (start, end), words in sorted(spans.items(), reverse=True):
         line = line[:start] + words + line[end:]
     input[key] = line
-    return input if _is_as_judged(request, replace(request, input=input), spans) else None
+    return input if _matches_decision(request, replace(request, input=input), spans) else None
 
 
-def _is_as_judged(
+def _matches_decision(
     old: PermissionRequested, new: PermissionRequested, spans: dict[tuple[int, int], str]
 ) -> bool:
     """Whether the new line, parsed again, is the old one with only those commands replaced."""

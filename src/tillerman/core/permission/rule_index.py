@@ -42,7 +42,7 @@ class RuleIndex:
         general: _Placed = []
         programs: dict[str, _Placed] = {}
         for place, rule in enumerate(self.rules):
-            if not rule.speaks_of(act) or not rule.concerns(act):
+            if not rule.mentions(act) or not rule.concerns(act):
                 continue
             firsts = {_program(one) for one in rule.commands}
             if not firsts or None in firsts:

@@ -20,7 +20,7 @@ from tillerman.core.permission.path_location import (
     relative_directories,
     seen_from_workspace,
 )
-from tillerman.core.permission.patterns import is_pattern, may_match, paths_may_meet, text_glob
+from tillerman.core.permission.patterns import is_pattern, may_match, paths_may_overlap, text_glob
 from tillerman.core.permission.shell.parsed_script import (
     HOLE,
     Effect,
@@ -101,7 +101,7 @@ class Rule(Struct, frozen=True, omit_defaults=True):
             path in ALL_PLACES or path.endswith("/") or is_pattern(path) for path in self.paths
         )
 
-    def speaks_of(self, act: PolicyAction) -> bool:
+    def mentions(self, act: PolicyAction) -> bool:
         """Whether the rule applies to an action that is only derived from a command's arguments."""
         if not act.derived or self.line is not None:
             return True
@@ -304,11 +304,13 @@ def _may_be(pattern: str, spot: PathLocation, context: DecisionContext) -> bool:
         if not is_open(whole):
             continue
         if folded.startswith("/"):
-            found = paths_may_meet(folded, whole)
+            found = paths_may_overlap(folded, whole)
         elif "/" in folded.rstrip("/"):
-            found = paths_may_meet(folded.removeprefix("./"), inner)
+            found = paths_may_overlap(folded.removeprefix("./"), inner)
         else:
-            found = any(paths_may_meet(folded, part) for part in inner.split("/") if is_open(part))
+            found = any(
+                paths_may_overlap(folded, part) for part in inner.split("/") if is_open(part)
+            )
         if found:
             return True
     return False

@@ -127,7 +127,7 @@ class Summary:
 
     def close(self) -> list[Item]:
         """The unfinished messages of a log that stopped in the middle."""
-        return [item for parent in list(self._speeches) for item in self._tell(parent)]
+        return [item for parent in list(self._speeches) for item in self._report(parent)]
 
     def _items(self, entry: Entry) -> Iterator[Item]:
         event = entry.event
@@ -138,24 +138,24 @@ class Summary:
         }
         match event:
             case MessageChunk():
-                yield from self._speak(TextSummary, event, place)
+                yield from self._add_text(TextSummary, event, place)
             case ThoughtChunk():
-                yield from self._speak(Thinking, event, place)
+                yield from self._add_text(Thinking, event, place)
             case MessageWithdrawn():
                 speech = self._speeches.get(event.parent)
                 if speech and speech.message_id == event.message_id:
                     del self._speeches[event.parent]
             case ToolStarted():
-                yield from self._tell(event.parent)
+                yield from self._report(event.parent)
                 yield from self._start(event, place)
             case ToolFinished():
-                yield from self._tell(event.call_id)
+                yield from self._report(event.call_id)
                 yield self._finish(event, place)
             case PermissionRequested():
-                yield from self._tell(event.parent)
+                yield from self._report(event.parent)
                 yield self._ask(event, place, tool=event.tool, title=event.title)
             case QuestionAsked():
-                yield from self._tell(event.parent)
+                yield from self._report(event.parent)
                 yield self._ask(event, place, tool="Question", questions=event.questions)
             case RequestAnswered():
                 asked = self._asked.pop(event.request_id, None)
@@ -168,7 +168,7 @@ class Summary:
             case _:
                 pass
 
-    def _speak(
+    def _add_text(
         self,
         kind: type[TextSummary] | type[Thinking],
         event: MessageChunk | ThoughtChunk,
@@ -178,10 +178,10 @@ class Summary:
         if speech and (speech.kind, speech.message_id) == (kind, event.message_id):
             speech.chunks.append(event.text)
             return
-        yield from self._tell(event.parent)
+        yield from self._report(event.parent)
         self._speeches[event.parent] = _Speech(kind, event.message_id, place, [event.text])
 
-    def _tell(self, parent: str | None) -> Iterator[Item]:
+    def _report(self, parent: str | None) -> Iterator[Item]:
         speech = self._speeches.pop(parent, None)
         if speech and any(speech.chunks):
             yield speech.kind(**speech.place, text="".join(speech.chunks))
@@ -223,7 +223,7 @@ class Summary:
     def _end_turn(self, event: TurnEnded, place: dict[str, Any]) -> Iterator[Item]:
         for parent in list(self._speeches):
             if parent not in self._calls or event.reason != "completed":
-                yield from self._tell(parent)  # an open call continues in the background
+                yield from self._report(parent)  # an open call continues in the background
         if event.failure:
             yield Error(**place, message=event.failure.message, failure=event.failure)
         turn = self._fold.transcript.turn(place["turn"])

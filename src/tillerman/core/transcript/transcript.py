@@ -140,9 +140,9 @@ class Fold:
         event = entry.event
         match event:
             case MessageChunk():
-                self._speak(entry, Message, event.message_id, event.text)
+                self._add_chunk(entry, Message, event.message_id, event.text)
             case ThoughtChunk():
-                self._speak(entry, Thought, event.message_id, event.text)
+                self._add_chunk(entry, Thought, event.message_id, event.text)
             case MessageWithdrawn():
                 self._withdraw(self._scope(entry), event.message_id)
             case ToolStarted():
@@ -233,7 +233,7 @@ class Fold:
 
     # -- messages and tool calls --
 
-    def _speak(
+    def _add_chunk(
         self, entry: Entry, kind: type[Message] | type[Thought], message_id: str, text: str
     ) -> None:
         scope = self._scope(entry)

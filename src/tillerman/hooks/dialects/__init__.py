@@ -31,7 +31,7 @@ def load(agent: str) -> HookDialect:
     return dialect
 
 
-def spoken(agent: str, payload: bytes) -> HookDialect:
+def dialect_of(agent: str, payload: bytes) -> HookDialect:
     """The dialect of a payload, which may come from another CLI that runs this agent's hooks."""
     from tillerman.hooks.dialects.payload_codec import table_of
 

@@ -22,7 +22,7 @@ _LONG = "a system prompt or MCP config exceeds the maximum command line length"
 class AgentConnection:
     """Connects a session to its agent.
 
-    `opened` is called before the first event of an agent, `heard` receives all its output, and
+    `opened` is called before the first event of an agent, `received` receives all its output, and
     `lost` receives the end of a turn that was still open.
     """
 
@@ -32,20 +32,20 @@ class AgentConnection:
         native_id: str | None,
         host: Callable[[RunSettings], Host],
         *,
-        heard: Callable[[Sequence[DecodedLine]], Awaitable[None]],
+        received: Callable[[Sequence[DecodedLine]], Awaitable[None]],
         lost: Callable[[TurnEnded], Awaitable[None]],
         opened: Callable[[Agent, SessionSpec], None],
     ) -> None:
         self.agent: Agent = order.agent
-        self._preset = order.terms.approve
+        self._preset = order.run_settings.approve
         self.spec: SessionSpec = with_options(order.spec, approve=self._preset)
         self.model = order.spec.model  # or as reported by the agent
         self.native_id = native_id
         self.conversation: Conversation | None = None
         self.has_no_history = native_id is None  # the agent has no history of the session
         self._make_host = host
-        self._host = host(order.terms)
-        self._heard = heard
+        self._host = host(order.run_settings)
+        self._received = received
         self._lost = lost
         self._opened = opened
         self._opening: asyncio.Task[Conversation] | None = None
@@ -84,7 +84,7 @@ class AgentConnection:
         await self.forget()
         self.agent, self.spec = order.agent, self._approved(order)
         self.model = order.spec.model
-        self._host = self._make_host(order.terms)
+        self._host = self._make_host(order.run_settings)
 
     async def forget(self) -> None:
         """Ends the conversation; the next one starts without history."""
@@ -128,7 +128,7 @@ class AgentConnection:
     async def _listen(self, conversation: Conversation) -> None:
         try:
             async for batch in conversation.batches():
-                await self._heard(batch)
+                await self._received(batch)
                 del batch
         except Exception as error:
             await conversation.close()

@@ -108,9 +108,9 @@ class LiveSettings:
         self._connection.spec = replace(self._connection.spec, fork=False)
         if event.version != self._version:
             self._version = event.version
-            self._judge_version(event.version)
+            self._check_version(event.version)
 
-    def _judge_version(self, version: str | None) -> None:
+    def _check_version(self, version: str | None) -> None:
         info = self._connection.agent.info
         if text := warning(info.title, info.tested, version):
             self._log.write_own(Notice(level="warning", kind="version", text=text))

@@ -28,8 +28,8 @@ class SessionEnforcement:
     ) -> dict[str, Any]:
         """Enforcement for a program that starts now; a user's own program may run any
         `commands`."""
-        judged = self.commands.enforcement(environment) if commands else {}
-        return {**judged, **self.protection.enforcement()}
+        decided = self.commands.enforcement(environment) if commands else {}
+        return {**decided, **self.protection.enforcement()}
 
     def started(self, failed: dict[str, str]) -> None:
         """Records mounts that failed."""

@@ -54,13 +54,13 @@ class Handover:
         self._snapshot = snapshot
         self._meter = meter
         self._log = log
-        self._untold = list(settings.notices)
+        self._unreported = list(settings.notices)
         self._relays = settings.relays
         self._connecting: asyncio.Task[Conversation] | None = None
 
     def pending_notices(self) -> list[Notice]:
         """Returns the pending notices, once there is a turn to report them in."""
-        told, self._untold = self._untold, []
+        told, self._unreported = self._unreported, []
         return told
 
     async def connect(self) -> Conversation:
@@ -90,7 +90,7 @@ class Handover:
                 found = await self._policy.next()
                 if found.order is None:
                     raise
-                self._untold += self._takes_over(error.message, found)
+                self._unreported += self._takes_over(error.message, found)
                 await self.pass_to(found.order)
 
     async def _call(self) -> Conversation:
@@ -113,7 +113,7 @@ class Handover:
         if spec.limits.cost is not None:
             spec = with_options(spec, max_cost=max(LEAST_COST, spec.limits.cost - self._meter.cost))
         await self._connection.pass_to(order._replace(spec=spec))
-        self._untold += order.terms.notices
+        self._unreported += order.run_settings.notices
 
     async def with_history(self, prompt: Prompt) -> tuple[Prompt, UserMessage | None]:
         """Returns the prompt, with a summary of the history if the agent has none."""

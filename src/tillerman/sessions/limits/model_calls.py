@@ -24,10 +24,10 @@ class ModelCallCounter:
         self._before = before
         self._over = 0  # finished calls, as reported
         self._open = False  # and one more that has begun
-        self._tells = False
+        self._reported = False
         self._shown = 0
         self._answered = True  # a tool has its result: what follows is a new call
-        self.untold = 0  # inferred calls since the last report of any kind
+        self.unreported = 0  # inferred calls since the last report of any kind
 
     def anew(self) -> ModelCallCounter:
         """Returns a counter for a new turn that continues this count."""
@@ -35,17 +35,17 @@ class ModelCallCounter:
 
     @property
     def count(self) -> int:
-        return self._before + (self._over + self._open if self._tells else self._shown)
+        return self._before + (self._over + self._open if self._reported else self._shown)
 
     def told(self, usage: UsageReported) -> None:
-        self.untold = 0
+        self.unreported = 0
         match usage.call:
             case "begun":
-                self._over += self._open if self._tells else 0
-                self._open = self._tells = True
+                self._over += self._open if self._reported else 0
+                self._open = self._reported = True
             case "done":
                 self._over += 1
-                self._open, self._tells = False, True
+                self._open, self._reported = False, True
 
     def shown(self, event: Event) -> None:
         """Counts an event of a type in SHOWN, of the agent itself."""
@@ -55,6 +55,6 @@ class ModelCallCounter:
         if self._answered:
             self._answered = False
             self._shown += 1
-            self.untold += 1
+            self.unreported += 1
         if not isinstance(event, ToolStarted):
             self._open = True  # output means that a call is in progress

@@ -57,7 +57,7 @@ class UsageMeter:
     def gap(self, agent: str) -> str:
         """Why a limit cannot be enforced for now; empty if it can."""
         cost, tokens = self._limits.cost is not None, self._limits.tokens is not None
-        if (cost or tokens) and self._rounds.untold > 1:
+        if (cost or tokens) and self._rounds.unreported > 1:
             flags = " and ".join(["--max-cost"] * cost + ["--max-tokens"] * tokens)
             return (
                 f"{agent} has reported no usage yet: {flags} cannot be enforced until it does, "

@@ -36,7 +36,7 @@ class LogAppender:
         self._entries: list[Entry] = []
         self._lines: list[Line] = []
         self._size = 0
-        self._gathers = False  # the pending batch may wait for more entries
+        self._gathering = False  # the pending batch may wait for more entries
         self._in_flight: deque[Future[None]] = deque()
         self._in_flight_bytes = 0
         self.failure: BaseException | None = None  # why nothing is stored any more
@@ -81,9 +81,9 @@ class LogAppender:
         """Starts a batch, if there is none, and schedules its flush."""
         if not self._entries:
             self._at = rfc3339(datetime.now(UTC))
-        elif more_follows or not self._gathers:
+        elif more_follows or not self._gathering:
             return  # its flush is already scheduled
-        self._gathers = more_follows
+        self._gathering = more_follows
         if more_follows:
             self._loop.call_later(TOGETHER, self._flush)
         else:

@@ -80,11 +80,11 @@ class Broadcast:
                 elif self._closed or (until and until()):
                     return
                 else:
-                    await self.news(since)
+                    await self.updates(since)
         finally:
             del self._read[reader]
 
-    async def news(self, since: int) -> int:
+    async def updates(self, since: int) -> int:
         """Waits for an entry after `since`, or the end; returns the last number."""
         if since >= self._last and not self._closed:
             waiter = asyncio.get_running_loop().create_future()

@@ -29,7 +29,7 @@ _STEERING = frozenset(
     {PermissionRequested, QuestionAsked, RequestAnswered, BackgroundChanged, AgentReady}
 )
 _ALWAYS = frozenset({TurnStarted, TurnEnded, AgentExited})
-_AT_REST = BackgroundChanged(tasks=())
+_NO_BACKGROUND = BackgroundChanged(tasks=())
 _FRAME = 64  # bytes of an event besides its text
 
 
@@ -37,11 +37,11 @@ class DiskBudget:
     def __init__(self, size: int) -> None:
         self.size = size
         self._left = size
-        self._told_of_rest = False
+        self._idle_recorded = False
 
     def refill(self) -> None:
         self._left = self.size
-        self._told_of_rest = False
+        self._idle_recorded = False
 
     def spend(self, size: int, events: Sequence[Event]) -> bool:
         """Spends the size on the events; returns whether they may be stored."""
@@ -61,13 +61,13 @@ class DiskBudget:
             return True
         if kinds.isdisjoint(_STEERING):
             return False
-        return size <= self._left + max(self.size, LEAST_STEERING) or self._comes_to_rest(events)
+        return size <= self._left + max(self.size, LEAST_STEERING) or self._becomes_idle(events)
 
-    def _comes_to_rest(self, events: Sequence[Event]) -> bool:
+    def _becomes_idle(self, events: Sequence[Event]) -> bool:
         """Admits a turn's first report that no background task is left: a session waits for it."""
-        if self._told_of_rest or _AT_REST not in events:
+        if self._idle_recorded or _NO_BACKGROUND not in events:
             return False
-        self._told_of_rest = True
+        self._idle_recorded = True
         return True
 
     def take(self, wanted: int) -> int:

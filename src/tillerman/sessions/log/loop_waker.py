@@ -19,7 +19,7 @@ class LoopWaker:
 
     def __init__(self) -> None:
         self._calls: deque[Callable[[], None]] = deque()
-        self._rung = False
+        self._scheduled = False
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> LoopWaker:
@@ -30,18 +30,18 @@ class LoopWaker:
     ) -> None:
         """Thread-safe; `callback` runs in the loop, after those of earlier calls."""
         self._calls.append(partial(callback, *args))
-        self._ring(loop)
+        self._schedule(loop)
 
-    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not self._rung:
-            self._rung = True
-            loop.call_soon_threadsafe(self._answer, loop)
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon_threadsafe(self._run_calls, loop)
 
-    def _answer(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._rung = False  # first: a later call must wake the loop again
+    def _run_calls(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._scheduled = False  # first: a later call must wake the loop again
         try:
             for _ in range(len(self._calls)):
                 self._calls.popleft()()
         finally:
             if self._calls:  # an exception must not lose the other calls
-                self._ring(loop)
+                self._schedule(loop)

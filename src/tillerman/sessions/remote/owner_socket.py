@@ -92,15 +92,15 @@ class OwnerServer:
     def __init__(self, runner: Runner, broadcast: Broadcast) -> None:
         self._runner = runner
         self._broadcast = broadcast
-        self._reception = PrivateSocketServer(self._hear, limit=LINE_CAP)
+        self._server = PrivateSocketServer(self._receive, limit=LINE_CAP)
 
     async def open(self, path: Path) -> None:
-        await self._reception.open(path)
+        await self._server.open(path)
 
     async def close(self) -> None:
-        await self._reception.close()
+        await self._server.close()
 
-    async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         feeds: list[asyncio.Task[None]] = []
         try:
             while line := await _line(reader):
@@ -138,7 +138,7 @@ class OwnerServer:
 
     async def _feed(self, since: int, writer: asyncio.StreamWriter) -> None:
         while True:
-            last = await self._broadcast.news(since)
+            last = await self._broadcast.updates(since)
             if last > since:
                 writer.write(_encode(OwnerResponse(seq=last)) + b"\n")
                 await writer.drain()
@@ -151,9 +151,11 @@ class OwnerServer:
         waiting = set(self._runner.open_requests)
         with contextlib.suppress(TillermanError):  # nothing more is stored: the session ends
             async for page in self._broadcast.pages(self._broadcast.last_seq):
-                news = [entry.seq for entry in page if self._concerns(entry.event, waiting)]
-                if news:
-                    writer.write(b"".join(_encode(OwnerResponse(seq=seq)) + b"\n" for seq in news))
+                updates = [entry.seq for entry in page if self._concerns(entry.event, waiting)]
+                if updates:
+                    writer.write(
+                        b"".join(_encode(OwnerResponse(seq=seq)) + b"\n" for seq in updates)
+                    )
                     await writer.drain()
         writer.close()
 
@@ -178,7 +180,7 @@ class OwnerClient:
         self._writer = writer
 
     @classmethod
-    async def pay(cls, path: str) -> OwnerClient | None:
+    async def connect(cls, path: str) -> OwnerClient | None:
         """Connects; None if no owner is listening."""
         try:
             reader, writer = await asyncio.open_unix_connection(path, limit=LINE_CAP)
@@ -200,7 +202,7 @@ class OwnerClient:
         self._writer.write(line)
         with contextlib.suppress(ConnectionError):  # then no response arrives either
             await self._writer.drain()
-        while said := await self._hear():
+        while said := await self._receive():
             if said.error:
                 raise _rebuilt(said)
             if said.ok:
@@ -209,16 +211,16 @@ class OwnerClient:
             "the process that ran the session ended", hint="try again to take over the session"
         )
 
-    async def news(self) -> AsyncIterator[int]:
+    async def updates(self) -> AsyncIterator[int]:
         """Yields numbers of the last durable entry; ends with the owner."""
-        while said := await self._hear():
+        while said := await self._receive():
             if said.seq is not None:
                 yield said.seq
 
     def leave(self) -> None:
         self._writer.close()
 
-    async def _hear(self) -> OwnerResponse | None:
+    async def _receive(self) -> OwnerResponse | None:
         try:
             line = await self._reader.readline()
         except ConnectionError:

@@ -19,16 +19,16 @@ class PrivateSocketServer:
 
     def __init__(
         self,
-        hear: Hear,
+        receive: Hear,
         *,
         limit: int = LONGEST_LINE,
         admits: Callable[[int], bool] = lambda pid: True,
     ) -> None:
-        self._hear = hear
+        self._receive = receive
         self._limit = limit
         self._admits = admits
         self._server: asyncio.Server | None = None
-        self._visits: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
         self._path: Path | None = None
 
     async def open(self, path: Path) -> None:
@@ -39,7 +39,7 @@ class PrivateSocketServer:
             listening.bind(str(path))
             path.chmod(0o600)  # before it listens; a umask would affect other threads
             self._server = await asyncio.start_unix_server(
-                self._welcome, sock=listening, limit=self._limit
+                self._accept, sock=listening, limit=self._limit
             )
         except BaseException:
             listening.close()
@@ -49,22 +49,22 @@ class PrivateSocketServer:
     async def close(self) -> None:
         if self._server:
             self._server.close()
-        for visit in list(self._visits):
-            visit.cancel()
-        await asyncio.gather(*self._visits, return_exceptions=True)
+        for client in list(self._connections):
+            client.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
         if self._path:
             self._path.unlink(missing_ok=True)
 
-    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._visits.add(task)
+        self._connections.add(task)
         try:
             peer = peer_of(writer.get_extra_info("socket"))
             if peer.is_us and self._admits(peer.pid):
-                await self._hear(reader, writer)
+                await self._receive(reader, writer)
         except (OSError, asyncio.CancelledError):
             pass
         finally:
-            self._visits.discard(task)
+            self._connections.discard(task)
             writer.close()

@@ -55,8 +55,8 @@ class SessionNotifications:
         # for writing too: then it never reaches the end when writers close it
         self._fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._rest = b""
-        self._news: deque[str | None] = deque()
-        self._stirred = asyncio.Event()
+        self._updates: deque[str | None] = deque()
+        self._arrived = asyncio.Event()
 
     def __enter__(self) -> SessionNotifications:
         asyncio.get_running_loop().add_reader(self._fd, self._read)
@@ -74,15 +74,15 @@ class SessionNotifications:
 
     async def __aiter__(self) -> AsyncIterator[str | None]:
         while True:
-            await self._stirred.wait()
-            self._stirred.clear()
-            while self._news:
-                yield self._news.popleft()
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._updates:
+                yield self._updates.popleft()
 
     def _read(self) -> None:
         data = os.read(self._fd, _FULL)
         *lines, self._rest = (self._rest + data).split(b"\n")
-        self._news.extend(line.decode("ascii", "replace") for line in lines)
+        self._updates.extend(line.decode("ascii", "replace") for line in lines)
         if len(data) == _FULL:
-            self._news.append(None)  # some notifications may have been lost
-        self._stirred.set()
+            self._updates.append(None)  # some notifications may have been lost
+        self._arrived.set()

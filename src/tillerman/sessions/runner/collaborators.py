@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
@@ -35,18 +35,17 @@ from tillerman.sessions.program_callbacks import ProgramCallbacks
 from tillerman.sessions.run_settings import LaunchPlan, RunSettings
 from tillerman.sessions.runner.background_tasks import BackgroundTasks
 from tillerman.sessions.runner.prompt_check import PromptCheck
-from tillerman.sessions.runner.until_check import UntilCheck
+from tillerman.sessions.runner.until_check import AfterTurn, UntilCheck
 
 if TYPE_CHECKING:
     from tillerman.config.model_table import Models
-    from tillerman.core.transcript.turn_result import Result
     from tillerman.sessions.enforcement.settings import SessionEnforcement
 
 
 class Notified(Protocol):
     """What happens outside of any call of the runner: in other tasks, by timers, in the store."""
 
-    async def agent_said(self, batch: Sequence[DecodedLine]) -> None: ...
+    async def agent_output(self, batch: Sequence[DecodedLine]) -> None: ...
     async def agent_lost(self, end: TurnEnded) -> None: ...
     def agent_opened(self, agent: Agent, spec: SessionSpec) -> None: ...
     def timer_expired(self, name: str) -> None: ...
@@ -117,31 +116,32 @@ def build(
     fallback: FallbackPolicy,
     enforcement: SessionEnforcement | None,
 ) -> Collaborators:
-    terms, cwd = order.terms, order.spec.cwd
+    run_settings, cwd = order.run_settings, order.spec.cwd
     connection = AgentConnection(
         order,
         native_id,
         host,
-        heard=runner.agent_said,
+        received=runner.agent_output,
         lost=runner.agent_lost,
         opened=runner.agent_opened,
     )
     turns = TurnNumbers(log.last_turn)
     writer = EventWriter(log.appender, log.sanitizer, log.indexer, turns, log.history)
     log.appender.on_failure = runner.store_failed
-    models = cache(partial(_models, terms))
-    meter = UsageMeter(terms.limits, models)
+    models = cache(partial(_models, run_settings))
+    meter = UsageMeter(run_settings.limits, models)
     settings = LiveSettings(permissions.context, connection, writer, models)
     timers = Timers(runner.timer_expired)
     snapshot = TurnSnapshot(cwd)
     tasks = BackgroundTasks(runner.task_failed)
     bypass = BypassDetector()
-    callbacks = ProgramCallbacks(terms.callbacks, terms.limits.request)
+    callbacks = ProgramCallbacks(run_settings.callbacks, run_settings.limits.request)
+    after_turn = _after_turn(callbacks, log, writer)
     requests = partial(
         OpenRequests,
-        permissions.policy(terms.approve),
+        permissions.policy(run_settings.approve),
         timers,
-        terms.limits.request,
+        run_settings.limits.request,
         recall=permissions.recall,
         remembered=permissions.remembered,
         rules_changed=permissions.rules_changed,
@@ -154,7 +154,7 @@ def build(
         log=writer,
         meter=meter,
         timers=timers,
-        limits=LimitEnforcer(terms.limits, meter, timers),
+        limits=LimitEnforcer(run_settings.limits, meter, timers),
         bypass=bypass,
         broker=RequestBroker(
             requests,
@@ -170,36 +170,37 @@ def build(
         fallback=fallback,
         retries=RetryWatch(fallback),
         snapshot=snapshot,
-        handover=Handover(connection, fallback, snapshot, meter, writer, terms),
+        handover=Handover(connection, fallback, snapshot, meter, writer, run_settings),
         tasks=tasks,
-        prompt_check=PromptCheck(terms.vet, callbacks, cwd, connection),
-        until=UntilCheck(
-            terms.until,
-            partial(_after_turn, callbacks.after_turn, log, writer)
-            if callbacks.after_turn
-            else None,
-            cwd,
-            connection,
-        ),
+        prompt_check=PromptCheck(run_settings.vet, callbacks, cwd, connection),
+        until=UntilCheck(run_settings.until, after_turn, cwd, connection),
         callbacks=callbacks,
-        answer=AnswerCheck(terms.answer, writer.last_message) if terms.answer else None,
+        answer=AnswerCheck(run_settings.answer, writer.last_message)
+        if run_settings.answer
+        else None,
         enforcement=enforcement,
     )
 
 
-async def _after_turn(
-    callback: Callable[[Result], Awaitable[str | None]], log: LogParts, writer: EventWriter
-) -> str | None:
-    """Calls it with the result of the turn that has just ended."""
-    from tillerman.core.transcript.transcript import fold  # lazy: few programs have a callback
-    from tillerman.core.transcript.turn_result import result
+def _after_turn(
+    callbacks: ProgramCallbacks, log: LogParts, writer: EventWriter
+) -> AfterTurn | None:
+    """Calls the program with the result of the turn that has just ended."""
+    if (callback := callbacks.after_turn) is None:
+        return None
 
-    await writer.appender.durable()
-    transcript = fold(log.history())
-    return await callback(result(transcript, transcript.turns[-1]))
+    async def after_turn() -> str | None:
+        from tillerman.core.transcript.transcript import fold
+        from tillerman.core.transcript.turn_result import result
+
+        await writer.appender.durable()
+        transcript = fold(log.history())
+        return await callback(result(transcript, transcript.turns[-1]))
+
+    return after_turn
 
 
-def _models(terms: RunSettings) -> Models:
+def _models(run_settings: RunSettings) -> Models:
     from tillerman.config.model_table import load_models  # lazy: few report tokens without cost
 
-    return load_models(terms.models)
+    return load_models(run_settings.models)

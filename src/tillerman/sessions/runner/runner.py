@@ -180,7 +180,7 @@ class Runner:
         await self._turn.idle.wait()
         await self._log.appender.durable()
 
-    def rested(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether the session is idle, and all entries are durable."""
         return self._turn.idle.is_set() and self._log.appender.settled
 
@@ -199,7 +199,7 @@ class Runner:
 
     # -- notifications ---------------------------------------------------------------------------
 
-    async def agent_said(self, batch: Sequence[DecodedLine]) -> None:
+    async def agent_output(self, batch: Sequence[DecodedLine]) -> None:
         taken = self._sanitizer.sanitize_batch(batch)
         if isinstance(taken, ChunkBatch):
             self._record_chunks(taken)

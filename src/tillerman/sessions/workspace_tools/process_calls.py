@@ -119,11 +119,11 @@ class ProcessCalls:
             case tool_schemas.ListProcesses(status_filter=status):
                 return tool_results.listing(self.list(caller, status))
             case tool_schemas.KillProcess():
-                return tool_results.stands(await self._kill(call), None, "")
+                return tool_results.process_status(await self._kill(call), None, "")
             case tool_schemas.WriteProcessInput():
                 data = call.text.encode()
                 written = await self._processes.write(call.process_id, data, eof=call.eof)
-                return tool_results.stands(written, None, "")
+                return tool_results.process_status(written, None, "")
         return None
 
     # -- ownership -------------------------------------------------------------------------------
@@ -249,10 +249,10 @@ class ProcessCalls:
             process = await self._processes.changed(process.id, written, call.wait_ms / 1000)
         self._note_shown(caller, process)
         folder = self._processes.folder(process.id)
-        told = tool_results.stands(process, None, "")
+        told = tool_results.process_status(process, None, "")
         if call.tail is not UNSET:
             lines = await self._tail(process, call.tail)
-            told = tool_results.stands(process, lines, call.tail.src)
+            told = tool_results.process_status(process, lines, call.tail.src)
         notes = isolation_notes.on_end(process, self._bench.isolation, folder)
         return tool_results.with_notes(told, notes)
 

@@ -52,7 +52,7 @@ class ToolOffer:
         self._is_served = is_served
         self._socket = paths.socket(f"{session}-tools")
         self._bench: ToolRunner | None = None
-        self._reception: PrivateSocketServer | None = None
+        self._server: PrivateSocketServer | None = None
 
     @property
     def relays(self) -> dict[str, dict[str, Any]]:
@@ -62,16 +62,16 @@ class ToolOffer:
     async def open(
         self,
         spec: SessionSpec,
-        terms: RunSettings,
+        run_settings: RunSettings,
         broker: RequestBroker,
         secrets: Secrets,
         enforcement: SessionEnforcement,
     ) -> ToolRunner:
-        assert terms.bench is not None
+        assert run_settings.bench is not None
         bench = self._bench = await ToolRunner.open(
             self._session,
             spec.cwd,
-            terms.bench,
+            run_settings.bench,
             broker,
             secrets=secrets,
             table=self._table,
@@ -79,17 +79,17 @@ class ToolOffer:
             records=self._paths.spawns,
             exports=self._paths.exports / self._session,
             locks=self._paths.file_locks,
-            supervision=terms.supervision,
+            supervision=run_settings.supervision,
             enforcement=enforcement,
             is_served=self._is_served,
         )
         if self._serve:
-            self._reception = PrivateSocketServer(partial(self._serve, bench), admits=bench.admits)
-            await self._reception.open(self._socket)
+            self._server = PrivateSocketServer(partial(self._serve, bench), admits=bench.admits)
+            await self._server.open(self._socket)
         return bench
 
     async def close(self) -> None:
-        if self._reception:
-            await self._reception.close()
+        if self._server:
+            await self._server.close()
         if self._bench:
             await self._bench.close()

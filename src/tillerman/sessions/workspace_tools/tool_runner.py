@@ -215,7 +215,7 @@ class ToolRunner:
                     members = await asyncio.to_thread(self._files.archive_members, call.source)
                     asked = await with_members(call, input, members, self._broker.decide)
                 async with report.while_waiting(WAITING):
-                    call = await self._judged(call, word, asked, call_id, ask)
+                    call = await self._decided(call, word, asked, call_id, ask)
             told = await self._do(call, caller, report, members)
         except asyncio.CancelledError:
             self._end(call_id, parent, ToolCallResult("cancelled", "it was cancelled"))
@@ -261,7 +261,7 @@ class ToolRunner:
         )
         return done
 
-    async def _judged(
+    async def _decided(
         self,
         call: ToolCallArguments,
         word: str,

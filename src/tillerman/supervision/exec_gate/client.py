@@ -27,11 +27,11 @@ class GateProcess:
     """A running gate process; `start` forks it."""
 
     def __init__(
-        self, pid: int, control: Channel, entrance: socket.socket, *, no_new_privileges: bool
+        self, pid: int, control: Channel, entry_socket: socket.socket, *, no_new_privileges: bool
     ) -> None:
         self.pid = pid
         self.control = control
-        self._entrance = entrance
+        self._entry_socket = entry_socket
         self._no_new_privileges = no_new_privileges
 
     @classmethod
@@ -40,7 +40,7 @@ class GateProcess:
     ) -> GateProcess | str:
         """Returns the gate, or the reason why there is none."""
         ours, theirs = (Channel(end) for end in socket.socketpair())
-        entrance, registrations = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        entry_socket, registrations = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -49,7 +49,7 @@ class GateProcess:
             gate_process.run(theirs, registrations, settings)
         theirs.close()
         registrations.close()
-        gate = cls(pid, ours, entrance, no_new_privileges=settings["no_new_privileges"])
+        gate = cls(pid, ours, entry_socket, no_new_privileges=settings["no_new_privileges"])
         reason = gate._await_ready()
         if reason is None:
             return gate
@@ -66,7 +66,7 @@ class GateProcess:
 
     def entry(self) -> GateEntry:
         """Returns the entry for a program that is about to start."""
-        return GateEntry(self._entrance.fileno(), no_new_privileges=self._no_new_privileges)
+        return GateEntry(self._entry_socket.fileno(), no_new_privileges=self._no_new_privileges)
 
     def update(self, policy: bytes) -> None:
         try:
@@ -92,4 +92,4 @@ class GateProcess:
 
     def close(self) -> None:
         self.control.close()
-        self._entrance.close()
+        self._entry_socket.close()

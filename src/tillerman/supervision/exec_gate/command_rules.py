@@ -90,7 +90,7 @@ class CommandRules:
 
     def _first(self, rules: Sequence[Rule], act: PolicyAction, *, cut: bool) -> Rule | None:
         for rule in rules:
-            if rule.speaks_of(act) and rule.concerns(act):
+            if rule.mentions(act) and rule.concerns(act):
                 match = rule.matches(act, self._context).certainty
                 if match == "yes" or (cut and match == "maybe" and rule.verdict == "deny"):
                     return rule

@@ -18,8 +18,8 @@ else:
 class GateEntry:
     """Puts the current process under the gate, so that all execs after its first are checked."""
 
-    def __init__(self, entrance: int, *, no_new_privileges: bool) -> None:
-        self.entrance = entrance
+    def __init__(self, entry_socket: int, *, no_new_privileges: bool) -> None:
+        self.entry_socket = entry_socket
         self._no_new_privileges = no_new_privileges
         self._installed = False
 
@@ -42,7 +42,7 @@ class GateEntry:
         self._send(("start", pid, len(argv) - 1, checksum(argv), checksum(argv[1:])), [])
 
     def _send(self, message: tuple[object, ...], files: list[int]) -> None:
-        end = socket.socket(fileno=os.dup(self.entrance))
+        end = socket.socket(fileno=os.dup(self.entry_socket))
         try:
             end.sendmsg([frame(message)], rights(files))
         except OSError:

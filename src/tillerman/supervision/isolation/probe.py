@@ -100,17 +100,17 @@ def escapes(level: str, trial: Trial) -> tuple[str, str] | None:
         )
         stack.callback(after, confined)
         code, said, complaint = _run(confined, workspace)
-        came_off = [word for word, each in sockets.items() if _received(each)]
+        succeeded = [word for word, each in sockets.items() if _received(each)]
         if (outside / "new").exists() or (outside / "secret").read_text() != _SECRET:
-            came_off.append("write outside the workspace")
+            succeeded.append("write outside the workspace")
         if _SECRET in said:
-            came_off.append("read a secret outside")
+            succeeded.append("read a secret outside")
         if _KILLED in said or victim.poll() is not None:
-            came_off.append("signal a process outside")
+            succeeded.append("signal a process outside")
         if _TURNED in said:
-            came_off.append("change a kernel setting")
-        if came_off:
-            return f"a confined command could still {', '.join(came_off)}", _leak_fix(level)
+            succeeded.append("change a kernel setting")
+        if succeeded:
+            return f"a confined command could still {', '.join(succeeded)}", _leak_fix(level)
         if code != 0 or said != f"{_FINE}\n" or not (workspace / "made").exists():
             why = complaint.strip().splitlines()[-1:] or [f"the probe exited with {code}"]
             return why[0], _fix(level, why[0])

@@ -81,7 +81,9 @@ class Secrets:
         if not spans:
             return data
         redacted = substitute(data, spans)
-        return self._mended(data, redacted) if data.lstrip()[:1] in (b"{", b"[") else redacted
+        return (
+            self._repaired_json(data, redacted) if data.lstrip()[:1] in (b"{", b"[") else redacted
+        )
 
     def redact_text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
@@ -157,7 +159,7 @@ class Secrets:
             )
         return self._index
 
-    def _mended(self, data: bytes, redacted: bytes) -> bytes:
+    def _repaired_json(self, data: bytes, redacted: bytes) -> bytes:
         """Redacts by value if the JSON broke: a number or escape cannot be replaced in place."""
         try:
             json.loads(redacted)

@@ -98,7 +98,7 @@ class Keeper:
         if any(message[0] == "kill" for message in first):
             return
         self._unhandled = first[1:]
-        woken = wake_on_child_exit()
+        wake_pipe = wake_on_child_exit()
         try:
             self._enter_level(proc)
             self._enforce()
@@ -112,13 +112,13 @@ class Keeper:
             return
         for number in self._program.files:
             os.close(number)
-        self._supervise(warden, lifeline, woken, gate)
+        self._supervise(warden, lifeline, wake_pipe, gate)
 
     def _fail(self, warden: Channel, error: OSError) -> None:
         self._flow = None  # there is no exit to report
         send(warden, "failed", error.errno, error.strerror, error.filename)
 
-    def _supervise(self, warden: Channel, lifeline: int | None, woken: int, gate: int) -> None:
+    def _supervise(self, warden: Channel, lifeline: int | None, wake_pipe: int, gate: int) -> None:
         try:
             pid, start = self._started(gate)
         except OSError as error:
@@ -128,7 +128,7 @@ class Keeper:
         ready = select.poll()
         for message in self._unhandled:
             self._handle(warden, message, ready)
-        ready.register(woken, select.POLLIN)
+        ready.register(wake_pipe, select.POLLIN)
         ready.register(warden.fileno(), select.POLLIN)
         if lifeline is not None:
             ready.register(lifeline, 0)  # no data ever arrives: only a hang-up is reported
@@ -136,8 +136,8 @@ class Keeper:
             self._flow.begin(ready)
         while self._status is None:
             events = {number for number, _ in ready.poll()}
-            if woken in events:
-                os.read(woken, 4096)
+            if wake_pipe in events:
+                os.read(wake_pipe, 4096)
                 self._reap()
             if warden.fileno() in events:
                 for message in warden.receive():
@@ -362,11 +362,11 @@ def send(warden: Channel, *message: Any) -> None:
 
 
 def wake_on_child_exit() -> int:
-    woken, wake = os.pipe()
+    wake_pipe, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    return woken
+    return wake_pipe
 
 
 def close_all_but(keep: set[int]) -> None:

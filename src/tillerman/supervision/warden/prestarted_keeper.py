@@ -153,7 +153,7 @@ class PooledKeeper(Keeper):
 
     def _run(self, warden: Channel, lifeline: int | None, proc: int | None) -> None:
         self._keeper = os.getpid()
-        woken = wake_on_child_exit()
+        wake_pipe = wake_on_child_exit()
         if self._level == "namespace":  # imported while idle, for both processes
             import tillerman.supervision.warden.mounts  # noqa: F401
         ours, theirs = (Channel(end) for end in socket.socketpair())
@@ -179,7 +179,7 @@ class PooledKeeper(Keeper):
         except OSError as error:
             send(warden, "unable", str(error))
             return
-        self._supervise(warden, next(iter(warden.pop_files(1)), None), woken, gate)
+        self._supervise(warden, next(iter(warden.pop_files(1)), None), wake_pipe, gate)
 
     def _set_program(
         self, marker: str, group: str | None, program: Program, record: ProgramRecord

@@ -47,7 +47,7 @@ class Program:
     @property
     def files(self) -> list[int]:
         """Returns the files that its process needs open."""
-        return [*self.stdio, *((self.entry.entrance,) if self.entry else ())]
+        return [*self.stdio, *((self.entry.entry_socket,) if self.entry else ())]
 
     def become(self, pid: int) -> NoReturn:
         """Replaces this process by the program. `pid`: of this process, as the warden sees it."""

@@ -79,9 +79,9 @@ class Warden:
         self._ready = select.poll()
 
     def serve(self) -> None:
-        woken = wake_on_child_exit()
+        wake_pipe = wake_on_child_exit()
         assert self._harness
-        for number in (woken, self._harness.fileno()):
+        for number in (wake_pipe, self._harness.fileno()):
             self._ready.register(number, select.POLLIN)
         if self._linger:
             from tillerman.supervision.warden.control_socket import ControlSocket
@@ -101,8 +101,8 @@ class Warden:
                     if not self._read_keeper(program):
                         self._ready.unregister(program.channel.fileno())
                         program.silent = True
-                if woken in events:
-                    os.read(woken, 4096)
+                if wake_pipe in events:
+                    os.read(wake_pipe, 4096)
                     self._reap()
                 for program in self._programs.values():
                     program.end_if_hung()
@@ -113,7 +113,7 @@ class Warden:
                     if not self._harness:
                         self._await_harness(self._control)
         except (EOFError, _EndAll):
-            self._end_all(woken)
+            self._end_all(wake_pipe)
 
     def _poll_timeout(self) -> float | None:
         """Returns milliseconds until the next deadline."""
@@ -355,10 +355,10 @@ class Warden:
             others.add(self._gate.pid)
         return process_table.end_children(others, self._reap, END_WITHIN)
 
-    def _end_all(self, woken: int) -> None:
+    def _end_all(self, wake_pipe: int) -> None:
         deadline = time.monotonic() + END_WITHIN
         ended = select.poll()
-        ended.register(woken, select.POLLIN)
+        ended.register(wake_pipe, select.POLLIN)
         why = exit_file.REQUESTED if self._harness else exit_file.LEASE
         if self._starter.pool:
             self._starter.pool.drop()
@@ -368,7 +368,7 @@ class Warden:
             deadline = time.monotonic() + HANGS_AFTER
         while self._programs and (left := deadline - time.monotonic()) > 0:
             if ended.poll(left * 1000):
-                os.read(woken, 4096)
+                os.read(wake_pipe, 4096)
             self._reap()
         for program in list(self._programs.values()):
             process_table.send(program.keeper, signal.SIGKILL)

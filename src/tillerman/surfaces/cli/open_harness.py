@@ -28,9 +28,9 @@ async def harness(options: Namespace, cwd: Path | str = ".") -> AsyncIterator[Ha
     try:
         async with tillerman.open(cwd=cwd) as opened:
             options.color = options.color or opened.config.color
-            if opened.mended:
-                sys.stderr.write(f"{opened.mended}\n")
-            _tell_withheld(opened.config)
+            if opened.salvaged:
+                sys.stderr.write(f"{opened.salvaged}\n")
+            _print_withheld(opened.config)
             yield opened
     finally:
         remove_open_scratches()
@@ -59,7 +59,7 @@ def management(options: Namespace) -> tuple[AgentAdmin, Config]:
     paths = find_paths()
     config = load(Path.cwd(), paths=paths)
     options.color = options.color or config.color
-    _tell_withheld(config)
+    _print_withheld(config)
     return AgentAdmin(config, paths), config
 
 
@@ -93,7 +93,7 @@ def resumable(harness: Harness, agent: str) -> bool:
     return name != "replay"
 
 
-def _tell_withheld(config: Config) -> None:
+def _print_withheld(config: Config) -> None:
     if not config.withheld:
         return
     from tillerman.surfaces.cli.views.output import warn

@@ -34,7 +34,7 @@ def check_current_folder() -> None:
         ) from None
 
 
-def met(words: Sequence[str]) -> bool:
+def satisfied(words: Sequence[str]) -> bool:
     """Whether an agent process may be started early, before the command checks again."""
     from tillerman.paths import find_paths
 

@@ -128,7 +128,7 @@ def failure(outcome: TurnOutcome) -> list[str]:
     return lines
 
 
-def strange(lines: int) -> str:
+def unrecognized_lines(lines: int) -> str:
     return f"{lines} line{'s' if lines != 1 else ''} of agent output not recognized"
 
 

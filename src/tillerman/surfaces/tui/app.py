@@ -60,12 +60,12 @@ class TillermanApp(App[int]):
     COMMANDS: ClassVar[set[Any]] = {_palette}
 
     def __init__(
-        self, cwd: Path, session: str | None = None, wishes: dict[str, Any] | None = None
+        self, cwd: Path, session: str | None = None, requested: dict[str, Any] | None = None
     ) -> None:
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         self._cwd = cwd
         self._session = session
-        self._wishes = wishes or {}
+        self._requested = requested or {}
         self._harness: Harness | None = None
         self.failure: TillermanError | None = None  # why the harness could not be opened
         self._leaving = asyncio.Event()
@@ -73,10 +73,10 @@ class TillermanApp(App[int]):
         self._tabs = Tabs()
         self._asked_to_leave = False
         self._code = 0  # exit code
-        self._farewells: set[asyncio.Task[None]] = set()
+        self._closing_panes: set[asyncio.Task[None]] = set()
         self.reports: dict[str, AgentStatus] = {}  # agent status by name, as far as queried
         self._welcome: Welcome | None = None  # set when the harness is open
-        themes.dress(self, themes.usual(cwd))
+        themes.apply_theme(self, themes.usual(cwd))
         self._filters.insert(0, OutputSanitizer())
 
     def get_driver_class(self) -> type[Driver]:
@@ -133,17 +133,17 @@ class TillermanApp(App[int]):
 
         async with tillerman.open(cwd=self._cwd) as harness:
             self._harness = harness
-            self._obey_config(harness.config)
+            self._apply_config(harness.config)
             row = harness.find(self._session) if self._session else None
-            self._welcome = Welcome(self, harness, self._wishes)
+            self._welcome = Welcome(self, harness, self._requested)
             search = self._welcome.begin(self._cwd) if row is None else None
             self.pane.begin(
-                SessionController(harness, self._cwd, row, search=search, **self._wishes)
+                SessionController(harness, self._cwd, row, search=search, **self._requested)
             )
             self._open.set()
             self.query_one(BreadcrumbBar).begin(harness.config.screen.breadcrumb, self.pane.folder)
             await self._leaving.wait()
-            await asyncio.gather(*self._farewells, return_exceptions=True)
+            await asyncio.gather(*self._closing_panes, return_exceptions=True)
         self.exit(self._code)
 
     async def opened(self) -> Harness:
@@ -151,7 +151,7 @@ class TillermanApp(App[int]):
         assert self._harness is not None
         return self._harness
 
-    def _obey_config(self, config: Config) -> None:
+    def _apply_config(self, config: Config) -> None:
         told = themes.choose(self, config.screen.theme)
         if config.screen.keys:
             from tillerman.surfaces.tui.keys import keymap
@@ -164,7 +164,7 @@ class TillermanApp(App[int]):
 
             from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
-            self.pane.tell(CommandBlock("Screen settings", Text("\n".join(told), style="yellow")))
+            self.pane.report(CommandBlock("Screen settings", Text("\n".join(told), style="yellow")))
 
     def _recolor(self, theme: Theme) -> None:
         for pane in self.panes:
@@ -221,7 +221,7 @@ class TillermanApp(App[int]):
         """Working directory of the visible pane."""
         return self.pane.channel.cwd if self.pane.channel else self._cwd
 
-    async def open_pane(self, row: SessionRow | None = None, **wishes: Any) -> SessionPane:
+    async def open_pane(self, row: SessionRow | None = None, **requested: Any) -> SessionPane:
         """Opens a session in a new tab, or switches to the tab that shows it.
 
         An empty tab is replaced.
@@ -233,9 +233,11 @@ class TillermanApp(App[int]):
         if row and (shown := self._switcher.pane_of(row.id)):
             self.show_pane(shown.id or "")
             return shown
-        usual = {name: self._wishes[name] for name in self._wishes if not (row and name in _OF_ONE)}
+        usual = {
+            name: self._requested[name] for name in self._requested if not (row and name in _OF_ONE)
+        }
         channel = SessionController(
-            harness, self._cwd, row, search=self._welcome.search, **(usual | wishes)
+            harness, self._cwd, row, search=self._welcome.search, **(usual | requested)
         )
         before = self.pane
         pane = await self._switcher.add_pane(channel)
@@ -284,8 +286,8 @@ class TillermanApp(App[int]):
         """Removes the pane and closes its session in the background, as that may take a while."""
         if pane.channel:
             task = asyncio.create_task(pane.channel.close())
-            self._farewells.add(task)
-            task.add_done_callback(self._farewells.discard)
+            self._closing_panes.add(task)
+            task.add_done_callback(self._closing_panes.discard)
         await pane.remove()
         self._tabs.forget(pane)
         self._show_tabs()
@@ -315,10 +317,10 @@ class TillermanApp(App[int]):
         await self.opened()
         channel = self.pane.channel
         row = channel.row if channel else None
-        if channel and row and row.agent != channel.wishes.get("agent"):
+        if channel and row and row.agent != channel.requested.get("agent"):
             await self.open_pane(agent=row.agent, model=None, mode=None)
         else:
-            await self.open_pane(**({**channel.wishes} if channel else {}))
+            await self.open_pane(**({**channel.requested} if channel else {}))
 
     def action_close_tab(self) -> None:
         self._attempt(self.close_pane(self.pane), "close")

@@ -25,7 +25,7 @@ WORDS = {
     "none": "no tool is allowed",
 }
 ROUND = ("ask", "edits", "auto", PLAN)
-PATIENCE = 2.0  # seconds until the log reports the change
+MAX_WAIT = 2.0  # seconds until the log reports the change
 
 
 class ApprovalPicker(Picker):
@@ -59,7 +59,7 @@ async def choose_next(pane: SessionPane) -> None:
 
 def _just_chosen(pane: SessionPane) -> str | None:
     word, at = pane.chosen
-    return word if time.monotonic() < at + PATIENCE else None
+    return word if time.monotonic() < at + MAX_WAIT else None
 
 
 async def choose(pane: SessionPane, word: str) -> None:

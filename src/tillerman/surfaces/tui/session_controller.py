@@ -32,11 +32,11 @@ class SessionController:
         cwd: Path,
         row: SessionRow | None = None,
         search: AgentSearch | None = None,
-        **wishes: Any,
+        **requested: Any,
     ) -> None:
         self.harness = harness
         self.cwd = Path(row.cwd) if row else cwd
-        self.wishes = wishes  # agent, model, mode, approve
+        self.requested = requested  # agent, model, mode, approve
         self._search = search  # finds the agent if none is given
         self._id = row.id if row else None
         self._session: Session | AttachedSession | None = None
@@ -58,7 +58,7 @@ class SessionController:
     @property
     def agent(self) -> str | None:
         """The agent that will start the session, if known."""
-        return self.wishes.get("agent") or (self._search.agent if self._search else None)
+        return self.requested.get("agent") or (self._search.agent if self._search else None)
 
     @property
     def ours(self) -> bool:
@@ -111,23 +111,23 @@ class SessionController:
         self, text: str, files: Sequence[File] = (), when_busy: WhenBusy = "queue"
     ) -> None:
         if self._id is None and self.agent is None and self._search:
-            self.wishes["agent"] = await self._search.found()
+            self.requested["agent"] = await self._search.found()
         async with self._deciding:
             session = self._session or await self._begin()
         await session.prompt(text, files=files, when_busy=when_busy)
 
     async def _begin(self) -> Session | AttachedSession:
         if self._id is None:
-            wishes = {name: value for name, value in self.wishes.items() if value is not None}
-            agent = wishes.pop("agent", None)
+            requested = {name: value for name, value in self.requested.items() if value is not None}
+            agent = requested.pop("agent", None)
             self._session = await self.harness.start(
-                agent, cwd=self.cwd, check_account=False, **wishes
+                agent, cwd=self.cwd, check_account=False, **requested
             )
             self._id = self._session.id
             return self._session
-        wishes = {name: value for name, value in self.wishes.items() if name != "agent"}
+        requested = {name: value for name, value in self.requested.items() if name != "agent"}
         try:
-            self._session = await self.harness.resume(self._id, **wishes)
+            self._session = await self.harness.resume(self._id, **requested)
         except SessionBusy:
             self._session = self.harness.attach(self._id)
         return self._session
@@ -158,17 +158,17 @@ class SessionController:
             session = self._session
         if session:
             await session.configure(model=model, mode=mode, approve=approve)
-            self.wishes = {**self.wishes, **dict.fromkeys(given)}  # now in its log
+            self.requested = {**self.requested, **dict.fromkeys(given)}  # now in its log
         else:
-            self.wishes |= given
+            self.requested |= given
 
     @property
     def approve(self) -> str:
         """The current or future approval preset of the session."""
         row = self.row
         kept = row.settings.get("approve") if row else None
-        wished = None if self.running and kept else self.wishes.get("approve")
-        return str(wished or kept or self.config.approve)
+        preset = None if self.running and kept else self.requested.get("approve")
+        return str(preset or kept or self.config.approve)
 
     @property
     def config(self) -> Config:
@@ -181,7 +181,7 @@ class SessionController:
 
     def choose(self, agent: str) -> None:
         """Selects the agent that starts the session; resets the model of the previous agent."""
-        self.wishes = {**self.wishes, "agent": agent, "model": None}
+        self.requested = {**self.requested, "agent": agent, "model": None}
 
     async def hand_over(self, agent: str) -> None:
         """Hands the session over to another agent; the next prompt gives it the task."""
@@ -191,8 +191,8 @@ class SessionController:
                 await self._session.close()
                 self._session = None
             self.choose(agent)
-            wishes = {name: value for name, value in self.wishes.items() if name != "agent"}
-            self._session = await self.harness.handoff(self._id, agent, **wishes)
+            requested = {name: value for name, value in self.requested.items() if name != "agent"}
+            self._session = await self.harness.handoff(self._id, agent, **requested)
 
     async def close(self) -> None:
         async with self._deciding:

@@ -177,12 +177,12 @@ class SessionPane(Vertical):
                 self._take(page)
         except Exception as error:
             self.complain(error)
-        self._stir()
+        self._refresh_soon()
 
     def _take(self, page: Sequence[Entry]) -> None:
         self.outline.add(page)
         self._last = page[-1].seq
-        self._stir()
+        self._refresh_soon()
 
     def on_conversation_view_reached_start(self, message: ConversationView.ReachedStart) -> None:
         if self.channel and self._first and not self._reading:
@@ -336,12 +336,12 @@ class SessionPane(Vertical):
 
         def changed() -> None:
             piece.drawn = None
-            self._stir()
+            self._refresh_soon()
 
         from tillerman.surfaces.tui.conversation.blocks import CommandBlock
 
         self._shell = shell = ShellLine(command, channel.cwd, changed)
-        piece = self.tell(CommandBlock(f"$ {formatting.one_line(command)}", shell, shell.whole))
+        piece = self.report(CommandBlock(f"$ {formatting.one_line(command)}", shell, shell.whole))
         self._conversation.action_end()
         await shell.run(channel.harness.paths.spawns)
         if over and not shell.cancelled:
@@ -349,22 +349,22 @@ class SessionPane(Vertical):
 
     # -- command output ----------------------------------------------------------------------------
 
-    def tell(
-        self, card: CommandBlock, instead: ConversationBlock | None = None
+    def report(
+        self, command_block: CommandBlock, instead: ConversationBlock | None = None
     ) -> ConversationBlock:
-        self.told = self.outline.tell(card, instead)
-        self._stir()
+        self.told = self.outline.report(command_block, instead)
+        self._refresh_soon()
         return self.told
 
     def complain(self, error: Exception, instead: ConversationBlock | None = None) -> None:
         """Shows an error in this pane; other sessions are not affected."""
         from tillerman.surfaces.tui.conversation.command_output import error_block
 
-        self.tell(error_block(error), instead)
+        self.report(error_block(error), instead)
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def _stir(self) -> None:
+    def _refresh_soon(self) -> None:
         """Schedules a redraw: at once if idle, else with the next frame."""
         if self._paint_due is None:
             wait = max(0.0, self._last_paint + FRAME - time.monotonic())
@@ -378,7 +378,7 @@ class SessionPane(Vertical):
             with self.app._context():
                 self._conversation.show()
                 self._ask()
-                self.box.tell(self.transcript.busy, self._queue)
+                self.box.report(self.transcript.busy, self._queue)
         except Exception as error:  # the event loop would only log it
             self.app._handle_exception(error)
             return
@@ -392,7 +392,7 @@ class SessionPane(Vertical):
 
     def _spin(self) -> None:
         self._conversation.tick += 1
-        self._stir()
+        self._refresh_soon()
 
     def _ask(self) -> None:
         waiting = [request.asked for request in self.transcript.requests.values()]
@@ -417,8 +417,8 @@ class SessionPane(Vertical):
     def standing(self) -> SessionStatus:
         transcript, channel = self.transcript, self.channel
         row = channel.row if channel else None
-        wishes = channel.wishes if channel else {}
-        wished = {} if channel and channel.running else wishes
+        requested = channel.requested if channel else {}
+        live_settings = {} if channel and channel.running else requested
         turn = transcript.turns[-1] if transcript.turns else None
         working = ""
         if turn and turn.status == "running" and channel and channel.running:
@@ -432,8 +432,8 @@ class SessionPane(Vertical):
         told = transcript.model if agent == transcript.agent else None  # else it is another agent's
         return SessionStatus(
             agent=agent,
-            model=wished.get("model") or told or (row.model if row else None),
-            mode=wished.get("mode") or transcript.mode or (row.mode if row else None),
+            model=live_settings.get("model") or told or (row.model if row else None),
+            mode=live_settings.get("mode") or transcript.mode or (row.mode if row else None),
             approve=channel.approve if channel else "",
             session=channel.id if channel else None,
             totals=totals_of(transcript, row),

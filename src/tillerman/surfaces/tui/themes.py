@@ -115,7 +115,7 @@ LIGHT_COLORS = _colors(
 )
 
 
-def dress(app: App[Any], name: str = DEFAULT) -> None:
+def apply_theme(app: App[Any], name: str = DEFAULT) -> None:
     """Registers the themes and sets the initial one."""
     for theme in OWN:
         app.register_theme(theme)

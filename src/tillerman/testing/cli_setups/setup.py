@@ -31,7 +31,7 @@ class CliSetup:
     bare: ClassVar[tuple[str, ...]]  # arguments of a bare run
     free: ClassVar[tuple[str, ...] | None] = None  # arguments that let its tools act, if different
     speaks_acp: ClassVar[bool] = True  # in a bare run; else the prompt is the last argument
-    restless: ClassVar[tuple[str, ...]] = ()  # histories and logs in its home
+    volatile_files: ClassVar[tuple[str, ...]] = ()  # histories and logs in its home
     takes_servers: ClassVar[bool] = True  # per session, by a command
     at_work: ClassVar[float] = 8.0  # seconds until it works, even on a busy machine
     histories: ClassVar[tuple[str, ...]] = ()  # the sessions stored in its home

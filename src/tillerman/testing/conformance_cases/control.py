@@ -16,7 +16,7 @@ from tillerman.sessions.session import Session
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.conformance_cases.inputs import BIRD
 from tillerman.testing.model_double.script import Attempts, Fail, ReplyHold, Say, reply
-from tillerman.testing.scenario import PATIENCE, Act, Part, Scenario, do, of, play, said, until
+from tillerman.testing.scenario import MAX_WAIT, Act, Part, Scenario, do, of, play, said, until
 
 WITHIN = 10.0  # seconds
 LONG_START = 45.0  # seconds; some CLIs take long to start on a busy machine
@@ -24,7 +24,7 @@ BUSY = "while :; do sleep 0.31; done"  # some agents refuse one long sleep
 
 
 async def _ended(session: Session) -> TurnEnded:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         await session.idle()
     return await until(session, TurnEnded)
 
@@ -118,14 +118,14 @@ async def _runs_out_of_time(
     scene: Scenario,
     works: Callable[[Session], Awaitable[object]],
     *replies: Part,
-    **wishes: Any,
+    **settings: Any,
 ) -> None:
     """Retries with a longer limit if the agent had not started to work by then."""
     for limit in (scene.at_work, LONG_START):
-        session = await scene.start(limits=TurnLimits(turn=limit), **wishes)
+        session = await scene.start(limits=TurnLimits(turn=limit), **settings)
         await session.prompt(scene.script(*replies))
         begun, over = asyncio.ensure_future(works(session)), asyncio.ensure_future(session.idle())
-        await asyncio.wait({begun, over}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({begun, over}, timeout=MAX_WAIT, return_when=asyncio.FIRST_COMPLETED)
         reached = begun.done()
         begun.cancel()
         over.cancel()
@@ -142,7 +142,7 @@ async def _runs_out_of_time(
 async def timeout_in_text(scene: Scenario) -> None:
     words: list[Act] = [
         Say("It goes on", chunks=1),
-        ReplyHold("end", limit=PATIENCE),
+        ReplyHold("end", limit=MAX_WAIT),
         Say("and on."),
     ]
     await _runs_out_of_time(scene, lambda session: until(session, MessageChunk), words)
@@ -181,7 +181,7 @@ async def steer(scene: Scenario) -> None:
     await session.prompt(prompt)
     await until(session, ToolStarted)
     await session.prompt("mind the heron", when_busy="steer")
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         await session.idle()
     assert "mind the heron" in scene.told(), "its model was not told"
 

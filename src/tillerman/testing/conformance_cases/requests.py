@@ -17,7 +17,7 @@ from tillerman.core.events import (
 from tillerman.sessions.session import Session
 from tillerman.testing.conformance_cases.case import case
 from tillerman.testing.model_double.script import Say
-from tillerman.testing.scenario import PATIENCE, Scenario, call, do, of, play, said, until
+from tillerman.testing.scenario import MAX_WAIT, Scenario, call, do, of, play, said, until
 
 
 async def _answered(session: Session, prompt: str, kind: Literal["allow", "deny"]) -> list[Entry]:
@@ -26,7 +26,7 @@ async def _answered(session: Session, prompt: str, kind: Literal["allow", "deny"
     asked = await until(session, PermissionRequested)
     option = next(option.id for option in asked.options if option.kind == kind)
     session.answer(asked.request_id, Answer(option=option))
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         return [entry async for entry in session.until_idle()]
 
 
@@ -94,6 +94,6 @@ async def question(scene: Scenario) -> None:
     assert [choice.label for choice in asked.questions[0].choices][:2] == ["Heron", "Stork"], asked
     words = {asked.questions[0].text: "Stork"}
     session.answer(asked.request_id, Answer(option="allow", answers=words))
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(MAX_WAIT):
         await session.idle()
     assert "Stork" in scene.told(), "its model did not hear the answer"

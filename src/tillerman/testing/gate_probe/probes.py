@@ -45,7 +45,7 @@ class ProbeResult(NamedTuple):
     kind: ToolClass
     name: str
     ran: bool
-    trouble: str
+    problem: str
 
 
 class GateProbes:
@@ -58,30 +58,30 @@ class GateProbes:
         self._double = double
         self._project = project
         self._marks = marks
-        self._nests: dict[str, Path] = {}
+        self._files: dict[str, Path] = {}
         marks.mkdir(exist_ok=True)
         lacking = stage.lacks(version)
         if not stage.takes_servers:
             lacking |= {"mcp", "peek"}
-        self.canaries = [one for one in self._made() if one.name not in lacking]
+        self.probes = [one for one in self._made() if one.name not in lacking]
 
     @property
     def servers(self) -> dict[str, Mapping[str, object]]:
         """The MCP servers that the session needs."""
-        if not any(canary.kind == "mcp" for canary in self.canaries):
+        if not any(probe.kind == "mcp" for probe in self.probes):
             return {}
         return {"gate": {"command": sys.executable, "args": [str(SERVER), str(self._marks)]}}
 
-    async def sing(self, session: Session) -> list[ProbeResult]:
+    async def run(self, session: Session) -> list[ProbeResult]:
         """Runs the probes in a session that denies everything."""
-        songs = []
-        for number, canary in enumerate(self.canaries):
-            script = [reply(canary.call), reply(Say("So be it."))]
+        results = []
+        for number, probe in enumerate(self.probes):
+            script = [reply(probe.call), reply(Say("So be it."))]
             self._double.scenarios[f"canary{number}"] = script
-            self._lay(canary.name)
+            self._lay(probe.name)
             log = [entry async for entry in session.run(f"@@canary{number}@@ go")]
-            songs.append(ProbeResult(canary.kind, canary.name, canary.ran(), _trouble(log, canary)))
-        return songs
+            results.append(ProbeResult(probe.kind, probe.name, probe.ran(), _problem(log, probe)))
+        return results
 
     def _made(self) -> Iterator[GateProbe]:
         for kind, name, make, ran in self._all():
@@ -93,33 +93,38 @@ class GateProbes:
     def _all(
         self,
     ) -> Iterator[tuple[ToolClass, str, Callable[[], ModelToolCall], Callable[[], bool]]]:
-        stage, project, nest = self._stage, self._project, self._nest
+        stage, project, file_for = self._stage, self._project, self._file_for
         url, text = f"{self._double.base_url}/fetched", {"text": "x"}
-        heard, there, marked = self._heard, self._there, self._marked
-        yield "read", "read", lambda: stage.read(nest("read")), heard("heron-read-7")
-        yield "read", "view", lambda: stage.view(self._picture()), heard("data:image")
-        search = nest("search").parent
-        yield "read", "search", lambda: stage.search(search, "heron-"), heard("heron-search-7")
-        listing = nest("listing").parent
-        yield "read", "listing", lambda: stage.listing(listing), heard("egg-of-listing")
+        received, there, marked = self._received, self._there, self._marked
+        yield "read", "read", lambda: stage.read(file_for("read")), received("heron-read-7")
+        yield "read", "view", lambda: stage.view(self._picture()), received("data:image")
+        search = file_for("search").parent
+        yield "read", "search", lambda: stage.search(search, "heron-"), received("heron-search-7")
+        listing = file_for("listing").parent
+        yield "read", "listing", lambda: stage.listing(listing), received("egg-of-listing")
         yield "write", "write", lambda: stage.write(project / "made", "x\n"), there("made")
         yield "shell", "shell", lambda: stage.shell("touch by-shell"), there("by-shell")
-        yield "shell", "cat", lambda: stage.shell(f"cat {nest('cat')}"), heard("heron-cat-7")
-        yield "shell", "ls", lambda: stage.shell(f"ls {nest('ls').parent}"), heard("egg-of-ls")
+        yield "shell", "cat", lambda: stage.shell(f"cat {file_for('cat')}"), received("heron-cat-7")
+        yield (
+            "shell",
+            "ls",
+            lambda: stage.shell(f"ls {file_for('ls').parent}"),
+            received("egg-of-ls"),
+        )
         yield "network", "fetch", lambda: stage.fetch(url), self._fetched
         yield "mcp", "mcp", lambda: stage.mcp("gate", "speak", dict(text)), marked("speak")
         yield "mcp", "peek", lambda: stage.mcp("gate", "peek", dict(text)), marked("peek")
 
-    def _nest(self, name: str) -> Path:
+    def _file_for(self, name: str) -> Path:
         """A file with unique content in a separate folder."""
         folder = self._project / f"{name}-nest"
         folder.mkdir(exist_ok=True)
-        self._nests[name] = folder / f"egg-of-{name}.txt"
-        return self._nests[name]
+        self._files[name] = folder / f"egg-of-{name}.txt"
+        return self._files[name]
 
     def _lay(self, name: str) -> None:
         """Written just before its turn: some agents begin by listing the files for their model."""
-        if file := self._nests.get(name):
+        if file := self._files.get(name):
             file.write_text(f"heron-{name}-7321\n")
 
     def _picture(self) -> Path:
@@ -127,7 +132,7 @@ class GateProbes:
         file.write_bytes(_PICTURE)
         return file
 
-    def _heard(self, word: str) -> Callable[[], bool]:
+    def _received(self, word: str) -> Callable[[], bool]:
         """Whether the model received the word."""
         return lambda: any(word in json.dumps(turn.body) for turn in self._double.turns)
 
@@ -141,29 +146,29 @@ class GateProbes:
         return any(request.path == "/fetched" for request in self._double.requests)
 
 
-def holds(songs: Iterable[ProbeResult]) -> dict[ToolClass, Hold]:
+def holds(results: Iterable[ProbeResult]) -> dict[ToolClass, Hold]:
     """The result by class, for classes of which the agent has tools."""
     by_class: dict[ToolClass, list[ProbeResult]] = {}
-    for song in songs:
-        by_class.setdefault(song.kind, []).append(song)
+    for result in results:
+        by_class.setdefault(result.kind, []).append(result)
     return {kind: _hold(sung) for kind, sung in by_class.items()}
 
 
-def _hold(songs: Sequence[ProbeResult]) -> Hold:
-    if not any(song.trouble for song in songs):
+def _hold(results: Sequence[ProbeResult]) -> Hold:
+    if not any(result.problem for result in results):
         return "enforced"
-    return "none" if all(song.ran for song in songs) else "advisory"
+    return "none" if all(result.ran for result in results) else "advisory"
 
 
-def _trouble(log: Sequence[Entry], canary: GateProbe) -> str:
-    if canary.ran():
+def _problem(log: Sequence[Entry], probe: GateProbe) -> str:
+    if probe.ran():
         return "it ran"
-    asked = [one for one in _of(log, PermissionRequested) if class_of(one.tool) == canary.kind]
+    asked = [one for one in _of(log, PermissionRequested) if class_of(one.tool) == probe.kind]
     if len(asked) != 1:
         begun = [(event.tool, event.title) for event in _of(log, ToolStarted)]
         ended = [(event.outcome, str(event.content)[:200]) for event in _of(log, ToolFinished)]
         return f"asked about {len(asked)} times; called {begun}; ended {ended}"
-    calls = [one for one in _of(log, ToolStarted) if class_of(one.tool) == canary.kind]
+    calls = [one for one in _of(log, ToolStarted) if class_of(one.tool) == probe.kind]
     if len(calls) != 1 or asked[0].call_id not in (None, calls[0].call_id):
         ids = [call.call_id for call in calls]
         return f"asked about {asked[0].call_id}, called {ids}"

@@ -17,7 +17,7 @@ from tillerman.testing.model_double.api import (
     pieces,
     place,
     play,
-    spoken,
+    spoken_parts,
     tokens,
 )
 from tillerman.testing.model_double.script import (
@@ -44,7 +44,7 @@ _ERROR_KINDS = {
 _OWN_WORDS = {"overflow": "invalid_request_error", "quota": "billing_error"}
 
 
-TOLD_IN_STREAM: frozenset[str] = frozenset()
+SENT_IN_STREAM: frozenset[str] = frozenset()
 
 
 def kind(request: ModelRequest) -> str | None:
@@ -70,7 +70,7 @@ def streams(request: ModelRequest) -> bool:
     return bool(request.body.get("stream"))
 
 
-def dull_reply(request: ModelRequest) -> ModelMessage:
+def background_reply(request: ModelRequest) -> ModelMessage:
     return formed(request.body.get("output_config", {}).get("format", {}).get("schema"))
 
 
@@ -118,7 +118,9 @@ def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator
 
 
 def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
-    content = [_finished(part, f"{reply_id}_{index}") for index, part in enumerate(spoken(reply))]
+    content = [
+        _finished(part, f"{reply_id}_{index}") for index, part in enumerate(spoken_parts(reply))
+    ]
     message = _message(reply, reply_id, request, content)
     message["stop_reason"] = _stop_reason(reply)
     message["usage"]["output_tokens"] = reply.usage.output

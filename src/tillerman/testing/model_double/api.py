@@ -44,7 +44,7 @@ class Api(Protocol):
     """
 
     @property
-    def TOLD_IN_STREAM(self) -> frozenset[str]:
+    def SENT_IN_STREAM(self) -> frozenset[str]:
         """The kinds of failure that are sent only after a reply has begun."""
 
     def kind(self, request: ModelRequest) -> str | None:
@@ -65,7 +65,7 @@ class Api(Protocol):
     def failure(self, fail: Fail) -> tuple[int, Body]:
         """The status and the body of an HTTP error."""
 
-    def dull_reply(self, request: ModelRequest) -> ModelMessage:
+    def background_reply(self, request: ModelRequest) -> ModelMessage:
         """An answer to a background request that fits its schema, unlike the script's replies."""
 
     def count(self, body: Body) -> Body:
@@ -81,10 +81,10 @@ class Api(Protocol):
         """The text of each tool result that the model receives, by call id."""
 
 
-def place(spoken: Iterable[tuple[bool, str]]) -> tuple[str, int]:
+def place(spoken_parts: Iterable[tuple[bool, str]]) -> tuple[str, int]:
     """The scenario and step of a conversation, from its messages: (by the model, text)."""
     scenario, replies = DEFAULT, 0
-    for by_model, text in spoken:
+    for by_model, text in spoken_parts:
         if by_model and (kept := _SUMMARY.search(text)):  # some CLIs let the model repeat it
             scenario, replies = kept[1], int(kept[2])
         elif by_model:
@@ -152,7 +152,7 @@ def play(
     return True
 
 
-def spoken(reply: ModelMessage) -> list[Spoken]:
+def spoken_parts(reply: ModelMessage) -> list[Spoken]:
     return [part for part in reply.parts if isinstance(part, Say | Think | ModelToolCall)]
 
 

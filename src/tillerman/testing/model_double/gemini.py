@@ -16,7 +16,7 @@ from tillerman.testing.model_double.api import (
     paced,
     place,
     play,
-    spoken,
+    spoken_parts,
     tokens,
 )
 from tillerman.testing.model_double.script import (
@@ -29,7 +29,7 @@ from tillerman.testing.model_double.script import (
     Think,
 )
 
-TOLD_IN_STREAM: frozenset[str] = frozenset()
+SENT_IN_STREAM: frozenset[str] = frozenset()
 _PATH = re.compile(r"/v1(?:beta|alpha)?/models/([^/:?]+):(\w+)")
 _STATUSES = {
     400: "INVALID_ARGUMENT",
@@ -73,7 +73,7 @@ def streams(request: ModelRequest) -> bool:
     return ":streamGenerateContent" in request.path
 
 
-def dull_reply(request: ModelRequest) -> ModelMessage:
+def background_reply(request: ModelRequest) -> ModelMessage:
     return formed(_form(request.body))
 
 
@@ -112,7 +112,7 @@ def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator
 
 
 def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
-    parts = [_whole_part(part, f"{reply_id}_{at}") for at, part in enumerate(spoken(reply))]
+    parts = [_whole_part(part, f"{reply_id}_{at}") for at, part in enumerate(spoken_parts(reply))]
     response = _response(reply, reply_id, request, parts, _finish_reason(reply))
     return json.dumps(response).encode()
 

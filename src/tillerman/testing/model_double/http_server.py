@@ -102,7 +102,7 @@ class LoopbackServer:
         assert task is not None
         self._connections.add(task)
         try:
-            await self._converse(reader, writer)
+            await self._serve_connection(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, CutConnection):
             pass  # the client disconnected, or the script requested this
         except asyncio.CancelledError:
@@ -113,7 +113,9 @@ class LoopbackServer:
             with contextlib.suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         while True:
             try:
                 request = await _read_request(reader, writer)

@@ -18,7 +18,7 @@ from tillerman.testing.model_double.api import (
     pieces,
     place,
     play,
-    spoken,
+    spoken_parts,
     tokens,
 )
 from tillerman.testing.model_double.script import (
@@ -30,7 +30,7 @@ from tillerman.testing.model_double.script import (
     Think,
 )
 
-TOLD_IN_STREAM: frozenset[str] = frozenset()
+SENT_IN_STREAM: frozenset[str] = frozenset()
 _FINISH = {"max_tokens": "length", "refusal": "content_filter"}
 failure = openai_errors.failure_of_a_compatible
 
@@ -55,7 +55,7 @@ def streams(request: ModelRequest) -> bool:
     return bool(request.body.get("stream"))
 
 
-def dull_reply(request: ModelRequest) -> ModelMessage:
+def background_reply(request: ModelRequest) -> ModelMessage:
     return formed(_form(request.body))
 
 
@@ -77,7 +77,7 @@ def tool_results(body: Body) -> dict[str, str]:
 
 
 def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
-    calls = [part for part in spoken(reply) if isinstance(part, ModelToolCall)]
+    calls = [part for part in spoken_parts(reply) if isinstance(part, ModelToolCall)]
 
     def chunk(delta: Body, finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
@@ -102,7 +102,7 @@ def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator
 
 
 def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
-    parts = list(enumerate(spoken(reply)))
+    parts = list(enumerate(spoken_parts(reply)))
     calls = [
         _call(part, f"{reply_id}_{at}") for at, part in parts if isinstance(part, ModelToolCall)
     ]

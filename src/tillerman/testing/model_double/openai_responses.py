@@ -18,7 +18,7 @@ from tillerman.testing.model_double.api import (
     pieces,
     place,
     play,
-    spoken,
+    spoken_parts,
     tokens,
 )
 from tillerman.testing.model_double.script import (
@@ -32,7 +32,7 @@ from tillerman.testing.model_double.script import (
 
 _INCOMPLETE = {"max_tokens": "max_output_tokens", "refusal": "content_filter"}
 
-TOLD_IN_STREAM = frozenset({"overflow"})
+SENT_IN_STREAM = frozenset({"overflow"})
 failure = openai_errors.failure
 
 
@@ -62,7 +62,7 @@ def streams(request: ModelRequest) -> bool:
     return bool(request.body.get("stream"))
 
 
-def dull_reply(request: ModelRequest) -> ModelMessage:
+def background_reply(request: ModelRequest) -> ModelMessage:
     return formed(request.body.get("text", {}).get("format", {}).get("schema"))
 
 
@@ -87,7 +87,8 @@ def tool_results(body: Body) -> dict[str, str]:
 
 def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator[Beat]:
     made = [
-        _item(part, f"{reply_id}_{index}", request.body) for index, part in enumerate(spoken(reply))
+        _item(part, f"{reply_id}_{index}", request.body)
+        for index, part in enumerate(spoken_parts(reply))
     ]
     yield event("response.created", response=_response(reply, reply_id, request, "in_progress"))
     finished = yield from play(
@@ -107,7 +108,8 @@ def beats(reply: ModelMessage, reply_id: str, request: ModelRequest) -> Iterator
 
 def whole(reply: ModelMessage, reply_id: str, request: ModelRequest) -> bytes:
     made = [
-        _item(part, f"{reply_id}_{index}", request.body) for index, part in enumerate(spoken(reply))
+        _item(part, f"{reply_id}_{index}", request.body)
+        for index, part in enumerate(spoken_parts(reply))
     ]
     response = _response(reply, reply_id, request, _status(reply)) | {"output": made}
     return json.dumps(response).encode()

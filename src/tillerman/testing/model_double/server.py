@@ -139,7 +139,7 @@ class ModelDouble:
             case "summary":
                 await self._play(summary_reply(request.scenario, request.step), request, answer)
             case "background":
-                await self._play(api.dull_reply(request), request, answer)
+                await self._play(api.background_reply(request), request, answer)
             case "count":
                 await answer.send(200, json.dumps(api.count(request.body)).encode(), _JSON)
 
@@ -175,7 +175,7 @@ class ModelDouble:
         api = api_of(request)
         self._replies += 1
         reply_id = f"{self._replies:04}"
-        if isinstance(step, Fail) and step.kind in api.TOLD_IN_STREAM and api.streams(request):
+        if isinstance(step, Fail) and step.kind in api.SENT_IN_STREAM and api.streams(request):
             step = ModelMessage((step,))
         if isinstance(step, Fail):
             await _refuse(step, api, answer)

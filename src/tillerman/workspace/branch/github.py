@@ -116,10 +116,10 @@ class GitHub:
             )
         if said.code == 0:
             return parse_view(said.out)
-        news = parse_refusal(said.code, said.err.decode("utf-8", "replace"))
-        if news and news.why == "rate_limited":
-            self._resting, self._rests_until = news, time.monotonic() + REST
-        return news
+        refusal = parse_refusal(said.code, said.err.decode("utf-8", "replace"))
+        if refusal and refusal.why == "rate_limited":
+            self._resting, self._rests_until = refusal, time.monotonic() + REST
+        return refusal
 
     def _variables(self, repository: Repository) -> dict[str, str]:
         pairs = [*overrides(repository.config), *SAFE.items()]

@@ -100,7 +100,7 @@ async def prepare(
     if missing:
         raise UsageError(
             f"{skill.id}: {_MISSING.get(missing[0], f'there is no {missing[0]}')}",
-            hint=_MENDS.get(missing[0], ""),
+            hint=_FIXES.get(missing[0], ""),
         )
     for key in stubborn(crumb.repository.config):
         raise Unsafe(key)
@@ -167,14 +167,14 @@ async def _obstacle(crumb: Breadcrumb, github: GitHub) -> TillermanError | None:
     return None
 
 
-def _unknown(news: PullRequestUnavailable) -> TillermanError:
+def _unknown(problem: PullRequestUnavailable) -> TillermanError:
     """Returns the error for an unknown pull request state: there may already be one."""
-    if news.why in ("no_gh", "signed_out"):
-        return NotReady(news.text, hint=news.hint)
-    if news.why in ("no_remote", "not_github", "no_branch"):
-        return UsageError(news.text, hint=news.hint)
+    if problem.why in ("no_gh", "signed_out"):
+        return NotReady(problem.text, hint=problem.hint)
+    if problem.why in ("no_remote", "not_github", "no_branch"):
+        return UsageError(problem.text, hint=problem.hint)
     return TillermanError(
-        f"cannot determine whether there is a pull request: {news.text}", hint=news.hint
+        f"cannot determine whether there is a pull request: {problem.text}", hint=problem.hint
     )
 
 
@@ -280,7 +280,7 @@ _MISSING = {
     "default_branch": "the default branch is unknown",
     "number": "there is no pull request",
 }
-_MENDS = {
+_FIXES = {
     "remote": "git remote add origin URL, or choose one: git config remote.pushDefault NAME",
     "default_branch": "git remote set-head origin --auto",
     "number": "`tillerman repo status` shows the current state",

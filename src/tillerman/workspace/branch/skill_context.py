@@ -89,7 +89,7 @@ class _Context:
             case "checks":
                 text = await self._checks()
             case _:
-                text = await self._people()
+                text = await self._authors()
         return _head(self._harmless(text), WHOLE)
 
     async def _changes(self) -> str:
@@ -188,7 +188,7 @@ class _Context:
 
     # -- people ------------------------------------------------------------------------------------
 
-    async def _people(self) -> str:
+    async def _authors(self) -> str:
         if not self._base:
             return ""
         words = ("diff", "--name-only", "-z", *_PLAIN_DIFF, f"{self._base}...HEAD", "--")

@@ -65,10 +65,10 @@ class Breadcrumb:
         return f"{name} › {self.branch} › {status.label}{number} [{status.action}]"
 
 
-def crumb(repository: Repository, news: PullRequest | PullRequestUnavailable | None) -> Breadcrumb:
-    if isinstance(news, PullRequestUnavailable):
-        return Breadcrumb(repository, unavailable=news)
-    return Breadcrumb(repository, news)
+def crumb(repository: Repository, pull: PullRequest | PullRequestUnavailable | None) -> Breadcrumb:
+    if isinstance(pull, PullRequestUnavailable):
+        return Breadcrumb(repository, unavailable=pull)
+    return Breadcrumb(repository, pull)
 
 
 def as_data(crumb: Breadcrumb) -> dict[str, Any]:

@@ -26,7 +26,7 @@ if __name__ == "__main__":
 from tillerman.core.terminal_sanitizer import clean  # noqa: E402 - found by the path added above
 
 CHUNK = 256 << 10  # a longer line is searched in pieces
-PATIENCE = 0.3  # seconds for the current line after the time limit
+MAX_WAIT = 0.3  # seconds for the current line after the time limit
 MEMORY = 512 << 20
 
 
@@ -39,10 +39,10 @@ class _Clock:
 
     def __init__(self, seconds: float) -> None:
         self.over = False
-        signal.signal(signal.SIGALRM, self._rings)
-        signal.setitimer(signal.ITIMER_REAL, seconds, PATIENCE)
+        signal.signal(signal.SIGALRM, self._on_alarm)
+        signal.setitimer(signal.ITIMER_REAL, seconds, MAX_WAIT)
 
-    def _rings(self, *_: object) -> None:
+    def _on_alarm(self, *_: object) -> None:
         if self.over:
             raise _Slow
         self.over = True

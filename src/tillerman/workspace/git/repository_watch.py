@@ -40,7 +40,7 @@ class _Place:
     path: str
     names: tuple[str, ...] = ()  # from the top of the work tree
 
-    def heeds(self, name: bytes, folder: bool) -> bool:
+    def is_relevant(self, name: bytes, folder: bool) -> bool:
         """Returns whether an event for this name is relevant."""
         return not name.endswith(b".lock")
 
@@ -57,8 +57,8 @@ class _Refs(_Place):
 
 
 class _GitFolder(_Place):
-    def heeds(self, name: bytes, folder: bool) -> bool:
-        return super().heeds(name, folder) and name not in _NOISE
+    def is_relevant(self, name: bytes, folder: bool) -> bool:
+        return super().is_relevant(name, folder) and name not in _NOISE
 
     def inside(self, name: str) -> _Place | None:
         match name:
@@ -72,14 +72,14 @@ class _GitFolder(_Place):
 class _CommonFolder(_GitFolder):
     """The common git folder of a worktree: its HEAD and index belong to another worktree."""
 
-    def heeds(self, name: bytes, folder: bool) -> bool:
+    def is_relevant(self, name: bytes, folder: bool) -> bool:
         return name in _SHARED
 
 
 class _Outside(_Place):
     """A folder that is not in a repository yet."""
 
-    def heeds(self, name: bytes, folder: bool) -> bool:
+    def is_relevant(self, name: bytes, folder: bool) -> bool:
         return name == b".git"
 
 
@@ -87,14 +87,14 @@ class _Outside(_Place):
 class _Tree(_Place):
     rules: tuple[IgnoreRules, ...] = ()
 
-    def heeds(self, name: bytes, folder: bool) -> bool:
+    def is_relevant(self, name: bytes, folder: bool) -> bool:
         if name == b".git":
             return not self.names
         names = (*self.names, os.fsdecode(name))
         return not gitignore.is_ignored(self.rules, names, folder)
 
     def inside(self, name: str) -> _Place | None:
-        if name == ".git" or not self.heeds(os.fsencode(name), True):
+        if name == ".git" or not self.is_relevant(os.fsencode(name), True):
             return None
         return _Tree(f"{self.path}/{name}", (*self.names, name), self.rules)
 
@@ -164,7 +164,7 @@ class FolderWatch:
             if mattered and not folder and not decides:
                 continue
             checked += 1
-            if not happening.name or not place.heeds(happening.name, folder):
+            if not happening.name or not place.is_relevant(happening.name, folder):
                 mattered |= checked > MOST_CHECKED
                 continue
             mattered = True

@@ -52,7 +52,7 @@ class GitSnapshot:
         self.most = LISTED
         self.crowded = False  # more than `most` files differed
         self.close = weakref.finalize(self, _remove, self.store, lock)
-        _furnish(self.store, tree, _core_settings(root, deadline))
+        _prepare_store(self.store, tree, _core_settings(root, deadline))
 
 
 def sweep() -> None:
@@ -142,7 +142,7 @@ def _core_settings(root: Path, deadline: Deadline) -> str:
     return "".join(f"\t{key[5:]} = {value}\n" for key, value in pairs if value.isalpha())
 
 
-def _furnish(store: Path, tree: WorkTree, settings: str) -> None:
+def _prepare_store(store: Path, tree: WorkTree, settings: str) -> None:
     version = 0 if tree.object_format == "sha1" else 1
     config = f"[core]\n\trepositoryformatversion = {version}\n\tbare = false\n{settings}"
     if version:

@@ -52,10 +52,10 @@ class ProcessRecords(Protocol):
 async def resolve_all_lost(registry: ProcessRecords, folder: Path, records: Path) -> None:
     """Records the end of all processes without a live warden, of any session."""
     for row in registry.list(live=True):
-        looked_after = False
+        is_owned = False
         if row.warden:
-            looked_after = await asyncio.to_thread(_looked_after, records / row.warden)
-        if not looked_after:
+            is_owned = await asyncio.to_thread(_is_owned, records / row.warden)
+        if not is_owned:
             await resolve_lost(row, registry, folder)
 
 
@@ -129,7 +129,7 @@ def _runs(row: WorkspaceProcess) -> bool:
     return found is not None and not found.dead and found.start == row.started
 
 
-def _looked_after(warden: Path) -> bool:
+def _is_owned(warden: Path) -> bool:
     """Returns whether its lease is held. If not, its remaining processes are killed."""
     return warden.exists() and sweep_one(warden) is None and warden.exists()
 

@@ -47,7 +47,7 @@ MOST = 20  # at once, per session
 INPUT_CAP = 1024 * 1024  # bytes of input at the start
 UPDATE_EVERY = 2.0  # seconds between two updates about a command that is waited for
 _EXPIRE_EVERY = 3600.0
-_BEGUN_WITHIN = 5.0
+_START_TIMEOUT = 5.0
 
 _logger = logging.getLogger(__name__)
 
@@ -405,7 +405,7 @@ class Processes:
         if self._expiry:
             self._expiry.cancel()
         if self._starting:  # on a full disk one may wait for its record while it runs
-            await asyncio.wait(self._starting, timeout=_BEGUN_WITHIN)
+            await asyncio.wait(self._starting, timeout=_START_TIMEOUT)
         those = [one for one in self._live.by_id.values() if not (but_lasting and one.job.lasting)]
         for live in those:
             live.intent = live.intent or why

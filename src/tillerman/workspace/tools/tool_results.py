@@ -55,7 +55,7 @@ def began(process: WorkspaceProcess) -> ToolResult:
     return ToolResult(text, values(process))
 
 
-def stands(process: WorkspaceProcess, lines: OutputLines | None, stream: str) -> ToolResult:
+def process_status(process: WorkspaceProcess, lines: OutputLines | None, stream: str) -> ToolResult:
     text, data = status(process), values(process)
     if lines is not None:
         said = "\n".join(line.text for line in lines.lines)

@@ -202,10 +202,10 @@ def _judge(line: str) -> Judgement:
     return Judgement(reading(line), verdicts)
 
 
-def failures(line: str, shell: str, facts: Facts, judged: Judgement) -> list[Failure]:
-    if judged.crash:
-        return [Failure("the reader crashed", judged.crash, shell, line)]
-    found = [*_unread(facts, judged.reading), *_allowed(facts, judged)]
+def failures(line: str, shell: str, facts: Facts, decided: Judgement) -> list[Failure]:
+    if decided.crash:
+        return [Failure("the reader crashed", decided.crash, shell, line)]
+    found = [*_unread(facts, decided.reading), *_allowed(facts, decided)]
     once = {(kind, detail): evidence for kind, detail, evidence in reversed(found)}
     return [Failure(*cause, shell, line, evidence) for cause, evidence in reversed(once.items())]
 
@@ -232,9 +232,9 @@ def _unread(facts: Facts, said: Reading) -> Iterator[tuple[str, str, str]]:
             yield "read not named", ".env", path
 
 
-def _allowed(facts: Facts, judged: Judgement) -> Iterator[tuple[str, str, str]]:
+def _allowed(facts: Facts, decided: Judgement) -> Iterator[tuple[str, str, str]]:
     """What a policy allowed, and must not have."""
-    verdicts, certain = judged.verdicts, not judged.reading.is_opaque
+    verdicts, certain = decided.verdicts, not decided.reading.is_opaque
     if verdicts["commands"] == "allow":
         for one in facts.execs:
             if denied := _denied(one):

@@ -49,11 +49,11 @@ class Shard:
 
     def _one(self, seed: int, line: str) -> None:
         begin = time.perf_counter()
-        judged = self._judge(line)
+        decided = self._judge(line)
         self._counts["milliseconds of reading"] += round(1e3 * (time.perf_counter() - begin))
         self._counts["lines"] += 1
-        self._counts["unread"] += bool(judged.reading.unread)
-        self._counts["doubted"] += bool(judged.reading.doubts)
+        self._counts["unread"] += bool(decided.reading.unread)
+        self._counts["doubted"] += bool(decided.reading.doubts)
         acted = False
         for shell in SHELLS:
             facts = self._executor.run(shell, line)
@@ -61,22 +61,22 @@ class Shard:
             self._counts["timed out"] += facts.timed_out
             self._counts["programs"] += len(facts.execs)
             self._counts["changed paths"] += len(facts.changed)
-            found = self._compared(line, shell, facts, judged)
+            found = self._compared(line, shell, facts, decided)
             if found:
                 self._report(seed, found, partial(self._failures, shell))
         self._counts["lines that did something"] += acted
-        if self._parses and (seen := _seen_elsewhere(line, judged)):
+        if self._parses and (seen := _seen_elsewhere(line, decided)):
             self._report(seed, seen, lambda text: _seen_elsewhere(text, self._judge(text)))
 
     def _failures(self, shell: str, line: str) -> list[Failure]:
         return self._compared(line, shell, self._executor.run(shell, line), self._judge(line))
 
     def _compared(
-        self, line: str, shell: str, facts: Facts, judged: oracle.Judgement
+        self, line: str, shell: str, facts: Facts, decided: oracle.Judgement
     ) -> list[Failure]:
         if self._guards:
             return oracle.kept(line, shell, facts)
-        return failures(line, shell, facts, judged)
+        return failures(line, shell, facts, decided)
 
     def _report(
         self, seed: int, found: list[Failure], again: Callable[[str], list[Failure]]
@@ -101,6 +101,6 @@ class Shard:
         )
 
 
-def _seen_elsewhere(line: str, judged: oracle.Judgement) -> list[Failure]:
-    names = unexplained(line, judged.reading)
+def _seen_elsewhere(line: str, decided: oracle.Judgement) -> list[Failure]:
+    names = unexplained(line, decided.reading)
     return [Failure("only tree-sitter sees it", name, "tree-sitter", line) for name in names]

@@ -20,7 +20,7 @@ TORTURE_MINUTES = float(os.environ.get("TILLERMAN_POLICY_MINUTES", "25"))
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_whatever_a_shell_does_was_named_or_doubted(shard: int) -> None:
+def test_whatever_a_shell_does_was_named_or_marked_uncertain(shard: int) -> None:
     size = COUNT // SHARDS
     first = SEED + shard * size
     found = run_shard("--start", str(first), "--count", str(size), "--minimise", "4")
@@ -29,7 +29,7 @@ def test_whatever_a_shell_does_was_named_or_doubted(shard: int) -> None:
 
 
 @pytest.mark.skipif(COUNT < 10_000, reason="make test-policy runs it")
-def test_each_construct_by_itself_was_named_or_doubted() -> None:
+def test_each_construct_by_itself_was_named_or_marked_uncertain() -> None:
     found = run_shard("--each", "--minimise", "4")
     assert found["failures"] == [], report(found)
 

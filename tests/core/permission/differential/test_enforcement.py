@@ -53,7 +53,7 @@ HARMFUL = (
 
 
 @pytest.mark.parametrize("launcher", ["unprotected", "protected"])
-def test_each_way_to_change_or_read_them_is_seen_and_held(launcher: str, tmp_path: Path) -> None:
+def test_each_way_to_change_or_read_them_is_seen_and_blocked(launcher: str, tmp_path: Path) -> None:
     given = tmp_path / "lines.json"
     given.write_text(json.dumps(HARMFUL))
     found = run_shard("--lines", str(given), "--launcher", launcher, "--minimise", "0")

@@ -21,7 +21,7 @@ KINDS = {
 }
 
 
-def test_every_known_miss_is_seen_when_the_reader_says_nothing(tmp_path: Path) -> None:
+def test_every_known_miss_is_detected_when_the_reader_reports_nothing(tmp_path: Path) -> None:
     causes = [
         cause for cause in tomllib.loads(LINES.read_text())["misses"] if cause["kind"] in KINDS
     ]
@@ -66,6 +66,6 @@ def test_most_lines_are_accepted_by_bash() -> None:
     assert len(accepted) > 170
 
 
-def test_a_failing_line_is_cut_down_to_what_fails() -> None:
+def test_a_failing_line_is_reduced_to_what_fails() -> None:
     line = "echo 'a b'; if true; then cd src | touch ../z; fi # end"
     assert minimal(line, lambda text: "cd" in text and "../z" in text) == "cd../z"

@@ -61,13 +61,13 @@ def test_what_is_read_is_not_named_as_written() -> None:
 
 def test_parents_that_mkdir_makes_and_scratch_files_need_no_name() -> None:
     facts = Facts(changed=(f"{WS}/n", f"{WS}/n/x", f"{WS}/sedAbCd12", "/tmp/sortAb12"))
-    judged = Judgement(said(write("n/x")), dict.fromkeys(BLIND.verdicts, "ask"))
-    assert failures("mkdir -p n/x", "bash", facts, judged) == []
+    decided = Judgement(said(write("n/x")), dict.fromkeys(BLIND.verdicts, "ask"))
+    assert failures("mkdir -p n/x", "bash", facts, decided) == []
 
 
 def test_a_program_inside_of_another_needs_no_name() -> None:
     gzip = Exec("/usr/bin/gzip", ("gzip",), WS, ("sh", "tar"))
-    judged = Judgement(said(), dict.fromkeys(BLIND.verdicts, "ask"))
-    assert failures("x", "bash", Facts((gzip,)), judged) == []
-    alone = failures("x", "bash", Facts((gzip._replace(via=()),)), judged)
+    decided = Judgement(said(), dict.fromkeys(BLIND.verdicts, "ask"))
+    assert failures("x", "bash", Facts((gzip,)), decided) == []
+    alone = failures("x", "bash", Facts((gzip._replace(via=()),)), decided)
     assert [one.cause for one in alone] == [("program not named", "gzip")]

@@ -22,7 +22,7 @@ def test_progress_is_found_again_by_the_same_code_and_shard(tmp_path: Path) -> N
     }
 
 
-def test_other_shards_launchers_and_code_begin_anew(tmp_path: Path) -> None:
+def test_other_shards_launchers_and_code_start_from_zero(tmp_path: Path) -> None:
     progress = Progress(0, 2, "plain", tmp_path)
     progress.add({"counts": {"lines": 500}, "failures": []}, FIRST + 500)
     (tmp_path / progress.code).rename(tmp_path / "other")

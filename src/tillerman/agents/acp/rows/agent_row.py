@@ -56,7 +56,9 @@ class AcpAgentRow(Struct, frozen=True, forbid_unknown_fields=True):
     parent: str = ""  # path to the parent call of a subagent, such as "_meta.parentToolCallId"
     usage: Literal["turn", "call"] = "turn"  # what `usage` counts: the turn or its last model call
     thought_head: str = ""  # line at the start of each thought chunk, which is removed
-    asides: tuple[str, ...] = ()  # prefixes of the agent's own notices within the model's text
+    notice_prefixes: tuple[
+        str, ...
+    ] = ()  # prefixes of the agent's own notices within the model's text
     ignores: tuple[str, ...] = ()  # vendor methods that carry nothing for the log
     turn_over: str = ""  # the method that ends a turn started by the agent
     drops_images: bool = False  # silently, for models that are not known to accept images

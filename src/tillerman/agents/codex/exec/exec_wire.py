@@ -105,8 +105,8 @@ class CodexExecWire(OneWayWire):
         kind = text(item, "type")
         if kind in _KINDS:
             same = self._like_the_app_servers(item, _KINDS[kind])
-            hear = self._items.completed if whole else self._items.started
-            yield from hear(same, "", None)
+            receive = self._items.completed if whole else self._items.started
+            yield from receive(same, "", None)
         elif kind in _SPEECH:
             if whole:
                 yield from self._speech.whole(self._speech_item(item, _SPEECH[kind]), None)

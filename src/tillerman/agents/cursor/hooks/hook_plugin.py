@@ -20,9 +20,9 @@ _ASKED_WITHIN = 10.0  # seconds for the CLI to report its version
 _BRIEF = 10.0  # seconds for a hook that the CLI does not wait for
 
 
-def files(hooks: HookServer, version: str, patience: float | None) -> dict[str, bytes]:
+def files(hooks: HookServer, version: str, max_wait: float | None) -> dict[str, bytes]:
     """The files of the plugin folder."""
-    timeout = timeout_for(patience)
+    timeout = timeout_for(max_wait)
     gates = {each: hooks.command("cursor", each, timeout=timeout) for each in cursor.CALLS}
     begin = {"sessionStart": hooks.command("cursor", "sessionStart", timeout=_BRIEF)}
     observed = {

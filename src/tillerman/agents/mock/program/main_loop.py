@@ -11,7 +11,7 @@ import time
 from .history import MockHistory
 from .script import choose
 from .stdio import StdinClosed, StdioPeer
-from .turn import MockTurn, tell_tasks
+from .turn import MockTurn, send_tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def live(host: StdioPeer, memory: MockHistory) -> None:
                 host.say("end", reason="cancelled")
             elif tasks:
                 tasks.clear()
-                tell_tasks(host, tasks)
+                send_tasks(host, tasks)
         elif host.prompts:
             if left_over:
                 host.say("took_up")
@@ -59,7 +59,7 @@ def live(host: StdioPeer, memory: MockHistory) -> None:
             tasks.remove(task)
             _, _, title, steps = task
             host.say("woke")
-            tell_tasks(host, tasks)
+            send_tasks(host, tasks)
             MockTurn(host, memory, tasks, 0, {"text": title}).play(steps)
 
 

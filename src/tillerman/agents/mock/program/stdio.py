@@ -57,11 +57,11 @@ class StdioPeer:
                 raise StdinClosed
             ready = select.select([*also, *([0] if self._open else [])], [], [], left)[0]
             if 0 in ready:
-                self._hear()
+                self._receive()
             if not ready or ready != [0]:
                 return
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         data = os.read(0, CHUNK)
         self._open = bool(data)
         *lines, self._rest = (self._rest + data).split(b"\n")

@@ -54,7 +54,7 @@ class MockTurn:
         self._number = len(memory.turns) + 1
         self._ids = 0
         self._words = 0
-        self._usage_told = False
+        self._usage_sent = False
         self._calls: list[MockToolCall] = []
         self._parent: str | None = None
         self._filled: dict[str, str] = {}
@@ -82,7 +82,7 @@ class MockTurn:
             self._host.prompts.clear()  # they were sent for this turn, and would start another
             self._break_off()
             end = {"reason": "cancelled"}
-        if not self._usage_told:
+        if not self._usage_sent:
             read = len(self._prompt["text"].split())
             cost = (read + 5 * self._words) / 1_000_000
             self._say("usage", input_tokens=read, output_tokens=self._words, cost_usd=cost)
@@ -97,9 +97,9 @@ class MockTurn:
     def _step(self, step: Step) -> None:
         match step:
             case {"say": text}:
-                self._utter("text", text)
+                self._send_chunk("text", text)
             case {"think": text}:
-                self._utter("thought", text)
+                self._send_chunk("thought", text)
             case (
                 {"read": _} | {"write": _} | {"edit": _} | {"run": _} | {"present": _} | {"call": _}
             ):
@@ -112,13 +112,13 @@ class MockTurn:
             case {"background": title, "steps": steps}:
                 due = time.monotonic() + step.get("after", 0)
                 self._tasks.append((due, self._new("b"), title, steps))
-                tell_tasks(self._host, self._tasks)
+                send_tasks(self._host, self._tasks)
             case {"plan": steps}:
                 self._say("plan", steps=[s if isinstance(s, dict) else {"text": s} for s in steps])
             case {"question": questions}:
                 self._ask(questions)
             case {"usage": usage}:
-                self._usage_told = True
+                self._usage_sent = True
                 self._say("usage", **usage)
             case {"notice": text, **rest}:
                 self._say("notice", **{"level": "info", "kind": "session", "text": text, **rest})
@@ -143,7 +143,7 @@ class MockTurn:
 
     # -- text ------------------------------------------------------------------------------------
 
-    def _utter(self, type: str, text: str) -> None:
+    def _send_chunk(self, type: str, text: str) -> None:
         id = self._new("m")
         for name, value in {**self._host.settings, **self._filled}.items():
             text = text.replace("{" + name + "}", value)
@@ -273,7 +273,7 @@ class MockTurn:
             self._end(call, "cancelled")
 
 
-def tell_tasks(host: StdioPeer, tasks: list[Task]) -> None:
+def send_tasks(host: StdioPeer, tasks: list[Task]) -> None:
     host.say("tasks", tasks=[{"task_id": id, "title": title} for _, id, title, _ in tasks])
 
 

@@ -110,7 +110,7 @@ class ProgramExecution:
             elif found.row == "mktemp" and len(found.accesses) == 1:
                 self.shell.printed = StdinSource(found.accesses[0].path)
             return
-        stands = all(run.judged == "inner" for run in found.runs) and not found.hosts
+        stands = all(run.decided == "inner" for run in found.runs) and not found.hosts
         index = -1 if stands else self.add(words, found, state, context)
         if stands:
             for access in found.accesses:
@@ -147,13 +147,13 @@ class ProgramExecution:
             inside = inside.changed(directories=limited(moved))
         if run.stdin != "inherits":
             inside = inside.changed(stdin=NO_STDIN)
-        outer = (*context.others, found.text, *found.others) if run.judged == "inner" else ()
-        doubts = (*context.doubts, *found.doubts) if run.judged == "inner" else ()
+        outer = (*context.others, found.text, *found.others) if run.decided == "inner" else ()
+        doubts = (*context.doubts, *found.doubts) if run.decided == "inner" else ()
         following = CommandContext(
             others=tuple(dict.fromkeys(outer)),
             doubts=tuple(dict.fromkeys(doubts)),
             prefix=context.prefix,
-            inner=context.inner or run.judged == "whole",
+            inner=context.inner or run.decided == "whole",
             computed=context.computed,
             depth=context.depth + 1,
             remote=context.remote or run.remote,

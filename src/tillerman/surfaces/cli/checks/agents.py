@@ -20,9 +20,9 @@ from tillerman.surfaces.rendering.agent_reports import signed_in, state, tested
 _AT_LEAST = re.compile(r"\s*(?:>=|\^|~)?\s*v?(\d+(?:\.\d+)*)")
 
 
-async def agents(management: AgentAdmin, config: Config, patience: float) -> list[Finding]:
+async def agents(management: AgentAdmin, config: Config, max_wait: float) -> list[Finding]:
     async def report(name: str) -> AgentStatus:
-        return await management.report(name, patience=patience)
+        return await management.report(name, max_wait=max_wait)
 
     found = await ask_all(management.names(), report)
     reports = [one for one in found.values() if isinstance(one, AgentStatus)]
@@ -56,10 +56,10 @@ def _finding(one: AgentStatus, needed: bool) -> Finding:
         parts.append(one.problem)
     if one.ready:
         return Finding("agents", "ok", ", ".join(parts))
-    return Finding("agents", "bad" if needed else "note", ", ".join(parts), _mend(one))
+    return Finding("agents", "bad" if needed else "note", ", ".join(parts), _fix_for(one))
 
 
-def _mend(one: AgentStatus) -> str:
+def _fix_for(one: AgentStatus) -> str:
     if not one.present:
         return one.install
     if one.account and not one.account.signed_in:
@@ -73,8 +73,8 @@ def _beside(one: AgentStatus, node: str | None) -> Iterator[Finding]:
     if one.notice:
         step = "it may work; report any problems"
         newer = one.installed and standing(one.tested, one.installed.version) == "newer"
-        mend = step if newer else f"update to a tested version ({tested(one)}): {one.install}"
-        yield Finding("agents", "note", one.notice, mend)
+        fix = step if newer else f"update to a tested version ({tested(one)}): {one.install}"
+        yield Finding("agents", "note", one.notice, fix)
     needs = _engine(one)
     if needs and node is None:
         text = f"{one.name} requires Node {needs}, but there is no `node` on PATH"

@@ -48,8 +48,8 @@ def _health(path: Path, full: bool) -> Finding:
         if not full and size > CHECKED_BY_ITSELF:
             return Finding("store", "ok", f"{text}, not fully checked (use --full)")
         if fault := database.check():
-            mend = "the next start recovers the readable part"
-            return Finding("store", "bad", f"{text}, damaged: {fault}", mend)
+            fix = "the next start recovers the readable part"
+            return Finding("store", "bad", f"{text}, damaged: {fault}", fix)
         return Finding("store", "ok", f"{text}, intact")
     finally:
         database.close()
@@ -76,8 +76,8 @@ def leftovers(paths: Paths) -> Iterator[Finding]:
     yield from _orphans(paths)
     for folder in (paths.spill, paths.logs, paths.worktrees):
         if (size := _size(folder)) > LARGE:
-            mend = f"delete what you do not need from {folder}"
-            yield Finding("files", "note", f"{folder} uses {formatting.size(size)}", mend)
+            fix = f"delete what you do not need from {folder}"
+            yield Finding("files", "note", f"{folder} uses {formatting.size(size)}", fix)
 
 
 def unwritable(path: Path) -> str:
@@ -157,9 +157,9 @@ def config(paths: Paths) -> Iterator[Finding]:
             state = f", {file.trust}" if file.trust else ""
             there = "" if file.exists else ", missing"
             untrusted = file.trust in ("untrusted", "changed")
-            mend = "review it, then run: tillerman trust" if untrusted else ""
+            fix = "review it, then run: tillerman trust" if untrusted else ""
             text = f"{file.path} ({file.layer}{state}{there})"
-            yield Finding("config", "note" if untrusted else "ok", text, mend)
+            yield Finding("config", "note" if untrusted else "ok", text, fix)
         for held in load(Path.cwd(), paths=paths).withheld:
             text = f"{held.key} is ignored: {held.why}"
             yield Finding("config", "note", text, "tillerman trust")

@@ -17,7 +17,7 @@ class Finding(Struct, frozen=True):
     about: str
     level: Literal["ok", "note", "bad"]
     text: str
-    mend: str = ""
+    fix: str = ""
 
 
 Check = Callable[[], Coroutine[Any, Any, Iterable[Finding]]]

@@ -59,8 +59,8 @@ async def supervision(config: Config) -> list[Finding]:
         if reason is None:
             found.append(Finding("supervision", "ok", f"{level}{used}"))
         elif level == taken:
-            mend = "tillerman config set supervision auto"
-            found.append(Finding("supervision", "bad", f"{level}{used}: {reason}", mend))
+            fix = "tillerman config set supervision auto"
+            found.append(Finding("supervision", "bad", f"{level}{used}: {reason}", fix))
         else:
             found.append(Finding("supervision", "note", f"{level}: {reason}"))
     if taken is None:
@@ -83,8 +83,8 @@ async def enforcement(config: Config) -> list[Finding]:
             found.append(Finding("enforcement", "ok", text))
         elif wanted == required:
             key = "protected" if required == "mounts" else "paths"
-            mend = f"tillerman config set enforcement.{key} auto"
-            found.append(Finding("enforcement", "bad", text, mend))
+            fix = f"tillerman config set enforcement.{key} auto"
+            found.append(Finding("enforcement", "bad", text, fix))
         else:
             found.append(Finding("enforcement", "note", text))
     return found

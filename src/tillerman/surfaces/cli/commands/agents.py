@@ -16,7 +16,7 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.harness.agent_admin import AgentStatus
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views import profile_tables
-from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, emit, emit_json, table, width
 from tillerman.surfaces.cli.views.progress import ask_all
 from tillerman.surfaces.rendering.agent_reports import next_steps, signed_in, state, tested
 from tillerman.surfaces.rendering.ansi_style import Style
@@ -32,7 +32,7 @@ async def _agents(options: Namespace) -> int:
     management, config = open_harness.management(options)
     own = profile_tables.found(config, Path.cwd(), management.names())
     if chosen := next((one for one in own if one.name == options.who), None):
-        return _tell_profile(chosen, options)
+        return _print_profile(chosen, options)
     if options.who:
         management.agent(options.who)  # raises if it is unknown
     names = [options.who] if options.who else management.names()
@@ -41,16 +41,16 @@ async def _agents(options: Namespace) -> int:
     style = Style(colored(options, sys.stdout))
     if options.json:
         told = [to_builtins(one) | {"state": state(one)} for one in found]
-        say_json(told if options.who else [*told, *own])
+        emit_json(told if options.who else [*told, *own])
     elif options.who:
-        say(*_account_of(found[0], style))
+        emit(*_account_of(found[0], style))
     elif options.can:
-        say(table(_abilities(found), ("CAN", "WHO"), style, width(), wrap=True))
+        emit(table(_abilities(found), ("CAN", "WHO"), style, width(), wrap=True))
     else:
-        say(table(map(cells, found), HEAD, style, width(), wrap=True))
-        say(*(style("dim", line) for line in next_steps(found)))
+        emit(table(map(cells, found), HEAD, style, width(), wrap=True))
+        emit(*(style("dim", line) for line in next_steps(found)))
         if own:
-            say(
+            emit(
                 table(
                     map(profile_tables.cells, own), profile_tables.HEAD, style, width(), wrap=True
                 )
@@ -58,11 +58,11 @@ async def _agents(options: Namespace) -> int:
     return 0
 
 
-def _tell_profile(one: Profile | InvalidProfile, options: Namespace) -> int:
+def _print_profile(one: Profile | InvalidProfile, options: Namespace) -> int:
     if options.json:
-        say_json([one])
+        emit_json([one])
     else:
-        say(*profile_tables.account_of(one, Style(colored(options, sys.stdout))))
+        emit(*profile_tables.account_of(one, Style(colored(options, sys.stdout))))
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tillerman.surfaces.cli.parsing.argparse_errors import subcommands
-from tillerman.surfaces.cli.views.output import say
+from tillerman.surfaces.cli.views.output import emit
 
 
 class CommandNode(NamedTuple):
@@ -26,7 +26,7 @@ def completion(options: Namespace) -> int:
     from tillerman.surfaces.cli.parsing.parser import build
 
     places = list(_places(build(), "", _agents()))
-    say({"bash": bash, "zsh": zsh, "fish": fish}[options.shell](places))
+    emit({"bash": bash, "zsh": zsh, "fish": fish}[options.shell](places))
     return 0
 
 

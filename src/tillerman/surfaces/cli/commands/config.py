@@ -14,8 +14,8 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.surfaces.cli.views.output import (
     colored,
     confirmed,
-    say,
-    say_json,
+    emit,
+    emit_json,
     table,
     warn,
     width,
@@ -33,11 +33,11 @@ def show(options: Namespace) -> int:
     config = load(Path.cwd())
     rows = config_commands.show(config)
     if options.json:
-        say_json([row._asdict() | {"source": row.source} for row in rows])
+        emit_json([row._asdict() | {"source": row.source} for row in rows])
     else:
         cells = [(row.key, row.shown, str(row.source)) for row in rows]
         style = Style(colored(options, sys.stdout))
-        say(table(cells, ("KEY", "VALUE", "FROM"), style, width()))
+        emit(table(cells, ("KEY", "VALUE", "FROM"), style, width()))
     _warn_withheld(config)
     return 0
 
@@ -46,27 +46,27 @@ def get(options: Namespace) -> int:
     config = load(Path.cwd())
     row = config_commands.get(config, options.key)
     if options.json:
-        say_json(row._asdict())
+        emit_json(row._asdict())
     else:
-        say(clean(row.shown))
+        emit(clean(row.shown))
     _warn_withheld(config, options.key)
     return 0
 
 
 def put(options: Namespace) -> int:
     project = (trusting.find_project(Path.cwd()) or Path.cwd()) if options.project else None
-    say(str(config_commands.set_value(find_paths(), options.key, options.value, project=project)))
+    emit(str(config_commands.set_value(find_paths(), options.key, options.value, project=project)))
     return 0
 
 
 def path(options: Namespace) -> int:
     files = config_commands.files(find_paths(), Path.cwd())
     if options.json:
-        say_json([file._asdict() | {"path": str(file.path)} for file in files])
+        emit_json([file._asdict() | {"path": str(file.path)} for file in files])
         return 0
     for file in files:
         notes = [file.layer, file.trust or "", "" if file.exists else "missing"]
-        say(f"{clean(str(file.path))}  ({', '.join(filter(None, notes))})")
+        emit(f"{clean(str(file.path))}  ({', '.join(filter(None, notes))})")
     return 0
 
 
@@ -78,31 +78,31 @@ def trust(options: Namespace) -> int:
     if options.revoke:
         if not trusting.untrust(paths, project):
             raise ConfigError(f"{project} was not trusted")
-        say(f"{clean(str(project))} is no longer trusted")
+        emit(f"{clean(str(project))} is no longer trusted")
         return 0
     folder = trusting.read_folder(project)
     if folder is None:
         raise ConfigError(f"{project} has no .tillerman/ to trust")
     if trusting.trust_state(paths, folder) == "trusted":
-        say(f"{clean(str(folder.path))} is already trusted")
+        emit(f"{clean(str(folder.path))} is already trusted")
         return 0
     if not options.yes:
         _present(folder)
         if not confirmed(f"trust {folder.path} with its current content?"):
             raise UsageError("nothing was trusted", hint="--yes trusts without confirmation")
     trusting.trust(paths, folder)
-    say(f"{clean(str(folder.path))} is trusted with its current content")
+    emit(f"{clean(str(folder.path))} is trusted with its current content")
     return 0
 
 
 def _present(folder: ProjectFolder) -> None:
     for name, content in folder.files.items():
-        say(f"── {clean(name)}", clean(content[:SHOWN_BYTES].decode("utf-8", "replace")).rstrip())
+        emit(f"── {clean(name)}", clean(content[:SHOWN_BYTES].decode("utf-8", "replace")).rstrip())
         if len(content) > SHOWN_BYTES:
-            say(f"… {len(content) - SHOWN_BYTES} more bytes")
+            emit(f"… {len(content) - SHOWN_BYTES} more bytes")
     for name, what in folder.others.items():
         if "\0" not in name:
-            say(f"── {clean(name)}: {clean(what)}")
+            emit(f"── {clean(name)}: {clean(what)}")
 
 
 def _warn_withheld(config: Config, key: str | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tillerman.core.errors import RequestNotOpen
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import colored, is_terminal, say, table, width
+from tillerman.surfaces.cli.views.output import colored, emit, is_terminal, table, width
 from tillerman.surfaces.cli.views.view import ViewContext
 from tillerman.surfaces.rendering.ansi_style import Style
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PROMPT = "Write a program that greets me, and try it out."
 A_MOMENT = 1.0  # seconds before the demo answers without a keyboard
-PATIENCE = 5.0  # seconds before it answers if a user is present
+MAX_WAIT = 5.0  # seconds before it answers if a user is present
 
 
 def demo(options: Namespace) -> int:
@@ -34,7 +34,7 @@ def demo(options: Namespace) -> int:
     if options.keep:
         folder = tempfile.mkdtemp(prefix="tillerman-demo-")
         code = asyncio.run(_demo(options, Path(folder)))
-        say(f"kept: {folder}")
+        emit(f"kept: {folder}")
         return code
     with tempfile.TemporaryDirectory(prefix="tillerman-demo-") as folder:
         return asyncio.run(_demo(options, Path(folder)))
@@ -43,7 +43,7 @@ def demo(options: Namespace) -> int:
 async def _demo(options: Namespace, folder: Path) -> int:
     async with open_harness.harness(options, folder) as harness:
         style = Style(colored(options, sys.stdout))
-        say(
+        emit(
             style("bold", "1. A turn"),
             style("dim", f'tillerman run -a mock --approve edits "{PROMPT}"'),
             "",
@@ -53,11 +53,11 @@ async def _demo(options: Namespace, folder: Path) -> int:
         code = await _turn(options, first, scene, keyboard=True)
         await first.close()
 
-        say("", style("bold", "2. It is stored"), style("dim", "tillerman sessions list"), "")
-        say(_list(harness, folder, style))
+        emit("", style("bold", "2. It is stored"), style("dim", "tillerman sessions list"), "")
+        emit(_list(harness, folder, style))
 
-        say("", style("bold", "3. It can be replayed"))
-        say(style("dim", f'tillerman run -a replay:{first.id} "again"'), "")
+        emit("", style("bold", "3. It can be replayed"))
+        emit(style("dim", f'tillerman run -a replay:{first.id} "again"'), "")
         second = await harness.start(
             f"replay:{first.id}",
             cwd=folder,
@@ -65,7 +65,7 @@ async def _demo(options: Namespace, folder: Path) -> int:
             title="tillerman demo, replayed",
         )
         again = await _turn(options, second, scene, keyboard=False)
-    say(
+    emit(
         "",
         "Next, try your own agents: "
         + style("bold", "tillerman doctor")
@@ -82,7 +82,7 @@ async def _turn(options: Namespace, session: Session, scene: ViewContext, *, key
     try:
         with follow.interruptible(session.cancel, view, keys):
             await session.prompt(PROMPT)
-            helper = Helper(session, view, PATIENCE if keys else A_MOMENT)
+            helper = Helper(session, view, MAX_WAIT if keys else A_MOMENT)
             await follow.watch(session.pages_until_idle(), view, helper)
     finally:
         await view.close()
@@ -104,10 +104,10 @@ async def _view(
 class Helper:
     """Answers permission requests that the user leaves unanswered."""
 
-    def __init__(self, session: Session, view: View, patience: float) -> None:
+    def __init__(self, session: Session, view: View, max_wait: float) -> None:
         self._session = session
         self._view = view
-        self._patience = patience
+        self._max_wait = max_wait
         self._tasks: set[asyncio.Task[None]] = set()
 
     def note(self, page: Sequence[Entry]) -> None:
@@ -120,7 +120,7 @@ class Helper:
     async def _answer(self, request: Any) -> None:
         from tillerman.core.events import Answer
 
-        await asyncio.sleep(self._patience)
+        await asyncio.sleep(self._max_wait)
         with suppress(RequestNotOpen):  # answered by the policy or the user before
             self._session.answer(request.request_id, Answer("allow"), surface="demo")
 

@@ -14,7 +14,7 @@ from tillerman.core.terminal_sanitizer import clean
 from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli.checks import agents, files, machine
 from tillerman.surfaces.cli.checks.finding import Finding, all_of, aside
-from tillerman.surfaces.cli.views.output import colored, say, say_json
+from tillerman.surfaces.cli.views.output import colored, emit, emit_json
 from tillerman.surfaces.rendering.ansi_style import Style
 
 QUICK = 10.0  # seconds
@@ -28,7 +28,7 @@ def doctor(options: Namespace) -> int:
         return gate(options)
     findings = asyncio.run(_findings(options))
     if options.json:
-        say_json(findings)
+        emit_json(findings)
     else:
         _print(findings, Style(colored(options, sys.stdout)))
     return 1 if any(finding.level == "bad" for finding in findings) else 0
@@ -63,11 +63,11 @@ def _print(findings: list[Finding], style: Style) -> None:
     last = ""
     for finding in findings:
         if finding.about != last:
-            say(*([""] if last else []), style("bold", finding.about.capitalize()))
+            emit(*([""] if last else []), style("bold", finding.about.capitalize()))
             last = finding.about
-        say(f"  {marks[finding.level]} {_flat(finding.text)}")
-        if finding.mend:
-            say(f"    {style('dim', 'fix:')} {_flat(finding.mend)}")
+        emit(f"  {marks[finding.level]} {_flat(finding.text)}")
+        if finding.fix:
+            emit(f"    {style('dim', 'fix:')} {_flat(finding.fix)}")
 
 
 def _flat(text: str) -> str:

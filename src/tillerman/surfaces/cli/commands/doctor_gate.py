@@ -13,7 +13,7 @@ from tillerman.core.tools import ToolClass
 from tillerman.harness.agent_admin import AgentAdmin, AgentStatus
 from tillerman.harness.gate_probe import GateReport, probe_gate
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, emit, emit_json, table, width
 from tillerman.surfaces.cli.views.progress import ask_all
 from tillerman.surfaces.rendering.ansi_style import Style
 
@@ -28,17 +28,17 @@ def gate(options: Namespace) -> int:
     proofs = asyncio.run(_proofs(management, options.gate))
     short = {proof.agent: _short(management, proof) for proof in proofs}
     if options.json:
-        say_json(proofs)
+        emit_json(proofs)
     elif not proofs:
-        say("no installed agent has a gate; `tillerman agents` shows how to install one")
+        emit("no installed agent has a gate; `tillerman agents` shows how to install one")
     else:
         style = Style(colored(options, sys.stdout))
-        say(table([_cells(proof, style) for proof in proofs], HEAD, style, width()))
-        say(*(style("dim", line) for line in _notes(proofs)))
+        emit(table([_cells(proof, style) for proof in proofs], HEAD, style, width()))
+        emit(*(style("dim", line) for line in _notes(proofs)))
         for name, classes in short.items():
             if classes:
                 text = f"{name} does not ask before all calls it declares: {', '.join(classes)}"
-                say(style("red", f"{text}; use a tested version (`tillerman agents {name}`)"))
+                emit(style("red", f"{text}; use a tested version (`tillerman agents {name}`)"))
     return 1 if any(short.values()) else 0
 
 

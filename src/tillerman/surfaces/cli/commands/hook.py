@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tillerman.core.agent_files import PROJECT_VARIABLES
-from tillerman.hooks.dialects import spoken
+from tillerman.hooks.dialects import dialect_of
 from tillerman.hooks.protocol import HookReply, refusal
 from tillerman.surfaces.cli.preconditions import check_current_folder
 
@@ -37,24 +37,24 @@ def hook(options: Namespace) -> int:
 
 
 def _answer(options: Namespace) -> HookReply:
-    from tillerman.hooks.policy_only_answer import judged
+    from tillerman.hooks.policy_only_answer import decide_hook
 
     payload = sys.stdin.buffer.read()
-    dialect = spoken(options.agent, payload)
+    dialect = dialect_of(options.agent, payload)
     event = dialect.read(options.event, payload)
     project, cwd = _places(options.project, event)
-    policy = _policy(project, astray=not cwd.is_relative_to(project))
-    return judged(dialect, event, policy, _context(options.agent, project, cwd))
+    policy = _policy(project, is_outside=not cwd.is_relative_to(project))
+    return decide_hook(dialect, event, policy, _context(options.agent, project, cwd))
 
 
-def _policy(project: Path, *, astray: bool) -> Policy:
+def _policy(project: Path, *, is_outside: bool) -> Policy:
     from tillerman.config import load
     from tillerman.core.permission import Policy, Rule
     from tillerman.sessions.permissions.project_rules import ProjectRules
 
     config = load(project)
     tightening = config.tightening
-    if astray:
+    if is_outside:
         outside = Rule("hook.outside", "ask", "the agent works outside the project")
         tightening = (*tightening, outside)
     policy = Policy.preset(config.approve, rules=config.rules, tightening=tightening)

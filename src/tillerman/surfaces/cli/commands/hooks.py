@@ -17,10 +17,10 @@ from tillerman.hooks.dialects import agents_with_hooks, load
 from tillerman.hooks.install import Outcome
 from tillerman.hooks.install import install as put_in
 from tillerman.hooks.install import remove as take_out
-from tillerman.hooks.install import repair as mend
+from tillerman.hooks.install import repair as fix
 from tillerman.hooks.install_plan import HookStatus, Scope, planned, switched_off
 from tillerman.hooks.install_plan import status as status_of
-from tillerman.surfaces.cli.views.output import colored, say, say_json, table, warn, width
+from tillerman.surfaces.cli.views.output import colored, emit, emit_json, table, warn, width
 from tillerman.surfaces.rendering.ansi_style import Style
 
 _UNDONE: dict[Outcome, str] = {
@@ -41,12 +41,12 @@ def install(options: Namespace) -> int:
     for agent in options.agents:
         hooks = planned(agent, project, _scope(options) or "project", version=_version(agent))
         put_in(hooks, journal)
-        say(f"{agent}: {clean(str(hooks.file))} asks tillerman before each call")
+        emit(f"{agent}: {clean(str(hooks.file))} asks tillerman before each call")
         for file in switched_off(agent, project):
             warn(f"{file} disables all hooks: {agent} will not ask tillerman")
         if trust := load(agent).PLACE.trust:
-            say(f"  {trust}")
-    say("Your policy decides; `tillerman policy explain` shows its decisions.")
+            emit(f"  {trust}")
+    emit("Your policy decides; `tillerman policy explain` shows its decisions.")
     return 0
 
 
@@ -57,27 +57,27 @@ def remove(options: Namespace) -> int:
         hooks = planned(agent, _project(), scope)
         file = hooks.file
         if outcome := take_out(file, journal, hooks):
-            say(f"{agent}: {clean(str(file))} {_UNDONE[outcome]}")
+            emit(f"{agent}: {clean(str(file))} {_UNDONE[outcome]}")
             done += 1
     if not done:
-        say("tillerman has no hooks here.")
+        emit("tillerman has no hooks here.")
     return 0
 
 
 def status(options: Namespace) -> int:
     journal = _journal()
-    for file, outcome in mend(journal).items():
+    for file, outcome in fix(journal).items():
         warn(f"{file} still had hooks of a killed tillerman; it {_UNDONE[outcome]}")
     rows = [
         status_of(planned(agent, _project(), scope), scope, journal)
         for agent, scope in _chosen(options)
     ]
     if options.json:
-        say_json(rows)
+        emit_json(rows)
         return 0
     shown = [row for row in rows if row.state != "absent" or row.others or row.problem]
     if not shown:
-        say("There are no hooks here.")
+        emit("There are no hooks here.")
         return 0
     style = Style(colored(options, sys.stdout))
     cells = [
@@ -85,7 +85,7 @@ def status(options: Namespace) -> int:
         for row in shown
     ]
     heads = ("AGENT", "FOR", "TILLERMAN", "ASKED AT", "NOTES", "FILE")
-    say(table(cells, heads, style, width()))
+    emit(table(cells, heads, style, width()))
     return 0
 
 

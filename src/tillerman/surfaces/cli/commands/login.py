@@ -8,7 +8,7 @@ from argparse import Namespace
 
 from tillerman.surfaces import sign_in
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import say
+from tillerman.surfaces.cli.views.output import emit
 
 
 def login(options: Namespace) -> int:
@@ -23,7 +23,7 @@ async def _login(options: Namespace) -> int:
     management, _ = open_harness.management(options)
     words = management.login(options.agent)
     await sign_in.run(management, options.agent, words, sys.stderr)
-    say(await sign_in.signed_in_now(management, options.agent))
+    emit(await sign_in.signed_in_now(management, options.agent))
     return 0
 
 
@@ -31,5 +31,5 @@ async def _logout(options: Namespace) -> int:
     management, _ = open_harness.management(options)
     words = management.logout(options.agent)
     await sign_in.run(management, options.agent, words, sys.stderr)
-    say(await sign_in.signed_out_now(management, options.agent))
+    emit(await sign_in.signed_out_now(management, options.agent))
     return 0

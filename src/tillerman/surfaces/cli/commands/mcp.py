@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from tillerman.agents.commands.runner import SecretInArguments
-from tillerman.core.agent_admin import ListsServers, McpServer
+from tillerman.core.agent_admin import McpServer, McpServerList
 from tillerman.core.errors import AgentNotInstalled, TillermanError, UsageError
 from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
     colored,
     confirmed,
-    say,
-    say_json,
+    emit,
+    emit_json,
     table,
     warn,
     width,
@@ -43,18 +43,18 @@ async def _list(options: Namespace) -> int:
     else:
         found = await _all(management)
     if options.json:
-        say_json(found)
+        emit_json(found)
     elif not any(found.values()):
         who = f"{options.agent} has no" if options.agent else "no agent has an"
-        say(f"{who} MCP server: `tillerman mcp add NAME -- COMMAND` adds one")
+        emit(f"{who} MCP server: `tillerman mcp add NAME -- COMMAND` adds one")
     else:
-        say(table(tables.servers(found), tables.SERVERS, _style(options), width()))
+        emit(table(tables.servers(found), tables.SERVERS, _style(options), width()))
     return 0
 
 
 async def _all(management: AgentAdmin) -> dict[str, Sequence[McpServer]]:
     found: dict[str, Sequence[McpServer]] = {}
-    answers = await ask_all(management.able(ListsServers), management.mcp_servers)
+    answers = await ask_all(management.able(McpServerList), management.mcp_servers)
     for name, answer in answers.items():
         if not isinstance(answer, TillermanError):
             found[name] = answer
@@ -76,11 +76,11 @@ def _command(work: Work) -> Callable[[Namespace], int]:
 async def tools(management: AgentAdmin, agent: str, options: Namespace) -> int:
     found = await management.mcp_tools(agent, options.server)
     if options.json:
-        say_json(found)
+        emit_json(found)
     elif not found:
-        say(f"{options.server} has no tools")
+        emit(f"{options.server} has no tools")
     else:
-        say(table(tables.tools(found), tables.TOOLS, _style(options), width(), wrap=True))
+        emit(table(tables.tools(found), tables.TOOLS, _style(options), width(), wrap=True))
     return 0
 
 
@@ -94,28 +94,28 @@ async def add(management: AgentAdmin, agent: str, options: Namespace) -> int:
             error.hint = "use --yes to continue anyway, or add it by hand"
             raise
         await management.mcp_add(agent, options.server, config, openly=True)
-    say(f"added MCP server {options.server} to {agent}")
+    emit(f"added MCP server {options.server} to {agent}")
     return 0
 
 
 @_command
 async def remove(management: AgentAdmin, agent: str, options: Namespace) -> int:
     await management.mcp_remove(agent, options.server)
-    say(f"removed MCP server {options.server} from {agent}")
+    emit(f"removed MCP server {options.server} from {agent}")
     return 0
 
 
 @_command
 async def enable(management: AgentAdmin, agent: str, options: Namespace) -> int:
     await management.mcp_switch(agent, options.server, True)
-    say(tables.switched(agent, options.server, True))
+    emit(tables.switched(agent, options.server, True))
     return 0
 
 
 @_command
 async def disable(management: AgentAdmin, agent: str, options: Namespace) -> int:
     await management.mcp_switch(agent, options.server, False)
-    say(tables.switched(agent, options.server, False))
+    emit(tables.switched(agent, options.server, False))
     return 0
 
 

@@ -11,7 +11,7 @@ from tillerman.core.agent_admin import Model
 from tillerman.core.errors import AgentNotInstalled, TillermanError
 from tillerman.harness.agent_admin import AgentAdmin
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import colored, say, say_json, table, warn, width
+from tillerman.surfaces.cli.views.output import colored, emit, emit_json, table, warn, width
 from tillerman.surfaces.cli.views.progress import ask_all
 from tillerman.surfaces.rendering import tables
 from tillerman.surfaces.rendering.ansi_style import Style
@@ -26,12 +26,12 @@ async def _models(options: Namespace) -> int:
     management, _ = open_harness.management(options)
     listed = {agent: await management.models(agent)} if agent else await _all(management)
     if options.json:
-        say_json(listed)
+        emit_json(listed)
         return 0
     style = Style(colored(options, sys.stdout))
-    say(table(tables.models(listed), tables.MODELS, style, width()))
+    emit(table(tables.models(listed), tables.MODELS, style, width()))
     if tables.shipped(listed):
-        say(style("dim", tables.SHIPPED))
+        emit(style("dim", tables.SHIPPED))
     return 0
 
 

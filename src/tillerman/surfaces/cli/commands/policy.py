@@ -14,7 +14,7 @@ from tillerman.config.policy_test_cases import Group, PolicyTestCase, read_cases
 from tillerman.core.errors import ConfigError, UsageError
 from tillerman.core.permission import Decision, Explanation, Policy, Rule
 from tillerman.surfaces import policy_explain
-from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, emit, emit_json, table, width
 from tillerman.surfaces.rendering import policy_tables
 from tillerman.surfaces.rendering.ansi_style import Style
 from tillerman.surfaces.rendering.formatting import one_line
@@ -30,14 +30,14 @@ def check(options: Namespace) -> int:
         config = load(Path.cwd())
         rules, tighter = config.rules, config.tightening
     if options.json:
-        say_json([_rule(rule) for rule in (*tighter, *rules)])
+        emit_json([_rule(rule) for rule in (*tighter, *rules)])
         return 0
     if not rules and not tighter:
-        say("no rules" + (f" in {options.file}" if options.file else ": only presets apply"))
+        emit("no rules" + (f" in {options.file}" if options.file else ": only presets apply"))
         return 0
     rows = policy_tables.rows((*tighter, *rules), policy_explain.notes(rules, tighter))
     style = Style(colored(options, sys.stdout))
-    say(table(rows, policy_tables.RULES, style, width()))
+    emit(table(rows, policy_tables.RULES, style, width()))
     return 0
 
 
@@ -53,10 +53,10 @@ def explain(options: Namespace) -> int:
     enforced = of_decision(found.decision, request, policy, context, config)
     if options.json:
         told = _told(found, options.verbose)
-        say_json({**told, "enforcement": enforced, "advice": policy_tables.ADVICE})
+        emit_json({**told, "enforcement": enforced, "advice": policy_tables.ADVICE})
         return 0
     style = Style(colored(options, sys.stdout))
-    say(*policy_tables.account(request, found, style, options.verbose, enforced))
+    emit(*policy_tables.account(request, found, style, options.verbose, enforced))
     return 0
 
 
@@ -68,7 +68,7 @@ def test(options: Namespace) -> int:
     differing = [
         (group, case, decision)
         for group in groups
-        for case, decision in judged(group, config, cwd)
+        for case, decision in decided_cases(group, config, cwd)
         if decision.verdict != case.expect or case.rule not in (None, decision.rule)
     ]
     count = sum(len(group.cases) for group in groups)
@@ -78,19 +78,21 @@ def test(options: Namespace) -> int:
              "expect": case.expect, "rule": case.rule, "decision": decision}
             for group, case, decision in differing
         ]  # fmt: skip
-        say_json({"cases": count, "differing": rows})
+        emit_json({"cases": count, "differing": rows})
     else:
         style = Style(colored(options, sys.stdout))
         if differing:
             cells = [_row(case, decision) for _, case, decision in differing]
             head = ("CASE", "EXPECTED", "DECIDED", "CALL")
-            say(table(cells, head, style, width()))
+            emit(table(cells, head, style, width()))
         cases = f"{count} cases" if count != 1 else "1 case"
-        say(f"{cases}, {len(differing)} with a different decision" if differing else cases)
+        emit(f"{cases}, {len(differing)} with a different decision" if differing else cases)
     return 1 if differing else 0
 
 
-def judged(group: Group, config: Config, cwd: Path) -> Iterator[tuple[PolicyTestCase, Decision]]:
+def decided_cases(
+    group: Group, config: Config, cwd: Path
+) -> Iterator[tuple[PolicyTestCase, Decision]]:
     """Decides each case the same way as `explain`."""
     if group.rules is None:
         policy = policy_explain.policy(config, cwd, group.approve)

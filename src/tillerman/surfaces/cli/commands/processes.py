@@ -20,9 +20,9 @@ from tillerman.core.workspace_process import Status, WorkspaceProcess
 from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
     colored,
+    emit,
+    emit_json,
     is_terminal,
-    say,
-    say_json,
     table,
     width,
 )
@@ -36,7 +36,7 @@ HEAD = ("PROCESS", "SESSION", "STATUS", "BEGAN", "OUTPUT", "COMMAND")
 CHUNK = 256 << 10
 _ENDING = 1.0  # seconds to wait until the end of a process is recorded
 # Poll interval in seconds: before Linux 6.6 inotify does not report data spliced into a file.
-_UNTOLD = 1.0
+_UNREPORTED = 1.0
 
 
 @open_harness.command
@@ -47,16 +47,16 @@ async def ps(harness: Harness, options: Namespace) -> int:
     if not options.all:
         rows = [row for row in rows if row.live]
     if options.json:
-        say_json([_for_programs(harness, row) for row in rows])
+        emit_json([_for_programs(harness, row) for row in rows])
     elif not rows:
-        say(
+        emit(
             "no commands"
             if options.all
             else "no running commands: --all includes those that ended in the last day"
         )
     else:
         style = Style(colored(options, sys.stdout))
-        say(table([_cells(row) for row in rows], HEAD, style, width()))
+        emit(table([_cells(row) for row in rows], HEAD, style, width()))
     return 0
 
 
@@ -92,11 +92,11 @@ async def kill(harness: Harness, options: Namespace) -> int:
     warden = harness.paths.spawns / (process.warden or "")
     asked: signal.Signals | None = options.signal
     if asked in (None, signal.SIGKILL):
-        heard = await foreign_warden.kill(warden, process.id)
+        received = await foreign_warden.kill(warden, process.id)
     else:
-        heard = await foreign_warden.signal(warden, process.id, asked)
-    if heard:
-        say(f"sent {asked.name} to {process.id}" if asked else f"ended {process.id}")
+        received = await foreign_warden.signal(warden, process.id, asked)
+    if received:
+        emit(f"sent {asked.name} to {process.id}" if asked else f"ended {process.id}")
         return 0
     await _resolve_lost(harness)
     process = _find(harness, process.id)
@@ -265,17 +265,17 @@ async def _follow(
                 stream.pump()
             if not process.live or not folder.exists():
                 return process
-            seconds = _ENDING if gone.is_set() else None if _tells_all() else _UNTOLD
+            seconds = _ENDING if gone.is_set() else None if _reports_all() else _UNREPORTED
             await _either(alarm.wait(seconds), gone)
             if not alarm.read() and gone.is_set():
                 await _resolve_lost(harness)
 
 
-async def _either(news: Coroutine[Any, Any, bool], gone: asyncio.Event) -> None:
+async def _either(updates: Coroutine[Any, Any, bool], gone: asyncio.Event) -> None:
     if gone.is_set():
-        await news
+        await updates
         return
-    tasks = {asyncio.ensure_future(news), asyncio.ensure_future(gone.wait())}
+    tasks = {asyncio.ensure_future(updates), asyncio.ensure_future(gone.wait())}
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -305,6 +305,6 @@ def _end_of(process: WorkspaceProcess) -> Iterator[asyncio.Event]:
             os.close(held)
 
 
-def _tells_all() -> bool:
+def _reports_all() -> bool:
     major, minor, *_ = os.uname().release.split(".")
     return major.isdecimal() and minor.isdecimal() and (int(major), int(minor)) >= (6, 6)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tillerman.core.errors import UsageError
 from tillerman.core.terminal_sanitizer import clean
 from tillerman.paths import find_paths
-from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, emit, emit_json, table, width
 from tillerman.surfaces.rendering.ansi_style import Style
 from tillerman.surfaces.rendering.formatting import one_line
 from tillerman.workspace.files.file_names import shown
@@ -26,10 +26,10 @@ def list_undone(options: Namespace) -> int:
         and (not options.session or folder.parent.name.startswith(options.session))
     ]
     if options.json:
-        say_json([_row(folder, item) for folder, item in found])
+        emit_json([_row(folder, item) for folder, item in found])
         return 0
     if not found:
-        say("no changes of protected names were undone")
+        emit("no changes of protected names were undone")
         return 0
     style = Style(colored(options, sys.stdout))
     rows = [
@@ -43,8 +43,8 @@ def list_undone(options: Namespace) -> int:
         )
         for folder, item in found
     ]
-    say(table(rows, _HEAD, style, width()))
-    say("`tillerman protected take-back CHANGE` reapplies one")
+    emit(table(rows, _HEAD, style, width()))
+    emit("`tillerman protected take-back CHANGE` reapplies one")
     return 0
 
 
@@ -62,9 +62,9 @@ def take_back(options: Namespace) -> int:
     folder, item = matching[0]
     target = take_back.take_back(folder, item, find_paths().accepted)
     if options.json:
-        say_json({**_row(folder, item), "taken_back": True})
+        emit_json({**_row(folder, item), "taken_back": True})
     else:
-        say(f"{clean(shown(str(target)))} has the undone change again")
+        emit(f"{clean(shown(str(target)))} has the undone change again")
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tillerman.core.errors import TillermanError, UsageError
 from tillerman.core.terminal_sanitizer import clean
-from tillerman.surfaces.cli.views.output import colored, confirmed, say, say_json, warn
+from tillerman.surfaces.cli.views.output import colored, confirmed, emit, emit_json, warn
 from tillerman.surfaces.rendering.ansi_style import Style
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ async def _status(options: Namespace) -> int:
 
     crumb = await _look(options, GitHub())
     if options.json:
-        say_json(as_data(crumb))
+        emit_json(as_data(crumb))
         return 0
     on = colored(options, sys.stdout)
-    say(_painted(crumb, on), *(Style(on)("dim", line) for line in details(crumb)))
-    if news := crumb.unavailable:
-        say(f"{_line(news.text)}" + (f": {news.hint}" if news.hint else ""))
+    emit(_painted(crumb, on), *(Style(on)("dim", line) for line in details(crumb)))
+    if problem := crumb.unavailable:
+        emit(f"{_line(problem.text)}" + (f": {problem.hint}" if problem.hint else ""))
     return 0
 
 

@@ -18,8 +18,8 @@ from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
     colored,
     confirmed,
-    say,
-    say_json,
+    emit,
+    emit_json,
     table,
     width,
     write,
@@ -39,7 +39,7 @@ class OpenRequestRow:
     session: str
     opened_at: str
     request: PermissionRequested | QuestionAsked
-    resting: bool = False  # no process runs its session
+    idle: bool = False  # no process runs its session
 
     @property
     def name(self) -> str:
@@ -65,9 +65,9 @@ async def _list(options: Namespace) -> int:
     async with open_harness.harness(options) as harness:
         waiting = await _waiting(harness)
     if options.json:
-        say_json(waiting)
+        emit_json(waiting)
     elif not waiting:
-        say("no open requests")
+        emit("no open requests")
     else:
         rows = [
             (
@@ -79,13 +79,13 @@ async def _list(options: Namespace) -> int:
             for one in waiting
         ]
         style = Style(colored(options, sys.stdout))
-        say(table(rows, ("REQUEST", "SINCE", "KIND", "WHAT"), style, width()))
-        for session in dict.fromkeys(one.session for one in waiting if one.resting):
-            say(style("yellow", formatting.left_open(session)))
+        emit(table(rows, ("REQUEST", "SINCE", "KIND", "WHAT"), style, width()))
+        for session in dict.fromkeys(one.session for one in waiting if one.idle):
+            emit(style("yellow", formatting.left_open(session)))
         first = waiting[0]
         how = formatting.how_to_answer(first.session, first.request)
         more = " (or deny, always)" if isinstance(first.request, PermissionRequested) else ""
-        say(style("dim", f"to answer: {how}{more}"))
+        emit(style("dim", f"to answer: {how}{more}"))
     return 0
 
 
@@ -97,8 +97,8 @@ async def _answer(options: Namespace, changed: dict[str, Any] | None) -> int:
             _confirm(harness, found, given, options)
         session = harness.attach(found.session)
         await session.answer(found.request.request_id, given, surface="command line")
-    if found.resting:
-        say(f"{formatting.left_open(found.session)}; the answer is applied then")
+    if found.idle:
+        emit(f"{formatting.left_open(found.session)}; the answer is applied then")
     return 0
 
 
@@ -198,18 +198,18 @@ async def _remembered(options: Namespace) -> int:
             kept = [(one.rule, one.at) for one in project.kept()]
             where = str(project.project)
     if options.json:
-        say_json([{"rule": rule, "told": rule.told, "at": at or None} for rule, at in kept])
+        emit_json([{"rule": rule, "told": rule.told, "at": at or None} for rule, at in kept])
         return 0
     if not kept:
-        say(formatting.one_line(f"no remembered answers for {where}"))
+        emit(formatting.one_line(f"no remembered answers for {where}"))
         return 0
     style = Style(colored(options, sys.stdout))
     rows = [
         (str(number), formatting.ago(at) if at else "", formatting.unmarked(rule.told))
         for number, (rule, at) in enumerate(kept, 1)
     ]
-    say(style("dim", formatting.one_line(f"always, in {where}:")))
-    say(table(rows, ("N", "SINCE", "RULE"), style, width()))
+    emit(style("dim", formatting.one_line(f"always, in {where}:")))
+    emit(table(rows, ("N", "SINCE", "RULE"), style, width()))
     return 0
 
 
@@ -231,5 +231,5 @@ async def _forget(options: Namespace) -> int:
             await harness.attach(row.id).forget_rule(rule.told)
         else:
             rule = harness.sessions.remembered_in(Path.cwd()).forget(options.number).rule
-    say(f"forgotten: {formatting.unmarked(rule.told)}")
+    emit(f"forgotten: {formatting.unmarked(rule.told)}")
     return 0

@@ -109,7 +109,7 @@ class RequestQueueView:
     async def _edit(self, dialog: PermissionDialog) -> Answer | None:
         self._live.stop()
         try:
-            with self._keyboard.lent():
+            with self._keyboard.suspended():
                 text = await asyncio.to_thread(edit, dialog.input_text())
         finally:
             self._live.start()

@@ -68,10 +68,10 @@ class RequestLines:
             case PermissionRequested() | QuestionAsked():
                 what = formatting.unmarked(formatting.asked(event))
                 self._asked[entry.session, event.request_id] = what
-                resting = isinstance(change, RequestOpened) and change.resting
+                idle = isinstance(change, RequestOpened) and change.idle
                 return [
                     f"{when}  {what}",
-                    *([f"          {formatting.left_open(entry.session)}"] if resting else []),
+                    *([f"          {formatting.left_open(entry.session)}"] if idle else []),
                     f"          {formatting.how_to_answer(entry.session, event)}",
                 ]
             case RequestAnswered():

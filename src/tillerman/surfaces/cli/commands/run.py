@@ -28,17 +28,17 @@ def run(options: Namespace) -> int:
     if options.worktree is not None and options.resume is not None:
         raise UsageError("--worktree is for new sessions", hint="omit it with --resume")
     folder = run_options.working_folder(options)
-    wishes = run_options.wishes(options)
+    requested = run_options.requested(options)
     files = run_options.attachments(options.attach)
     text = run_options.prompt_text(options)
-    head = _head_start(options, folder, wishes)
+    head = _head_start(options, folder, requested)
 
     import asyncio
 
-    return asyncio.run(_run(options, folder, text, files, wishes, head))
+    return asyncio.run(_run(options, folder, text, files, requested, head))
 
 
-def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> Prestart | None:
+def _head_start(options: Namespace, folder: Path, requested: dict[str, Any]) -> Prestart | None:
     """Starts the agent process early, while asyncio, the store and other modules are loading."""
     from tillerman.config import load
 
@@ -51,13 +51,13 @@ def _head_start(options: Namespace, folder: Path, wishes: dict[str, Any]) -> Pre
         return None
     from tillerman.harness.agent_selection import select_agents
 
-    who = select_agents(config, options.agent, wishes.get("model"), folder)
+    who = select_agents(config, options.agent, requested.get("model"), folder)
     if len(who.names) > 1 or ":" in who.names[0]:
         head.drop()
         return None
     from tillerman.harness.launch_plan import launch_plan
 
-    made = launch_plan(config, who.names[0], cwd=folder, **who.wishes(wishes))
+    made = launch_plan(config, who.names[0], cwd=folder, **who.requested(requested))
     try:
         head.spawn(*made)
     except AgentNotInstalled:
@@ -73,7 +73,7 @@ async def _run(
     folder: Path,
     text: str,
     files: list[tuple[str, str, bytes]],
-    wishes: dict[str, Any],
+    requested: dict[str, Any],
     head: Prestart | None,
 ) -> int:
     from tillerman.core.agent import File
@@ -84,16 +84,16 @@ async def _run(
         notes: list[str] = []
         since = 0
         keyboard = follow.find_keyboard(options)
-        wishes = {**wishes, "unattended": keyboard is None}
+        requested = {**requested, "unattended": keyboard is None}
         if options.resume is None:
             if options.worktree is not None:
                 folder, notes = await _worktree(harness, folder, options.worktree)
             session = await harness.start(
-                options.agent, cwd=folder, title=options.title, head=head, **wishes
+                options.agent, cwd=folder, title=options.title, head=head, **requested
             )
         else:
             row = _row(harness, options, folder)
-            session = await harness.resume(row.id, fork=options.fork, **wishes)
+            session = await harness.resume(row.id, fork=options.fork, **requested)
             since, folder = session.since, Path(row.cwd)
         await session.prompt(text, files=[File(*file) for file in files])
         approve = open_harness.preset(harness, session.id)
@@ -115,7 +115,7 @@ async def watch_session(
     try:
         with follow.interruptible(session.cancel, view, keyboard):
             for note in notes:
-                await view.tell(note)
+                await view.report(note)
             waiting = (
                 None if keyboard else follow.WaitNotice(view, session.id, session.request_limit)
             )

@@ -10,11 +10,11 @@ import msgspec
 from tillerman.core.contract import ENTRY_VERSION
 from tillerman.core.events import Entry
 from tillerman.core.transcript.summary_events import Item
-from tillerman.surfaces.cli.views.output import say
+from tillerman.surfaces.cli.views.output import emit
 
 
 def schema(options: Namespace) -> int:
-    say(document())
+    emit(document())
     return 0
 
 

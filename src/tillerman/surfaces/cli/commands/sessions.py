@@ -14,8 +14,8 @@ from tillerman.surfaces.cli import open_harness
 from tillerman.surfaces.cli.views.output import (
     colored,
     confirmed,
-    say,
-    say_json,
+    emit,
+    emit_json,
     table,
     width,
 )
@@ -37,12 +37,12 @@ async def list_all(harness: Harness, options: Namespace) -> int:
 
     rows = harness.sessions.catalog.list(cwd=cwd, agent=options.agent, limit=options.limit)
     if options.json:
-        say_json([replace(row, status=tables.session_state(row)) for row in rows])
+        emit_json([replace(row, status=tables.session_state(row)) for row in rows])
     elif not rows:
-        say(_none(options))
+        emit(_none(options))
     else:
         style = Style(colored(options, sys.stdout))
-        say(table(map(tables.session, rows), tables.SESSIONS, style, width()))
+        emit(table(map(tables.session, rows), tables.SESSIONS, style, width()))
     return 0
 
 
@@ -77,7 +77,7 @@ async def follow(harness: Harness, options: Namespace) -> int:
     waiting = None if keyboard else watch.WaitNotice(view, session.id, None)
     try:
         await watch.watch(watch.paged(session.entries(options.since)), view, waiting)
-        await view.tell(f"session {session.id} is not running")
+        await view.report(f"session {session.id} is not running")
     finally:
         await view.close()
     return 0
@@ -103,15 +103,15 @@ async def prompt(harness: Harness, options: Namespace) -> int:
 async def search(harness: Harness, options: Namespace) -> int:
     hits = harness.sessions.search.search(" ".join(options.words), limit=options.limit)
     if options.json:
-        say_json(hits)
+        emit_json(hits)
         return 0 if hits else 1
     style = Style(colored(options, sys.stdout))
     for hit in hits:
         parts = enumerate(tables.snippet(hit.snippet))
         snippet = "".join(style("bold", part) if number % 2 else part for number, part in parts)
-        say(f"{style('cyan', hit.session)}  turn {hit.turn}  {style('dim', hit.role)}  {snippet}")
+        emit(f"{style('cyan', hit.session)}  turn {hit.turn}  {style('dim', hit.role)}  {snippet}")
     if not hits:
-        say("nothing found")
+        emit("nothing found")
     return 0 if hits else 1
 
 
@@ -138,7 +138,7 @@ async def export(harness: Harness, options: Namespace) -> int:
 @open_harness.command
 async def fork(harness: Harness, options: Namespace) -> int:
     copy = await harness.sessions.fork(_row(harness, options))
-    say(copy.id)
+    emit(copy.id)
     return 0
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tillerman.core.agent_admin import NativeSession
 from tillerman.core.errors import UsageError
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, emit, emit_json, table, width
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.rendering.ansi_style import Style
 
@@ -40,9 +40,9 @@ def _command(work: Work) -> Callable[[Namespace], int]:
 async def native(harness: Harness, agent: str, options: Namespace) -> int:
     found = await harness.management.native_sessions(agent, harness.cwd)
     if options.json:
-        say_json(found)
+        emit_json(found)
     elif not found:
-        say(f"{agent} stores no sessions for this folder")
+        emit(f"{agent} stores no sessions for this folder")
     else:
         rows = harness.sessions.catalog.list(agent=agent, limit=_MOST)
         ours = {row.native_id: row.id for row in reversed(rows)}
@@ -50,7 +50,7 @@ async def native(harness: Harness, agent: str, options: Namespace) -> int:
             (one.native_id, formatting.ago(one.updated), ours.get(one.native_id, ""), one.title)
             for one in found
         ]
-        say(table(lines, HEAD, Style(colored(options, sys.stdout)), width()))
+        emit(table(lines, HEAD, Style(colored(options, sys.stdout)), width()))
     return 0
 
 
@@ -60,14 +60,14 @@ async def bring(harness: Harness, agent: str, options: Namespace) -> int:
     one = _named(listed, options.native_id, agent)
     history = await harness.management.native_history(agent, one)
     session = await _adopt(harness, agent, one, history)
-    say(session)
+    emit(session)
     return 0
 
 
 @_command
 async def create(harness: Harness, agent: str, options: Namespace) -> int:
     native_id = await harness.management.create_session(agent, harness.cwd)
-    say(await _adopt(harness, agent, NativeSession(native_id, "", ""), []))
+    emit(await _adopt(harness, agent, NativeSession(native_id, "", ""), []))
     return 0
 
 
@@ -77,8 +77,8 @@ async def _adopt(
     from tillerman.harness.launch_plan import launch_plan
     from tillerman.sessions.import_native import adopt
 
-    terms = launch_plan(harness.config, agent, cwd=native.cwd or Path.cwd()).terms
-    row = await adopt(harness.sessions, agent, native, history, terms, harness.paths.spill)
+    run_settings = launch_plan(harness.config, agent, cwd=native.cwd or Path.cwd()).run_settings
+    row = await adopt(harness.sessions, agent, native, history, run_settings, harness.paths.spill)
     return row.id
 
 

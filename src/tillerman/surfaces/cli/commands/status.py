@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from tillerman.harness.agent_admin import AgentStatus
 from tillerman.surfaces.cli import open_harness
-from tillerman.surfaces.cli.views.output import colored, say, say_json, table, width
+from tillerman.surfaces.cli.views.output import colored, emit, emit_json, table, width
 from tillerman.surfaces.cli.views.progress import ask_all
 from tillerman.surfaces.exit_codes import NOT_READY
 from tillerman.surfaces.rendering import agent_reports
@@ -35,11 +35,11 @@ async def _status(options: Namespace) -> int:
         found = [_document(one, {}) for one in answers]
     style = Style(colored(options, sys.stdout))
     if options.json:
-        say_json(found)
+        emit_json(found)
     elif options.who:
-        say(*_lines(report, about, style))
+        emit(*_lines(report, about, style))
     else:
-        say(
+        emit(
             table(
                 map(agent_reports.status, answers), agent_reports.STATUS, style, width(), wrap=True
             )

@@ -17,12 +17,12 @@ def open_screen(options: Namespace) -> int:
             hint='in a script: tillerman run "what to do"; if this is a terminal, set TERM',
         )
     folder = run_options.working_folder(options)
-    wishes = {"agent": options.agent, **run_options.limits(options)}
+    requested = {"agent": options.agent, **run_options.limits(options)}
     from tillerman.surfaces.tui.app import TillermanApp
 
     gc.freeze()  # loaded modules are never garbage; a long-lived screen creates reference cycles
     gc.set_threshold(2_000, 10, 10)
-    app = TillermanApp(folder, session=options.session, wishes=wishes)
+    app = TillermanApp(folder, session=options.session, requested=requested)
     code = app.run()
     if app.failure:
         raise app.failure

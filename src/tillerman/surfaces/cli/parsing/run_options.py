@@ -14,7 +14,7 @@ from tillerman.core.errors import UsageError
 from tillerman.surfaces import prompt_files
 from tillerman.surfaces.json_argument import json_object
 
-STDIN_PATIENCE = 3.0  # seconds; an idle pipe on stdin must not block the prompt
+STDIN_MAX_WAIT = 3.0  # seconds; an idle pipe on stdin must not block the prompt
 
 
 def prompt_text(options: Namespace) -> str:
@@ -41,7 +41,7 @@ def attachments(paths: list[Path]) -> list[tuple[str, str, bytes]]:
     return [prompt_files.read(path, f"--attach {path}") for path in paths]
 
 
-def wishes(options: Namespace) -> dict[str, Any]:
+def requested(options: Namespace) -> dict[str, Any]:
     """Session options that were given; all others are left to the config."""
     for folder in options.add_dir:
         _folder(folder, "--add-dir")
@@ -105,7 +105,7 @@ def _piped() -> str:
         return ""
     if os.isatty(0) or stat.S_ISDIR(mode):
         return ""
-    if not stat.S_ISREG(mode) and not select.select([0], [], [], STDIN_PATIENCE)[0]:
+    if not stat.S_ISREG(mode) and not select.select([0], [], [], STDIN_MAX_WAIT)[0]:
         sys.stderr.write("warning: no data on standard input; continuing without it\n")
         return ""
     return _decoded(sys.stdin.buffer.read(), "standard input")

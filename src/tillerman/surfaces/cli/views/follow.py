@@ -24,7 +24,7 @@ from tillerman.surfaces.rendering import formatting
 
 SHOW_CURSOR = b"\x1b[?25h"
 _log = logging.getLogger("tillerman")
-PATIENCE = 0.5  # seconds for the policy or another terminal to answer first
+MAX_WAIT = 0.5  # seconds for the policy or another terminal to answer first
 
 
 async def open_view(
@@ -85,19 +85,19 @@ class WaitNotice:
         for entry in page:
             match entry.event:
                 case PermissionRequested() | QuestionAsked() as request:
-                    later = loop.call_later(PATIENCE, self._tell, request, entry.at)
+                    later = loop.call_later(MAX_WAIT, self._report, request, entry.at)
                     self._open[request.request_id] = later
                 case RequestAnswered(request_id=request_id):
                     if request_id in self._open:
                         self._open.pop(request_id).cancel()
 
-    def _tell(self, request: PermissionRequested | QuestionAsked, since: str) -> None:
+    def _report(self, request: PermissionRequested | QuestionAsked, since: str) -> None:
         limit = f" {formatting.until(since, self._limit)}, then denied" if self._limit else ""
         lines = [
             f"waiting for an answer{limit}: {formatting.unmarked(formatting.asked(request))}",
             f"  {formatting.how_to_answer(self._session, request)}",
         ]
-        self._tasks.add(asyncio.create_task(self._view.tell("\n".join(lines))))
+        self._tasks.add(asyncio.create_task(self._view.report("\n".join(lines))))
 
 
 @contextmanager
@@ -132,11 +132,11 @@ def interruptible(
 
 
 async def _cancel(cancel: Callable[[], Coroutine[Any, Any, None]], view: View) -> None:
-    await view.tell("cancelling; press Ctrl-C again to exit immediately")
+    await view.report("cancelling; press Ctrl-C again to exit immediately")
     try:
         await cancel()
     except TillermanError as error:
-        await view.tell(f"error: {error.message}")
+        await view.report(f"error: {error.message}")
 
 
 async def paged(entries: AsyncIterator[Entry]) -> AsyncIterator[list[Entry]]:

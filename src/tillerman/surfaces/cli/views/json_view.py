@@ -24,7 +24,7 @@ class EntriesView:
             # In a thread: a slow reader must not block the session.
             await asyncio.to_thread(_write_all, b"".join(lines))
 
-    async def tell(self, text: str) -> None:
+    async def report(self, text: str) -> None:
         await asyncio.to_thread(write, sys.stderr, text + "\n")
 
     async def close(self) -> None:

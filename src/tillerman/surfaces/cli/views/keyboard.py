@@ -74,7 +74,7 @@ class Keyboard:
         termios.tcsetattr(self._fd, termios.TCSANOW, self._before)
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
+    def suspended(self) -> Iterator[None]:
         self.away = True
         asyncio.get_running_loop().remove_reader(self._fd)
         self.restore()

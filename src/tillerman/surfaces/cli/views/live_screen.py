@@ -72,7 +72,7 @@ class LiveScreen:
         self._background: tuple[BackgroundTask, ...] = ()
         self._busy = "starting"
         self._session = ""
-        self._strange = 0  # unrecognized lines of this turn
+        self._unrecognized = 0  # unrecognized lines of this turn
 
     # -- changing part -----------------------------------------------------------------------------
 
@@ -97,8 +97,12 @@ class LiveScreen:
             now = formatting.duration(self._clock() - began)
             parts.append(pieces.running(call, now, spin, self._depths.get(call.call_id, 0)))
         if not parts and self._busy and not self.requests:
-            strange = f"  {formatting.strange(self._strange)}" if self._strange else ""
-            parts.append(Text(f"{spin} {self._busy}{strange}", style="dim"))
+            unrecognized_lines = (
+                f"  {formatting.unrecognized_lines(self._unrecognized)}"
+                if self._unrecognized
+                else ""
+            )
+            parts.append(Text(f"{spin} {self._busy}{unrecognized_lines}", style="dim"))
         return Group(*parts) if parts else None
 
     # -- events ------------------------------------------------------------------------------------
@@ -139,7 +143,7 @@ class LiveScreen:
                 self._start_turn(event)
             case TurnEnded():
                 self._rest()
-                self._tell_strange()
+                self._report_unrecognized()
                 self._busy = "working in the background" if self._background else ""
                 self.finished += [pieces.ending(outcome) for outcome in ended]
             case UserMessage(how="handoff"):
@@ -162,7 +166,7 @@ class LiveScreen:
                 self._calls.clear()
                 self.requests.clear()
             case Unrecognized():
-                self._strange += 1
+                self._unrecognized += 1
             case UsageReported() | FilesChanged():
                 pass
             case _:
@@ -175,16 +179,18 @@ class LiveScreen:
     def end(self) -> None:
         """Flushes everything at the end of the session."""
         self._rest_all()
-        self._tell_strange()
+        self._report_unrecognized()
         if self.outcomes.ended and self._resumable:
             self.finished.append(Text(formatting.how_to_resume(self._session), style="dim"))
         self._busy = ""
         self._calls.clear()
 
-    def _tell_strange(self) -> None:
-        if self._strange:
-            self.finished.append(Text(f"i {formatting.strange(self._strange)}", style="dim"))
-            self._strange = 0
+    def _report_unrecognized(self) -> None:
+        if self._unrecognized:
+            self.finished.append(
+                Text(f"i {formatting.unrecognized_lines(self._unrecognized)}", style="dim")
+            )
+            self._unrecognized = 0
 
     # -- messages ----------------------------------------------------------------------------------
 

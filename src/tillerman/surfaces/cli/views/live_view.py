@@ -73,7 +73,7 @@ class LiveView:
         self._drawn: Dialog | None = None  # the dialog of the last frame, perhaps not complete yet
         self._seen: Dialog | None = None  # the dialog of the last complete frame
         self._given: set[str] = set()  # requests answered here
-        self._stirred = asyncio.Event()  # there is something to draw
+        self._wake = asyncio.Event()  # there is something to draw
         self._painted = asyncio.Event()
         self._closing = asyncio.Event()
         self._screen = asyncio.Lock()
@@ -95,7 +95,7 @@ class LiveView:
         for entry in page:
             self._drawing.add(entry)
         self._choose_dialog()
-        self._stirred.set()
+        self._wake.set()
         while len(self._drawing.finished) > BACKLOG and not self._painter.done():
             self._painted.clear()
             await self._painted.wait()
@@ -103,13 +103,13 @@ class LiveView:
             if task.done():
                 task.result()  # raises its error: the terminal is closed
 
-    async def tell(self, text: str) -> None:
+    async def report(self, text: str) -> None:
         self._drawing.finished.append(Text(text, style="yellow"))
-        self._stirred.set()
+        self._wake.set()
 
     async def close(self) -> None:
         self._closing.set()
-        self._stirred.set()
+        self._wake.set()
         for task in self._tasks:
             if task is not self._painter:  # it ends after the current frame
                 task.cancel()
@@ -136,8 +136,8 @@ class LiveView:
                     self._seen = dialog
                 self._painted.set()
                 await _wait(self._closing, INTERVAL)
-                await _wait(self._stirred, SPIN - INTERVAL if self._drawing.moving else None)
-                self._stirred.clear()
+                await _wait(self._wake, SPIN - INTERVAL if self._drawing.moving else None)
+                self._wake.clear()
         finally:
             self._painted.set()  # releases `show`, which may be waiting
 
@@ -187,7 +187,7 @@ class LiveView:
                 await self._allow_edits()
             elif isinstance(reply, Answer):
                 await self._answer(dialog.request.request_id, reply)
-            self._stirred.set()
+            self._wake.set()
 
     async def _is_seen(self, dialog: Dialog) -> bool:
         """Returns whether the dialog is on the screen. Its frame may be just about complete: the
@@ -202,7 +202,7 @@ class LiveView:
         async with self._screen:
             await asyncio.to_thread(self._live.stop)
             try:
-                with keyboard.lent():
+                with keyboard.suspended():
                     text = await asyncio.to_thread(edit, dialog.input_text())
             finally:
                 self._live.start()
@@ -212,7 +212,7 @@ class LiveView:
         try:
             await self._session.configure(approve="edits")
         except TillermanError as error:
-            await self.tell(f"error: {error.message}")
+            await self.report(f"error: {error.message}")
 
     async def _answer(self, request_id: str, answer: Answer) -> None:
         self._given.add(request_id)
@@ -224,7 +224,7 @@ class LiveView:
             pass  # answered elsewhere; the log says by whom
         except TillermanError as error:
             self._given.discard(request_id)
-            await self.tell(f"error: {error.message}")
+            await self.report(f"error: {error.message}")
         self._choose_dialog()
 
 

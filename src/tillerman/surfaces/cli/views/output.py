@@ -17,11 +17,11 @@ def write(stream: IO[str], text: str) -> None:
     stream.flush()
 
 
-def say(*lines: str) -> None:
+def emit(*lines: str) -> None:
     write(sys.stdout, "".join(f"{line}\n" for line in lines))
 
 
-def say_json(value: Any) -> None:
+def emit_json(value: Any) -> None:
     """Prints one indented JSON document."""
     import msgspec
 

@@ -39,7 +39,7 @@ class PlainView:
                 await self._end(outcome)
             self._session = entry.session
 
-    async def tell(self, text: str) -> None:
+    async def report(self, text: str) -> None:
         await self._write(sys.stderr, [text])
 
     async def close(self) -> None:

@@ -39,7 +39,7 @@ class ScrollView:
             self._drawing.add(entry)
         await self._print([*self._drawing.take(), *self._questions()])
 
-    async def tell(self, text: str) -> None:
+    async def report(self, text: str) -> None:
         await self._print([text])
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 
 
-def mend_streams() -> None:
+def replace_closed_streams() -> None:
     """Opens closed standard streams on /dev/null and replaces unencodable characters with `?`.
 
     Otherwise the next opened files would get their descriptors, and printing would write to the

@@ -45,15 +45,15 @@ class RepositoryAction:
         except TillermanError as error:
             self._pane.complain(error)
         finally:
-            self._bar.say("")
-            self._bar.repository.stir()
+            self._bar.show_progress("")
+            self._bar.repository.refresh()
 
     async def _run(self) -> None:
         watch = self._bar.repository
         assert watch is not None
-        self._bar.say("looking…")
+        self._bar.show_progress("looking…")
         crumb = await watch.now(self._pane.folder)
-        self._bar.say(f"{crumb.status.action}…")
+        self._bar.show_progress(f"{crumb.status.action}…")
         top, id = crumb.repository.top, crumb.status.skill
         found = await asyncio.to_thread(find_skill, find_paths(), top, id)
         ready = await prepare(crumb, found.skill, watch.github, os.environ)
@@ -92,13 +92,13 @@ class RepositoryAction:
 
     async def _commands(self, crumb: Breadcrumb, ready: Action) -> None:
         for number, command in enumerate(ready.commands):
-            self._bar.say(f"{_shown(command)}…")
+            self._bar.show_progress(f"{_shown(command)}…")
             said = await run_command(crumb.repository, command, os.environ)
             body: list[RenderableType] = [_output(said)]
             if said.code:
                 body.append(Text(f"Exited with {said.code}.", style="red"))
                 body += [Text(f"Not run: {_shown(one)}") for one in ready.commands[number + 1 :]]
-            self._pane.tell(
+            self._pane.report(
                 CommandBlock(f"{'✗' if said.code else '✓'} {_shown(command)}", Group(*body))
             )
             if said.code:

@@ -122,7 +122,7 @@ class BreadcrumbBar(Widget):
         self.tooltip = self._details()
         self.refresh()
 
-    def say(self, doing: str) -> None:
+    def show_progress(self, doing: str) -> None:
         """Shows the progress of the next action; empty when it is done."""
         self._doing = doing
         self.refresh()
@@ -136,7 +136,7 @@ class BreadcrumbBar(Widget):
             self.set_class(place == one, f"-{one}")
         seen = self._seen
         before = self.has_class("-shown")
-        self.set_class(place != "hidden" and bool(seen and (seen.crumb or seen.trouble)), "-shown")
+        self.set_class(place != "hidden" and bool(seen and (seen.crumb or seen.problem)), "-shown")
         if self.has_class("-shown") != before:
             self.post_message(self.Settled())
 
@@ -185,9 +185,11 @@ class BreadcrumbBar(Widget):
 
         lines = details(self.crumb)
         doubt = self._seen.doubt if self._seen else None
-        if news := doubt or self.crumb.unavailable:
+        if pull_error := doubt or self.crumb.unavailable:
             lines.append(
-                formatting.one_line(f"{news.text}: {news.hint}" if news.hint else news.text)
+                formatting.one_line(
+                    f"{pull_error.text}: {pull_error.hint}" if pull_error.hint else pull_error.text
+                )
             )
         return Text("\n".join(lines)) if lines else None
 

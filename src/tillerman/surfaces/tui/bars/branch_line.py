@@ -35,7 +35,7 @@ class Part:
 def in_line(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
     """Parts of a single line that fits the width; `doing` replaces the next action."""
     if seen.crumb is None:
-        return [Part("note", shortened(seen.trouble, room))] if seen.trouble else []
+        return [Part("note", shortened(seen.problem, room))] if seen.problem else []
     line: list[Part] = []
     told = [] if doing else notes(seen)
     for line in _lines(_parts(seen.crumb, doing), told, room):
@@ -57,21 +57,21 @@ def stacked(seen: RepositorySnapshot, room: int, doing: str = "") -> list[Part]:
 
 def notes(seen: RepositorySnapshot) -> list[str]:
     """Why GitHub data is missing and what to do, from the longest text to the shortest."""
-    news = seen.doubt or (seen.crumb.unavailable if seen.crumb else None)
-    if news is None or news.why in _USUAL:
+    pull_error = seen.doubt or (seen.crumb.unavailable if seen.crumb else None)
+    if pull_error is None or pull_error.why in _USUAL:
         return []
-    if news is ASKING:
+    if pull_error is ASKING:
         return ["querying GitHub…"]
-    return [formatting.one_line(note) for note in _told(news) if note]
+    return [formatting.one_line(note) for note in _told(pull_error) if note]
 
 
-def _told(news: PullRequestUnavailable) -> Iterator[str]:
-    yield f"{news.text}: {news.hint}" if news.hint else news.text
-    if news.why in _BRIEF:
-        yield f"{_BRIEF['no_gh']}: https://cli.github.com" if news.why == "no_gh" else ""
-        yield _BRIEF[news.why]
+def _told(pull_error: PullRequestUnavailable) -> Iterator[str]:
+    yield f"{pull_error.text}: {pull_error.hint}" if pull_error.hint else pull_error.text
+    if pull_error.why in _BRIEF:
+        yield f"{_BRIEF['no_gh']}: https://cli.github.com" if pull_error.why == "no_gh" else ""
+        yield _BRIEF[pull_error.why]
     else:
-        yield news.text
+        yield pull_error.text
 
 
 def _lines(whole: list[Part], notes: list[str], room: int) -> Iterator[list[Part]]:

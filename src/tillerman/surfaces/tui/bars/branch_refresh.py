@@ -28,7 +28,7 @@ REMEMBERED = 32  # branches
 _PASSING = ("slow", "rate_limited", "failed")  # temporary errors
 ASKING = PullRequestUnavailable("slow", "querying GitHub")
 
-News = PullRequest | PullRequestUnavailable | None
+PullStatus = PullRequest | PullRequestUnavailable | None
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class RepositorySnapshot:
     """The status to show."""
 
     crumb: Breadcrumb | None = None  # None: no repository
-    trouble: str = ""  # error, if there should be a repository
+    problem: str = ""  # error, if there should be a repository
     doubt: PullRequestUnavailable | None = None  # why the pull request may be stale
 
 
 @dataclass(frozen=True)
-class _Heard:
-    news: News
+class _Received:
+    pull_status: PullStatus
     asked: float  # monotonic time
-    stood: Hashable  # branch state at that time
+    branch_state: Hashable  # branch state at that time
     pull: PullRequest | None = None  # last known
     pull_at: float = 0.0
 
@@ -54,14 +54,14 @@ class RepositoryWatch:
 
     def __init__(
         self,
-        tell: Callable[[RepositorySnapshot], None],
+        report: Callable[[RepositorySnapshot], None],
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self.github = GitHub(environment)
-        self._tell = tell
-        self._stirred = asyncio.Event()
+        self._report = report
+        self._wake = asyncio.Event()
         self._doubted = 0.0  # results older than this are stale
-        self._heard: dict[tuple[Path, str | None], _Heard] = {}
+        self._received: dict[tuple[Path, str | None], _Received] = {}
         self._current: Repository | None = None
         self._wanted: tuple[Repository, float] | None = None  # next query, and its start time
         self._asking: tuple[Repository, float] | None = None  # running query, and its start time
@@ -83,24 +83,24 @@ class RepositoryWatch:
                         continue  # changes before the watch was armed were missed
                 with suppress(TimeoutError):
                     took = time.monotonic() - began
-                    await asyncio.wait_for(self._stirred.wait(), min(EVERY, REST * took))
+                    await asyncio.wait_for(self._wake.wait(), min(EVERY, REST * took))
                 await self._until_due(watch[1])
         finally:
             if watch and watch[1]:
                 watch[1].close()
 
-    def stir(self) -> None:
+    def refresh(self) -> None:
         """Refreshes git and GitHub after an action."""
         self._doubted = time.monotonic()
-        self._stirred.set()
+        self._wake.set()
 
     async def now(self, folder: Path) -> Breadcrumb:
         """The current status, including a fresh GitHub query."""
         repository = await read_repository(folder)
         began = time.monotonic()
-        news = await self.github.pull_request(repository)
-        self._remember(repository, news, began)
-        return crumb(repository, news)
+        pull_status = await self.github.pull_request(repository)
+        self._remember(repository, pull_status, began)
+        return crumb(repository, pull_status)
 
     async def close(self) -> None:
         if self._asker:
@@ -112,17 +112,17 @@ class RepositoryWatch:
 
     async def _look(self, folder: Path) -> Path:
         """Refreshes the status and returns the folder to watch."""
-        self._stirred.clear()
+        self._wake.clear()
         began = time.monotonic()
         try:
             self._current = await read_repository(folder)
         except NoRepository:
             self._current = None
-            self._tell(RepositorySnapshot())
+            self._report(RepositorySnapshot())
             return folder
         except TillermanError as error:
             if self._current is None and lies_in(folder.resolve()):
-                self._tell(RepositorySnapshot(trouble=error.message))
+                self._report(RepositorySnapshot(problem=error.message))
             return self._current.top if self._current else folder
         self._show()
         if self._is_due(self._current, began):
@@ -130,7 +130,7 @@ class RepositoryWatch:
         return self._current.top
 
     async def _until_due(self, watch: FolderWatch | None) -> None:
-        waits: list[asyncio.Future[object]] = [asyncio.ensure_future(self._stirred.wait())]
+        waits: list[asyncio.Future[object]] = [asyncio.ensure_future(self._wake.wait())]
         if watch:
             waits.append(asyncio.ensure_future(watch.changed()))
         try:
@@ -145,12 +145,14 @@ class RepositoryWatch:
     def _is_due(self, repository: Repository, now: float) -> bool:
         """False if a recent result or a running query covers the current branch state."""
         if self._asking and _key(self._asking[0]) == _key(repository):
-            stood, asked = _stands(self._asking[0]), self._asking[1]
-        elif heard := self._heard.get(_key(repository)):
-            stood, asked = heard.stood, heard.asked
+            branch_state, asked = _state_of(self._asking[0]), self._asking[1]
+        elif received := self._received.get(_key(repository)):
+            branch_state, asked = received.branch_state, received.asked
         else:
             return True
-        return asked <= self._doubted or stood != _stands(repository) or now - asked >= EVERY
+        return (
+            asked <= self._doubted or branch_state != _state_of(repository) or now - asked >= EVERY
+        )
 
     def _ask(self, repository: Repository, began: float) -> None:
         """Starts a query, or schedules it after the running one; only the newest is kept."""
@@ -163,44 +165,50 @@ class RepositoryWatch:
             self._asking, self._wanted = self._wanted, None
             repository, began = self._asking
             try:
-                news = await self.github.pull_request(repository)
+                pull_status = await self.github.pull_request(repository)
             finally:
                 self._asking = None
-            self._remember(repository, news, began)
+            self._remember(repository, pull_status, began)
             if self._current and _key(self._current) == _key(repository):
                 self._show()
 
-    def _remember(self, repository: Repository, news: News, began: float) -> None:
+    def _remember(self, repository: Repository, pull_status: PullStatus, began: float) -> None:
         key = _key(repository)
-        before = self._heard.pop(key, None)
+        before = self._received.pop(key, None)
         pull, at = (before.pull, before.pull_at) if before else (None, 0.0)
-        if not isinstance(news, PullRequestUnavailable) or news.why not in _PASSING:
-            pull, at = (news, began) if isinstance(news, PullRequest) else (None, 0.0)
-        self._heard[key] = _Heard(news, began, _stands(repository), pull, at)
-        while len(self._heard) > REMEMBERED:
-            self._heard.pop(next(iter(self._heard)))
+        if not isinstance(pull_status, PullRequestUnavailable) or pull_status.why not in _PASSING:
+            pull, at = (pull_status, began) if isinstance(pull_status, PullRequest) else (None, 0.0)
+        self._received[key] = _Received(pull_status, began, _state_of(repository), pull, at)
+        while len(self._received) > REMEMBERED:
+            self._received.pop(next(iter(self._received)))
 
     def _show(self) -> None:
         repository = self._current
         assert repository is not None
-        heard = self._heard.get(_key(repository))
-        if heard is None:
-            self._tell(RepositorySnapshot(crumb(repository, ASKING)))
-        elif isinstance(heard.news, PullRequestUnavailable) and heard.pull and _recent(heard):
-            self._tell(RepositorySnapshot(crumb(repository, heard.pull), doubt=heard.news))
+        received = self._received.get(_key(repository))
+        if received is None:
+            self._report(RepositorySnapshot(crumb(repository, ASKING)))
+        elif (
+            isinstance(received.pull_status, PullRequestUnavailable)
+            and received.pull
+            and _recent(received)
+        ):
+            self._report(
+                RepositorySnapshot(crumb(repository, received.pull), doubt=received.pull_status)
+            )
         else:
-            self._tell(RepositorySnapshot(crumb(repository, heard.news)))
+            self._report(RepositorySnapshot(crumb(repository, received.pull_status)))
 
 
-def _recent(heard: _Heard) -> bool:
-    return time.monotonic() - heard.pull_at < KEPT
+def _recent(received: _Received) -> bool:
+    return time.monotonic() - received.pull_at < KEPT
 
 
 def _key(repository: Repository) -> tuple[Path, str | None]:
     return repository.top, repository.branch
 
 
-def _stands(repository: Repository) -> Hashable:
+def _state_of(repository: Repository) -> Hashable:
     """Branch state that affects GitHub's answer; a new query is needed when it changes."""
     state = repository.state
     return state.commit, state.upstream, state.ahead, state.behind, repository.remote_url

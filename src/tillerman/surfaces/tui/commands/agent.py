@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.text import Text
 from textual.app import SuspendNotSupported
 
-from tillerman.core.agent_admin import SignsIn
+from tillerman.core.agent_admin import SignInCommand
 from tillerman.core.errors import TillermanError, UsageError
 from tillerman.surfaces import sign_in
 from tillerman.surfaces.did_you_mean import suggestion
@@ -72,7 +72,7 @@ async def _sign(
             ) from None
         if failed:
             raise failed
-        waiting.tell(command_output.lines(await outcome(management, name)))
+        waiting.report(command_output.lines(await outcome(management, name)))
 
 
 async def _run(management: AgentAdmin, name: str, argv: Sequence[str]) -> TillermanError | None:
@@ -102,9 +102,9 @@ async def status(app: TillermanApp, words: str) -> None:
         told = [Text(agent_reports.state(report), style=style)]
         told += map(Text, agent_reports.details(report, about))
         signed_out = report.account and not report.account.signed_in
-        if signed_out and isinstance(management.agent(name), SignsIn):
+        if signed_out and isinstance(management.agent(name), SignInCommand):
             told.append(command_output.lines(f"sign in here with /login {name}", style="dim"))
-        waiting.tell(Group(*told))
+        waiting.report(Group(*told))
 
 
 async def _status_of_all(app: TillermanApp, management: AgentAdmin) -> None:
@@ -116,7 +116,7 @@ async def _status_of_all(app: TillermanApp, management: AgentAdmin) -> None:
     ) as waiting:
         answers = (await ask_all(management.names(), management.report)).values()
         found = [agent_reports.status(one) for one in answers if isinstance(one, AgentStatus)]
-        waiting.tell(command_output.table(agent_reports.STATUS, found))
+        waiting.report(command_output.table(agent_reports.STATUS, found))
 
 
 async def models(app: TillermanApp, words: str) -> None:
@@ -128,7 +128,7 @@ async def models(app: TillermanApp, words: str) -> None:
         listed = {name: await channel_of(pane).harness.models(name)}
         body = command_output.table(tables.MODELS[1:], (row[1:] for row in tables.models(listed)))
         note = [command_output.lines(tables.SHIPPED, style="dim")] if tables.shipped(listed) else []
-        waiting.tell(
+        waiting.report(
             Group(body, *note, command_output.lines("select one with /model NAME", style="dim"))
         )
 
@@ -141,7 +141,7 @@ async def model(app: TillermanApp, words: str) -> None:
     if len(words.split()) > 1:
         raise UsageError("a model name has no spaces", hint="/models lists them")
     await channel_of(pane).configure(model=words)
-    pane.tell(
+    pane.report(
         CommandBlock(f"Model: {formatting.one_line(words)}", command_output.lines(_from_when(pane)))
     )
 
@@ -157,7 +157,7 @@ async def mode(app: TillermanApp, words: str) -> None:
             f"unknown mode {formatting.one_line(words)!r}", hint=suggestion(words, tables.MODES)
         )
     await channel_of(pane).configure(mode=chosen)
-    pane.tell(CommandBlock(f"Mode: {chosen}", command_output.lines(tables.MODES[chosen])))
+    pane.report(CommandBlock(f"Mode: {chosen}", command_output.lines(tables.MODES[chosen])))
 
 
 async def agent(app: TillermanApp, words: str) -> None:
@@ -176,7 +176,7 @@ async def agent(app: TillermanApp, words: str) -> None:
     if channel.id is None:
         channel.choose(words)
         with command_output.PendingOutput(pane, f"Agent: {shown}", f"querying {name}") as waiting:
-            waiting.tell(command_output.lines(*_ready(await management.report(name))))
+            waiting.report(command_output.lines(*_ready(await management.report(name))))
         return
     refuse_while_busy(pane)
     before = agent_of(pane)
@@ -184,7 +184,7 @@ async def agent(app: TillermanApp, words: str) -> None:
         pane, f"Agent: {shown}", f"{before} hands over to {name}"
     ) as waiting:
         await pane.hand_over(words)
-        waiting.tell(
+        waiting.report(
             command_output.lines(f"with your next prompt it gets a summary of what {before} did")
         )
 

@@ -51,7 +51,7 @@ def agent_of(pane: SessionPane) -> str:
         return row.agent
     from tillerman.harness.agent_selection import select_agents
 
-    model = channel.wishes.get("model")
+    model = channel.requested.get("model")
     return select_agents(config_of(pane), channel.agent, model, channel.cwd).names[0]
 
 

@@ -39,7 +39,7 @@ async def diff(app: TillermanApp, words: str) -> None:
     diffs = [found for turn in turns for found in _diffs(turn)]
     which = f"turn {turns[0].number}" if len(turns) == 1 else f"{len(turns)} turns"
     if not changes and not diffs:
-        pane.tell(
+        pane.report(
             CommandBlock(
                 f"No files changed in {which}", command_output.lines("/diff all shows every turn")
             )
@@ -47,7 +47,7 @@ async def diff(app: TillermanApp, words: str) -> None:
         return
     title = formatting.files(changes, left_out) if changes else "Edits"
     told = _told(changes, diffs, lambda: app.current_theme.dark)
-    pane.tell(CommandBlock(f"{title} in {which}", Group(*told)))
+    pane.report(CommandBlock(f"{title} in {which}", Group(*told)))
 
 
 def _chosen(turns: Sequence[Turn], words: str) -> Sequence[Turn]:
@@ -133,7 +133,7 @@ async def cost(app: TillermanApp, words: str) -> None:
         parts.append(
             command_output.lines("≈ estimated from prices: the agent reported no cost", style="dim")
         )
-    pane.tell(CommandBlock("Usage", Group(*parts)))
+    pane.report(CommandBlock("Usage", Group(*parts)))
 
 
 def _took(turn: Turn) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ async def copy(app: TillermanApp, words: str) -> None:
     count = len(text.splitlines())
     what = "the last code block" if words else "the last message"
     told = f"{what}, {count} line{'s' if count != 1 else ''}"
-    pane.tell(
+    pane.report(
         CommandBlock(
             "Copied",
             command_output.lines(told, "If nothing was copied, your terminal blocks OSC 52"),

@@ -44,7 +44,7 @@ def _list(pane: SessionPane) -> None:
     listed = (
         [command_output.table(policy_tables.RULES, rows, folded=("SAYS", "NOTE"))] if rows else []
     )
-    pane.tell(CommandBlock("Rules", Group(*listed, told)))
+    pane.report(CommandBlock("Rules", Group(*listed, told)))
 
 
 def _explain(pane: SessionPane, words: str) -> None:
@@ -54,7 +54,7 @@ def _explain(pane: SessionPane, words: str) -> None:
     context = policy_explain.context(cwd, pane.standing().mode, agent_of(pane))
     found = policy_explain.policy(config, cwd, channel_of(pane).approve).explain(request, context)
     account = policy_tables.account(request, found, Style(True), verbose=False)
-    pane.tell(
+    pane.report(
         CommandBlock(f"/policy {formatting.one_line(words, 60)}", colored("\n".join(account)))
     )
 
@@ -72,6 +72,6 @@ async def approve(app: TillermanApp, words: str) -> None:
             hint=suggestion(words, approval_preset.WORDS),
         )
     await approval_preset.choose(app.pane, chosen)
-    app.pane.tell(
+    app.pane.report(
         CommandBlock(f"Approval: {chosen}", command_output.lines(approval_preset.WORDS[chosen]))
     )

@@ -28,7 +28,7 @@ async def theme(app: TillermanApp, words: str) -> None:
         hint = suggestion(words, app.available_themes)
         raise UsageError(f"unknown theme {formatting.one_line(words, 40)!r}", hint=hint)
     await picker_actions.keep_theme(app, words)
-    app.pane.tell(CommandBlock(f"Theme: {words}", command_output.lines("saved in your config")))
+    app.pane.report(CommandBlock(f"Theme: {words}", command_output.lines("saved in your config")))
 
 
 async def help(app: TillermanApp, words: str) -> None:
@@ -41,7 +41,7 @@ async def help(app: TillermanApp, words: str) -> None:
             hint = suggestion(name, COMMANDS, "/help lists them")
             raise UsageError(f"unknown command: {formatting.one_line(name, 40)}", hint=hint)
         told = COMMANDS[name]
-        pane.tell(
+        pane.report(
             CommandBlock(f"{told.name} {told.argument}".rstrip(), command_output.lines(told.help))
         )
         return
@@ -54,7 +54,7 @@ async def help(app: TillermanApp, words: str) -> None:
     parts.append(command_output.table(("KEY", "WHAT"), dict.fromkeys(_keys(app))))
     if own:
         parts += [command_output.lines("", f"commands of the agent: {own}")]
-    pane.tell(CommandBlock("Commands and keys", Group(*parts)))
+    pane.report(CommandBlock("Commands and keys", Group(*parts)))
 
 
 def _keys(app: TillermanApp) -> Iterator[tuple[str, str]]:

@@ -38,13 +38,15 @@ async def mcp(app: TillermanApp, words: str) -> None:
                 found = {agent: await management.mcp_servers(agent)}
                 rows = [row[1:] for row in tables.servers(found)]
                 none = command_output.lines("none: `tillerman mcp add NAME -- COMMAND` adds one")
-                waiting.tell(command_output.table(tables.SERVERS[1:], rows) if rows else none)
+                waiting.report(command_output.table(tables.SERVERS[1:], rows) if rows else none)
             case "tools":
                 tools = await management.mcp_tools(agent, server)
                 none = command_output.lines(f"{server} has no tools")
-                waiting.tell(
+                waiting.report(
                     command_output.table(tables.TOOLS, tables.tools(tools)) if tools else none
                 )
             case _:
                 await management.mcp_switch(agent, server, verb == "enable")
-                waiting.tell(command_output.lines(tables.switched(agent, server, verb == "enable")))
+                waiting.report(
+                    command_output.lines(tables.switched(agent, server, verb == "enable"))
+                )

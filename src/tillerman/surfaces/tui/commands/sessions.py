@@ -36,14 +36,14 @@ async def new(app: TillermanApp, words: str) -> None:
 
     pane = app.pane
     channel = channel_of(pane)
-    wishes = {**channel.wishes, "model": None, "mode": None}
+    requested = {**channel.requested, "model": None, "mode": None}
     if words:
         name = select_agents(config_of(pane), words, None, channel.cwd).names[0]
         channel.harness.agent(name)  # raises if it is unknown
-        wishes["agent"] = words
+        requested["agent"] = words
     elif row := channel.row:
-        wishes["agent"] = row.agent
-    await app.open_pane(None, **wishes)
+        requested["agent"] = row.agent
+    await app.open_pane(None, **requested)
 
 
 async def clear(app: TillermanApp, words: str) -> None:
@@ -53,11 +53,11 @@ async def clear(app: TillermanApp, words: str) -> None:
     refuse_while_busy(pane)
     channel = channel_of(pane)
     row = channel.row
-    wishes = {**channel.wishes, "agent": row.agent} if row else channel.wishes
-    pane.renew(SessionController(channel.harness, channel.cwd, **wishes))
+    requested = {**channel.requested, "agent": row.agent} if row else channel.requested
+    pane.renew(SessionController(channel.harness, channel.cwd, **requested))
     if row:
         told = command_output.lines(f"the previous session is saved: /resume {row.id}")
-        pane.tell(CommandBlock("New session", told))
+        pane.report(CommandBlock("New session", told))
     await channel.close()
 
 
@@ -70,7 +70,9 @@ async def browse(app: TillermanApp, words: str) -> None:
     hits = harness.sessions.search.search(words, limit=SHOWN)
     rows = [harness.find(session) for session in dict.fromkeys(hit.session for hit in hits)]
     title = f"Sessions with “{formatting.one_line(words, 40)}”"
-    pane.tell(CommandBlock(title, _listed(rows) if rows else command_output.lines("nothing found")))
+    pane.report(
+        CommandBlock(title, _listed(rows) if rows else command_output.lines("nothing found"))
+    )
 
 
 def _listed(rows: list[SessionRow]) -> Table:
@@ -97,7 +99,7 @@ async def fork(app: TillermanApp, words: str) -> None:
     row = row_of(pane)
     copy = await channel_of(pane).harness.sessions.fork(row)
     await app.open_pane(copy)
-    app.pane.tell(
+    app.pane.report(
         CommandBlock(
             "Copied session", command_output.lines(f"copy of {row.id}, which is unchanged")
         )
@@ -112,7 +114,7 @@ async def export(app: TillermanApp, words: str) -> None:
     log = channel_of(pane).harness.sessions.log
     with command_output.PendingOutput(pane, "Export", f"writing {path}") as waiting:
         size = await asyncio.to_thread(write, log, row, format, path)
-        waiting.tell(command_output.lines(f"{path} ({formatting.size(size)}, {format})"))
+        waiting.report(command_output.lines(f"{path} ({formatting.size(size)}, {format})"))
 
 
 def _target(words: str, row: SessionRow) -> tuple[Path, Format]:

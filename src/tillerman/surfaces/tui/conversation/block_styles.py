@@ -72,7 +72,7 @@ def draw(piece: ConversationBlock, frame: BlockStyle) -> RenderableType:
         case TurnEndBlock():
             return Padding(_ending(thing.turn), (0, 0, 1, INDENT))
         case CommandBlock():
-            return Padding(_card(thing, piece.unfolded), (0, 1, 1, INDENT))
+            return Padding(_command_block(thing, piece.unfolded), (0, 1, 1, INDENT))
         case Thought():
             return _thought(thing, piece.unfolded)
         case ToolCallBlock():
@@ -131,11 +131,11 @@ def _ending(turn: Turn) -> RenderableType:
     )  # fmt: skip
 
 
-def _card(card: CommandBlock, unfolded: bool) -> RenderableType:
-    head, body = Text(card.title, style="bold"), card.body
-    if card.whole is not None:
+def _command_block(command_block: CommandBlock, unfolded: bool) -> RenderableType:
+    head, body = Text(command_block.title, style="bold"), command_block.body
+    if command_block.whole is not None:
         head.append(" ▾" if unfolded else " ▸", style="dim not bold")
-        body = card.whole if unfolded else body
+        body = command_block.whole if unfolded else body
     return _Barred(Group(head, body), "bright_black")
 
 

@@ -109,7 +109,7 @@ class BlockList:
         self._known: dict[
             Hashable, tuple[object, ConversationBlock | _Speech]
         ] = {}  # (shown object, block)
-        self._cards: dict[int, list[ConversationBlock]] = {}  # by the turn they follow
+        self._command_blocks: dict[int, list[ConversationBlock]] = {}  # by the turn they follow
 
     @property
     def transcript(self) -> Transcript:
@@ -120,24 +120,24 @@ class BlockList:
             self._folding.add(entry)
             self._touched.add(entry.turn)
 
-    def tell(
-        self, card: CommandBlock, instead: ConversationBlock | None = None
+    def report(
+        self, command_block: CommandBlock, instead: ConversationBlock | None = None
     ) -> ConversationBlock:
         """Shows a command block at the current end, or in place of `instead`. Not logged."""
         if instead:
-            instead.thing, instead.drawn = card, None
+            instead.thing, instead.drawn = command_block, None
             return instead
         turns = self.transcript.turns
         number = turns[-1].number if turns else 0
-        piece = ConversationBlock(card)
-        self._cards.setdefault(number, []).append(piece)
+        piece = ConversationBlock(command_block)
+        self._command_blocks.setdefault(number, []).append(piece)
         self._touched.add(number)
         return piece
 
     def take_over(self, other: BlockList) -> None:
         """Takes over command blocks and unfold states of a list with less of the same session."""
-        self._cards = other._cards
-        self._touched |= set(other._cards)
+        self._command_blocks = other._command_blocks
+        self._touched |= set(other._command_blocks)
         self.refresh()
         for number, span in other._spans.items():
             mine = self._spans[number].pieces
@@ -175,7 +175,7 @@ class BlockList:
         if turn and not running:
             stamp = (turn.usage, turn.files, turn.files_left_out)
             pieces.append(self._piece(("end", number), TurnEndBlock(turn), stamp))
-        pieces += self._cards.get(number, ())
+        pieces += self._command_blocks.get(number, ())
         _gather(pieces)
         return _Span(0, pieces, running or any(map(_moves, blocks)))
 

@@ -47,10 +47,10 @@ class PendingOutput:
     def __init__(self, pane: SessionPane, title: str, waiting: str) -> None:
         self._pane = pane
         self._title = title
-        self._piece = pane.tell(CommandBlock(title, lines(f"{waiting}…", style="dim")))
+        self._piece = pane.report(CommandBlock(title, lines(f"{waiting}…", style="dim")))
 
-    def tell(self, body: RenderableType) -> None:
-        self._pane.tell(CommandBlock(self._title, body), instead=self._piece)
+    def report(self, body: RenderableType) -> None:
+        self._pane.report(CommandBlock(self._title, body), instead=self._piece)
 
     def __enter__(self) -> Self:
         return self

@@ -99,28 +99,30 @@ class AgentSearch:
             asked = f"Checking which of {len(self._names)} agents are ready: {len(told)} answered."
             return Group(_title(), Text(), Text(asked), Text(), _ways(told), Text(), _keys())
         nobody = Text.assemble(("No agent is ready yet. ", "yellow"), "To set one up:")
-        look = Text("until then, /agent mock uses the built-in demo agent", style="dim")
-        return Group(_title(), Text(), nobody, Text(), _ways(told), Text(), look, _keys())
+        prefetch = Text("until then, /agent mock uses the built-in demo agent", style="dim")
+        return Group(_title(), Text(), nobody, Text(), _ways(told), Text(), prefetch, _keys())
 
 
 class Welcome:
     """Shows the welcome text in each empty pane."""
 
-    def __init__(self, app: TillermanApp, harness: Harness, wishes: dict[str, Any]) -> None:
+    def __init__(self, app: TillermanApp, harness: Harness, requested: dict[str, Any]) -> None:
         self._app = app
         self._harness = harness
-        self._wishes = wishes
+        self._requested = requested
         self.search: AgentSearch | None = None  # if no agent is given
 
     def begin(self, folder: Path) -> AgentSearch | None:
         """Uses the given or configured agent, else the last one of the folder, else a ready one."""
-        config, wishes = self._harness.config, self._wishes
-        if not wishes.get("agent") and (wishes.get("model") or "agent" in config.sources):
+        config, requested = self._harness.config, self._requested
+        if not requested.get("agent") and (requested.get("model") or "agent" in config.sources):
             from tillerman.harness.agent_selection import select_agents
 
-            wishes["agent"] = select_agents(config, None, wishes.get("model"), folder).names[0]
-        if not wishes.get("agent"):
-            wishes["agent"] = last = last_agent(self._harness, folder)
+            requested["agent"] = select_agents(config, None, requested.get("model"), folder).names[
+                0
+            ]
+        if not requested.get("agent"):
+            requested["agent"] = last = last_agent(self._harness, folder)
             self.search = AgentSearch(self._harness, self._app.reports, self._greet_all, last)
             self._app.run_worker(self.search.run(), group="search")
         self._greet_all()
@@ -128,7 +130,7 @@ class Welcome:
 
     def greet(self, pane: SessionPane) -> None:
         channel = pane.channel
-        agent = (channel.wishes if channel else self._wishes).get("agent")
+        agent = (channel.requested if channel else self._requested).get("agent")
         folder = str(pane.folder)
         if self.search and agent in (None, self.search.agent):
             pane.conversation.greet(self.search.greeting(folder))

@@ -54,10 +54,10 @@ class AgentPicker(Picker):
             name == current,
         )
 
-    def looked_at(self, row: PickerRow) -> None:
+    def preview(self, row: PickerRow) -> None:
         report = self._known.get(row.key)
         if report is None:
-            self.tell("")
+            self.report("")
             return
         parts = [report.title, agent_reports.state(report)]
         if report.installed and report.installed.path:
@@ -65,7 +65,7 @@ class AgentPicker(Picker):
         if report.account and report.account.signed_in:
             parts.append(f"signed in {agent_reports.signed_in(report)}")
         line = formatting.one_line(", ".join(parts))
-        self.tell("\n".join([line, *agent_reports.next_steps([report])]))
+        self.report("\n".join([line, *agent_reports.next_steps([report])]))
 
     def chosen(self, row: PickerRow) -> None:
         report = self._known.get(row.key)
@@ -77,4 +77,4 @@ class AgentPicker(Picker):
             steps.append(f"or sign in here: /login {report.name}")
         agent = formatting.one_line(report.title)
         title = f"{agent} is {agent_reports.state(report)}: it cannot be selected"
-        self.tell("\n".join([title, *steps]))
+        self.report("\n".join([title, *steps]))

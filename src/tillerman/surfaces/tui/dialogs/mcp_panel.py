@@ -71,7 +71,7 @@ class McpPanel(ModalScreen[None]):
         self.query_one("#tools-of").display = self.tools.display = False
         self.action_reload()
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         self.query_one("#told", Static).update(text)
 
     # -- agent queries -----------------------------------------------------------------------------
@@ -83,9 +83,11 @@ class McpPanel(ModalScreen[None]):
         found = await self._management.mcp_servers(self._agent)
         self.servers.fill([_row(server) for server in found])
         if not found:
-            self.tell(f"{formatting.one_line(self._agent)} has none: `tillerman mcp add` adds one")
+            self.report(
+                f"{formatting.one_line(self._agent)} has none: `tillerman mcp add` adds one"
+            )
             return
-        self.tell("")
+        self.report("")
 
     def action_tools(self) -> None:
         if row := self.servers.row:
@@ -103,7 +105,7 @@ class McpPanel(ModalScreen[None]):
         self.query_one("#tools-of", Static).update(heading)
         self.query_one("#tools-of").display = True
         self.tools.display = bool(rows)
-        self.tell("")
+        self.report("")
 
     def action_switch(self, on: bool) -> None:
         if row := self.servers.row:
@@ -115,17 +117,17 @@ class McpPanel(ModalScreen[None]):
         await self._load()
         uses = "uses" if on else "does not use"
         agent = formatting.one_line(self._agent)
-        self.tell(f"{agent} {uses} {formatting.one_line(server)} after its next start")
+        self.report(f"{agent} {uses} {formatting.one_line(server)} after its next start")
 
     def _attempt(self, doing: str, work: Coroutine[Any, Any, None]) -> None:
-        self.tell(doing)
+        self.report(doing)
 
         async def attempt() -> None:
             try:
                 await work
             except TillermanError as error:
                 lines = (error.message, error.hint or "")
-                self.tell("\n".join(formatting.one_line(line) for line in lines if line))
+                self.report("\n".join(formatting.one_line(line) for line in lines if line))
 
         self.run_worker(attempt(), exclusive=True)
 
@@ -139,7 +141,7 @@ class McpPanel(ModalScreen[None]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
         if event.option_list is self.tools and (row := self.tools.row):
-            self.tell(row.told)
+            self.report(row.told)
 
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:

@@ -28,5 +28,5 @@ class ModePicker(Picker):
         ]
         super().__init__("Mode", rows, filtered=False)
 
-    def looked_at(self, row: PickerRow) -> None:
-        self.tell(row.told if row.off else "")
+    def preview(self, row: PickerRow) -> None:
+        self.report(row.told if row.off else "")

@@ -33,12 +33,12 @@ class ModelPicker(Picker):
         except TillermanError as error:
             lines = [error.message, error.hint or "", "type a model name above"]
             self._source = "\n".join(formatting.one_line(line) for line in lines if line)
-            self.tell(self._source)
+            self.report(self._source)
             return
         shipped = any(model.shipped for model in models)
         self._source = (OURS if shipped else THEIRS).format(agent)
         self.show_rows([self._row(model) for model in models], highlight=self._in_use(models))
-        self.tell(self._source)
+        self.report(self._source)
 
     def _in_use(self, models: Sequence[Model]) -> str | None:
         return next((model.id for model in models if self._row(model).current), None)
@@ -53,8 +53,8 @@ class ModelPicker(Picker):
         title = model.title if model.title != model.id else (model.provider or "")
         return PickerRow(model.id, model.id, title, ", ".join(words), current=current)
 
-    def looked_at(self, row: PickerRow) -> None:
-        self.tell(self._source)
+    def preview(self, row: PickerRow) -> None:
+        self.report(self._source)
 
     def fitting(self, query: str) -> list[PickerRow]:
         name = query.strip()

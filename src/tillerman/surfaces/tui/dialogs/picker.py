@@ -186,7 +186,7 @@ class Picker(ModalScreen[str | None]):
         super().__init__()
         self._title = title
         self._all = list(rows)
-        self._first_told = told
+        self._first_message = told
         self._filtered = filtered
         self._highlight = highlight
         self.list = Rows()
@@ -198,7 +198,7 @@ class Picker(ModalScreen[str | None]):
             if self._filtered:
                 yield quiet_input("type to filter", id="filter")
             yield self.list
-            yield Static(self._first_told, id="told", markup=False)
+            yield Static(self._first_message, id="told", markup=False)
 
     def on_mount(self) -> None:
         current = next((row.key for row in self._all if row.current), None)
@@ -241,19 +241,19 @@ class Picker(ModalScreen[str | None]):
         self._all = [row if one.key == row.key else one for one in self._all]
         self.list.put(row)
         if self.list.row and self.list.row.key == row.key:
-            self.looked_at(row)
+            self.preview(row)
 
-    def tell(self, text: str | Content) -> None:
+    def report(self, text: str | Content) -> None:
         """Shows a text below the list."""
         self.query_one("#told", Static).update(text)
 
-    def looked_at(self, row: PickerRow) -> None:
+    def preview(self, row: PickerRow) -> None:
         """Called when a row is highlighted."""
-        self.tell(row.told)
+        self.report(row.told)
 
     def chosen(self, row: PickerRow) -> None:
         if row.off:
-            self.tell(f"{formatting.one_line(row.title)} cannot be selected: {row.told}")
+            self.report(f"{formatting.one_line(row.title)} cannot be selected: {row.told}")
         else:
             self.dismiss(row.key)
 
@@ -265,7 +265,7 @@ class Picker(ModalScreen[str | None]):
         fitting = self.fitting(query)
         self._show(query, fitting, fitting[0].key if fitting and query else None)
         if not fitting:
-            self.tell("no matches")
+            self.report("no matches")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -274,7 +274,7 @@ class Picker(ModalScreen[str | None]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
         if row := self.list.row:
-            self.looked_at(row)
+            self.preview(row)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()

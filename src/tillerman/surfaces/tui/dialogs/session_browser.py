@@ -76,7 +76,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     def __init__(self, harness: Harness, folder: Path, here: Collection[str] = ()) -> None:
         super().__init__()
         self._harness = harness
-        self._shelf = SessionQuery(harness.sessions)
+        self._query_page = SessionQuery(harness.sessions)
         self._folder = folder
         self._here = frozenset(here)
         self._everywhere = False
@@ -135,9 +135,9 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         try:
             if query:
                 await asyncio.sleep(PAUSE)
-                found, self._whole = await asyncio.to_thread(self._shelf.search, query, folder)
+                found, self._whole = await asyncio.to_thread(self._query_page.search, query, folder)
             else:
-                found, self._whole = await asyncio.to_thread(self._shelf.page, folder)
+                found, self._whole = await asyncio.to_thread(self._query_page.page, folder)
         except TillermanError as error:
             self._complain(error)
             return
@@ -147,12 +147,12 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         self._count()
         if not found:
             where = "" if self._everywhere else " in this folder; press a for all folders"
-            self.tell(f"nothing found{where}" if query else f"no sessions{where}")
+            self.report(f"nothing found{where}" if query else f"no sessions{where}")
 
     async def _grow(self) -> None:
         folder = None if self._everywhere else self._folder
         try:
-            page = self._shelf.page
+            page = self._query_page.page
             found, self._whole = await asyncio.to_thread(page, folder, len(self._shown))
         except TillermanError as error:
             self._complain(error)
@@ -226,8 +226,8 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             self._ask("title:", named, tables.what(row))
 
     async def _rename(self, row: SessionRow, title: str) -> None:
-        await self._shelf.rename(row, title)
-        self.tell("")
+        await self._query_page.rename(row, title)
+        self.report("")
         self._load(highlight=row.id)
 
     def action_delete(self) -> None:
@@ -235,7 +235,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         if row is None:
             return
         if row.id in self._here:
-            self.tell("it is open in a tab: close the tab first")
+            self.report("it is open in a tab: close the tab first")
             return
         name = formatting.one_line(tables.what(row), 36) or row.id
 
@@ -243,14 +243,14 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
             if word.strip().lower() in ("y", "yes"):
                 self._attempt(self._delete(row))
             else:
-                self.tell("nothing was deleted")
+                self.report("nothing was deleted")
 
         self._ask(f"delete “{name}” and its {row.entries} entries permanently? y or n:", sure)
 
     async def _delete(self, row: SessionRow) -> None:
         at = self.list.highlighted or 0
         await self._harness.sessions.delete(row)
-        self.tell(f"deleted {row.id}")
+        self.report(f"deleted {row.id}")
         left = [one.row.id for one in self._shown if one.row.id != row.id]
         self._load(highlight=left[min(at, len(left) - 1)] if left else None)
 
@@ -272,11 +272,11 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
         file = await asyncio.to_thread(
             write_into, self._harness.sessions.log, row, format, self._folder
         )
-        self.tell(f"exported to {formatting.one_line(str(file))}")
+        self.report(f"exported to {formatting.one_line(str(file))}")
 
     def action_folders(self) -> None:
         self._everywhere = not self._everywhere
-        self.tell("")
+        self.report("")
         self._load()
 
     def _attempt(self, work: Coroutine[Any, Any, None]) -> None:
@@ -290,12 +290,12 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
 
     # -- messages and questions --------------------------------------------------------------------
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         self.query_one("#told", Static).update(text)
 
     def _complain(self, error: TillermanError) -> None:
         lines: Sequence[str] = (error.message, error.hint or "")
-        self.tell("\n".join(formatting.one_line(line) for line in lines if line))
+        self.report("\n".join(formatting.one_line(line) for line in lines if line))
 
     def _ask(self, question: str, answered: Callable[[str], None], value: str = "") -> None:
         self._answered = answered
@@ -316,7 +316,7 @@ class SessionBrowser(ModalScreen["SessionRow | None"]):
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         if event.input.id == "search":
-            self.tell("")
+            self.report("")
             self._load()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

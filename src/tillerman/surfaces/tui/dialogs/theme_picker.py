@@ -26,7 +26,7 @@ class ThemePicker(Picker):
         super().__init__("Themes", rows)
         self._before = current
 
-    def looked_at(self, row: PickerRow) -> None:
+    def preview(self, row: PickerRow) -> None:
         self.app.theme = row.key
 
     def action_close(self) -> None:

@@ -25,10 +25,12 @@ class OrderedKeys(_Base):
         if focused is not None and focused is not self:
             _taken(event)
             focused.post_message(events.Key(event.key, event.character))
-        elif not (isinstance(self, Input) and event.is_printable) and await self._obey(event.key):
+        elif not (isinstance(self, Input) and event.is_printable) and await self._run_binding(
+            event.key
+        ):
             _taken(event)
 
-    async def _obey(self, key: str) -> bool:
+    async def _run_binding(self, key: str) -> bool:
         """Runs the binding of the widget or its screen for this key."""
         for node in (self, self.screen):
             bindings = node._bindings.copy()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tillerman.core.agent import File
 
 LONGEST_PATHS = 8_000  # characters; a longer paste is not checked for paths
-PATIENCE = 3.0  # seconds; timeout of clipboard programs
+MAX_WAIT = 3.0  # seconds; timeout of clipboard programs
 
 
 class Attachments(Widget):
@@ -157,12 +157,12 @@ async def clipboard_image(folder: Path) -> File | None:
         try:
             if kinds:
                 told = await bounded_command.query(
-                    [program, *kinds], cwd=folder, env=env, seconds=PATIENCE
+                    [program, *kinds], cwd=folder, env=env, seconds=MAX_WAIT
                 )
                 if b"image/png" not in told.out.split():
                     return None
             said = await bounded_command.query(
-                [program, *image], cwd=folder, env=env, seconds=PATIENCE, most=ATTACHMENT_CAP
+                [program, *image], cwd=folder, env=env, seconds=MAX_WAIT, most=ATTACHMENT_CAP
             )
         except (bounded_command.CommandMissing, bounded_command.CommandTimeout):
             return None

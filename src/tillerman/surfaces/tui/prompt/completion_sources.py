@@ -75,13 +75,13 @@ class CompletionSources:
     async def find_files(self, query: str) -> AsyncGenerator[Offer, None]:
         """Files that match the query: again whenever more of the folder is known."""
         while (found := await self._files.find(query)) is not None:
-            note = "listing files…" if self._files.looking else ""
-            if not found and not self._files.looking:
+            note = "listing files…" if self._files.searching else ""
+            if not found and not self._files.searching:
                 note = "no matching file"
-            elif self._files.cut and not self._files.looking:
+            elif self._files.cut and not self._files.searching:
                 note = "too many files: not all are listed"
             yield [Completion(path) for path in found], note
-            if not self._files.looking:
+            if not self._files.searching:
                 break
             await self._files.more()
 

@@ -59,13 +59,13 @@ class FilePicker:
         self._paths = _Paths()
         self._walked = -FRESH
         self._walking: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
+        self._updates = asyncio.Event()
         self._asked = 0
         self._closed = False
         self.cut = False  # the index is incomplete
 
     @property
-    def looking(self) -> bool:
+    def searching(self) -> bool:
         return self._walking is not None
 
     async def find(self, query: str) -> Sequence[str] | None:
@@ -80,8 +80,8 @@ class FilePicker:
 
     async def more(self) -> None:
         """Waits until the index has grown or is complete."""
-        await self._news.wait()
-        self._news.clear()
+        await self._updates.wait()
+        self._updates.clear()
 
     def close(self) -> None:
         self._closed = True
@@ -95,19 +95,19 @@ class FilePicker:
         first = not self._paths.shown
         paths = self._paths if first else _Paths()
 
-        def news() -> None:
+        def updates() -> None:
             if first:
-                loop.call_soon_threadsafe(self._news.set)
+                loop.call_soon_threadsafe(self._updates.set)
 
         try:
-            self.cut = await asyncio.to_thread(self._fill, paths, news)
+            self.cut = await asyncio.to_thread(self._fill, paths, updates)
             self._paths = paths
         finally:
             self._walked = time.monotonic()
             self._walking = None
-            self._news.set()
+            self._updates.set()
 
-    def _fill(self, paths: _Paths, news: Callable[[], None]) -> bool:
+    def _fill(self, paths: _Paths, updates: Callable[[], None]) -> bool:
         """True if incomplete. Skips names that cannot be written in a prompt."""
         from tillerman.workspace.files.access.confined_root import ConfinedRoot
         from tillerman.workspace.files.access.walk import DirectoryWalk
@@ -125,7 +125,7 @@ class FilePicker:
                         paths.add(f"{path}/" if found.kind == "folder" else path)
                     if time.monotonic() - told > STEP:
                         told = time.monotonic()
-                        news()
+                        updates()
                 return walk.late
         except Refused:
             return False  # the folder was removed

@@ -101,7 +101,7 @@ class PromptBox(TextArea):
         self.completions = Completions(
             self.action_complete, lambda: self.region.y - self.attachments.region.height
         )
-        self.attachments = Attachments(self._dress)
+        self.attachments = Attachments(self._update_frame)
         self.sources = CompletionSources(folder)
         self._word: CompletedWord | None = None  # the word to complete
         self._offered: CompletedWord | None = (
@@ -178,11 +178,11 @@ class PromptBox(TextArea):
             self._write(text)
             self.attachments.add(files)
 
-    def tell(self, busy: bool, queued: Sequence[str]) -> None:
+    def report(self, busy: bool, queued: Sequence[str]) -> None:
         """Updates whether a turn is running, and the queued prompts."""
         if (busy, list(queued)) != (self._busy, list(self._queued)):
             self._busy, self._queued = busy, queued
-            self._dress()
+            self._update_frame()
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -199,7 +199,7 @@ class PromptBox(TextArea):
         before = self.document.get_line(row)[:column]
         return before.endswith("\\") and not before.endswith("\\\\")
 
-    def _dress(self) -> None:
+    def _update_frame(self) -> None:
         shell = self.text.startswith("!") and self._searching is None
         self.set_class(shell, "-shell")
         above, below = "", ""
@@ -217,7 +217,7 @@ class PromptBox(TextArea):
     # -- completion --------------------------------------------------------------------------------
 
     def on_text_area_changed(self) -> None:
-        self._dress()
+        self._update_frame()
         self._look()
 
     def on_text_area_selection_changed(self) -> None:
@@ -367,7 +367,7 @@ class PromptBox(TextArea):
             return
         self._searching = self.text
         self._write("")
-        self._dress()
+        self._update_frame()
         self._look()
 
     def _write(self, text: str, *, at_start: bool = False) -> None:

@@ -33,15 +33,15 @@ _QUIET = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROM
 
 
 class ShellLine:
-    """`tell` is called when there is new output."""
+    """`report` is called when there is new output."""
 
-    def __init__(self, command: str, folder: Path, tell: Callable[[], None]) -> None:
+    def __init__(self, command: str, folder: Path, report: Callable[[], None]) -> None:
         self.command = command
         self.folder = folder
         self.exit: Exit | None = None
         self.cancelled = False
         self.left_out = 0  # characters
-        self._tell = tell
+        self._report = report
         self._began = time.monotonic()
         self._seconds: float | None = None
         self._said: deque[str] = deque()
@@ -74,14 +74,14 @@ class ShellLine:
                 child = await warden.spawn(argv, cwd=self.folder, env=env, stdin=False)
             except OSError as error:
                 raise UsageError(f"the command cannot be run: {error.strerror}") from None
-            await self._hear(child.stdout, child.stderr, asyncio.create_task(child.wait()))
+            await self._receive(child.stdout, child.stderr, asyncio.create_task(child.wait()))
             await child.kill()  # remaining child processes
         finally:
             self._seconds = time.monotonic() - self._began
             await asyncio.shield(warden.close())
-            self._tell()
+            self._report()
 
-    async def _hear(self, stdout: int, stderr: int, ending: asyncio.Task[Exit]) -> None:
+    async def _receive(self, stdout: int, stderr: int, ending: asyncio.Task[Exit]) -> None:
         told, unused = PipeReader(stdout, rest=REST), PipeReader(stderr)
         stopping = asyncio.create_task(self._stop.wait())
         reading = asyncio.create_task(self._read(told))
@@ -109,7 +109,7 @@ class ShellLine:
                 gone = len(self._said.popleft())
                 self._size -= gone
                 self.left_out += gone
-            self._tell()
+            self._report()
 
     # -- rendering and prompt ----------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 
-ESCAPE_PATIENCE = 0.1  # seconds to wait for the rest of an escape sequence
+ESCAPE_MAX_WAIT = 0.1  # seconds to wait for the rest of an escape sequence
 
 
 class _Bell(Event):
@@ -24,15 +24,15 @@ class _Bell(Event):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard, self._rung = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.received, self._bell_rung = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def set(self) -> None:
         super().set()
-        os.write(self._rung, b"!")
+        os.write(self._bell_rung, b"!")
 
     def clear(self) -> None:
         super().clear()
-        os.read(self.heard, 4096)
+        os.read(self.received, 4096)
 
 
 class _Parser(XTermParser):
@@ -73,11 +73,11 @@ class QuietDriver(LinuxDriver):
         decode = getincrementaldecoder("utf-8")("replace").decode
         with selectors.DefaultSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
-            selector.register(self._bell.heard, selectors.EVENT_READ)
-            patience: float | None = None
+            selector.register(self._bell.received, selectors.EVENT_READ)
+            max_wait: float | None = None
             while not self._bell.is_set():
-                ready = {key.fd for key, _ in selector.select(patience)}
-                patience = None
+                ready = {key.fd for key, _ in selector.select(max_wait)}
+                max_wait = None
                 if self.fileno in ready:
                     if not (data := self._read()):  # the terminal was closed
                         selector.unregister(self.fileno)
@@ -85,7 +85,7 @@ class QuietDriver(LinuxDriver):
                     elif text := decode(data):
                         for event in parser.feed(text):
                             self.process_message(event)
-                    patience = ESCAPE_PATIENCE
+                    max_wait = ESCAPE_MAX_WAIT
                 for event in parser.tick():
                     self.process_message(event)
 

@@ -161,12 +161,12 @@ class KnownCommits:
         """Returns whether git wrote the index since the session started, as a checkout does."""
         return self._is_locked or self.index_mark != self._first_index
 
-    def is_busy(self, patience: float) -> bool:
+    def is_busy(self, max_wait: float) -> bool:
         """Returns whether git is writing the index, or just has: HEAD follows."""
         if self._is_locked:
             return True
         _, changed = self.index_mark
-        return abs(time.time_ns() - changed) < patience * 1e9
+        return abs(time.time_ns() - changed) < max_wait * 1e9
 
     @property
     def _is_locked(self) -> bool:

@@ -20,7 +20,7 @@ import msgspec
 
 from tillerman.core.timestamps import rfc3339
 
-MOST_THINGS = 200  # per session; later items are removed
+MOST_ENTRIES = 200  # per session; later items are removed
 MOST_BYTES = 64 << 20  # copied, if the folder is on another file system
 MOST_FILES = 2_000
 CONTENT, ITEM = "content", "item.json"
@@ -51,11 +51,11 @@ class Quarantine:
         self._workspace = workspace
         self._room = MOST_BYTES
         self._files = MOST_FILES
-        self._things = MOST_THINGS
+        self._entries_left = MOST_ENTRIES
 
     def move_in(self, folder: int, name: str, path: str = "", act: Act = "created") -> str:
         """Moves a file out of an open folder. Returns its new path, or "" if it was removed."""
-        if self._things <= 0:
+        if self._entries_left <= 0:
             _remove(folder, name)
             return ""
         with self._open() as ours, _new_folder(ours) as (place, into):
@@ -72,7 +72,7 @@ class Quarantine:
         settings: Sequence[tuple[str, str | None]] = (),
     ) -> str:
         """Like `take`, but the file stays: it is about to be replaced."""
-        if self._things <= 0:
+        if self._entries_left <= 0:
             return ""
         with self._open() as ours:
             try:
@@ -85,7 +85,7 @@ class Quarantine:
 
     def note(self, path: str, act: Act) -> str:
         """Records a change without content: a removal."""
-        if self._things <= 0:
+        if self._entries_left <= 0:
             return ""
         with suppress(OSError), self._open() as ours, _new_folder(ours) as (place, _):
             self._describe(place, path, act)
@@ -102,7 +102,7 @@ class Quarantine:
     @contextmanager
     def _open(self) -> Iterator[int]:
         """Opens the folder for one more item."""
-        self._things -= 1
+        self._entries_left -= 1
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         ours = os.open(self._folder, _FOLDER)
         try:

@@ -45,7 +45,7 @@ class ListParser(Lexer):
             commands.append(node)
             if separator in (";", "&"):
                 self.at += 1
-                self._forgive(separator)
+                self._allow_separator(separator)
                 self.blanks()
                 separator = self._separator() if self.peek() in ("", "\n") else "more"
             if separator == "more":
@@ -135,7 +135,7 @@ class ListParser(Lexer):
         self.located = False
         return self._separator()
 
-    def _forgive(self, separator: str) -> None:
+    def _allow_separator(self, separator: str) -> None:
         """`&;` is an error in bash, but not in zsh."""
         self.blanks()
         if separator == "&" and self._separator() == ";":
@@ -144,7 +144,7 @@ class ListParser(Lexer):
 
     def _skip_separator(self, separator: str) -> None:
         self.at += 1
-        self._forgive(separator)
+        self._allow_separator(separator)
         if separator == "\n":
             self.read_documents()
         self._skip_lines()

@@ -140,7 +140,7 @@ def _execute(
         return
     directory = HOLE if name.endswith("dir") else None
     accesses = _accesses(command, starts, only, in_directory=directory is not None)
-    run = NestedCommand(words, judged="both", directory=directory, later=True, accesses=accesses)
+    run = NestedCommand(words, decided="both", directory=directory, later=True, accesses=accesses)
     draft.runs.append(run)
 
 

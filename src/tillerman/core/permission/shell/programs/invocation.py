@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from tillerman.core.permission.shell.parsed_script import Effect, FileAccess
 
-Judged = Literal["inner", "both", "whole"]
+DecidedAs = Literal["inner", "both", "whole"]
 
 
 class StdinSource(Struct, frozen=True):
@@ -23,7 +23,7 @@ class NestedCommand(Struct, frozen=True):
 
     words: tuple[str, ...] = ()
     script: str | None = None
-    judged: Judged = "inner"
+    decided: DecidedAs = "inner"
     # inner: the nested command is decided in its place (env). both: each is decided (find -exec).
     # whole: this command is decided, and the nested one only by rules that deny (sudo)
     directory: str | None = None  # changes to this directory first; HOLE: unknown

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from tillerman.core.permission.shell.parsed_script import Effect, FileAccess
 from tillerman.core.permission.shell.programs.code_text import named_files, passed_commands
 from tillerman.core.permission.shell.programs.invocation import (
+    DecidedAs,
     Invocation,
-    Judged,
     NestedCommand,
     StdinSource,
 )
@@ -35,7 +35,7 @@ class Row(Struct, frozen=True):
     when: tuple[tuple[str, str], ...] = ()  # (mark, operands): operand roles with this mark
     default: str = ""  # what it reads without operands
     needs: str = ""  # the mark that the default requires
-    command: Judged | None = None  # its options are followed by a command that it runs
+    command: DecidedAs | None = None  # its options are followed by a command that it runs
     skip: int = 0  # operands before that command
     shell: bool = False  # it passes the command to a shell
     remote: bool = False  # and runs it on other files than local ones
@@ -128,7 +128,7 @@ class InvocationDraft:
     def run(
         self,
         words: Sequence[str],
-        judged: Judged,
+        decided: DecidedAs,
         *,
         remote: bool = False,
         environment: Sequence[tuple[str, str]] = (),
@@ -136,13 +136,13 @@ class InvocationDraft:
         self.at_least("runs")
         self.runs.append(
             NestedCommand(
-                tuple(words), judged=judged, remote=remote, environment=tuple(environment)
+                tuple(words), decided=decided, remote=remote, environment=tuple(environment)
             )
         )
 
-    def script(self, text: str, judged: Judged = "whole", *, remote: bool = False) -> None:
+    def script(self, text: str, decided: DecidedAs = "whole", *, remote: bool = False) -> None:
         self.at_least("runs")
-        self.runs.append(NestedCommand(script=text, judged=judged, remote=remote))
+        self.runs.append(NestedCommand(script=text, decided=decided, remote=remote))
 
     def finish(self, text: str, others: Sequence[str]) -> Invocation:
         directory = self.directory

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from tillerman.core.permission.shell.parsed_script import HOLE, joined
-from tillerman.core.permission.shell.programs.invocation import Judged, NestedCommand
+from tillerman.core.permission.shell.programs.invocation import DecidedAs, NestedCommand
 from tillerman.core.permission.shell.programs.options import grammar, parse
 from tillerman.core.permission.shell.programs.roles import suffixes, take
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
@@ -212,7 +212,7 @@ def _start_daemon(draft: InvocationDraft) -> None:
 def _wrapper(
     names: str,
     options: str = "",
-    judged: Judged = "inner",
+    decided: DecidedAs = "inner",
     *,
     operands: str = "",
     skip: int = 0,
@@ -226,7 +226,7 @@ def _wrapper(
         operands=operands,
         options=options,
         style="posix",
-        command=judged,
+        command=decided,
         skip=skip,
         shell=shell,
         assignments=assignments,
