@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from bench.realtime import first_in_line
-from tillerman.hooks.shim import compiled_shim, python_shim
+from tillerman.hooks.shim_builder import compiled_shim, python_shim
 
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10")) * 20
 IDLE = 60.0
@@ -28,7 +28,7 @@ SERVER = """
 import asyncio, sys
 from pathlib import Path
 from tillerman.hooks.server import HookServer, HookReply
-from tillerman.hooks.shim import python_shim
+from tillerman.hooks.shim_builder import python_shim
 
 async def main():
     def allow(asked):

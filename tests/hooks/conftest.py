@@ -9,7 +9,7 @@ import pytest
 
 from tests.hooks.hook_desk import Open
 from tillerman.hooks.server import HookAsked, HookServer
-from tillerman.hooks.shim import Shim, compiled_shim, python_shim
+from tillerman.hooks.shim_builder import Shim, compiled_shim, python_shim
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from tillerman.hooks.server import HookAsked, HookReply, HookServer
-from tillerman.hooks.shim import python_shim
+from tillerman.hooks.shim_builder import python_shim
 
 
 async def main(folder: Path, manner: str) -> None:

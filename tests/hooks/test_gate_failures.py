@@ -18,7 +18,7 @@ import pytest
 
 from tests.hooks.hook_desk import Open, Ran, Running, impostor, run, until
 from tillerman.hooks.server import HookAsked, HookLimits, HookReply
-from tillerman.hooks.shim import Shim
+from tillerman.hooks.shim_builder import Shim
 from tillerman.hooks.socket_folder import Tokens, make_folder, new_tokens
 
 HERE = Path(__file__).parent

@@ -21,7 +21,7 @@ from tillerman.hooks.protocol import (
     write_answer,
 )
 from tillerman.hooks.server import HookAsked, HookLimits, HookServer
-from tillerman.hooks.shim import Shim, python_shim
+from tillerman.hooks.shim_builder import Shim, python_shim
 from tillerman.hooks.socket_folder import Tokens
 
 NONCE = "0123456789abcdef" * 2

@@ -18,7 +18,7 @@ from tests.hooks.hook_desk import Open, Ran, Running, run, until
 from tillerman.core.errors import ConfigError, UsageError
 from tillerman.hooks.protocol import PAYLOAD_CAP, REPLY_CAP
 from tillerman.hooks.server import HookAsked, HookLimits, HookReply, HookServer, timeout_for
-from tillerman.hooks.shim import Shim, ready_shim
+from tillerman.hooks.shim_builder import Shim, ready_shim
 
 
 def echo(asked: HookAsked) -> None:

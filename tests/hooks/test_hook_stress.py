@@ -13,7 +13,7 @@ import pytest
 
 from tests.hooks.hook_desk import Open
 from tillerman.hooks.server import HookAsked, HookReply
-from tillerman.hooks.shim import Shim
+from tillerman.hooks.shim_builder import Shim
 
 SHIMS = 50
 

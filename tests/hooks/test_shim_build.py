@@ -13,7 +13,14 @@ import pytest
 
 from tests.hooks.hook_desk import Ran, run
 from tillerman.hooks.server import HookAsked, HookReply, HookServer
-from tillerman.hooks.shim import SCRIPT, SOURCE, Shim, compiled_shim, python_shim, ready_shim
+from tillerman.hooks.shim_builder import (
+    SCRIPT,
+    SOURCE,
+    Shim,
+    compiled_shim,
+    python_shim,
+    ready_shim,
+)
 
 PATH = os.environ.get("PATH", os.defpath)
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")

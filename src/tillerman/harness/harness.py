@@ -26,8 +26,8 @@ from tillerman.core.session_options import (
     check_options,
     check_required,
 )
-from tillerman.harness.agent_fallback import AgentFallback, refuse_missing
 from tillerman.harness.agent_selection import AgentSelection, select_agents
+from tillerman.harness.first_agent import AgentFallback, refuse_missing
 from tillerman.harness.launch_plan import launch_plan
 from tillerman.harness.program_options import plan_options
 from tillerman.sessions.prestart import Prestart

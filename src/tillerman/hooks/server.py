@@ -15,7 +15,7 @@ from tillerman.hooks import socket_folder as places
 from tillerman.hooks.connection import HookAsked, HookConnection, HookLimits, HookListener
 from tillerman.hooks.loopback_transport import LoopbackHookConnection
 from tillerman.hooks.protocol import HookReply, is_name
-from tillerman.hooks.shim import LONGEST, SHORTEST, Shim, ready_shim
+from tillerman.hooks.shim_builder import LONGEST, SHORTEST, Shim, ready_shim
 from tillerman.paths import find_paths
 
 __all__ = ["HookAsked", "HookLimits", "HookReply", "HookServer", "ProvidesHookServer"]

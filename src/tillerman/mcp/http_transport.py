@@ -15,7 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from tillerman.core.errors import UsageError
-from tillerman.mcp import connections, request_ids
+from tillerman.mcp import connection_limits, request_ids
 from tillerman.mcp.clients import IDLE, TOKEN, Clients
 from tillerman.paths import private_folder
 from tillerman.sessions.remote.private_socket import LONGEST_LINE
@@ -74,14 +74,14 @@ async def serve_http(
         session_idle_timeout=IDLE,
         transport_security=TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[]),
     )
-    config = connections.ConnectionLimits(
+    config = connection_limits.ConnectionLimits(
         guarded(app, hosts, tokens, clients),
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=1,
         server_header=False,
     )
-    running = connections.Server(config)
+    running = connection_limits.Server(config)
     serving = asyncio.ensure_future(running.serve([listener]))
     try:
         await asyncio.shield(serving)

@@ -95,6 +95,12 @@ def test_a_file_that_is_written_is_covered_or_the_line_is_not_read(line: str, pa
     assert script.unread or any(covers(one, path) for one in found)
 
 
+@pytest.mark.parametrize(("line", "path"), cases("removes"))
+def test_a_file_that_is_deleted_is_covered_by_a_removal(line: str, path: str) -> None:
+    found = [one for one in accesses(read(line)) if one.kind == "remove"]
+    assert any(covers(one, path) for one in found)
+
+
 @pytest.mark.parametrize(("line", "path"), cases("reads"))
 def test_a_file_that_is_read_is_covered(line: str, path: str) -> None:
     script = read(line)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tillerman.core.permission.shell.builtins import BASH
+from tillerman.core.permission.shell.builtins import BUILTINS
 from tillerman.core.permission.shell.programs import describe
 from tillerman.core.permission.shell.programs.describe import _COMMON
 from tillerman.core.permission.shell.programs.options import ProgramOption, grammar
@@ -311,7 +311,7 @@ _GIVEN = (
 
 
 def test_a_variable_that_a_line_gives_to_a_program_makes_no_read() -> None:
-    lines = [one for one in _reading_lines() if "'" not in one and one.split()[0] not in BASH]
+    lines = [one for one in _reading_lines() if "'" not in one and one.split()[0] not in BUILTINS]
     cases = [(name, form, lines[at % len(lines)]) for at, (name, form) in
              enumerate((name, form) for name in _CHOSEN_BY for form in _GIVEN)]  # fmt: skip
     cases += [(_CHOSEN_BY[at % len(_CHOSEN_BY)], form, line) for at, (line, form) in

@@ -8,13 +8,12 @@ import shlex
 import shutil
 import subprocess
 import tomllib
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
-from tillerman.core.permission.shell.parsed_script import ANY, HOLE, FileAccess
-from tillerman.core.permission.shell.programs import Invocation, StdinSource, describe
+from tests.core.permission.changed_files import all_accesses, covers, tree_state, unnamed_changes
+from tillerman.core.permission.shell.programs import StdinSource, describe
 
 _SYSTEM = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 _PATH = re.compile(r'openat?\((?:AT_FDCWD, )?"((?:[^"\\]|\\.)*)", (\S+)')
@@ -62,52 +61,6 @@ def _environment(root: Path) -> dict[str, str]:
             "PWD": str(root)}  # fmt: skip
 
 
-def _state(root: Path) -> dict[str, tuple[object, ...]]:
-    found: dict[str, tuple[object, ...]] = {}
-    for path in [root, *root.rglob("*")]:
-        name = os.path.relpath(path, root)
-        if name.startswith(".git/") and name != ".git/config":
-            continue
-        stat = path.lstat()
-        content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-        times = (stat.st_mtime_ns,) if path.is_file() else ()
-        found[name] = (stat.st_mode, stat.st_ino, content, *times)
-    found.pop(".", None)
-    return found
-
-
-def _accesses(found: Invocation) -> list[FileAccess]:
-    """With those of what it runs, as the evaluator would collect them; a doubt is a hole."""
-    collected = list(found.accesses)
-    if found.doubts:
-        collected.append(FileAccess(HOLE, "write"))
-    for run in found.runs:
-        if run.script is not None:
-            collected.append(FileAccess(HOLE, "write"))
-            continue
-        inner = run.accesses if run.accesses is not None else _accesses(describe(run.words))
-        prefix = f"{run.directory}/" if run.directory and run.accesses is None else ""
-        for one in inner:
-            path = one.path if one.path.startswith("/") else prefix + one.path
-            collected.append(FileAccess(path, one.kind, one.recursive, one.only))
-    return collected
-
-
-def _covers(access: FileAccess, path: str, root: Path) -> bool:
-    if HOLE in access.path:
-        return True
-    named = os.path.relpath(root / access.path, root)
-    pattern = re.sub(f"{ANY}|X{{3,}}", "*", named)
-    if named == path or fnmatch(path, pattern):
-        return True
-    if not access.recursive:
-        return named == "." and access.kind == "write" and "/" not in path
-    below = named == "." or path.startswith(f"{named}/")
-    return below and (
-        not access.only or any(fnmatch(path.rpartition("/")[2], one) for one in access.only)
-    )
-
-
 def _words(line: str, root: Path) -> list[str]:
     return shlex.split(line.replace("$PWD", str(root)))
 
@@ -132,20 +85,12 @@ def test_every_file_that_a_line_changes_is_named(line: str, template: Path, tmp_
     root = tmp_path / "workspace"
     shutil.copytree(template, root, symlinks=True)
     (tmp_path / "home").mkdir()
-    before = _state(root)
+    before = tree_state(root)
     found = describe(_words(line, root), StdinSource())
     done = _run(line, root)
-    after = _state(root)
+    after = tree_state(root)
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    made_on_the_way = {
-        name for name in changed if any(other.startswith(f"{name}/") for other in changed)
-    }
-    accesses = [one for one in _accesses(found) if one.kind != "read"]
-    missed = [
-        name
-        for name in changed - made_on_the_way
-        if not any(_covers(one, name, root) for one in accesses)
-    ]
+    missed = unnamed_changes(found, root, before, after)
     assert missed == [], (found, done.stderr)
     if changed:  # what is judged by itself has an effect of its own
         effects = [found.effect, *(describe(run.words).effect for run in found.runs if run.words)]
@@ -170,8 +115,8 @@ def test_a_file_that_a_line_opens_is_named(line: str, template: Path, tmp_path: 
         os.path.relpath(root / path, root)
         for path, _ in _PATH.findall(log.read_text(errors="replace"))
     }
-    accesses = _accesses(found)
-    named = any(_covers(one, ".env", root) for one in accesses)
+    accesses = all_accesses(found)
+    named = any(covers(one, ".env", root) for one in accesses)
     assert named or not any(path.rpartition("/")[2] == ".env" for path in opened), found
     exact = [one for one in accesses if os.path.relpath(root / one.path, root) == ".env"]
     recursive = [one for one in accesses if one.recursive]

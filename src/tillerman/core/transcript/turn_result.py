@@ -8,7 +8,7 @@ import msgspec
 
 from tillerman.core.errors import TurnFailed
 from tillerman.core.events import FileChange, Notice, UsageReported
-from tillerman.core.failure import Failure, exit_code
+from tillerman.core.failure import Failure
 from tillerman.core.transcript.blocks import (
     CallState,
     Message,
@@ -55,9 +55,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return self
         if self.failure is None:
             raise TurnFailed(f"the turn is {self.status}", hint="prompt again")
-        error = TurnFailed(self.failure.message, hint=self.failure.hint, kind=self.failure.kind)
-        error.exit_code = exit_code(self.failure)
-        raise error
+        raise TurnFailed(self.failure.message, hint=self.failure.hint, kind=self.failure.kind)
 
     def output_as(self, kind: type[T]) -> T:
         """The answer as a struct, dataclass, TypedDict or pydantic model.

@@ -7,8 +7,8 @@ from typing import Literal
 
 from tillerman.core.events import Entry, encode
 from tillerman.core.transcript.transcript import fold
+from tillerman.sessions.export.html_page import to_html
 from tillerman.sessions.export.markdown import to_markdown
-from tillerman.sessions.export.page import to_html
 
 __all__ = ["Format", "document", "to_html", "to_jsonl", "to_markdown"]
 

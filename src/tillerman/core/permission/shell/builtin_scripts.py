@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from tillerman.core.permission.shell.command_execution import BuiltinCall
 from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
@@ -183,8 +184,11 @@ def execute(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def jobs(call: BuiltinCall) -> EvaluationOutcome:
-    if call.words[1:2] == ["-x"] and call.words[2:]:
-        return _inner(call, call.words[2:])
+    for at, word in enumerate(call.words[1:], 2):
+        if not word.startswith("-") or word == "--":
+            break
+        if "x" in word and call.words[at:]:
+            return _inner(call, call.words[at:])
     call.execution.note(call)
     return either(call.state)
 
@@ -194,9 +198,9 @@ def complete(call: BuiltinCall) -> EvaluationOutcome:
     execution = call.execution
     execution.note(call)
     flags = [word for word in call.words[1:] if word.startswith("-") or is_open(word)]
-    for at, word in enumerate(call.words[:-1]):
-        if word.startswith("-") and word.endswith("C"):
-            run_later(call, f"{call.words[at + 1]} {HOLE}")
+    for word, following in pairwise([*call.words[1:], ""]):
+        if word.startswith("-") and "C" in word:  # also combined, also attached
+            run_later(call, f"{word.partition('C')[2] or following} {HOLE}")
     if any(is_open(flag) or set("FW") & set(flag) for flag in flags) or any(
         "$" in word or "`" in word for word in call.words[1:]
     ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from tillerman.core.permission.shell import builtin_directories as directories
@@ -13,22 +13,24 @@ from tillerman.core.permission.shell.evaluation import EvaluationOutcome, either
 from tillerman.core.permission.shell.parsed_script import FileAccess, is_open
 from tillerman.core.permission.shell.parsing.syntax import Dialect
 from tillerman.core.permission.shell.programs.invocation import StdinSource
-from tillerman.core.permission.shell.shell_state import UNKNOWN_ARGUMENTS
+from tillerman.core.permission.shell.shell_state import UNKNOWN_ARGUMENTS, ShellState
 
 Builtin = Callable[[BuiltinCall], EvaluationOutcome]
 
-_LETTERS = {"H": "histexpand", "a": "allexport"}  # options of `set`
-_LISTS = ("-p", "-a", "-s", "-ps", "-as", "-pa")
+_SET_LETTERS = {"H": "histexpand", "a": "allexport"}
+_SET_OPTIONS = frozenset("abefhkmnoptuvxBCEHPT")
+_LISTINGS = ("-p", "-a", "-s", "-ps", "-as", "-pa")
 
 
 def builtin(name: str, dialect: Dialect) -> Builtin | None:
     """The handler of a builtin; None if the name is a program in this dialect."""
-    if dialect == "posix" and name not in DASH:
-        return _absent if name in BASH or name in _KEYWORDS else None
-    return _TABLE.get(name) if name in BASH or name in DASH or name in _ELSEWHERE else None
+    handler, dialects = BUILTINS.get(name, (None, ()))
+    if dialect == "bash" or "posix" in dialects:
+        return handler
+    return _missing if "bash" in dialects or name in _KEYWORDS else None
 
 
-def _absent(call: BuiltinCall) -> EvaluationOutcome:
+def _missing(call: BuiltinCall) -> EvaluationOutcome:
     """A builtin of bash that this shell lacks: there is no such program either."""
     return either(call.state)
 
@@ -88,7 +90,7 @@ def _kill(call: BuiltinCall) -> EvaluationOutcome:
     return either(call.state)
 
 
-def _leave(call: BuiltinCall) -> EvaluationOutcome:
+def _exit(call: BuiltinCall) -> EvaluationOutcome:
     """`exit`: nothing after it runs, unless its arguments are wrong."""
     call.execution.note(call)
     if len(call.words) > 2 or any(map(is_open, call.words)):
@@ -96,7 +98,7 @@ def _leave(call: BuiltinCall) -> EvaluationOutcome:
     return EvaluationOutcome(None, None)
 
 
-def _escape(call: BuiltinCall) -> EvaluationOutcome:
+def _jump(call: BuiltinCall) -> EvaluationOutcome:
     """`return`, `break`, `continue`: execution continues after the function or loop."""
     call.execution.note(call)
     call.execution.shell.escapes.append(call.state)
@@ -108,23 +110,32 @@ def _set(call: BuiltinCall) -> EvaluationOutcome:
     state = call.state
     rest = call.words[1:]
     options = set(state.options)
+    unclear = any(map(is_open, rest))
     while rest and rest[0][:1] in ("-", "+") and rest[0] not in ("-", "--"):
         word, *rest = rest
-        named = [name for letter, name in _LETTERS.items() if letter in word]
+        named = [name for letter, name in _SET_LETTERS.items() if letter in word]
         count = word.count("o")  # also combined with other letters
         named += rest[:count]
+        unclear |= not set(word[1:]) <= _SET_OPTIONS or any(one[:1] in "-+" for one in rest[:count])
         del rest[:count]
         options = options | set(named) if word[0] == "-" else options - set(named)
-    if "histexpand" in options - state.options:
-        call.execution.shell.unread("history expansion may insert commands")
-    if any(map(is_open, call.words[1:])):
-        return either(state.changed(positional=UNKNOWN_ARGUMENTS, options=frozenset(options)))
-    state = state.changed(options=frozenset(options))
-    if "--" in call.words or rest:
-        given = rest[1:] if rest[:1] == ["--"] else rest
-        call.execution.shell.arithmetic.assign("@", " ".join(given) or "0")
-        state = state.changed(positional=tuple(given))
+    state = _with_options(call, options)
+    if unclear:
+        return either(state.changed(positional=UNKNOWN_ARGUMENTS))
+    if rest:
+        given = rest[1:] if rest[0] in ("-", "--") else rest
+        if given or rest[0] == "--":
+            call.execution.shell.arithmetic.assign("@", " ".join(given) or "0")
+            state = state.changed(positional=tuple(given))
     return either(state)
+
+
+def _with_options(call: BuiltinCall, options: Iterable[str]) -> ShellState:
+    """The state with these options of `set -o` and of `shopt`."""
+    options = frozenset(options)
+    if "histexpand" in options - call.state.options:
+        call.execution.shell.unread("history expansion may insert commands")
+    return call.state.changed(options=options)
 
 
 def _shift(call: BuiltinCall) -> EvaluationOutcome:
@@ -141,18 +152,18 @@ def _shift(call: BuiltinCall) -> EvaluationOutcome:
 
 
 def _shopt(call: BuiltinCall) -> EvaluationOutcome:
+    """`-o` means the options of `set -o`."""
     call.execution.note(call)
-    flags = [word for word in call.words[1:] if word.startswith("-")]
-    names = [word for word in call.words[1:] if not word.startswith("-")]
-    state = call.state
+    flags = {letter for word in call.words[1:] if word.startswith("-") for letter in word[1:]}
+    names = {word for word in call.words[1:] if not word.startswith("-")}
+    options = call.state.options
     if any(map(is_open, call.words[1:])):
-        names = ["dotglob", "extglob", "globstar", "cdable_vars"]
-        return either(state.changed(options=state.options | set(names)))
-    if any("s" in flag for flag in flags):
-        return either(state.changed(options=state.options | set(names)))
-    if any("u" in flag for flag in flags):
-        return either(state.changed(options=state.options - set(names)))
-    return either(state)
+        options |= {"dotglob", "extglob", "globstar", "cdable_vars", "histexpand"}
+    elif "s" in flags:
+        options |= names
+    elif "u" in flags:
+        options -= names
+    return either(_with_options(call, options))
 
 
 def _hash(call: BuiltinCall) -> EvaluationOutcome:
@@ -166,7 +177,7 @@ def _hash(call: BuiltinCall) -> EvaluationOutcome:
 
 def _enable(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
-    if any(word not in _LISTS for word in call.words[1:]):
+    if any(word not in _LISTINGS for word in call.words[1:]):
         call.execution.shell.unread("enable changes which command runs")
     return either(call.state)
 
@@ -184,8 +195,13 @@ def _history(call: BuiltinCall) -> EvaluationOutcome:
     kind: Literal["read", "write"] = "write" if set("wa") & set(flags) else "read"
     files = [word for word in call.words[1:] if not word.startswith("-")]
     if not files:
-        value = call.state.variables.get("HISTFILE")
-        files = ["~/.bash_history", "~/.history"] if value is None else [str(value)]
+        match call.state.variables.get("HISTFILE"):
+            case None:
+                files = ["~/.bash_history", "~/.history"]
+            case str() as path:
+                files = [path]
+            case elements:  # an array: its first one
+                files = list(elements[:1])
     accesses = [FileAccess(word, kind) for word in files if set("wanr") & set(flags)]
     call.execution.note(call, "writes" if accesses else "none", tuple(accesses))
     return either(call.state)
@@ -193,84 +209,82 @@ def _history(call: BuiltinCall) -> EvaluationOutcome:
 
 def _fc(call: BuiltinCall) -> EvaluationOutcome:
     call.execution.note(call)
-    if not any(word.startswith("-") and "l" in word for word in call.words[1:2]):
+    first = call.words[1] if len(call.words) > 1 else ""
+    if not (first.startswith("-") and "l" in first.partition("e")[0]):  # -el: the editor `l`
         call.execution.shell.unread("fc runs commands of the history")
     return either(call.state)
 
 
-_NONE = (
-    "bg", "caller", "compopt", "disown", "fg", "help", "suspend", "times", "type", "ulimit",
-    "umask", "logout", "unalias",
-)  # fmt: skip
-_TABLE: dict[str, Builtin] = {
-    **dict.fromkeys(_NONE, _harmless),
-    ":": _true,
-    "true": _true,
-    "false": _false,
-    "echo": _echo,
-    "printf": _printf,
-    "pwd": _pwd,
-    "kill": _kill,
-    "exit": _leave,
-    "return": _escape,
-    "break": _escape,
-    "continue": _escape,
-    "set": _set,
-    "shift": _shift,
-    "shopt": _shopt,
-    "hash": _hash,
-    "enable": _enable,
-    "bind": _bind,
-    "history": _history,
-    "fc": _fc,
-    "cd": directories.cd,
-    "chdir": directories.cd,
-    "pushd": directories.pushd,
-    "popd": directories.popd,
-    "dirs": directories.dirs,
-    "eval": scripts.evaluate,
-    ".": scripts.source,
-    "source": scripts.source,
-    "trap": scripts.trap,
-    "alias": scripts.alias,
-    "command": scripts.command,
-    "builtin": scripts.builtin,
-    "exec": scripts.execute,
-    "jobs": scripts.jobs,
-    "complete": scripts.complete,
-    "compgen": scripts.complete,
-    "noglob": scripts.prefix,
-    "nocorrect": scripts.prefix,
-    "-": scripts.prefix,
-    "repeat": scripts.repeat,
-    "declare": variables.declare,
-    "typeset": variables.declare,
-    "local": variables.declare,
-    "export": variables.declare,
-    "readonly": variables.declare,
-    "unset": variables.unset,
-    "read": variables.read,
-    "mapfile": variables.mapfile,
-    "readarray": variables.mapfile,
-    "getopts": variables.getopts,
-    "let": variables.let,
-    "test": variables.test,
-    "[": variables.test,
-    "wait": variables.wait,
-}  # fmt: skip
-BASH = frozenset({
-    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen",
-    "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable", "eval",
-    "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help", "history", "jobs",
-    "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read",
-    "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test",
-    "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
-})  # fmt: skip
-DASH = frozenset({
-    ".", ":", "[", "alias", "bg", "break", "cd", "chdir", "command", "continue", "echo", "eval",
-    "exec", "exit", "export", "false", "fg", "getopts", "hash", "jobs", "kill", "local", "printf",
-    "pwd", "read", "readonly", "return", "set", "shift", "test", "times", "trap", "true", "type",
-    "ulimit", "umask", "unalias", "unset", "wait",
-})  # fmt: skip
+_BOTH: tuple[Dialect, ...] = ("bash", "posix")
+_BASH: tuple[Dialect, ...] = ("bash",)
+_POSIX: tuple[Dialect, ...] = ("posix",)
+_OTHER: tuple[Dialect, ...] = ()  # zsh and others, read as bash
+BUILTINS: dict[str, tuple[Builtin, tuple[Dialect, ...]]] = {
+    "bg": (_harmless, _BOTH),
+    "fg": (_harmless, _BOTH),
+    "times": (_harmless, _BOTH),
+    "type": (_harmless, _BOTH),
+    "ulimit": (_harmless, _BOTH),
+    "umask": (_harmless, _BOTH),
+    "unalias": (_harmless, _BOTH),
+    ":": (_true, _BOTH),
+    "true": (_true, _BOTH),
+    "false": (_false, _BOTH),
+    "echo": (_echo, _BOTH),
+    "printf": (_printf, _BOTH),
+    "pwd": (_pwd, _BOTH),
+    "kill": (_kill, _BOTH),
+    "exit": (_exit, _BOTH),
+    "return": (_jump, _BOTH),
+    "break": (_jump, _BOTH),
+    "continue": (_jump, _BOTH),
+    "set": (_set, _BOTH),
+    "shift": (_shift, _BOTH),
+    "hash": (_hash, _BOTH),
+    "cd": (directories.cd, _BOTH),
+    "eval": (scripts.evaluate, _BOTH),
+    ".": (scripts.source, _BOTH),
+    "trap": (scripts.trap, _BOTH),
+    "alias": (scripts.alias, _BOTH),
+    "command": (scripts.command, _BOTH),
+    "exec": (scripts.execute, _BOTH),
+    "jobs": (scripts.jobs, _BOTH),
+    "local": (variables.declare, _BOTH),
+    "export": (variables.declare, _BOTH),
+    "readonly": (variables.declare, _BOTH),
+    "unset": (variables.unset, _BOTH),
+    "read": (variables.read, _BOTH),
+    "getopts": (variables.getopts, _BOTH),
+    "test": (variables.test, _BOTH),
+    "[": (variables.test, _BOTH),
+    "wait": (variables.wait, _BOTH),
+    "caller": (_harmless, _BASH),
+    "compopt": (_harmless, _BASH),
+    "disown": (_harmless, _BASH),
+    "help": (_harmless, _BASH),
+    "suspend": (_harmless, _BASH),
+    "logout": (_harmless, _BASH),
+    "shopt": (_shopt, _BASH),
+    "enable": (_enable, _BASH),
+    "bind": (_bind, _BASH),
+    "history": (_history, _BASH),
+    "fc": (_fc, _BASH),
+    "pushd": (directories.pushd, _BASH),
+    "popd": (directories.popd, _BASH),
+    "dirs": (directories.dirs, _BASH),
+    "source": (scripts.source, _BASH),
+    "builtin": (scripts.builtin, _BASH),
+    "complete": (scripts.complete, _BASH),
+    "compgen": (scripts.complete, _BASH),
+    "declare": (variables.declare, _BASH),
+    "typeset": (variables.declare, _BASH),
+    "mapfile": (variables.mapfile, _BASH),
+    "readarray": (variables.mapfile, _BASH),
+    "let": (variables.let, _BASH),
+    "chdir": (directories.cd, _POSIX),
+    "noglob": (scripts.prefix, _OTHER),
+    "nocorrect": (scripts.prefix, _OTHER),
+    "-": (scripts.prefix, _OTHER),
+    "repeat": (scripts.repeat, _OTHER),
+}
 _KEYWORDS = frozenset({"[[", "]]", "function", "select", "coproc"})  # bash only
-_ELSEWHERE = frozenset({"noglob", "nocorrect", "-", "repeat", "chdir"})  # zsh and others

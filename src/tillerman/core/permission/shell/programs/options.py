@@ -32,6 +32,7 @@ class Parsed:
     def __init__(self) -> None:
         self.operands: list[str] = []
         self.values: list[tuple[ProgramOption, str]] = []
+        self.given: list[ProgramOption] = []  # in order
         self.marks: set[str] = set()
         self.unknown: list[str] = []  # options that are not in the grammar
         self.open = False  # a word known only at run time is among the options
@@ -43,6 +44,7 @@ class Parsed:
         return next((text for option, text in reversed(self.values) if option.name == name), None)
 
     def add(self, option: ProgramOption, value: str | None = None) -> None:
+        self.given.append(option)
         self.marks.update(option.marks)
         if value is not None:
             self.values.append((option, value))

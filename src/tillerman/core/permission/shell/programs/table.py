@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from tillerman.core.permission.shell.programs.row import Row
 from tillerman.core.permission.shell.programs.tables.archives import ROWS as ARCHIVES
 from tillerman.core.permission.shell.programs.tables.builds import ROWS as BUILDS
+from tillerman.core.permission.shell.programs.tables.compressors import ROWS as COMPRESSORS
 from tillerman.core.permission.shell.programs.tables.containers import ROWS as CONTAINERS
 from tillerman.core.permission.shell.programs.tables.coreutils import ROWS as COREUTILS
 from tillerman.core.permission.shell.programs.tables.editors import ROWS as EDITORS
@@ -22,7 +23,7 @@ from tillerman.core.permission.shell.programs.tables.text import ROWS as TEXT
 from tillerman.core.permission.shell.programs.tables.wrappers import ROWS as WRAPPERS
 
 _FAMILIES = (
-    ARCHIVES, BUILDS, CONTAINERS, COREUTILS, EDITORS, FILES, GIT, INTERPRETERS,
+    ARCHIVES, BUILDS, COMPRESSORS, CONTAINERS, COREUTILS, EDITORS, FILES, GIT, INTERPRETERS,
     NETWORK, PACKAGES, SEARCH, SHELLS, SYSTEM, TEXT, WRAPPERS,
 )  # fmt: skip
 

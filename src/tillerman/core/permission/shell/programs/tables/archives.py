@@ -1,12 +1,13 @@
-"""Program table: programs that pack, unpack and compress (tar, gzip, zip, cpio)."""
+"""Program table: programs that pack and unpack archives (tar, zip, 7z, cpio, ar)."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from collections.abc import Sequence
+from typing import Literal
 
-from tillerman.core.permission.shell.parsed_script import HOLE, is_open
+from tillerman.core.permission.shell.parsed_script import ANY, HOLE, is_open
 from tillerman.core.permission.shell.programs.mentions import below
 from tillerman.core.permission.shell.programs.options import (
     Parsed,
@@ -15,15 +16,15 @@ from tillerman.core.permission.shell.programs.options import (
     parse,
     read_option,
 )
-from tillerman.core.permission.shell.programs.roles import fill
+from tillerman.core.permission.shell.programs.roles import fill, response_file
 from tillerman.core.permission.shell.programs.row import InvocationDraft, Row
 
 _TAR = (
-    "-AcrutdxGnSkUWOmpsMBijJzZalRvwo -h|--dereference:follows --catenate:make "
-    "--concatenate:make -C|--directory=text "
-    "--create:make --delete:make --diff --compare --append:make --test-label --list:list "
-    "--update:make --extract:extract --get:extract -g|--listed-incremental=write -f|--file=text "
-    "-b|--blocking-factor=text -T|--files-from=list -X|--exclude-from=read "
+    "-tdGnSkUWmpsMBijJzZalRvwo -h|--dereference:follows -A|--catenate|--concatenate:packs "
+    "-C|--directory=text -c|--create:packs --delete:packs --diff --compare -r|--append:packs "
+    "--test-label --list -u|--update:packs -x|--extract|--get:unpacks "
+    "-g|--listed-incremental=write -f|--file=text "
+    "-b|--blocking-factor=text -T|--files-from=list:listed -X|--exclude-from=read "
     "-K|--starting-file=text -N|--newer|--after-date=text -L|--tape-length=text -V|--label=text "
     "-H|--format=text -F|--info-script|--new-volume-script=shell:doubt "
     "-I|--use-compress-program=shell:doubt --to-command=shell:doubt --checkpoint-action=program "
@@ -38,8 +39,8 @@ _TAR = (
     "--hole-detection=text --sparse-version=text --occurrence?=text --atime-preserve?=text "
     "--xattrs-exclude=text --xattrs-include=text --gzip --gunzip --ungzip --bzip2 --xz --lzip "
     "--lzma --lzop --zstd --compress --uncompress --auto-compress --no-auto-compress --verbose "
-    "--verify --to-stdout:stdout --keep-old-files --skip-old-files --keep-newer-files --overwrite "
-    "--overwrite-dir --no-overwrite-dir --unlink-first --recursive-unlink "
+    "--verify -O|--to-stdout:stdout --keep-old-files --skip-old-files --keep-newer-files "
+    "--overwrite --overwrite-dir --no-overwrite-dir --unlink-first --recursive-unlink "
     "--keep-directory-symlink --touch --preserve-permissions --same-permissions --same-owner "
     "--no-same-owner --no-same-permissions --numeric-owner --hard-dereference "
     "--wildcards --no-wildcards --anchored --no-anchored --ignore-case --no-recursion --recursion "
@@ -51,45 +52,58 @@ _TAR = (
 
 
 _TEST_COMMAND = re.compile("-[^-]*TT")  # zip: the command that tests the archive
-_FAR = re.compile(r"[^/:]+:")  # tar: a file on another host, accessed by rsh or ssh
-_ENDINGS = {
-    "gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "compress": ".Z", "lzma": ".lzma",
-    "lz4": ".lz4",
-}  # fmt: skip
+_FAR = re.compile(r"[^/:]+:")  # a file on another host
+_ZIP_VALUES = re.compile("-[^-]*(lf|tt|ds|UN)")  # zip: takes the next word, unlike its last letter
+_ZIP_LISTS = re.compile("-[^-]*[xiR]|--(ex|in|rec)")  # zip: takes any number of words
+_RAR_MOVES = re.compile("-d[frw]|-sdel")
 
 
 def _tar(draft: InvocationDraft) -> None:
     """`tar xCf DIR FILE` takes values in the order of its letters; -C applies to what follows."""
     words = _dashed(draft.words[1:])
-    parsed = parse(words, grammar(_TAR))
     if words != list(draft.words[1:]):
-        draft.parsed = parsed
+        draft.parsed = parse(words, grammar(_TAR))
         fill(draft, grammar(_TAR))
-    makes = "make" in parsed.marks or _has(words, "cruA")
-    extracts = "extract" in parsed.marks or _has(words, "x")
-    lists = not makes and not extracts
+    marks = draft.parsed.marks
+    folder = _tar_values(draft)
+    if "packs" in marks:
+        _tar_packs(draft, words)
+    elif folder or "unpacks" in marks:
+        if "unpacks" not in marks or "stdout" in marks:
+            draft.access(folder, "read")
+        else:
+            _unpacks(draft, folder)
+
+
+def _tar_values(draft: InvocationDraft) -> str:
+    """Records the values of its options; returns the last directory it changes to."""
     folder = ""
-    for option, value in parsed.values:
+    for option, value in draft.parsed.values:
         if option.name == "--file":
-            draft.access(value, "write" if makes else "read")
-            if _FAR.match(value) and "local" not in parsed.marks:
-                draft.hosts.append(value.partition(":")[0].rpartition("@")[2].lower())
-                draft.at_least("runs")
+            draft.access(value, "write" if "packs" in draft.parsed.marks else "read")
+            if "local" not in draft.parsed.marks:
+                _far(draft, value)
         elif option.name == "--directory":
             folder = below(folder, value)
         elif option.name == "--checkpoint-action" and value.startswith("exec="):
             draft.script(value.removeprefix("exec=").replace(HOLE, "$_"))
-    if makes:
-        for path in _members(words):
-            draft.access(path, "remove" if "remove" in parsed.marks else "read", recursive=True)
-    elif folder or extracts:
-        to_stdout = "stdout" in parsed.marks or _has(words, "O")
-        if lists or to_stdout:
-            draft.access(folder, "read")
-        else:
-            _unpacks(draft, folder)
-    if makes:
-        draft.at_least("writes")
+    return folder
+
+
+def _tar_packs(draft: InvocationDraft, words: Sequence[str]) -> None:
+    kind: Literal["read", "remove"] = "remove" if "remove" in draft.parsed.marks else "read"
+    for path in _members(words):
+        draft.access(path, kind, recursive=True)
+    if "listed" in draft.parsed.marks:
+        draft.access(HOLE, kind)
+    draft.at_least("writes")
+
+
+def _far(draft: InvocationDraft, archive: str) -> None:
+    """An archive on another host is accessed by rsh or ssh."""
+    if _FAR.match(archive):
+        draft.hosts.append(archive.partition(":")[0].rpartition("@")[2].lower())
+        draft.at_least("runs")
 
 
 def _unpacks(draft: InvocationDraft, folder: str = "") -> None:
@@ -108,19 +122,6 @@ def _dashed(words: Sequence[str]) -> list[str]:
         option = options.get(f"-{letter}", ProgramOption(""))
         found += [f"-{letter}", *([rest.pop(0)] if option.takes == "value" and rest else [])]
     return [*found, *rest]
-
-
-def _has(words: Sequence[str], letters: str) -> bool:
-    """Whether one of these letters is among the short options."""
-    options = grammar(_TAR)
-    for word in words:
-        if word.startswith("-") and not word.startswith("--"):
-            for letter in word[1:]:
-                if letter in letters:
-                    return True
-                if options.get(f"-{letter}", ProgramOption("")).takes == "value":
-                    break
-    return False
 
 
 def _members(words: Sequence[str]) -> list[str]:
@@ -142,39 +143,24 @@ def _members(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _gzip(draft: InvocationDraft) -> None:
-    """Replaces a file by another, unless it only prints or lists."""
-    if {"looks", "info"} & draft.parsed.marks:
-        return
-    draft.at_least("writes")
-    for path in draft.parsed.operands:
-        draft.access(path, "remove", recursive="recursive" in draft.parsed.marks)
-        stem, ending = posixpath.splitext(path)
-        if ending in (".tgz", ".tbz", ".tbz2", ".txz", ".tzst"):
-            draft.access(f"{stem}.tar", "write")
-        elif ending in _ENDINGS.values():
-            draft.access(stem, "write")
-        else:
-            draft.access(path + _ENDINGS.get(draft.program.removeprefix("un"), ".gz"), "write")
-
-
 def _zip(draft: InvocationDraft) -> None:
-    operands = list(draft.parsed.operands)
-    for at, word in enumerate(draft.words[1:], 1):
-        if _TEST_COMMAND.match(word):
-            attached = word.partition("TT")[2]
-            value = attached or " ".join(draft.words[at + 1 : at + 2])
-            if not attached and value in operands:
-                operands.remove(value)
-            draft.script(value.replace(HOLE, "$_"))
-            draft.doubt("-TT of zip can run any program")
+    operands = _zip_operands(draft)
     if any(word.startswith("-") and "@" in word for word in draft.words[1:]):
         _packs_listed(draft)
-    for path in operands[:1]:
-        draft.access(path if posixpath.splitext(path)[1] else f"{path}.zip", "write")
+        if "moves" in draft.parsed.marks:
+            draft.access(HOLE, "remove")
+    for option, value in draft.parsed.values:
+        if option.name in ("--output-file", "--out"):
+            draft.access(_zip_name(value), "write")
+    # words of a list before the archive look like the archive
+    listed = any(map(_ZIP_LISTS.match, draft.words[1:]))
+    for path in operands if listed else operands[:1]:
+        draft.access(_zip_name(path), "write")
+        if "adjusts" in draft.parsed.marks:
+            draft.access(path, "write")
         if "tests" in draft.parsed.marks:  # a failed test leaves the archive under a temporary name
             draft.access(posixpath.dirname(path) or ".", "write", recursive=True)
-    for path in operands[1:]:
+    for path in operands if listed else operands[1:]:
         draft.access(path, "read", recursive=True)
         if "moves" in draft.parsed.marks:
             draft.access(path, "remove", recursive=True)
@@ -182,29 +168,106 @@ def _zip(draft: InvocationDraft) -> None:
         draft.doubt(f"an unknown option of zip: {draft.parsed.unknown[0]}")
 
 
+def _zip_name(path: str) -> str:
+    return path if "." in posixpath.basename(path) else f"{path}.zip"
+
+
+def _zip_operands(draft: InvocationDraft) -> list[str]:
+    """The archive and its members, without the values of options of two letters."""
+    operands = list(draft.parsed.operands)
+    for at, word in enumerate(draft.words[1:], 1):
+        following = draft.words[at + 1] if at + 1 < len(draft.words) else ""
+        if _TEST_COMMAND.match(word):
+            attached = word.partition("TT")[2]
+            if not attached and following in operands:
+                operands.remove(following)
+            draft.script((attached or following).replace(HOLE, "$_"))
+            draft.doubt("-TT of zip can run any program")
+        elif match := _ZIP_VALUES.match(word):
+            attached = word[match.end() :]
+            if not attached and following in operands:
+                operands.remove(following)
+            if match[1] == "lf":
+                draft.access(attached or following, "write")
+                draft.access(f"{attached or following}.log", "write")
+    return operands
+
+
 def _seven_zip(draft: InvocationDraft) -> None:
-    for word in draft.words[1:]:
-        if word.startswith("-o"):
-            _unpacks(draft, word[2:])
-        elif word.startswith(("@", "-i@", "-ir@")):  # a list of files to pack
-            draft.access(word.partition("@")[2], "read")
-            draft.access(HOLE, "read")
-    if draft.program in ("unar", "unrar") or _is_key(draft.words[1:2], "xe"):
+    """Commands and operands of 7z and rar; their options are single words."""
+    options, operands = _without_options(draft.words[1:])
+    command, archive, members = "".join(operands[:1]), "".join(operands[1:2]), operands[2:]
+    moves = any(map(_RAR_MOVES.match, options)) or (command in ("m", "mf"))
+    draft.access(archive, "read")
+    for word in options:
+        if word.startswith(("-i@", "-ir@", "-x@")):
+            members.append(word[word.index("@") :])
+        elif word.startswith("-u") and "!" in word:  # updates another archive
+            draft.access(word.partition("!")[2], "write")
+        elif word.startswith("-spf"):
+            draft.doubt(f"{draft.program} may use absolute paths of the archive")
+    if command not in _ONLY_READS:
+        endings = ("", *(f".{name}" for name in ("7z", "zip", "tar", "rar", "xz", "exe")))
+        for ending in endings if archive else ():
+            draft.access(archive + ending, "write")
+            if any(word.startswith("-v") for word in options):  # volumes: a.7z.001, a.7z.002
+                draft.access(f"{archive}{ending}.{ANY}", "write")
+    if command[:1] in ("x", "e") or command not in _PACKS | _ONLY_READS:
+        folders = [word[2:].removeprefix("p") for word in options if word.startswith("-o")]
+        _unpacks(draft, next(filter(None, folders), ""))
+    lists = [word[1:] for word in members if word.startswith("@")]
+    for path in lists:
+        draft.access(path, "read")
+    for path in [HOLE] * bool(lists) + [word for word in members if word[:1] != "@"]:
+        draft.access(path, "mention", recursive=True)
+        if moves:
+            draft.access(path, "remove", recursive=True)
+
+
+_PACKS = frozenset({"a", "u", "d", "rn", "m", "mf", "f", "k", "c", "cf", "cw", "s", "rr"})
+_ONLY_READS = frozenset({"l", "t", "h", "i", "b", "v", "lt", "lb", "vt", "vb", "p", "pb"})
+
+
+def _without_options(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options up to `--`, and the other words."""
+    end = words.index("--") if "--" in words else len(words)
+    options = [word for word in words[:end] if word.startswith("-")]
+    operands = [word for word in words[:end] if not word.startswith("-")]
+    return options, [*operands, *words[end + 1 :]]
+
+
+def _unar(draft: InvocationDraft) -> None:
+    _unpacks(draft, draft.parsed.value("--output-directory") or "")
+
+
+def _cpio(draft: InvocationDraft) -> None:
+    marks, unclear = draft.parsed.marks, bool(draft.parsed.unknown or draft.parsed.open)
+    for option, value in draft.parsed.values:
+        if option.name in ("--file", "-I", "-O"):
+            draft.access(value, "write" if unclear or "packs" in marks else "read")
+            _far(draft, value)
+    if "passes" in marks:
+        _unpacks(draft, (draft.parsed.operands or [""])[-1])
+    elif unclear or ("unpacks" in marks and not {"lists", "stdout"} & marks):
         _unpacks(draft)
+        if "relative" not in marks:
+            draft.doubt("the archive may contain absolute paths")
+    if unclear or {"packs", "passes"} & marks:
+        _packs_listed(draft)
 
 
-def _is_key(words: Sequence[str], letters: str) -> bool:
-    """Whether the first word has one of these letters, or is unknown."""
-    return any(is_open(word) or set(letters) & set(word) for word in words)
-
-
-def _copies(draft: InvocationDraft) -> None:
-    """cpio and pax, except where they only list or pack."""
-    marks = draft.parsed.marks
-    if {"reads", "passes"} & marks or draft.parsed.unknown or draft.parsed.open:
-        folders = draft.parsed.operands if "passes" in marks else []
-        _unpacks(draft, folders[-1] if folders else "")
-    if draft.program == "cpio" and ({"packs", "passes"} & marks or draft.parsed.open):
+def _pax(draft: InvocationDraft) -> None:
+    """-r unpacks, -w packs, both copy to the last operand; without them it lists."""
+    marks, unclear = draft.parsed.marks, bool(draft.parsed.unknown or draft.parsed.open)
+    archive = draft.parsed.value("-f") or ""
+    draft.access(archive, "write" if unclear or "packs" in marks else "read")
+    _far(draft, archive)
+    if "unpacks" in marks and "packs" in marks:
+        _unpacks(draft, (draft.parsed.operands or [""])[-1])
+    elif unclear or "unpacks" in marks:
+        _unpacks(draft)
+        draft.doubt("the archive may contain absolute paths")
+    if unclear or ("packs" in marks and not draft.parsed.operands[int("unpacks" in marks) :]):
         _packs_listed(draft)
 
 
@@ -215,54 +278,95 @@ def _packs_listed(draft: InvocationDraft) -> None:
         draft.access(path, "read", recursive=True)
 
 
-def _library(draft: InvocationDraft) -> None:
-    """`ar x` and `jar x` unpack into the working directory."""
-    if _is_key(draft.words[1:2], "x") or {"--extract"} & set(draft.words):
+def _ar(draft: InvocationDraft) -> None:
+    """The first word is its key, with or without a dash; `a`, `b` and `i` name a member first."""
+    letters, operands = "", list[str]()
+    values = {value for option, value in draft.parsed.values}
+    for at, word in enumerate(draft.words[1:]):
+        if not word.startswith("--") and (at == 0 or word.startswith("-")):
+            letters += word
+        elif not word.startswith(("-", "@")) and word not in values:
+            operands.append(word)
+    response_file(draft)
+    if is_open(letters) or "M" in letters:
+        draft.doubt("ar reads commands that are not analyzed")
+    if is_open(letters) or set("xo") & set(letters):
         _unpacks(draft, draft.parsed.value("--output") or "")
+    before = len(set("abi") & set(letters)) + ("N" in letters)
+    for path in operands[: before + 1]:
+        draft.access(path, "write" if set("dmqrs") & set(letters) else "read")
+    for path in operands[before + 1 :]:
+        draft.access(path, "mention", recursive=True)
+
+
+def _jar(draft: InvocationDraft) -> None:
+    """The letters of the first word tell the order of archive, manifest and main class."""
+    letters = draft.words[1] if len(draft.words) > 1 else ""
+    letters = "" if letters.startswith("--") else letters
+    if is_open(letters) or "x" in letters or "--extract" in draft.words:
+        _unpacks(draft, draft.parsed.value("-C") or "")
+    operands = [word for word in draft.words[2:] if not word.startswith("-")]
+    for path in operands[: 1 + len(set("fme") & set(letters))] if set("cui") & set(letters) else ():
+        draft.access(path, "write")
+    for path in operands:
+        draft.access(path, "mention", recursive=True)
+    for option, value in draft.parsed.values:
+        if option.name == "--file":
+            draft.access(value, "write")
+            draft.access(value, "read")
 
 
 def _unzip(draft: InvocationDraft) -> None:
-    if {"looks", "info"} & draft.parsed.marks:
-        return
-    _unpacks(draft, draft.parsed.value("-d") or "")
+    marks, unknown = draft.parsed.marks, draft.parsed.unknown
+    if unknown:  # a second dash among its letters takes back the first
+        draft.doubt(f"an unknown option of unzip: {unknown[0]}")
+    if "touches" in marks or unknown:
+        for path in draft.parsed.operands[:1]:
+            draft.access(path, "write")
+            draft.access(f"{path}.zip", "write")
+    if not {"looks", "info"} & marks or unknown:
+        _unpacks(draft, draft.parsed.value("-d") or "")
 
-
-_GZIP = (
-    "-123456789fknNqvLe -c|--stdout|--to-stdout:looks -l|--list:looks -t|--test:looks "
-    "-d|--decompress -z|--compress -r|--recursive:recursive -S|--suffix=text -T|--threads=text "
-    "--force --keep --no-name --name --quiet --verbose --fast --best --rsyncable --synchronous "
-    "--small -s --extreme -#"
-)
 
 ROWS = (
     Row("tar|gtar|bsdtar", "reads", "", _TAR, refine=_tar,
         samples=("tar tf a.tar", "tar -tvf a.tar")),
-    Row("gzip|gunzip|bzip2|bunzip2|xz|unxz|lzma|unlzma|lz4|pigz|compress|uncompress", "reads",
-        "read*", _GZIP, refine=_gzip, samples=("gzip -c a.txt", "xz -kc a.txt")),
-    Row("zstd|unzstd", "writes", "read*",
-        "-123456789dfkqvrl -c|--stdout:looks -t|--test:looks -o=write -D=read --rm --force --keep "
-        "--decompress --quiet --verbose --output-dir-flat=write/ --output-dir-mirror=write/ "
-        "--filelist=list --trace=write --ultra --long?=text --fast?=text -T=text -#", refine=_gzip),
     Row("zip", "writes", "",
-        "-rfudq0123456789jlLovwXzegFAcDS$@h -y|--symlinks:keeps "
-        "-T|--test:tests -m|--move:moves -x=text -i=text -n=text -t=text "
-        "-b=write -P=text -s=text --unzip-command=program -O|--output-file=write --out=write "
+        "-rfudq0123456789jlLovwXzegFcDS$@hkCV -A|--adjust-sfx:adjusts -J|--junk-sfx:adjusts "
+        "-y|--symlinks:keeps "
+        "-T|--test:tests -m|--move:moves -x=text -i=text -R -n=text -t=text "
+        "-b|--temp-path=write -P=text -s=text --unzip-command=program "
+        "-O|--output-file=write --out=write "
         "--recurse-paths --quiet --junk-paths --exclude=text --include=text "
         "--update --freshen --logfile-path=write",
         follows_links=True, refine=_zip),
     Row("unzip", "reads", "read text*",
-        "-fuvnojUCXKMqaALV -l:looks -p:looks -t:looks -z:looks -Z:looks -c:looks -d=text -P=text "
-        "-x=text", refine=_unzip, samples=("unzip -l a.zip",)),
+        "-fuvnojUCXKMqaALVbBDGNSWs$hH -l:looks -p:looks -t:looks -z:looks -Z:looks -c:looks "
+        "-T:touches -d=text -P=text -x=text -O=text -I=text", refine=_unzip,
+        samples=("unzip -l a.zip",)),
     Row("zipinfo", "reads", "read text*", "-12smlvhtTzCMZ -x=text",
         samples=("zipinfo -1 a.zip", "zipinfo a.zip")),
     Row("lsar", "runs", "mention*"),
-    Row("7z|7za|7zr|7zz|rar|unar|unrar|p7zip", "runs", "text write mention/*",
-        follows_links=True, refine=_seven_zip),
-    Row("cpio|pax", "runs", "mention/*",
-        "-tdmuvaBcsVn0w -o|--create:packs -L|--dereference:follows -i|-r|--extract:reads "
-        "-p|--pass-through:passes "
-        "-O|--file=write -F=write -I=read -D|--directory=dir -H|--format=text "
-        "-E=read -C=text -R=text --to-stdout --quiet --rsh-command=program", refine=_copies),
-    Row("ar|jar", "runs", "text write mention/*", "--output=text", follows_links=True,
-        refine=_library),
+    Row("7z|7za|7zr|7zz|rar|unrar|p7zip", "runs", follows_links=True, own=True,
+        refine=_seven_zip),
+    Row("unar", "runs", "mention text*",
+        "-fsDqh -o|-output-directory|--output-directory=text -p=text -e=text -k=text",
+        refine=_unar),
+    Row("cpio", "runs", "mention/*",
+        "-dmuvaBcsVn0fblkS -A|--append:packs -o|--create:packs -L|--dereference:follows "
+        "-t|--list:lists -i|-r|--extract:unpacks -p|--pass-through:passes -F|--file=text -O=text "
+        "-I=text -D|--directory=dir -H|--format=text -E|--pattern-file=read -C|--io-size=text "
+        "-R|--owner=text -M|--message=text -W|--warning=text --block-size=text --to-stdout:stdout "
+        "--no-absolute-filenames:relative --absolute-filenames --quiet --rsh-command=program "
+        "--make-directories --unconditional --preserve-modification-time --null --verbose --dot "
+        "--reproducible --sparse --link --numeric-uid-gid --nonmatching --no-preserve-owner "
+        "--only-verify-crc --force-local --reset-access-time --renumber-inodes --ignore-devno "
+        "--swap --swap-bytes --swap-halfwords --rename", refine=_cpio),
+    Row("pax", "runs", "mention/*",
+        "-0acdDhHiklLnOPtuvXYZz -r:unpacks -w:packs -f=text -b=text -o=text -p=text -s=text "
+        "-x=text -B=text -E=text -G=text -T=text -U=text -M=text", refine=_pax),
+    Row("ar", "runs", options="--output=text --plugin=code --target=text --record-libdeps=text "
+        "--thin", follows_links=True, refine=_ar),
+    Row("jar", "runs", options="-f|--file=text -C=text -m|--manifest=read -e|--main-class=text",
+        follows_links=True, refine=_jar),
 )  # fmt: skip

@@ -126,7 +126,7 @@ _SUMS = (
 )
 
 ROWS = (
-    Row("cat|zcat|bzcat|xzcat|zstdcat", "reads", "read*",
+    Row("cat", "reads", "read*",
         "-AbeEnstTuv --show-all --number-nonblank --show-ends --number --squeeze-blank --show-tabs "
         "--show-nonprinting", samples=("cat a.txt", "cat -n a.txt src/b.py")),
     Row("bat|batcat", "reads", "read*",

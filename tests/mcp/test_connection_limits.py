@@ -13,7 +13,7 @@ import pytest
 
 from tests.mcp.http_desk import HELLO, SERVE, Door, opened, shut
 from tests.mcp.mcp_desk import Machine, until
-from tillerman.mcp.connections import BODY_WITHIN, HEAD_WITHIN
+from tillerman.mcp.connection_limits import BODY_WITHIN, HEAD_WITHIN
 
 pytestmark = pytest.mark.timeout(180)
 
