@@ -235,7 +235,10 @@ def test_whoever_is_killed_while_it_tries_a_level_out_leaves_nothing_behind() ->
         Cgroup.create("tillerman-tried").remove()
     except (NoCgroup, OSError):
         pytest.skip("no control groups here")
-    tried = "from tillerman.supervision.warden import levels\nwhile True: levels.choose('cgroup')"
+    tried = (
+        "from tillerman.supervision.warden.supervision_level import choose\n"
+        "while True: choose('cgroup')"
+    )
     for _ in range(2):
         prober = subprocess.Popen([sys.executable, "-c", tried], start_new_session=True)
         child = _only_child(prober.pid)

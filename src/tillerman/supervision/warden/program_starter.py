@@ -12,7 +12,7 @@ from tillerman.supervision.linux.cgroup import Cgroup
 from tillerman.supervision.linux.pid_namespace import fork_init
 from tillerman.supervision.linux.process_table import LINUX
 from tillerman.supervision.protocol.channel import Channel
-from tillerman.supervision.warden import levels, records
+from tillerman.supervision.warden import records, supervision_level
 from tillerman.supervision.warden.keeper import Keeper
 from tillerman.supervision.warden.program import Program
 from tillerman.supervision.warden.supervised_program import JobFolder, SupervisedProgram
@@ -39,7 +39,7 @@ class ProgramStarter:
 
     def __init__(
         self,
-        place: levels.LevelChoice,
+        place: supervision_level.LevelChoice,
         lease: records.WardenRecord,
         gate_entry: Callable[[], GateEntry | None],
     ) -> None:

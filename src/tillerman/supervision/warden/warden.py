@@ -16,7 +16,7 @@ import time
 from tillerman.supervision.linux import process_table, syscalls
 from tillerman.supervision.linux.process_table import LINUX
 from tillerman.supervision.protocol.channel import Channel
-from tillerman.supervision.warden import exit_file, levels, records
+from tillerman.supervision.warden import exit_file, records, supervision_level
 from tillerman.supervision.warden.keeper import (
     END_WITHIN,
     close_all_but,
@@ -59,7 +59,7 @@ class Warden:
         self,
         harness: Channel,
         lifeline: int,
-        place: levels.LevelChoice,
+        place: supervision_level.LevelChoice,
         lease: records.WardenRecord,
         linger: float = 0,
     ) -> None:
@@ -392,7 +392,7 @@ def main(control: str, lifeline: str, wanted: str, folder: str, linger: str = "0
     harness = Channel(socket.socket(fileno=int(control)))
     try:
         _serve(harness, int(lifeline), wanted, folder, float(linger))
-    except levels.Unavailable as error:
+    except supervision_level.Unavailable as error:
         harness.send("refused", error.level, error.reason)
 
 
@@ -400,5 +400,5 @@ def _serve(harness: Channel, lifeline: int, wanted: str, folder: str, linger: fl
     if LINUX:
         syscalls.name_process("tillerman-warden")
         syscalls.become_subreaper()
-    place = levels.choose(wanted)
+    place = supervision_level.choose(wanted)
     Warden(harness, lifeline, place, records.WardenRecord.open(folder), linger).serve()
