@@ -14,7 +14,7 @@ from tillerman.core.transcript.blocks import TextBlock, Turn
 from tillerman.surfaces.tui.prompt.completions import Completion
 from tillerman.surfaces.tui.prompt.history import PromptHistory, matching
 from tillerman.surfaces.tui.prompt.prompt_box import PromptBox
-from tillerman.surfaces.tui.prompt.queue import waiting
+from tillerman.surfaces.tui.prompt.queued_prompts import waiting
 
 
 class Alone(App[None]):

@@ -410,9 +410,9 @@ class SessionPane(Vertical):
 
     @property
     def _queue(self) -> list[str]:
-        from tillerman.surfaces.tui.prompt import queue
+        from tillerman.surfaces.tui.prompt import queued_prompts
 
-        return queue.waiting(self.transcript.turns) if self.transcript.busy else []
+        return queued_prompts.waiting(self.transcript.turns) if self.transcript.busy else []
 
     def standing(self) -> SessionStatus:
         transcript, channel = self.transcript, self.channel
