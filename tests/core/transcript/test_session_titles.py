@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tillerman.core.agent import File, Prompt
 from tillerman.core.events import Entry, TurnStarted
 from tillerman.core.transcript.handoff_summary import account
-from tillerman.core.transcript.session_titles import added_words, is_of_added_words
+from tillerman.core.transcript.session_titles import added_words, displayed_title, is_of_added_words
 
 NOTES = File("notes.txt", "text/plain", b"The heron of Ulm\nsleeps at noon, and wakes at dusk.\n")
 ASKED = Prompt("Mend the nest", (NOTES,))
@@ -50,3 +50,18 @@ def test_the_beginning_of_the_users_words_is_a_title_whatever_else_went_along(
 @given(cut=st.integers(8, 120))
 def test_the_beginning_of_an_account_is_no_title_wherever_it_is_cut(cut: int) -> None:
     assert is_of_added_words(EARLIER[:cut], "Mend the nest", added_words(Prompt(""), EARLIER))
+
+
+@pytest.mark.parametrize(
+    ("given", "agent", "prompt", "displayed"),
+    [
+        ("mine", "agent's", "first prompt", "mine"),
+        ("", "agent's\n title", "first prompt", "agent's title"),
+        (None, None, "first prompt", "first prompt"),
+        (None, "", None, ""),
+    ],
+)
+def test_the_title_of_the_user_precedes_that_of_the_agent_and_the_prompt(
+    given: str | None, agent: str | None, prompt: str | None, displayed: str
+) -> None:
+    assert displayed_title(given, agent, prompt) == displayed

@@ -1,7 +1,7 @@
-"""Detects session titles that an agent made from added text instead of the user's prompt.
+"""Titles of sessions: the one that is displayed, and titles of agents that are not accepted.
 
 Many agents name a conversation after the beginning of its first prompt, which may be preceded by a
-summary of an earlier conversation or an attached file.
+summary of an earlier conversation or an attached file: such a title is not accepted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from tillerman.core.transcript.handoff_summary import EARLIER, UNFINISHED
 _OPENINGS = (EARLIER, UNFINISHED, '<file name="')
 LONGEST = 20_000  # characters of a file that are searched
 _LEAST = 8  # minimum characters of a title to identify its source
+
+
+def displayed_title(given: str | None, agent: str | None, prompt: str | None) -> str:
+    """The user's title, else the one that the agent gave, else the first prompt; on one line."""
+    return " ".join((given or agent or prompt or "").split())
 
 
 def added_words(prompt: Prompt, sent: str = "") -> str:

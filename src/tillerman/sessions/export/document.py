@@ -6,6 +6,7 @@ import json
 
 from tillerman.core.events import FileChange, PermissionRequested, Text
 from tillerman.core.transcript.blocks import RequestBlock, ToolCallBlock, Turn
+from tillerman.core.transcript.session_titles import displayed_title
 from tillerman.core.transcript.transcript import Transcript
 
 DEEPEST = 20  # nested calls; deeper ones are counted, not shown
@@ -14,9 +15,8 @@ MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
 
 def title(transcript: Transcript, name: str | None) -> str:
     """The session's title; the user's `name` takes precedence."""
-    prompts = (turn.prompt for turn in transcript.turns if turn.prompt)
-    words = name or transcript.title or next(prompts, "") or f"Session {transcript.session}"
-    line = " ".join(words.split())
+    prompt = next((turn.prompt for turn in transcript.turns if turn.prompt), None)
+    line = displayed_title(name, transcript.title, prompt) or f"Session {transcript.session}"
     return line if len(line) <= 80 else line[:79] + "…"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tillerman.core.agent import Mode
+from tillerman.core.transcript.session_titles import displayed_title
 from tillerman.surfaces.rendering import formatting
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ def session_state(row: SessionRow) -> str:
 
 
 def what(row: SessionRow) -> str:
-    """Session title, or its first prompt."""
-    return formatting.one_line(row.title or row.prompt or "", 60)
+    return formatting.one_line(displayed_title(row.title, None, row.prompt), 60)
 
 
 def title(text: str) -> str:

@@ -16,6 +16,7 @@ from textual.timer import Timer
 from textual.worker import Worker
 
 from tillerman.core.errors import RequestNotOpen, TillermanError, UsageError
+from tillerman.core.transcript.session_titles import displayed_title
 from tillerman.surfaces.rendering import formatting
 from tillerman.surfaces.tui.bars.status_bar import SessionStatus, totals_of
 from tillerman.surfaces.tui.conversation.view import ConversationView
@@ -133,12 +134,11 @@ class SessionPane(Vertical):
 
     @property
     def titled(self) -> str:
-        """Session title, or its first prompt."""
         row = self.channel.row if self.channel else None
-        turns = self.transcript.turns
-        said = next((turn.prompt for turn in turns[:1] if turn.prompt), None)
-        words = (row and row.title) or self.transcript.title or (row and row.prompt) or said
-        return formatting.one_line(words or "", 60)
+        first = next((turn.prompt for turn in self.transcript.turns[:1]), None)
+        given, prompt = (row.title, row.prompt) if row else (None, None)
+        title = displayed_title(given, self.transcript.title, prompt or first)
+        return formatting.one_line(title, 60)
 
     def take_focus(self) -> None:
         """Focuses an open request if no text is typed, else the prompt box."""
