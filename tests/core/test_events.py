@@ -28,7 +28,8 @@ from tillerman.core.events import (
     decode_event,
     encode,
 )
-from tillerman.core.failure import Failure, FailureKind, exit_code
+from tillerman.core.failure import Failure, FailureKind
+from tillerman.surfaces.exit_codes import exit_code
 
 KINDS: tuple[Any, ...] = typing.get_args(Event)
 

@@ -14,10 +14,10 @@ from tests.sessions.session_desk import Desk
 from tillerman.agents.mock import INFO
 from tillerman.core.errors import UsageError
 from tillerman.core.events import Entry, TurnEnded, UserMessage
-from tillerman.core.failure import exit_code
 from tillerman.core.output_schema import AnswerFormat, NoJson, read_answer, request_for
 from tillerman.sessions.fallback.policy import FallbackPolicy
 from tillerman.sessions.output_check import check_schema
+from tillerman.surfaces.exit_codes import exit_code
 
 BIRD = {
     "type": "object",

@@ -56,20 +56,3 @@ def history_lost(message: str) -> Failure:
     """The agent cannot resume its conversation; the session restarts it with the log's history."""
     hint = "the agent no longer has this conversation: start a new session"
     return Failure(kind="history_lost", message=message, hint=hint)
-
-
-_EXIT_CODES: dict[FailureKind, int] = {
-    "not_installed": 3,
-    "not_signed_in": 3,
-    "denied": 4,
-    "gate_bypassed": 4,
-    "turn_limit": 5,
-    "cost_limit": 5,
-    "token_limit": 5,
-    "schema_mismatch": 6,
-    "timed_out": 124,
-}
-
-
-def exit_code(failure: Failure | None) -> int:
-    return _EXIT_CODES.get(failure.kind, 1) if failure else 1

@@ -1,6 +1,53 @@
-"""Exit codes of the command line that are not agent failures."""
+"""Exit codes of the command line: of a failure, of a turn, and of all turns of a command.
+
+An error that no turn stored has its own code, in `tillerman.core.errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from tillerman.core.failure import Failure, FailureKind
 
 NOT_READY = 3  # not installed, or not signed in
 CANCELLED = 130  # as a program ended by SIGINT
 TIMED_OUT = 124  # as coreutils `timeout`
 BROKEN_PIPE = 141  # as a program ended by SIGPIPE
+_FAILED = 1
+
+_OF_FAILURES: dict[FailureKind, int] = {
+    "not_installed": NOT_READY,
+    "not_signed_in": NOT_READY,
+    "denied": 4,
+    "gate_bypassed": 4,
+    "turn_limit": 5,
+    "cost_limit": 5,
+    "token_limit": 5,
+    "schema_mismatch": 6,
+    "timed_out": TIMED_OUT,
+}
+
+
+def exit_code(failure: Failure | None) -> int:
+    return _OF_FAILURES.get(failure.kind, _FAILED) if failure else _FAILED
+
+
+def turn_exit_code(
+    reason: Literal["completed", "failed", "cancelled"], failure: Failure | None
+) -> int:
+    match reason:
+        case "completed":
+            return 0
+        case "cancelled":
+            return CANCELLED
+        case "failed":
+            return exit_code(failure)
+
+
+def run_exit_code(turns: Iterable[int], *, stopped_late: bool) -> int:
+    """The code of the first failed turn; `stopped_late`: a limit stopped background work."""
+    codes = list(turns)
+    if not codes:
+        return _FAILED
+    return next((code for code in codes if code), TIMED_OUT if stopped_late else 0)

@@ -22,11 +22,12 @@ from tillerman.core.events import (
     TurnEnded,
     UsageReported,
 )
-from tillerman.core.failure import Failure, exit_code
+from tillerman.core.failure import Failure
 from tillerman.sessions.limits.enforcer import LimitEnforcer, StopAgent
 from tillerman.sessions.limits.timers import Timers
 from tillerman.sessions.limits.usage_meter import UsageMeter
 from tillerman.sessions.run_settings import TurnLimits
+from tillerman.surfaces.exit_codes import exit_code
 
 LONG = {"run": "sleep 60"}
 

@@ -26,11 +26,12 @@ from tillerman.core.events import (
     ToolStarted,
     TurnEnded,
 )
-from tillerman.core.failure import Failure, exit_code
+from tillerman.core.failure import Failure
 from tillerman.core.session_options import with_options
 from tillerman.sessions.fallback.policy import FallbackPolicy
 from tillerman.sessions.permissions.bypass_detector import BypassDetector
 from tillerman.sessions.run_settings import FallbackRules, LaunchPlan, TurnLimits
+from tillerman.surfaces.exit_codes import exit_code
 
 Step = dict[str, Any]
 ASKS = frozenset({"write", "shell"})

@@ -16,9 +16,9 @@ from tillerman.core.events import (
     TurnStarted,
     UsageReported,
 )
-from tillerman.core.failure import Failure, exit_code
+from tillerman.core.failure import Failure
 from tillerman.core.transcript.usage_totals import added
-from tillerman.surfaces.exit_codes import CANCELLED, TIMED_OUT
+from tillerman.surfaces.exit_codes import run_exit_code, turn_exit_code
 
 _TELLING = frozenset({TurnStarted, TurnEnded, UsageReported, FilesChanged, Notice})
 
@@ -36,13 +36,7 @@ class TurnOutcome:
 
     @property
     def exit_code(self) -> int:
-        match self.reason:
-            case "completed":
-                return 0
-            case "cancelled":
-                return CANCELLED
-            case "failed":
-                return exit_code(self.failure)
+        return turn_exit_code(self.reason, self.failure)
 
 
 @dataclass
@@ -63,11 +57,8 @@ class Outcomes:
 
     @property
     def exit_code(self) -> int:
-        """Exit code of the first failed turn; 1 if no turn ended."""
         codes = [outcome.exit_code for outcome in self.ended]
-        if not codes:
-            return 1
-        return next((code for code in codes if code), TIMED_OUT if self._late else 0)
+        return run_exit_code(codes, stopped_late=self._late)
 
     def note(self, page: Sequence[Entry]) -> list[TurnOutcome]:
         """Processes a page of entries and returns the turns that ended in it."""
