@@ -1,16 +1,24 @@
-"""`tillerman completion SHELL`: generates shell completion scripts from the argument parser."""
+"""`tillerman completion SHELL`: generates shell completion scripts from the argument parser.
+
+The scripts ask `completion SHELL --sessions` for the ids of this folder's sessions.
+"""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from tillerman.core.transcript.session_titles import displayed_title
 from tillerman.surfaces.cli.parsing.argparse_errors import subcommands
 from tillerman.surfaces.cli.views.output import say
+from tillerman.surfaces.rendering import formatting
+
+if TYPE_CHECKING:
+    from tillerman.store.session_row import SessionRow
 
 
 class CommandNode(NamedTuple):
@@ -20,11 +28,21 @@ class CommandNode(NamedTuple):
     words: list[tuple[str, str]]  # with their help texts
     values: dict[str, list[str]]  # option -> choices
     files: list[str]  # options that take a path
+    sessions: list[str]  # options that take a session id; "" is an argument
+
+
+_MOST_SESSIONS = 50
+_IN_A_SHELL = {"bash": "{id}", "zsh": "{id}:{title}", "fish": "{id}\t{title}"}
 
 
 def completion(options: Namespace) -> int:
     from tillerman.surfaces.cli.parsing.parser import build
 
+    if options.sessions:
+        for row in _sessions():
+            title = formatting.one_line(displayed_title(row.title, None, row.prompt), 60)
+            say(_IN_A_SHELL[options.shell].format(id=row.id, title=title))
+        return 0
     places = list(_places(build(), "", _agents()))
     say({"bash": bash, "zsh": zsh, "fish": fish}[options.shell](places))
     return 0
@@ -41,11 +59,29 @@ def _agents() -> list[str]:
         return list(available())
 
 
+def _sessions() -> Sequence[SessionRow]:
+    """Sessions of this folder, newest first; none where the store cannot be read."""
+    from tillerman.core.errors import TillermanError
+    from tillerman.paths import find_paths
+    from tillerman.store.catalog import Catalog
+    from tillerman.store.database import Database
+
+    try:
+        database = Database.open_current(find_paths().store)
+    except TillermanError:  # must not print errors while a line is typed
+        return []
+    try:
+        return Catalog(database).list(cwd=str(Path.cwd()), limit=_MOST_SESSIONS)
+    finally:
+        database.close()
+
+
 def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Iterator[CommandNode]:
     """Walks the parser tree. `names` are the known agents."""
     words: list[tuple[str, str]] = []
     values: dict[str, list[str]] = {}
     files: list[str] = []
+    sessions: list[str] = []
     for action in parser._actions:
         help = action.help or ""
         if help == argparse.SUPPRESS:
@@ -57,6 +93,8 @@ def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Ite
         elif action.metavar == "AGENT":
             words += [(name, help) for name in names]
         words += [(word, help) for word in action.option_strings]
+        if action.metavar in ("ID", "SESSION") and action.dest in ("session", "resume"):
+            sessions += action.option_strings or [""]
         for word in action.option_strings:
             if action.choices:
                 values[word] = [str(choice) for choice in action.choices]
@@ -64,7 +102,7 @@ def _places(parser: argparse.ArgumentParser, path: str, names: list[str]) -> Ite
                 values[word] = names
             elif action.type is Path:
                 files.append(word)
-    yield CommandNode(path, words, values, files)
+    yield CommandNode(path, words, values, files, sessions)
     for name, below in subcommands(parser).items():
         yield from _places(below, f"{path} {name}".strip(), names)
 
@@ -90,13 +128,16 @@ def _case(pattern: str, action: str, more: str = "") -> str:
 
 def bash(places: list[CommandNode]) -> str:
     files = 'COMPREPLY=($(compgen -f -- "$cur")); return'
+    ids = '$("${COMP_WORDS[0]}" completion bash --sessions 2>/dev/null)'
     cases = []
-    for path, words, values, paths in places:
+    for path, words, values, paths, sessions in places:
         for option, choices in values.items():
             cases.append(_case(f"{path}/{option}", f"words={shlex.quote(' '.join(choices))}"))
         cases += [_case(f"{path}/{option}", files) for option in paths]
+        cases += [_case(f"{path}/{option}", f"words={ids}") for option in sessions if option]
         names = shlex.quote(" ".join(word for word, _ in words))
-        cases.append(_case(f"{path}/", f"words={names}", "*"))
+        more = f'" {ids}"' if "" in sessions else ""
+        cases.append(_case(f"{path}/", f"words={names}{more}", "*"))
     return "\n".join(
         [
             "# bash completion for tillerman:  source <(tillerman completion bash)",
@@ -116,13 +157,16 @@ def bash(places: list[CommandNode]) -> str:
 
 
 def zsh(places: list[CommandNode]) -> str:
+    ids = '${(f)"$($words[1] completion zsh --sessions 2>/dev/null)"}'
     cases = []
-    for path, words, values, paths in places:
+    for path, words, values, paths, sessions in places:
         for option, choices in values.items():
             cases.append(_case(f"{path}/{option}", f"compadd -- {shlex.join(choices)}; return"))
         cases += [_case(f"{path}/{option}", "_files; return") for option in paths]
+        cases += [_case(f"{path}/{option}", f"here=({ids})") for option in sessions if option]
         names = shlex.join(f"{word}:{help}" for word, help in words)
-        cases.append(_case(f"{path}/", f"here=({names})", "*"))
+        more = f" {ids}" if "" in sessions else ""
+        cases.append(_case(f"{path}/", f"here=({names}{more})", "*"))
     return "\n".join(
         [
             "#compdef tillerman",
@@ -159,15 +203,39 @@ def fish(places: list[CommandNode]) -> str:
         "end",
         "complete -c tillerman -f",
     ]
-    return "\n".join(head + [_fish_line(place, *word) for place in places for word in place.words])
+    lines = [_fish_line(place, *word) for place in places for word in place.words]
+    lines += [
+        shlex.join(["complete", "-c", "tillerman", "-n", _fish_at(place), "-a", _FISH_IDS])
+        for place in places
+        if "" in place.sessions
+    ]
+    return "\n".join(head + lines)
+
+
+_FISH_IDS = "(tillerman completion fish --sessions 2>/dev/null)"
+
+
+def _fish_at(place: CommandNode) -> str:
+    return f"__tillerman_at {place.path}".strip()
 
 
 def _fish_line(place: CommandNode, word: str, help: str) -> str:
-    here = f"__tillerman_at {place.path}".strip()
     kind = {2: "-l", 1: "-s", 0: "-a"}[len(word) - len(word.lstrip("-"))]
-    line = ["complete", "-c", "tillerman", "-n", here, kind, word.lstrip("-"), "-d", help]
+    line = [
+        "complete",
+        "-c",
+        "tillerman",
+        "-n",
+        _fish_at(place),
+        kind,
+        word.lstrip("-"),
+        "-d",
+        help,
+    ]
     if word in place.values:
         line += ["-xa", " ".join(place.values[word])]
+    elif word in place.sessions:
+        line += ["-xa", _FISH_IDS]
     elif word in place.files:
         line += ["-rF"]
     return shlex.join(line)

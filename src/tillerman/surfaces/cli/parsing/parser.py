@@ -78,6 +78,7 @@ def others(commands: Any) -> None:
         commands, "completion", "completion:completion", "print a completion script for your shell"
     )
     completion.add_argument("shell", choices=SHELLS, help="shell to print the script for")
+    completion.add_argument("--sessions", action="store_true", help=argparse.SUPPRESS)
     command(commands, "schema", "schema:schema", "print the JSON schema of --json")
 
 
